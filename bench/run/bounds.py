@@ -34,4 +34,6 @@ def estimate_s(cases: int, job: Any) -> tuple[float, float]:
     sampling = min(job.budget_s, 0.5)
     layers = 0.5 if getattr(job, "layers", False) else 0.0
     beside = BESIDE + BESIDE_AN_INSTANCE * getattr(job, "instances", 1)
-    return cases * (1.2 + sampling + layers), cases * (job.budget_s * OVER + beside)
+    clocks = 2 if getattr(job, "end_to_end", False) else 1  # samples of both, each of sessions of its own
+    least, most = 1.2 * clocks + sampling * clocks + layers, job.budget_s * OVER * clocks + beside
+    return cases * least, cases * most

