@@ -1,5 +1,5 @@
-"""Which Python a rival runs in: one that its user names, this one where the package is installed beside us,
-or an environment of its own that `make` set up."""
+"""Which Python a rival, or the compiler of a language, runs in: one that its user names, this one where
+the package is installed beside us, or an environment of its own that `make` set up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernels.errors import UnavailableError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of a process apart itself
 
 
@@ -57,6 +57,12 @@ class Environment:
     def place(self, module: str) -> Path | None:
         """The folder of a module in that environment."""
         return _place(self.interpreter(), module)
+
+    def version(self) -> str:
+        """What of the module is installed there, by the folder that says so: "triton-3.9.0"; "" unknown."""
+        place = None if self.missing() else self.place(self.module)
+        told = place.parent.glob(f"{self.module}-*.dist-info") if place is not None else ()
+        return next((path.stem for path in told), "")
 
     def _missing(self, python: str) -> str:
         if python != sys.executable and not Path(python).is_file():

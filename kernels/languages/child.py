@@ -1,0 +1,142 @@
+"""The process that runs a rung's file and its language's compiler: one question on standard input, files
+as answer.
+
+It may write its own folder and nothing else, and has no network (kernels.confine, where the system offers
+it). It knows the rung's text, the types of its arguments and the device's compute capability; no input, no
+answer, no clock."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import sys
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kernels import confine, ends
+
+CUBIN, PTX, LOG, FACTS, FAILED = "rung.cubin", "rung.ptx", "rung.log", "facts.json", "failed.json"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """folder: where everything is written; file: the rung's, there; function: its kernel. pointers: how
+    many it takes; scalars: (name, type); constants: names of defines that it takes. capability: of the
+    device."""
+
+    folder: Path
+    file: Path
+    function: str
+    language: str
+    pointers: int
+    scalars: tuple[tuple[str, str], ...]
+    constants: tuple[str, ...]
+    defines: dict[str, Any]
+    capability: tuple[int, int]
+
+    @property
+    def arch(self) -> str:
+        return f"sm_{self.capability[0]}{self.capability[1]}"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """shared_nbytes: dynamic shared memory. threads: of a block, 0 where the launch may choose. hidden:
+    pointers that the kernel takes behind the last of ours, and that are null."""
+
+    cubin: bytes
+    ptx: str
+    log: str
+    shared_nbytes: int = 0
+    threads: int = 0
+    hidden: int = 0
+
+
+def main() -> int:
+    told = json.loads(sys.stdin.read())
+    ends.die_with_parent(told.pop("parent"))
+    folder = Path(told["folder"])
+    asked = Asked(**{
+        **told, "folder": folder, "file": folder / told["file"], "capability": tuple(told["capability"]),
+        "scalars": tuple(map(tuple, told["scalars"])), "constants": tuple(told["constants"]),
+    })  # fmt: skip
+    compiler = importlib.import_module(f"kernels.languages.compilers.{asked.language}")
+    for name in ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "NUMBA_CACHE_DIR", "CUDA_CACHE_PATH"):
+        os.environ[name] = str(folder)
+    confine.alone()
+    confine.shut(writable=[str(folder)])
+    try:
+        made: Compiled = compiler.compiled(asked)
+    except BaseException as error:  # of the rung's own file, too
+        told = {"text": words(error), "line": line_of(error, asked.file), "language": _trial(compiler, asked)}
+        _write(folder / FAILED, json.dumps(told))
+        return 1
+    (folder / CUBIN).write_bytes(made.cubin)
+    _write(folder / PTX, made.ptx)
+    _write(folder / LOG, made.log)
+    facts = {"shared_nbytes": made.shared_nbytes, "threads": made.threads, "hidden": made.hidden}
+    _write(folder / FACTS, json.dumps(facts))
+    return 0
+
+
+def _trial(compiler: Any, asked: Asked) -> str:
+    """Why the language does not even compile the least kernel there is, "" where it does: then what failed
+    is the rung's own fault."""
+    file = asked.folder / "trial.py"
+    _write(file, compiler.TRIAL)
+    try:
+        compiler.compiled(replace(asked, file=file, function="trial", pointers=1, scalars=(), constants=()))
+    except BaseException as error:
+        return words(error)
+    return ""
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def loaded(asked: Asked, globals_too: bool = False) -> Any:
+    """The function of the rung's file; globals_too: the defines are globals of it."""
+    import linecache
+
+    text = asked.file.read_text(encoding="utf-8")
+    linecache.checkcache(str(asked.file))
+    names: dict[str, Any] = {"__name__": "rung", "__file__": str(asked.file)}
+    if globals_too:
+        names |= asked.defines
+    exec(compile(text, str(asked.file), "exec"), names)
+    return names[asked.function]
+
+
+def words(error: BaseException) -> str:
+    """What a compiler says, as one line without the text that it quotes."""
+    told = getattr(error, "error_message", None) or str(error) or type(error).__name__
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", told).splitlines()]
+    kept = [line for line in lines if line and not set(line) <= set("^~ ") and not line.startswith("File ")]
+    return " ".join(kept)[:400]
+
+
+def line_of(error: BaseException, file: Path) -> int:
+    """The line of the rung's file that it is about, 0 where nobody says."""
+    if isinstance(error, SyntaxError) and error.lineno:
+        return error.lineno
+    chain: BaseException | None = error
+    while chain is not None:
+        node, begins = getattr(chain, "node", None), getattr(chain, "begin_line", None)
+        if node is not None and hasattr(node, "lineno"):
+            return int(node.lineno) + (int(begins) if begins else 0)
+        chain = chain.__cause__
+    if found := re.findall(rf'{re.escape(file.name)}["\']?[,:] line (\d+)', str(error)):
+        return int(found[-1])
+    if found := re.findall(rf"{re.escape(file.name)}[:(](\d+)", str(error)):
+        return int(found[-1])
+    frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == file]
+    return int(frames[-1] or 0) if frames else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

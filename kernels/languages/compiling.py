@@ -1,0 +1,192 @@
+"""Rungs in Python compiled to cubins, each by a process apart, and kept in the cache as those in CUDA C++
+are.
+
+Beside the cubin are kept what the assembler said (the same words as NVRTC's, `kernels.nvrtc.resources`
+reads them), the PTX, and what its launch has to know of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernels import ends
+from kernels.cache import atomic_file, cache_dir
+from kernels.errors import KernelError, UnavailableError, system_words
+from kernels.languages import child
+from kernels.languages.known import Language, languages
+from kernels.languages.signature import signature
+from kernels.ops import OPS, codes
+from kernels.registry import Rung
+
+if TYPE_CHECKING:
+    from kernels.launch import Launch
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_S = 180.0
+MOST_NBYTES = 64 << 20  # of a cubin
+_START = "import sys; from kernels.languages import child; sys.exit(child.main())"
+# What is kept beside the cubin, under these endings.
+_KEPT = {child.LOG: ".log", child.PTX: ".ptx", child.FACTS: ".json", child.CUBIN: ".cubin"}
+_MADE_BY = ("compiling.py", "child.py", "compilers")
+
+
+def compile_rung(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
+    """As kernels.nvrtc.compile_rung, for a rung with a language."""
+    language = _language(rung)
+    if reason := language.unavailable():
+        raise UnavailableError(f"{rung.label} {reason}")
+    whole = codes() | dict(rung.defines) | dict(defines)
+    path = where(rung, arch, whole)
+    if not path.exists() or not path.with_suffix(".json").exists():
+        made = _made(rung, language, arch, whole)
+        for name, ending in _KEPT.items():  # the cubin last: where it is, the others are
+            try:
+                with atomic_file(path.with_suffix(ending)) as file:
+                    file.write_bytes(made[name])
+            except OSError as error:
+                raise KernelError(
+                    f"the kernel cache {path.parent} cannot be written ({system_words(error)}); "
+                    "point KERNELSCOPE_CACHE at a folder that can"
+                ) from error
+    return path
+
+
+def assembly(rung: Rung, arch: str, defines: Mapping[str, Any]) -> tuple[str, bytes]:
+    """As kernels.nvrtc.assembly."""
+    path = compile_rung(rung, arch, defines)
+    return path.with_suffix(".ptx").read_text(encoding="utf-8", errors="replace"), path.read_bytes()
+
+
+def where(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
+    """Where its cubin is kept: under all that goes into it."""
+    language = _language(rung)
+    told = [
+        rung.path.name,
+        rung.source,
+        arch,
+        language.environment.version(),
+        json.dumps(dict(defines), sort_keys=True),
+    ]
+    here = Path(__file__).parent
+    for name in _MADE_BY:
+        files = sorted((here / name).glob("*.py")) if (here / name).is_dir() else [here / name]
+        told += [file.read_text(encoding="utf-8") for file in files]
+    key = hashlib.sha256("\0".join(told).encode()).hexdigest()[:24]
+    return cache_dir() / "cubin" / f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key}.cubin"
+
+
+def settled(how: Launch, rung: Rung, cubin: Path) -> Launch:
+    """The launch with what only the compiled kernel knows. Raises KernelError where the two do not fit."""
+    if not rung.language:
+        return how
+    if how.before or how.then or how.constant is not None:
+        raise KernelError(
+            f"{rung.path}: the launch shape {rung.launch} has several stages or constant memory, and a "
+            f"rung in {_language(rung).title} is one kernel"
+        )
+    pointers = signature(rung.path, rung.op, rung.source).pointers
+    given = OPS[rung.op].most_inputs + (1 if how.workspace_nbytes is None else 2)
+    if len(pointers) != given:
+        raise KernelError(
+            f"{rung.path}: {rung.op} takes {given} pointers with the launch shape {rung.launch}, and "
+            f"{', '.join(pointers)} stand there; what follows them is named as the scalars are"
+        )
+    facts = json.loads(cubin.with_suffix(".json").read_text(encoding="utf-8"))
+    threads = how.block[0] * how.block[1] * how.block[2]
+    if facts["threads"] not in (0, threads):
+        raise KernelError(
+            f"{rung.path}: its launch shape {rung.launch} starts blocks of {threads} threads, and it is "
+            f"compiled for {facts['threads']}; {_language(rung).warps} is to be {threads / 32:g}"
+        )
+    return replace(how, shared_nbytes=how.shared_nbytes + facts["shared_nbytes"], hidden=facts["hidden"])
+
+
+def _language(rung: Rung) -> Language:
+    return languages()[rung.language]
+
+
+def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of the process apart, by their names there."""
+    takes = signature(rung.path, rung.op, rung.source)
+    if lacking := [name for name in takes.constants if name not in defines]:
+        raise KernelError(
+            f"{rung.path}: no define is called {lacking[0]}, which {rung.op} takes as a constant"
+        )
+    digits = arch.removeprefix("sm_").rstrip("a")
+    with tempfile.TemporaryDirectory(prefix="kernelscope-") as name:
+        folder = Path(name).resolve()
+        (folder / rung.path.name).write_text(rung.source, encoding="utf-8")
+        asked = {
+            "folder": str(folder),
+            "file": rung.path.name,
+            "function": rung.op,
+            "parent": os.getpid(),
+            "language": language.name.replace("-", "_"),
+            "pointers": len(takes.pointers),
+            "scalars": takes.scalars,
+            "constants": takes.constants,
+            "defines": dict(defines),
+            "capability": (int(digits[:-1]), int(digits[-1])),
+        }
+        said = _run(rung, language, folder, json.dumps(asked))
+        if (failed := folder / child.FAILED).is_file():
+            told = json.loads(_read(failed))
+            if unusable := told["language"]:
+                raise UnavailableError(
+                    f"{rung.label} cannot be compiled here: {language.title} does not compile the least "
+                    f"kernel there is ({unusable}); `make languages` brings an environment in which it does"
+                )
+            line = f":{told['line']}" if told["line"] else ""
+            reason = f"{rung.label} does not compile for {arch}: {told['text']}"
+            raise KernelError(f"{rung.path}{line}: {reason}")
+        try:
+            return {file: _read(folder / file) for file in _KEPT}
+        except OSError:
+            raise KernelError(
+                f"{rung.path}: {rung.label} does not compile for {arch}: {language.title} said nothing"
+                f"{': ' + said if said else ''}"
+            ) from None
+
+
+def _read(path: Path) -> bytes:
+    """A file that a stranger's process has written."""
+    if path.is_symlink() or not path.is_file():
+        raise FileNotFoundError(path)
+    with path.open("rb") as stream:
+        return stream.read(MOST_NBYTES)
+
+
+def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
+    """Ask the process apart; the last line that it has said. It ends with all that it started."""
+    python = language.environment.interpreter()
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with subprocess.Popen(
+        [python, "-P", "-c", _START],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(places), "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        cwd=folder,
+        start_new_session=True,
+    ) as process:
+        try:
+            _, said = process.communicate(asked, timeout=WAIT_S)
+        except subprocess.TimeoutExpired:
+            raise KernelError(
+                f"{rung.path}: {rung.label} was not compiled by {language.title} within {WAIT_S:.0f} s"
+            ) from None
+        finally:
+            if process.poll() is None:
+                ends.kill(process.pid)
+    lines = said.strip().splitlines()
+    return lines[-1][:300] if lines else ""
