@@ -144,7 +144,7 @@ def takes_one_by_one(rung: Rung, function: str = "") -> bool:
 
 def notes(rung: Rung) -> tuple[str, ...]:
     """What to say of a CUDA rung whose kernel still takes its scalars one by one."""
-    if rung.device != "cuda" or not takes_one_by_one(rung):
+    if rung.device != "cuda" or rung.language or not takes_one_by_one(rung):
         return ()
     record = OPS[rung.op]
     first = members(record)[0]

@@ -68,9 +68,9 @@ def limit(mib: int) -> str:
     return ""
 
 
-def shut(readable: Sequence[str] = ()) -> str:
-    """Shut this process in: see the module. readable: what it may read beside what Python needs. Why it could
-    not be, "" where it was."""
+def shut(readable: Sequence[str] = (), writable: Sequence[str] = ()) -> str:
+    """Shut this process in: see the module. readable: what it may read beside what Python needs; writable:
+    folders in which it may do anything. Why it could not be, "" where it was."""
     if not sys.platform.startswith("linux"):
         return f"{sys.platform} has no Landlock"
     libc = _libc()
@@ -88,6 +88,8 @@ def shut(readable: Sequence[str] = ()) -> str:
     try:
         for path, access in _allowed(readable).items():
             _allow(libc, rules, path, access & handled)
+        for path in writable:
+            _allow(libc, rules, path, handled)
         libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if libc.syscall(_RESTRICT_SELF, rules, 0) != 0:
             return f"Landlock refuses ({os.strerror(ctypes.get_errno())})"
@@ -99,6 +101,11 @@ def shut(readable: Sequence[str] = ()) -> str:
 
             resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES, _PROCESSES))
     return ""
+
+
+def shut_as_told() -> str:
+    """Shut this process in as its environment says."""
+    return shut(tuple(filter(None, os.environ.get(CONFINED, "").split(os.pathsep))))
 
 
 def _first_user_namespace() -> str:

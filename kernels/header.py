@@ -25,7 +25,7 @@ key that fits no field of the op's params is an error, and so is any key that is
     axis_max = 1024              softmax, reduce: at most so many elements along the axis
     size_max = 9                 lrn, lrn_pool: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
-    compute_capability = "8.0"   .cu only: the least device that can run it
+    compute_capability = "8.0"   CUDA only: the least device that can run it
 """
 
 from __future__ import annotations
@@ -38,10 +38,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from kernels import layouts
 from kernels.errors import KernelError
+from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import ACTIVATIONS, ITEMSIZE, OPS, PRECISIONS, Params
 
+LAYOUT_KEYS = ("reads", "writes")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CAPABILITY = re.compile(r"(\d+)\.(\d+)")
 _HEADER_KEYS = {
@@ -50,12 +53,15 @@ _HEADER_KEYS = {
     "name": str,
     "idea": str,
     "launch": str,
+    "language": str,
     "priority": int,
     "side": bool,
     "yardstick": bool,
     "precision": str,
     "packs": bool,
     "overlaps": bool,
+    "reads": list,
+    "writes": list,
     "compiled": bool,
     "defines": dict,
     "tune": dict,
@@ -197,12 +203,46 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
         raise KernelError(f"{path}: 'overlaps' means nothing for a {device} rung")
     if device == "cuda" and "compiled" in header:
         raise KernelError(f"{path}: 'compiled' means nothing for a {device} rung: all of them are")
+    _check_language(path, device, header.get("language", ""))
+    for key in LAYOUT_KEYS:
+        _check_layouts(path, device, key, header)
     if header.get("precision", PRECISIONS[0]) not in PRECISIONS:
         raise KernelError(
             f"{path}: precision {header['precision']!r} is unknown; there are {', '.join(PRECISIONS)}"
         )
     if header["op"] not in OPS:
         raise KernelError(f"{path}: unknown op {header['op']!r}{did_you_mean(header['op'], OPS)}")
+
+
+def _check_language(path: Path, device: str, name: str) -> None:
+    if device == "cuda" and path.suffix == ".py":
+        if not name:
+            raise KernelError(f"{path}: the header lacks 'language'; there are {', '.join(languages())}")
+        if name not in languages():
+            hint = did_you_mean(name, languages())
+            raise KernelError(
+                f"{path}: language {name!r} is unknown{hint}; there are {', '.join(languages())}"
+            )
+    elif name:
+        raise KernelError(f"{path}: 'language' is said by a .py file for CUDA alone")
+
+
+def _check_layouts(path: Path, device: str, key: str, header: Mapping[str, Any]) -> None:
+    """How x and y may lie: as ONNX has them first, for that is how a rung alone is given them."""
+    if key not in header:
+        return
+    if device != "cuda":
+        raise KernelError(f"{path}: {key!r} means nothing for a {device} rung")
+    given, define = header[key], key.upper()
+    if not given or given[0] != layouts.PLAIN or any(name not in layouts.LAYOUTS for name in given):
+        raise KernelError(
+            f"{path}: {key} = {given!r} is no list of layouts that begins with {layouts.PLAIN!r}; there are: "
+            f"{', '.join(layouts.LAYOUTS)}"
+        )
+    if header.get("defines", {}).get(define) != 0:
+        raise KernelError(
+            f"{path}: {key} needs the define {define} = 0, by which the kernel knows the layout"
+        )
 
 
 def _checked_defines(path: Path, defines: Mapping[str, Any]) -> dict[str, int | float | str | bool]:
@@ -273,4 +313,6 @@ def _expected(op: str, key: str) -> str:
 
 
 def _type_words(kind: type) -> str:
-    return {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[kind]
+    return {str: "a string", int: "a whole number", bool: "true or false", dict: "a table", list: "a list"}[
+        kind
+    ]

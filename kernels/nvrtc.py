@@ -23,6 +23,7 @@ from kernels import arguments, registry
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
 from kernels.includes import HEADERS, headers
+from kernels.languages import compiling
 from kernels.ops import codes
 
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
@@ -89,6 +90,8 @@ def compile_rung(rung: registry.Rung, arch: str, defines: Mapping[str, Define] |
     """
     if not _ARCH.fullmatch(arch):
         raise KernelError(f"{arch!r} is no CUDA architecture; one is written like sm_90")
+    if rung.language:
+        return compiling.compile_rung(rung, arch, defines or {})
     if reason := unavailable():
         raise UnavailableError(f"{rung.label} cannot be compiled: {reason}")
     path, options = _cubin(rung, arch, defines or {})
@@ -104,6 +107,8 @@ def assembly(
 ) -> tuple[str, bytes]:
     """The PTX of `rung` for `arch` and the cubin that it becomes, both with the lines of the source that each
     instruction is of; compiled now, and the same code as `compile_rung`'s. Raises as that does."""
+    if rung.language:
+        return compiling.assembly(rung, arch, defines or {})
     if reason := unavailable():
         raise UnavailableError(f"{rung.label} cannot be compiled: {reason}")
     _, options = _cubin(rung, arch, defines or {})
@@ -171,6 +176,8 @@ def _resources(log: str) -> Resources | None:
 
 def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tuple[Path, list[str]]:
     """Where the cubin is kept, and what it is compiled with."""
+    if rung.language:
+        return compiling.where(rung, arch, codes() | dict(rung.defines) | dict(defines)), []
     options = [f"-arch={arch}", *OPTIONS]
     options += [_define(k, v) for k, v in sorted((codes() | dict(rung.defines) | dict(defines)).items())]
     key = hashlib.sha256()

@@ -36,6 +36,23 @@ def conv_slabs(weight: np.ndarray, group: int, run: int, precision: str, tile: i
     return slabs(taps.reshape(group, m // group, -1), precision, tile)
 
 
+def nhwc_slabs(weight: np.ndarray, group: int, fold: int, precision: str, tile: int) -> np.ndarray:
+    """Filters (m, c // group, kh, kw) → (group, slabs, channels in tiles of `tile`, depth), taps
+    numbered down and across the window, then by channels filled up with zeros to whole chunks. fold: so many
+    rows and columns of the window are channels of one tap, as those of the pixels are."""
+    m, channels, kh, kw = weight.shape[-4:]
+    taps = weight.reshape(m, channels, kh, kw)
+    if fold > 1:
+        high, wide = -(-kh // fold), -(-kw // fold)
+        taps = np.pad(taps, ((0, 0), (0, 0), (0, high * fold - kh), (0, wide * fold - kw)))
+        taps = taps.reshape(m, channels, high, fold, wide, fold).transpose(0, 1, 3, 5, 2, 4)
+        channels, kh, kw = channels * fold * fold, high, wide
+    each = CHUNK_NBYTES * depth(precision) // SLAB_NBYTES
+    filled = np.zeros((m, kh * kw, -(-channels // each) * each), np.float32)
+    filled[..., :channels] = taps.reshape(m, channels, kh * kw).swapaxes(1, 2)
+    return slabs(filled.reshape(group, m // group, -1), precision, tile)
+
+
 def gemm_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.ndarray:
     """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → (1, slabs, columns in tiles of `tile`,
     depth)."""

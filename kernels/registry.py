@@ -1,23 +1,27 @@
 """The ladder read from its folders: every rung of every operator, described by the header of its own file.
 
-A rung is one file, `<device>/<op>/NN_name.cu` or `.py`; `ls` is the table of contents. Its header is TOML:
+A rung is one file, `<device>/<op>/NN_name.cu` or `.py`; `ls` is the table of contents. A `.py` file is a
+rung of the CPU, unless its header names a language of CUDA's (kernels.languages). The header is TOML:
 in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the leading lines behind `#`:
 
     op = "conv"                  # one of kernels.ops.OPS, the folder's name
     rung = 4                     # the number in the file's name
     name = "shared_tiles"        # the name in the file's name
     idea = "One sentence: what this rung does that the one below does not."
-    launch = "conv_tiles"        # .cu only, required: the name of a launch shape of kernels.launch
+    launch = "conv_tiles"        # CUDA only, required: the name of a launch shape of kernels.launch
+    language = "triton"          # CUDA in a .py, required: one of kernels.languages
     precision = "tf32"           # what it computes in, of kernels.ops.PRECISIONS; fp32 where absent
     priority = 17                # whose turn it is by default, the highest first; `rung` where absent
     side = true                  # beside the ladder: never taken but named, or timed to be the fastest
     yardstick = true             # a library does the work: a side rung that is taken only where it is named
     packs = true                 # it wants constant weights, to lay them out anew, once (pack in a .py)
     compiled = true              # .py only: its loops are compiled by Numba (kernels.cpu.compiled)
+    reads = ["nchw float32", …]  # .cu only: how x may lie (kernels.layouts); READS is the place here
+    writes = ["nchw float32", …] # .cu only: and how y may: WRITES
     overlaps = true              # .cu only: may begin before the kernel in front ends (cuda/overlap.cuh)
-    [defines]                    # .cu only: compile-time defines, NAME = number, string or boolean
+    [defines]                    # CUDA only: compile-time defines, NAME = number, string or boolean
     TILE = 16
-    [tune]                       # .cu only: other values of defines, among which `ladder --tune` searches
+    [tune]                       # CUDA only: other values of defines, among which `ladder --tune` searches
     TILE = [8, 16, 32]
     [needs]                      # what params must be for the rung to apply; absent: anything
     group = 1
@@ -38,9 +42,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kernels import jit
+from kernels import jit, layouts
 from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, parse, unmet
+from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import OPS, PRECISIONS, Params
 
@@ -48,6 +53,7 @@ __all__ = [
     "NEEDS",
     "ROOT",
     "SUFFIX",
+    "SUFFIXES",
     "Rung",
     "beside",
     "candidates",
@@ -59,7 +65,10 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parent
-SUFFIX = {"cuda": ".cu", "cpu": ".py"}
+SUFFIX = {"cuda": ".cu", "cpu": ".py"}  # of what a user's own file begins as
+SUFFIXES = {"cuda": (".cu", ".py"), "cpu": (".py",)}
+_PYTHON = ".py"
+_LANGUAGE = re.compile(r"#[ \t]*language[ \t]*=")  # in the header of a .py file for CUDA
 _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 
 
@@ -69,9 +78,10 @@ class Rung:
     names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
     comes from the user's own folder. `precision`: what it computes in. `yardstick`: a library's kernels
     do the work. `tune`: by define, the values that it may have. `packs`: it wants weights that are known
-    when a model is prepared. `overlaps`: its kernels wait themselves for the one in front. `number` is
+    when a model is prepared. `overlaps`: its kernels wait themselves for the one in front. `language`: what
+    it is written in, "" where that is the device's own. `number` is
     its place in the story, `priority` whose turn it is by
-    default."""
+    default. `reads`, `writes`: how its first input and its output may lie; alone it is given the first."""
 
     device: str
     op: str
@@ -91,6 +101,9 @@ class Rung:
     overlaps: bool = False
     compiled: bool = False
     priority: int = 0
+    language: str = ""
+    reads: tuple[str, ...] = (layouts.PLAIN,)
+    writes: tuple[str, ...] = (layouts.PLAIN,)
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
 
     @property
@@ -112,6 +125,8 @@ class Rung:
                 return f"{self.label} {reason}"
         if self.compiled and (reason := jit.unavailable()):
             return f"{self.label} is compiled by Numba: {reason}"
+        if self.language and (reason := languages()[self.language].unavailable()):
+            return f"{self.label} {reason}"
         return None
 
 
@@ -200,9 +215,9 @@ def candidates(
 def beside(
     device: str, op: str, precision: str = PRECISIONS[0], weights_known: bool = True
 ) -> tuple[Rung, ...]:
-    """Side rungs of ours that an engine may take where they were timed to be the fastest: no library's. In
-    the order of `candidates`."""
-    ours = [r for r in rungs(device, op) if r.side and not (r.user or r.yardstick)]
+    """Side rungs of ours that an engine may take where they were timed to be the fastest: no library's,
+    and none whose language not everybody has. In the order of `candidates`."""
+    ours = [r for r in rungs(device, op) if r.side and not (r.user or r.yardstick or r.language)]
     return _fitting(ours, precision, weights_known)
 
 
@@ -235,11 +250,14 @@ def _folder(
     """The rungs of one folder; a `mixed` one holds several ops, perhaps Python files that are no rungs. It is
     listed anew each time, so that what was edited, added or removed since is seen; that is all that costs."""
     found = []
-    for name, entry in _listed(folder, SUFFIX[device]):
-        if name.startswith("_") or (mixed and device == "cpu" and not name[0].isdigit()):
+    for name, entry in _listed(folder, SUFFIXES[device]):
+        python = name.endswith(_PYTHON)
+        if name.startswith("_") or (mixed and python and not name[0].isdigit()):
             continue
         try:
             stat = entry.stat()
+            if user and python and _for_cuda(entry.path, stat.st_ino, stat.st_mtime_ns) != (device == "cuda"):
+                continue
             rung = _read(device, entry.path, user, stat.st_ino, stat.st_mtime_ns, stat.st_size)
             if not mixed and rung.op != op:
                 raise KernelError(
@@ -257,7 +275,32 @@ def _folder(
     return found
 
 
-def _listed(folder: Path, suffix: str) -> list[tuple[str, os.DirEntry[str]]]:
+def meant_for(device: str, name: str, text: str) -> bool:
+    """Whether a file of a user's can be a rung of the device: by its ending, and of Python by its header."""
+    if not name.endswith(SUFFIXES[device]):
+        return False
+    return not name.endswith(_PYTHON) or _names_language(text) == (device == "cuda")
+
+
+def _names_language(text: str) -> bool:
+    for line in text.lstrip("\ufeff").splitlines():
+        if not line.startswith("#"):
+            return False
+        if _LANGUAGE.match(line):
+            return True
+    return False
+
+
+@lru_cache(maxsize=1024)
+def _for_cuda(place: str, inode: int, mtime_ns: int) -> bool:
+    """Whether a file of Python is for CUDA. Of one that cannot be read, no: the CPU's ladder tells of it."""
+    try:
+        return _names_language(Path(place).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _listed(folder: Path, suffix: tuple[str, ...]) -> list[tuple[str, os.DirEntry[str]]]:
     """The files of a folder that end so, by name; none of one that cannot be listed."""
     try:
         with os.scandir(os.path.abspath(folder)) as entries:
@@ -320,11 +363,14 @@ def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: 
         source=source,
         user=user,
         side=header.get("side", False) or header.get("yardstick", False),
+        language=header.get("language", ""),
         precision=header.get("precision", PRECISIONS[0]),
         yardstick=header.get("yardstick", False),
         packs=header.get("packs", False),
         overlaps=header.get("overlaps", False),
         compiled=header.get("compiled", False),
         priority=header.get("priority", header["rung"]),
+        reads=tuple(header.get("reads", (layouts.PLAIN,))),
+        writes=tuple(header.get("writes", (layouts.PLAIN,))),
         tune=MappingProxyType(header["tune"]),
     )

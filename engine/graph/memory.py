@@ -15,6 +15,8 @@ import numpy as np
 from engine.graph.plan import ArenaSlot
 
 ALIGNMENT = 256
+# Of what a kernel may read as a texture: CUDA's textureAlignment, 512 on every device there is.
+TEXTURE_ALIGNMENT = 512
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,15 @@ def lives(
     return {name: Life(nbytes[name], first[name], last[name]) for name in first}
 
 
-def place(tensors: Mapping[str, Life]) -> tuple[dict[str, ArenaSlot], int]:
-    """A placement for each tensor, 256-byte aligned, and the bytes of the whole arena."""
+def place(tensors: Mapping[str, Life], alignment: int = ALIGNMENT) -> tuple[dict[str, ArenaSlot], int]:
+    """A placement for each tensor at a multiple of `alignment` bytes, and the bytes of the whole arena."""
     found: dict[str, ArenaSlot] = {}
     order = sorted(tensors.items(), key=lambda item: (-item[1].nbytes, item[1].first, item[0]))
     first = np.array([life.first for _, life in order], np.int64)
     last = np.array([life.last for _, life in order], np.int64)
     held: list[tuple[int, int]] = []
     for count, (name, life) in enumerate(order):
-        size = -(-life.nbytes // ALIGNMENT) * ALIGNMENT
+        size = -(-life.nbytes // alignment) * alignment
         # Every pair of tensors is looked at: by NumPy, for a net of thousands of nodes.
         together = np.flatnonzero((first[:count] <= life.last) & (last[:count] >= life.first))
         taken = sorted(held[other] for other in together)
@@ -69,5 +71,5 @@ def place(tensors: Mapping[str, Life]) -> tuple[dict[str, ArenaSlot], int]:
             offset = max(offset, start + length)
         found[name] = ArenaSlot(offset, life.nbytes)
         held.append((offset, size))
-    arena = max((-(-(p.offset + p.nbytes) // ALIGNMENT) * ALIGNMENT for p in found.values()), default=0)
+    arena = max((-(-(p.offset + p.nbytes) // alignment) * alignment for p in found.values()), default=0)
     return found, arena

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernels.layouts import PLAIN
 from kernels.ops import Params
 
 # More than any memory holds: sizes beyond it are a fault of the model.
@@ -35,6 +36,7 @@ class Step:
     `nodes` are the ONNX nodes it covers, in order (Conv + BatchNormalization + Relu is one step); `inputs`
     are tensor names in the order of the params' docstring, weights included; `output` is the last node's
     output. `precision`: what the rung computes in, which may be finer than what was asked for.
+    `reads`, `writes`: how the first input and the output lie (kernels.layouts).
     """
 
     name: str
@@ -45,6 +47,8 @@ class Step:
     rung: str
     chosen: str = "ladder"
     precision: str = "fp32"
+    reads: str = PLAIN
+    writes: str = PLAIN
 
     @property
     def op(self) -> str:
@@ -91,7 +95,7 @@ class Plan:
         """What chose the rungs, counted: "3 timed, 9 by the ladder"; and how many products compute in another
         precision than the plan's: ", 2 products in fp32"."""
         counts = Counter(step.chosen for step in self.steps)
-        words = {"named": "named", "timed": "timed", "ladder": "by the ladder"}
+        words = {"named": "named", "timed": "timed", "ladder": "by the ladder", "layout": "for the layout"}
         finer = Counter(step.precision for step in self.steps if self.finer(step))
         said = [f"{counts[by]} {words[by]}" for by in words if counts[by]]
         said += [f"{count} product{'s' * (count > 1)} in {name}" for name, count in finer.items()]

@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.graph.graph import Graph
-from engine.graph.memory import lives, place
-from engine.graph.plan import Plan, Step, TensorSpec
+from engine.graph.memory import ALIGNMENT, TEXTURE_ALIGNMENT, lives, place
+from engine.graph.plan import ArenaSlot, Plan, Step, TensorSpec
 from engine.ops import Kernel, View
 from engine.options import Options
 from engine.passes import Joins, Program, program
-from engine.planning import choices
+from engine.planning import choices, layouts
 from engine.planning.step_fusion import always, better_fused, never
 from kernels import launch, registry
 from kernels.errors import InputError, UnsupportedError
+from kernels.layouts import PLAIN, nbytes
 from kernels.nearest import did_you_mean
 from kernels.ops import PRECISIONS, Params
 from kernels.ops.unary import Unary
@@ -37,8 +39,8 @@ Choose = Callable[[str, Params, str, bool], Chosen]
 """(device, params, ONNX node name, whether its weights are constants) → the rung. Raises UnsupportedError
 with the reason."""
 
-Workspace = Callable[[str, Params, str], int]
-"""(device, params, rung name) → bytes of scratch memory that a launch needs."""
+Workspace = Callable[[Step], int]
+"""Bytes of scratch memory that the launch of a step needs."""
 
 
 def plan(
@@ -98,31 +100,44 @@ def plan(
                 precision=chosen.precision,
             )
         )
-    held = {name: spec.nbytes for name, spec in specs.items() if name not in weights and name not in aliases}
-    placements, arena = place(
-        lives(
-            [([aliases.get(name, name) for name in step.inputs], step.output) for step in steps],
-            held,
-            lowered.inputs,
-            [aliases.get(name, name) for name in lowered.outputs],
-        )
-    )
-    scratch = (
-        max((workspace(device, step.params, step.rung) for step in steps), default=0) if workspace else 0
-    )
-    return Plan(
+    made = Plan(
         batch=batch,
         device=device,
         precision=precision,
         steps=tuple(steps),
         tensors=specs,
         weights=weights,
-        placements=placements,
+        placements={},
         aliases=aliases,
         inputs=lowered.inputs,
         outputs=lowered.outputs,
-        arena_nbytes=arena,
-        workspace_nbytes=scratch,
+        arena_nbytes=0,
+        workspace_nbytes=0,
+    )
+    made = replace(made, steps=layouts.assigned(made, options))
+    placements, arena = _placed(made)
+    scratch = max((workspace(step) for step in made.steps), default=0) if workspace else 0
+    return replace(made, placements=placements, arena_nbytes=arena, workspace_nbytes=scratch)
+
+
+def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
+    """Where each tensor lies in the arena, and the bytes of that."""
+    held = {
+        name: spec.nbytes
+        for name, spec in made.tensors.items()
+        if name not in made.weights and name not in made.aliases
+    }
+    for step in made.steps:
+        if step.writes != PLAIN:
+            held[step.output] = nbytes(step.writes, made.tensors[step.output].shape)
+    return place(
+        lives(
+            [([made.holder(name) for name in step.inputs], step.output) for step in made.steps],
+            held,
+            made.inputs,
+            [made.holder(name) for name in made.outputs],
+        ),
+        TEXTURE_ALIGNMENT if made.device == "cuda" else ALIGNMENT,
     )
 
 
@@ -178,11 +193,13 @@ def ladder_choice(
         if options.tuned:
             able = choices.candidates(device, wanted, precision, weights_known, capability)
             timed = choices.chosen(device, wanted, precision, able, options.threads)
-            if timed is not None:
-                found = next(rung for rung in able if rung.name == timed)
+            found = next((rung for rung in able if rung.name == timed), None)
+            if timed is not None and found is not None and not (found.compiled and not options.compiled):
                 return Chosen(timed, "timed", found.precision)
         reasons = []
         for rung in registry.candidates(device, wanted.op, precision, weights_known):
+            if rung.compiled and not options.compiled:
+                continue
             reason = rung.refusal(wanted, capability)
             if reason is None and device == "cuda":
                 reason = launch.refusal(wanted, rung)

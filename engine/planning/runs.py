@@ -14,6 +14,7 @@ from engine.graph.plan import Plan, Step
 from engine.planning import choices
 from engine.tuned_store import Key
 from kernels import registry
+from kernels.layouts import PLAIN
 from kernels.net.layers import Layer, layers
 from kernels.net.plan import Way
 from kernels.net.text import FILE, Weights
@@ -81,8 +82,10 @@ def longest(plan: Plan) -> Run | None:
 
 
 def _fit(plan: Plan, step: Step) -> bool:
-    """Whether its rung was not named, and it reads one tensor and constants of the model."""
+    """Whether its rung was not named, and it reads one tensor, as models have them, and constants."""
     constants = (plan.holder(name) in plan.weights for name in step.inputs[1:] if name)
+    if step.reads != PLAIN or step.writes != PLAIN:
+        return False
     return step.chosen != "named" and plan.holder(step.inputs[0]) not in plan.weights and all(constants)
 
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "async.cuh"
+#include "half.cuh"
 #include "warp.cuh"
 
 #define CHUNKS 4    // of a row in a slab
@@ -20,18 +21,6 @@
 // Where a chunk of a row lies in a slab. Eight lanes move 128 bytes, all banks, at once, whether they are two rows
 // (reading) or one chunk of eight rows (filling).
 __device__ __forceinline__ int place_in_slab(int row, int chunk) { return row * CHUNKS + (chunk ^ (row >> 1 & 3)); }
-
-__device__ __forceinline__ unsigned to_tf32(float v) {  // rounded to 10 bits behind the point
-    unsigned bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
-    return bits;
-}
-
-__device__ __forceinline__ unsigned to_halves(float first, float second) {
-    unsigned bits;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
-    return bits;
-}
 
 // A float32 as the sum of two tf32: `big` is v rounded, `small` the first 10 bits of what that left. Written with
 // integers, which some devices are faster at than at cvt.

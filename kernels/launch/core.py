@@ -11,6 +11,7 @@ import numpy as np
 
 from kernels import arguments
 from kernels.errors import KernelError, UnsupportedError
+from kernels.languages.signature import signature
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import OPS, Params, Scalar
@@ -91,7 +92,9 @@ class Launch:
     None: it takes no such pointer. before, then: the stages in front of it and those that follow, in order. A
     grid of no blocks: only they are started. packed: by the index of an input that is a weight, how it is
     laid out anew before it is uploaded. constant: (name of an array in constant memory, index of an input,
-    bytes) where that input is copied into it before every launch."""
+    bytes) where that input is copied into it before every launch. hidden: null pointers behind the scalars,
+    which the compiler of a language wants there (kernels.languages). texture: (index of an input, bytes)
+    where the kernel takes it as a texture object of its float32 elements, in the place of its pointer."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -103,6 +106,8 @@ class Launch:
     then: tuple[Stage | Product, ...] = ()
     packed: Mapping[int, Pack] = field(default_factory=dict)
     constant: tuple[str, int, int] | None = None
+    hidden: int = 0
+    texture: tuple[int, int] | None = None
 
     def stages(self, op: str) -> tuple[Stage | Product, ...]:
         """What to start, in order."""
@@ -133,6 +138,9 @@ class Launch:
         given = [*pointers, *[0] * (POINTERS[rung.op] - len(pointers)), output]
         if self.workspace_nbytes is not None:
             given.append(workspace if self.workspace_nbytes else 0)
+        if rung.language:
+            own = signature(rung.path, rung.op, rung.source).values(rung.op, scalars, given)
+            return (*map(np.uint64, given), *own, *[np.uint64(0)] * self.hidden)
         apart = arguments.takes_one_by_one(rung, stage.function if stage else rung.op)
         return (*map(np.uint64, given), *(scalars if apart else (arguments.packed(rung.op, scalars),)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from kernels.errors import KernelError
+from kernels.errors import KernelError, UnsupportedError
 from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
 from kernels.occupancy import SHARED_NBYTES, ceil
@@ -13,6 +13,7 @@ from kernels.ops.conv import Conv
 from kernels.registry import Rung
 
 _THREADS = 1024
+_TEXTURE_ELEMENTS = 2**27
 _SHARED_FLOATS = SHARED_NBYTES // 4
 
 
@@ -26,6 +27,15 @@ def conv_image_a_block(params: Conv, rung: Rung) -> Launch:
 def conv_map_a_block(params: Conv, rung: Rung) -> Launch:
     """A block of BLOCK_X × BLOCK_Y threads an image and map: grid = (images, maps)."""
     return _blocks(params, rung, (params.n, params.m, 1))
+
+
+@shape
+def conv_texture(params: Conv, rung: Rung) -> Launch:
+    """As conv_map_a_block; x is bound as a linear texture, which has room for 2²⁷ elements."""
+    elements = params.n * params.image
+    if elements > _TEXTURE_ELEMENTS:
+        raise UnsupportedError(f"{rung.label} takes x up to {_TEXTURE_ELEMENTS:,} elements, not {elements:,}")
+    return replace(_blocks(params, rung, (params.n, params.m, 1)), texture=(0, 4 * elements))
 
 
 @shape

@@ -20,7 +20,7 @@ def tiles(rung: Rung) -> tuple[TensorTile, ...]:
     """The tiles that a rung on one of these launch shapes may be given."""
     split = rung.precision == "fp32-tc"
     match rung.launch:
-        case "conv_tensor":
+        case "conv_tensor" | "conv_nhwc_tensor":
             return tensor_tiles.SPLIT_CONV_TILES if split else tensor_tiles.CONV_TILES
         case "gemm_tensor":
             return tensor_tiles.SPLIT_GEMM_TILES if split else tensor_tiles.GEMM_TILES

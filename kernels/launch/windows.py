@@ -71,7 +71,7 @@ def lrn_pool_bands(params: LrnPool, rung: Rung) -> Launch:
     fitting = range(1, max(1, min(_BAND_THREADS // span, _BAND_NBYTES // band_nbytes)) + 1)
     # As many as leave the fewest threads of the last warp without a column.
     units = max(fitting, key=lambda count: (count * span / (_WARP * ceil(count * span, _WARP)), count))
-    defines = _window(p.pool) | {"C": p.c, "SIZE": p.size, "RUN": run, "OUTS": outs}
+    defines = window(p.pool) | {"C": p.c, "SIZE": p.size, "RUN": run, "OUTS": outs}
     defines |= {"UNITS": units, "TILE": tile}
     block = min(_BAND_THREADS, _WARP * ceil(units * span, _WARP))
     return Launch((ceil(total, units), 1, 1), (block, 1, 1), p.scalars(), defines=defines)
@@ -84,14 +84,14 @@ def _pool_launch(p: Pool, rung: Rung, units: int, defines: dict[str, Define]) ->
     if p.h * p.w > MAX_X:
         raise KernelError(f"{rung.label} counts the pixels of an image in 32 bits; {p} has more")
     block = define(rung, "BLOCK", 256)
-    defines = _window(p) | defines
+    defines = window(p) | defines
     defines |= {"DILATION_H": p.dilation_h, "DILATION_W": p.dilation_w}
     defines |= {"AFTER": code("ACTIVATION", p.activation), "WIDE": int(p.outputs > MAX_X - 1024)}
     grid = ceil(max(1, units), block)
     return Launch((grid, 1, 1), (block, 1, 1), p.scalars(), defines=defines)
 
 
-def _window(p: Pool) -> dict[str, Define]:
+def window(p: Pool) -> dict[str, Define]:
     names = "h w out_h out_w kh kw stride_h stride_w pad_top pad_left pad_bottom pad_right"
     found: dict[str, Define] = {name.upper(): getattr(p, name) for name in names.split()}
     return found | {"KIND": code("POOL", p.kind), "COUNT_PAD": int(p.count_include_pad)}

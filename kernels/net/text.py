@@ -41,6 +41,16 @@ class OneKernel:
         """Its file, for the compiler."""
         return registry.code(FILE, FUNCTION)
 
+    def stamped(self) -> dict[str, Define]:
+        """What it is compiled with to keep clock stamps, as `stamps_shape` says."""
+        return {**self.defines, "STAMPS": int(np.prod(self.stamps_shape))}
+
+    @property
+    def stamps_shape(self) -> tuple[int, int]:
+        """Of the kernel's `stamps`: a row a block. In it the cycles before the first layer, those of each
+        layer, and when the block began and ended, in nanoseconds."""
+        return self.stage.grid[0], len(self.layers) + 3
+
     def packed(self, given: Sequence[Weights | None]) -> np.ndarray:
         """The weights as the kernel reads them. given: those of each of the run's steps."""
         return np.concatenate(_parts(self.layers, self.room, self.way, given))
@@ -67,7 +77,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
     for i, call in enumerate(calls[1:], 1):
         alone = i >= room.solo
         if i > 1:
-            steps.append(f"{'__syncthreads()' if i > room.solo else 'wait_for_team()'}; STAMP({i + 1})")
+            steps.append(f"{'__syncthreads()' if i > room.solo else 'wait_for_team()'}; STAMP({i})")
         if i == held:  # everybody's share of these weights has to have come
             steps.append("if (fresh) wait_for_held()")
         steps.append(f"if (rank == 0) {call}" if alone else call)

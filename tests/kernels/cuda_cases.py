@@ -150,28 +150,28 @@ def _pick(rng: np.random.Generator, *values: int) -> int:
 
 def _conv(rng: np.random.Generator) -> Iterator[Case]:
     plain = Conv(1, 1, 28, 28, 6, 5, 5, 24, 24, bias=True, activation="tanh")  # LeNet-5's first
-    yield _conv_case(rng, plain)
-    yield _conv_case(rng, replace(plain, n=7, pad_top=2, pad_left=2, pad_bottom=2, pad_right=2, m=50))
-    yield _conv_case(rng, Conv(3, 6, 14, 14, 16, 5, 5, 0, 0, bias=True, activation="relu"))
+    yield conv_case(rng, plain)
+    yield conv_case(rng, replace(plain, n=7, pad_top=2, pad_left=2, pad_bottom=2, pad_right=2, m=50))
+    yield conv_case(rng, Conv(3, 6, 14, 14, 16, 5, 5, 0, 0, bias=True, activation="relu"))
     # AlexNet's first three, fewer pixels
-    yield _conv_case(rng, Conv(2, 3, 59, 59, 96, 11, 11, 0, 0, 4, 4, bias=True, activation="relu"))
-    yield _conv_case(rng, Conv(2, 96, 13, 13, 256, 5, 5, 0, 0, 1, 1, 2, 2, 2, 2, group=2, bias=True))
-    yield _conv_case(rng, Conv(1, 256, 6, 6, 384, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True))
-    yield _conv_case(rng, Conv(1, 24, 9, 9, 24, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=24))  # depthwise
+    yield conv_case(rng, Conv(2, 3, 59, 59, 96, 11, 11, 0, 0, 4, 4, bias=True, activation="relu"))
+    yield conv_case(rng, Conv(2, 96, 13, 13, 256, 5, 5, 0, 0, 1, 1, 2, 2, 2, 2, group=2, bias=True))
+    yield conv_case(rng, Conv(1, 256, 6, 6, 384, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True))
+    yield conv_case(rng, Conv(1, 24, 9, 9, 24, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=24))  # depthwise
     # Depthwise: the plain ones, planes that blocks share, tiles of a plane, strides, several maps a channel
-    yield _conv_case(rng, Conv(2, 19, 7, 7, 19, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=19, bias=True))
-    yield _conv_case(rng, Conv(1, 3, 40, 31, 3, 3, 3, 0, 0, 2, 2, 0, 0, 1, 1, group=3, activation="relu"))
-    yield _conv_case(rng, Conv(3, 5, 9, 11, 10, 5, 5, 0, 0, 2, 2, 2, 2, 2, 2, group=5, bias=True,
+    yield conv_case(rng, Conv(2, 19, 7, 7, 19, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=19, bias=True))
+    yield conv_case(rng, Conv(1, 3, 40, 31, 3, 3, 3, 0, 0, 2, 2, 0, 0, 1, 1, group=3, activation="relu"))
+    yield conv_case(rng, Conv(3, 5, 9, 11, 10, 5, 5, 0, 0, 2, 2, 2, 2, 2, 2, group=5, bias=True,
                                activation="tanh"))  # fmt: skip
-    yield _conv_case(rng, Conv(1, 2, 7, 900, 2, 3, 5, 0, 0, 1, 3, 1, 2, 0, 1, 2, 1, group=2, bias=True))
-    yield _conv_case(rng, Conv(80, 96, 14, 14, 96, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=96, bias=True))
-    yield _conv_case(rng, Conv(9, 70, 56, 57, 70, 3, 3, 0, 0, 2, 2, 1, 1, 1, 1, group=70, bias=True))
-    yield _conv_case(rng, Conv(5, 70, 5, 3, 65, 1, 1, 0, 0))  # one step past the tiles
-    yield _conv_case(rng, Conv(1, 1, 1, 1, 1, 1, 1, 0, 0, bias=True, activation="sigmoid"))
+    yield conv_case(rng, Conv(1, 2, 7, 900, 2, 3, 5, 0, 0, 1, 3, 1, 2, 0, 1, 2, 1, group=2, bias=True))
+    yield conv_case(rng, Conv(80, 96, 14, 14, 96, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=96, bias=True))
+    yield conv_case(rng, Conv(9, 70, 56, 57, 70, 3, 3, 0, 0, 2, 2, 1, 1, 1, 1, group=70, bias=True))
+    yield conv_case(rng, Conv(5, 70, 5, 3, 65, 1, 1, 0, 0))  # one step past the tiles
+    yield conv_case(rng, Conv(1, 1, 1, 1, 1, 1, 1, 0, 0, bias=True, activation="sigmoid"))
     # Long sums of few outputs: taps that no tile divides, groups, one tap a channel with a stride
-    yield _conv_case(rng, Conv(1, 75, 6, 5, 17, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True, activation="relu"))
-    yield _conv_case(rng, Conv(2, 128, 5, 5, 6, 3, 2, 0, 0, 1, 1, 0, 1, 1, 0, group=2, bias=True))
-    yield _conv_case(rng, Conv(1, 516, 9, 9, 33, 1, 1, 0, 0, 2, 2, activation="tanh"))
+    yield conv_case(rng, Conv(1, 75, 6, 5, 17, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True, activation="relu"))
+    yield conv_case(rng, Conv(2, 128, 5, 5, 6, 3, 2, 0, 0, 1, 1, 0, 1, 1, 0, group=2, bias=True))
+    yield conv_case(rng, Conv(1, 516, 9, 9, 33, 1, 1, 0, 0, 2, 2, activation="tanh"))
     for _ in range(24):
         group = _pick(rng, 1, 1, 1, 2, 3)
         kh, kw = _pick(rng, 1, 2, 3, 5), _pick(rng, 1, 2, 3, 7)
@@ -198,9 +198,9 @@ def _conv(rng: np.random.Generator) -> Iterator[Case]:
             bias=bool(rng.integers(2)),
             activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
         )
-        yield _conv_case(rng, drawn)
+        yield conv_case(rng, drawn)
     # Windows that move by one pixel, as transforms of tiles want them: tiles that end within the image
-    yield _conv_case(rng, Conv(5, 40, 15, 14, 70, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=2, bias=True))
+    yield conv_case(rng, Conv(5, 40, 15, 14, 70, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=2, bias=True))
     for _ in range(12):
         group, kh = _pick(rng, 1, 1, 2, 3), _pick(rng, 3, 3, 3, 5, 8, 11, 16)
         drawn = Conv(
@@ -221,10 +221,10 @@ def _conv(rng: np.random.Generator) -> Iterator[Case]:
             bias=bool(rng.integers(2)),
             activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
         )
-        yield _conv_case(rng, drawn)
+        yield conv_case(rng, drawn)
 
 
-def _conv_case(rng: np.random.Generator, q: Conv) -> Case:
+def conv_case(rng: np.random.Generator, q: Conv) -> Case:
     out_h = (q.h + q.pad_top + q.pad_bottom - (q.kh - 1) * q.dilation_h - 1) // q.stride_h + 1
     out_w = (q.w + q.pad_left + q.pad_right - (q.kw - 1) * q.dilation_w - 1) // q.stride_w + 1
     q = replace(q, out_h=out_h, out_w=out_w)
@@ -517,7 +517,7 @@ def _conv_pool(rng: np.random.Generator) -> Iterator[Case]:
 
 def _conv_pool_case(rng: np.random.Generator, conv: Conv, pool: Pool, ceil_mode: bool) -> Case:
     """`pool`: its window alone is looked at."""
-    below = _conv_case(rng, conv)
+    below = conv_case(rng, conv)
     made = below.params
     assert isinstance(made, Conv)
     over = replace(pool, n=made.n, c=made.m, h=made.out_h, w=made.out_w)

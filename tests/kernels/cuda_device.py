@@ -11,6 +11,7 @@ import numpy as np
 from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import CublasLibrary, starts
 from kernels import nvrtc
+from kernels.languages.compiling import settled
 from kernels.launch import launch
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -43,7 +44,8 @@ class Device:
         cupy = self._cupy
         how = launch(params, rung)
         how = replace(how, defines={**how.defines, **(defines or {})})
-        path = str(nvrtc.compile_rung(rung, self.arch, how.defines))
+        path = str(cubin := nvrtc.compile_rung(rung, self.arch, how.defines))
+        how = settled(how, rung, cubin)
         if path not in self._modules:
             self._modules[path] = cupy.RawModule(path=path)
         packed = [

@@ -26,6 +26,7 @@ import numpy as np
 from engine.backends.engine_cuda import BACKEND
 from engine.cuda.runtime import import_cupy
 from kernels import registry
+from kernels.languages.known import languages
 from kernels.ops import OPS, Params
 from kernels.registry import Rung
 from tests.kernels import cuda_cases
@@ -94,8 +95,10 @@ def _too_new(rung: Rung, capability: tuple[int, int]) -> str:
 
 
 def ladder(ops: Sequence[str], libraries: bool = True, folders: Sequence[Path] = ()) -> list[Rung]:
-    """Every rung of these operators, those beside the ladder too, and those of the user's folders."""
+    """Every rung of these operators, those beside the ladder too, and those of the user's folders; of those
+    in another language the ones whose compiler is here."""
     found = [rung for op in ops for rung in registry.rungs("cuda", op, folders)]
+    found = [rung for rung in found if not (rung.language and languages()[rung.language].unavailable())]
     return [rung for rung in found if libraries or not rung.yardstick]
 
 

@@ -24,7 +24,7 @@ from tests.kernels import cuda_cases, nets
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 # No text asks for 8.6 or 8.9, so that what is compiled for them is what is compiled for 8.0: by turns.
 ALIKE = ("sm_80", "sm_86", "sm_89")
-RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
+RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if not rung.language]
 
 
 def _least(rung: registry.Rung, number: int) -> str:

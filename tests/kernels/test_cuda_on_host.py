@@ -23,7 +23,8 @@ from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
 
-RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if not rung.yardstick]
+OURS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
+RUNGS = [rung for rung in OURS if not (rung.yardstick or rung.language)]
 MOST_FLOPS, MOST_OUTPUTS = 400_000, 4_000  # of a case, which is computed thread by thread
 
 pytestmark = pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")

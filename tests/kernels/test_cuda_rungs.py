@@ -11,7 +11,8 @@ import pytest
 from bench.measure.answers.accuracy import BOUNDS
 from engine.backends.engine_cuda import BACKEND
 from kernels import launch, registry
-from kernels.estimates import tensor_tiles
+from kernels.estimates import nhwc_tiles, tensor_tiles
+from kernels.languages.known import languages
 from kernels.launch import products, sliced, tensor
 from kernels.ops import OPS
 from kernels.ops.conv import Conv
@@ -19,7 +20,9 @@ from kernels.ops.unary import Unary
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_device import Device
 
-RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
+EVERY = [rung for op in OPS for rung in registry.rungs("cuda", op)]
+# Of those in another language the ones whose compiler is here.
+RUNGS = [rung for rung in EVERY if not rung.language or not languages()[rung.language].unavailable()]
 TILED = [
     (rung, tile)
     for rung in RUNGS
@@ -74,6 +77,7 @@ def test_every_tile_agrees_with_float64(
     parts = 3 if rung.launch.endswith(("_split", "_tensor", "_sliced")) else 1
     monkeypatch.setattr(products, "fit", lambda *_: (tile, parts))
     monkeypatch.setattr(tensor_tiles, "fit", lambda *_: (tile, parts))
+    monkeypatch.setattr(nhwc_tiles, "fit", lambda *_: (tile, parts))
     monkeypatch.setattr(sliced, "fit", lambda *_: (tile, parts))
     tried, wrong = _failures(device, rung)
     assert not wrong, f"{rung.label}: {len(wrong)} of {tried} cases\n" + "\n".join(wrong)

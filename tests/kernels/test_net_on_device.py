@@ -70,3 +70,36 @@ def test_a_net_gives_the_right_answer(make: Callable[[int], Sequence[Params]], w
     assert answers[0].tobytes() == answers[1].tobytes()
     error = answers[0] - case.expected.reshape(-1)
     assert np.linalg.norm(error) <= 1e-5 * np.linalg.norm(case.expected)
+
+
+@pytest.mark.parametrize("way", [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 256, 2)], ids=str)
+def test_what_keeps_clock_stamps_gives_the_same_bits_and_accounts_for_each_block_s_life(way: Way) -> None:
+    cupy, batch = import_cupy(), 130
+    digits = str(cupy.cuda.Device().compute_capability)
+    capability = int(digits[:-1]), int(digits[-1])
+    if way.ranks > 1 and capability < (9, 0):
+        pytest.skip("this device has no clusters")
+    case = _drawn(MADE[0], batch)
+    found = layers(case.steps, batch)
+    lies = room(found, way, block_nbytes(capability, way))
+    assert lies is not None
+    kernel = one_kernel(found, way, lies, batch, 20)
+    x, weights = cupy.asarray(case.x), cupy.asarray(kernel.packed(case.weights))
+    answers = []
+    for defines in (kernel.defines, kernel.stamped()):
+        path = nvrtc.compile_rung(kernel.rung(), f"sm_{digits}", defines)
+        module = cupy.RawModule(path=str(path))
+        function = kernel_of(module, kernel.rung(), kernel.stage)
+        y = cupy.full(case.expected.size, np.nan, np.float32)
+        ends = tuple(np.uint64(array.data.ptr) for array in (x, weights, y))
+        function(kernel.stage.grid, kernel.stage.block, (*ends, np.int32(batch)), shared_mem=lies.nbytes)
+        answers.append(cupy.asnumpy(y).tobytes())
+    assert answers[0] == answers[1]
+    held = module.get_global("stamps")
+    stamps = np.empty(kernel.stamps_shape, np.int64)
+    cupy.cuda.runtime.memcpyAsync(stamps.ctypes.data, int(held.ptr), stamps.nbytes, 2, 0)
+    cupy.cuda.Device().synchronize()
+    cycles, lives_ns = stamps[:, :-2].sum(axis=1), stamps[:, -1] - stamps[:, -2]
+    assert (stamps[:, :-2] >= 0).all()
+    gigahertz = cycles.sum() / lives_ns.sum()  # a multiprocessor's clock
+    assert 0.2 < gigahertz < 5

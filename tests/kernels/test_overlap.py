@@ -18,7 +18,8 @@ RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if rung.overl
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_every_kernel_waits_before_it_reads_an_activation(rung: registry.Rung) -> None:
     # Weights may be read before: nothing that runs writes them.
-    bodies = re.split(r'extern "C" __global__', rung.source)[1:]
+    texts = (rung.source, *(header.text for header in includes.headers(rung)))
+    bodies = [body for text in texts for body in re.split(r'extern "C" __global__', text)[1:]]
     assert bodies
     for body in bodies:
         signature, inside = body.split("{", 1)
@@ -43,7 +44,7 @@ def _waiting(rung: registry.Rung) -> dict[str, str]:
     """Functions of the rung's headers that wait, with their bodies, which call their first input x."""
     found: dict[str, str] = {}
     for header in includes.headers(rung):
-        for function in re.split(r"^template ", header.text, flags=re.MULTILINE)[1:]:
+        for function in re.split(r"^(?:template|__device__) ", header.text, flags=re.MULTILINE)[1:]:
             named = re.search(r"\b(\w+)\(const float\* __restrict__ x,.*?\{(.*)", function, re.DOTALL)
             if named and "wait_for_previous()" in named[2]:
                 found[named[1]] = named[2]

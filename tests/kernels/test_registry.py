@@ -63,7 +63,8 @@ def test_every_operator_has_a_ladder_in_order(device: str, op: str) -> None:
     assert numbers == sorted(set(numbers))
     for rung in ladder:
         assert rung.idea.endswith(".")
-        assert rung.path.name == f"{rung.number:02d}_{rung.name}{registry.SUFFIX[device]}"
+        ending = ".py" if rung.language else registry.SUFFIX[device]
+        assert rung.path.name == f"{rung.number:02d}_{rung.name}{ending}"
         assert (rung.launch != "") == (device == "cuda")
         assert not rung.user
 

@@ -80,6 +80,21 @@ def _conv_tensor(module: Module, p: Conv) -> _Layout:
     return _Layout(layout.shape, layout.dtype, back)
 
 
+def _conv_nhwc(module: Module, p: Conv) -> _Layout:
+    filters, channels, fold = p.m // p.group, p.c // p.group, module.define("FOLD")
+    high, wide, depth = ceil(p.kh, fold), ceil(p.kw, fold), channels * fold * fold
+    each = module.define("EACH")
+    chunks = ceil(depth, each) * each
+    layout = _slabs(module, p.group, filters, high * wide * chunks)
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        taps = layout.back(packed).reshape(p.m, high, wide, chunks)[..., :depth]
+        folded = taps.reshape(p.m, high, wide, channels, fold, fold).transpose(0, 3, 1, 4, 2, 5)
+        return folded.reshape(p.m, channels, high * fold, wide * fold)[:, :, : p.kh, : p.kw]
+
+    return _Layout(layout.shape, layout.dtype, back)
+
+
 def _gemm_tensor(module: Module, p: Gemm) -> _Layout:
     layout = _slabs(module, 1, p.n, p.k)
     return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
@@ -130,6 +145,7 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "conv_whole_image": _whole_image,
     "conv_pool_whole_image": _whole_image,
     "conv_tensor": _conv_tensor,
+    "conv_nhwc_tensor": _conv_nhwc,
     "conv_winograd": _winograd,
     "conv_fft": _fft,
     "gemm_tensor": _gemm_tensor,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bench.measure.loaded_model import LoadedModel
+from bench.measure.tuned import layouts
 from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
 from bench.measure.tuned.rungs import RungTuner, Untimed, wanted
 from bench.results.records import Case, Job
@@ -52,6 +53,26 @@ def tune(case: Case, loaded: LoadedModel, job: Job, begin: Callable[[], None], p
     for number, item in enumerate(missing):
         progress(f"a kernel for {item.node}, step {number + 1} of {len(missing)}", number / len(missing))
         _choose(item, case, backend, how, progress)
+    if backend.device == "cuda":
+        _lay_out(case, loaded, backend, how, begin, progress)
+
+
+def _lay_out(
+    case: Case,
+    loaded: LoadedModel,
+    backend: Backend,
+    how: Options,
+    begin: Callable[[], None],
+    progress: Progress,
+) -> None:
+    found = layouts.untimed(loaded.graph, case.batch, case.precision, how)
+    if found is None:
+        return
+    begin()
+    try:
+        layouts.choose(backend, loaded.graph, found, how, progress)
+    except KernelError as error:
+        progress(f"{loaded.graph.name} keeps the layouts of its kernels: {error}", None)
 
 
 def _compile_ahead(case: Case, loaded: LoadedModel, job: Job, how: Options, progress: Progress) -> None:

@@ -10,12 +10,36 @@
 #define TEAM
 #endif
 
-// Where it is to be told what the steps take: the clock of the first block before and behind each of them.
+// Where it is to be told what the steps take, in a build of its own: of every block the cycles of each step, all its
+// groups of images together, those of what comes before the first step (slot 0), and when it began and ended by the
+// clock in nanoseconds that all multiprocessors share. stamps is (blocks, STEPS_IN_ALL + 3), of STAMPS values.
 #ifdef STAMPS
-__device__ long long stamps[STEPS_IN_ALL + 2];
-#define STAMP(i) if (fresh && blockIdx.x == 0 && threadIdx.x == 0) stamps[i] = clock64()
+__device__ long long stamps[STAMPS];
+__device__ __forceinline__ long long shared_clock() {
+    long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+#define STAMPED(i) stamps[blockIdx.x * (STEPS_IN_ALL + 3) + (i)]
+#define BEGIN_STAMPS()                                             \
+    long long stamped = clock64();                                 \
+    if (threadIdx.x == 0) {                                        \
+        for (int i = 0; i <= STEPS_IN_ALL; ++i) STAMPED(i) = 0;    \
+        STAMPED(STEPS_IN_ALL + 1) = shared_clock();                \
+    }
+// What went by since the last stamp is of this slot.
+#define STAMP(i)                         \
+    if (threadIdx.x == 0) {              \
+        const long long now = clock64(); \
+        STAMPED(i) += now - stamped;     \
+        stamped = now;                   \
+    }
+#define END_STAMPS() \
+    if (threadIdx.x == 0) STAMPED(STEPS_IN_ALL + 2) = shared_clock()
 #else
+#define BEGIN_STAMPS()
 #define STAMP(i)
+#define END_STAMPS()
 #endif
 
 extern __shared__ float4 dynamic[];
@@ -27,7 +51,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     const int rank = rank_in_team(), teams = gridDim.x / RANKS, groups = (n + IMAGES - 1) / IMAGES;
     int group = blockIdx.x / RANKS;
     bool fresh = true;
-    STAMP(0);
+    BEGIN_STAMPS();
 
 #if __CUDA_ARCH__ >= 900
     if (threadIdx.x == 0) {
@@ -66,14 +90,15 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
             wait_for_copies();
 #endif
         wait_for_team();
-        STAMP(1);
+        STAMP(0);
         FIRST;
         wait_for_team();
-        STAMP(2);
+        STAMP(1);
         // What comes in next takes the place of what was read; it is waited for when it is its turn.
         if (next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES);
         THE_REST;
         if (next < groups) wait_for_team();
-        STAMP(STEPS_IN_ALL + 1);
+        STAMP(STEPS_IN_ALL);
     }
+    END_STAMPS();
 }

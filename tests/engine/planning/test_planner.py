@@ -264,7 +264,7 @@ def test_workspace_is_the_largest_of_any_step() -> None:
         network(),
         1,
         choose=lambda d, p, n, w: Chosen(""),
-        workspace=lambda device, wanted, rung: sizes[wanted.op],
+        workspace=lambda step: sizes[step.op],
     )
     assert made.workspace_nbytes == 3000
     assert made.peak_nbytes == made.weights_nbytes + made.arena_nbytes + 3000

@@ -1,0 +1,176 @@
+"""In which layout and element type each tensor between two steps travels (kernels.layouts).
+
+A tensor is laid out as NHWC, in float16 or rounded to TF32, where the step that writes it and all that read
+it have rungs for that, and nobody else sees it: not the model's inputs and outputs, nor what is read as
+another shape. Products keep the rungs chosen for them; other steps take such as read the layout.
+Steps that may be one kernel together (engine.planning.runs) keep what that kernel reads.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from engine import tuned_store
+from engine.graph.plan import Plan, Step
+from engine.options import Options
+from engine.planning import choices, runs
+from engine.tuned_store import Key
+from kernels import launch, registry
+from kernels.layouts import PLAIN, laid_out
+from kernels.net.plan import MOST_WEIGHTS_NBYTES, weights_nbytes
+from kernels.ops import PRECISIONS
+from kernels.registry import Rung
+
+KIND = "layouts"
+# As the chosen rungs allow; with one that knows layouts for every product that has such; not at all.
+WAYS = ("chosen", "all", "none")
+CHOSEN = "layout"  # what chose the rung of a step that has it for the layout's sake
+
+
+class Timed(msgspec.Struct, frozen=True, kw_only=True):
+    """Which way was the fastest, and nanoseconds of a pass in each that was tried."""
+
+    way: str
+    times: dict[str, float]
+
+
+def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
+    """The steps of a plan without layouts with those that they are better off with."""
+    way = options.layouts
+    if plan.device != "cuda" or plan.precision == PRECISIONS[0] or way == "none":
+        return plan.steps
+    if not way and options.tuned and (known := read(plan)) is not None:
+        way = known.way
+    return in_way(plan, way or "chosen", options)
+
+
+def in_way(plan: Plan, way: str, options: Options) -> tuple[Step, ...]:
+    """The steps of a plan without layouts in one of WAYS."""
+    if way == "none":
+        return plan.steps
+    made = _Assignment.of(plan, options, every=way == "all")
+    for place in range(len(plan.steps)):
+        made.settle(place)
+    return tuple(made.steps)
+
+
+def read(plan: Plan) -> Timed | None:
+    """What is kept of this plan without layouts."""
+    key = _key(plan)
+    found = None if key is None else tuned_store.read(KIND, key, Timed)
+    return found if found is None or found.way in WAYS else None
+
+
+def write(plan: Plan, timed: Timed) -> None:
+    """Keep it. Raises KernelError where the cache cannot be written."""
+    if (key := _key(plan)) is not None:
+        tuned_store.write(KIND, key, timed)
+
+
+def _key(plan: Plan) -> Key | None:
+    found = choices.machine(plan.device, None)
+    if found is None:
+        return None
+    rungs = [rung for op in sorted({step.op for step in plan.steps}) for rung in _laying_out(plan, op)]
+    return {
+        **found,
+        "steps": " ".join(choices.encoded(step.params) for step in plan.steps),
+        "rungs": ", ".join(step.rung for step in plan.steps),
+        "precision": plan.precision,
+        "batch": str(plan.batch),
+        "sources": choices.digest(plan.device, tuple(rung.source for rung in rungs)),
+    }
+
+
+def _laying_out(plan: Plan, op: str) -> list[Rung]:
+    """The rungs of ours in a plan's precision that know other layouts than ONNX's."""
+    ours = registry.rungs(plan.device, op)
+    return [rung for rung in ours if len(rung.reads) > 1 and rung.precision == plan.precision]
+
+
+@dataclass
+class _Assignment:
+    """steps, rungs: as they are by now. readers: by tensor that may be laid out anew, the steps that read it.
+    kept: those that keep their layouts."""
+
+    plan: Plan
+    steps: list[Step]
+    rungs: list[Rung]
+    readers: Mapping[str, list[int]]
+    kept: frozenset[int]
+
+    @classmethod
+    def of(cls, plan: Plan, options: Options, every: bool) -> _Assignment:
+        """every: products, too, take rungs that know layouts, where none was named for them."""
+        steps = list(plan.steps)
+        rungs = [registry.find(plan.device, s.op, s.rung, options.kernel_dirs) for s in steps]
+        for place, step in enumerate(steps if every else ()):
+            known = all(plan.holder(name) in plan.weights for name in step.inputs[1:] if name)
+            free = known and step.params.weight_inputs and step.chosen != "named"
+            if not free or len(rungs[place].reads) > 1:
+                continue
+            able = (r for r in _laying_out(plan, step.op) if _able(step, r, PLAIN, PLAIN))
+            if (other := next(able, None)) is not None:
+                steps[place] = replace(step, rung=other.name, precision=other.precision, chosen=CHOSEN)
+                rungs[place] = other
+        run = runs.longest(plan) if options.one_kernel else None
+        small = run is not None and weights_nbytes(run.layers) <= MOST_WEIGHTS_NBYTES
+        kept = range(run.start, run.end) if run is not None and small else ()
+        return cls(plan, steps, rungs, _readers(plan), frozenset(kept))
+
+    def settle(self, place: int) -> None:
+        """What this step writes, and those who read it."""
+        step, rung = self.steps[place], self.rungs[place]
+        readers = self.readers.get(step.output, [])
+        if not readers or self.kept & {place, *readers}:
+            return
+        for layout in rung.writes[1:]:
+            taken = [self._reading(reader, layout) for reader in readers]
+            found = [rung for rung in taken if rung is not None]
+            if len(found) == len(readers) and _able(step, rung, step.reads, layout):
+                self.steps[place] = replace(step, writes=layout)
+                for reader, its in zip(readers, found, strict=True):
+                    self._take(reader, its, layout)
+                return
+
+    def _reading(self, place: int, layout: str) -> Rung | None:
+        """The rung with which a step would read this, its own if it can."""
+        step, own = self.steps[place], self.rungs[place]
+        if _able(step, own, layout, PLAIN):
+            return own
+        if step.chosen == "named" or step.params.weight_inputs:
+            return None
+        beside = registry.beside(self.plan.device, step.op, self.plan.precision)
+        return next((rung for rung in beside if _able(step, rung, layout, PLAIN)), None)
+
+    def _take(self, place: int, rung: Rung, layout: str) -> None:
+        step = replace(self.steps[place], reads=layout)
+        if rung != self.rungs[place]:
+            step = replace(step, rung=rung.name, precision=rung.precision, chosen=CHOSEN)
+        self.steps[place], self.rungs[place] = step, rung
+
+
+def _readers(plan: Plan) -> dict[str, list[int]]:
+    """By tensor the steps that read it, of those tensors that are some step's images and nothing else."""
+    found: dict[str, list[int]] = defaultdict(list)
+    apart = {plan.holder(name) for name in plan.outputs} | set(plan.aliases.values()) | set(plan.inputs)
+    made = {step.output: step.params.output_shape for step in plan.steps}
+    for place, step in enumerate(plan.steps):
+        for i, name in enumerate(filter(None, step.inputs)):
+            shape = made.get(name)
+            alike = shape is not None and len(shape) == 4 and plan.tensors[name].dtype == "float32"
+            if not alike or i != 0 or step.params.input_shapes[0] != shape:
+                apart.add(name)
+            found[name].append(place)
+    return {name: places for name, places in found.items() if name not in apart}
+
+
+def _able(step: Step, rung: Rung, reads: str, writes: str) -> bool:
+    """Whether a rung can do this step so."""
+    if reads not in rung.reads or writes not in rung.writes or rung.refusal(step.params) is not None:
+        return False
+    return launch.refusal(step.params, laid_out(rung, reads, writes)) is None

@@ -1,0 +1,313 @@
+// The convolution as a matrix product on tensor cores over activations in NHWC (nhwc.cuh): its rows the pixels
+// of the whole batch, its columns the channels of a group. Included behind the rung's struct Kind (mma.cuh).
+//
+// x and y may also be NCHW float32. Such an x is first laid out anew in scratch memory (conv_lay_out), and with FOLD > 1,
+// the stride, so that FOLD × FOLD pixels become one of as many times the channels: few channels then fill chunks, and
+// what is left is a convolution of stride 1 without padding, by a window as many times smaller. Of an x in groups
+// each group is filled up to whole chunks.
+#pragma once
+#include "common.cuh"
+#include "mma.cuh"
+#include "nhwc.cuh"
+#include "overlap.cuh"
+
+#define ROWS_AT_ONCE (THREADS / CHUNKS)  // whose chunks the threads of a block copy together
+#define OUT_COLUMNS 8
+#define OUT_LEAD (WARP_ROWS + 8)
+#define AT_ONCE (EACH == 8 && PARTS == 1 ? 8 : 4)  // values in 16 bytes: partial sums are float32
+#define PIECE (AT_ONCE == 8 ? WARP_COLUMNS : 16)   // channels of a warp that are laid out at once
+#define PIECE_LEAD (PIECE + AT_ONCE)
+#define ACROSS 8  // chunks of a block that lays x out
+#define SLAB (STAGES * CHUNKS * (TILE_ROWS + TILE_COLUMNS))  // chunks of shared memory
+static_assert(TILE_ROWS * CHUNKS % THREADS == 0, "every thread copies as many chunks of patches");
+static_assert(16 * SLAB >= 4 * (THREADS / LANES) * OUT_COLUMNS * OUT_LEAD, "8 channels of each warp must fit");
+static_assert(SLAB >= (THREADS / LANES) * WARP_ROWS * PIECE_LEAD / AT_ONCE, "so must a piece of chunks");
+static_assert(Kind::CHUNK == EACH, "chunks of the product are those of the tensors");
+
+#if PARTS > 1
+using Out = float;
+__device__ __forceinline__ void put(Out* to, float sum, float, bool) { *to = sum; }
+#else
+using Out = Kind::Cell;
+__device__ __forceinline__ void put(Out* to, float sum, float more, bool real) {
+    *to = Kind::cell(real ? activate(sum + more, AFTER) : 0.0f);
+}
+#endif
+
+// x as the product sees it.
+struct Source {
+    int depth, chunks;  // channels of a group, and chunks of them
+    int pixel;          // chunks of a pixel
+    int h, w, kh, kw, stride_h, stride_w, top, left;
+    __device__ __forceinline__ Source(const ConvParams& p) {
+        const bool folded = FOLD > 1;
+        depth = folded ? p.c * FOLD * FOLD : p.c / p.group;
+        chunks = chunks_of(depth);
+        pixel = p.group * chunks;
+        kh = folded ? (p.kh + FOLD - 1) / FOLD : p.kh;
+        kw = folded ? (p.kw + FOLD - 1) / FOLD : p.kw;
+        h = folded ? p.out_h + kh - 1 : p.h;
+        w = folded ? p.out_w + kw - 1 : p.w;
+        stride_h = folded ? 1 : p.stride_h;
+        stride_w = folded ? 1 : p.stride_w;
+        top = folded ? 0 : p.pad_top;
+        left = folded ? 0 : p.pad_left;
+    }
+    // Chunks of the whole batch where it is laid out in scratch memory; partial sums begin behind them.
+    __device__ __forceinline__ index_t size(int images) const {
+        return READS ? 0 : (index_t)images * h * w * pixel;
+    }
+};
+
+// NCHW float32 to NHWC. A block 32 pixels × 8 chunks: lanes read neighbouring pixels, and write neighbouring
+// chunks.
+extern "C" __global__ void __launch_bounds__(256)
+    conv_lay_out(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+                 float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    __shared__ uint4 tile[LANES * ACROSS];
+    let_next_begin();
+    wait_for_previous();
+    const Source source(p);
+    const int pixels = p.n * source.h * source.w;
+    const int first_pixel = blockIdx.x * LANES, first_chunk = blockIdx.y * ACROSS;
+    {
+        const int lane = threadIdx.x % LANES, row = threadIdx.x / LANES;
+        const int pixel = first_pixel + lane, chunk = first_chunk + row;
+        float v[EACH] = {};
+        if (pixel < pixels && chunk < source.pixel) {
+            const int image = pixel / (source.h * source.w), place = pixel % (source.h * source.w);
+            const int group = chunk / source.chunks, first = chunk % source.chunks * EACH;
+            const index_t plane = (index_t)p.h * p.w;
+            const float* from = x + (index_t)image * p.c * plane;
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                const int channel = first + e;
+                if (channel >= source.depth) break;
+                if (FOLD > 1) {
+                    const int iy = place / source.w * FOLD + channel / FOLD % FOLD - p.pad_top;
+                    const int ix = place % source.w * FOLD + channel % FOLD - p.pad_left;
+                    if ((unsigned)iy < (unsigned)p.h && (unsigned)ix < (unsigned)p.w)
+                        v[e] = from[channel / (FOLD * FOLD) * plane + (index_t)iy * p.w + ix];
+                } else {
+                    v[e] = from[(group * source.depth + channel) * plane + place];
+                }
+            }
+        }
+        tile[lane * ACROSS + (row ^ (lane & 7))] = to_chunk(v);
+    }
+    __syncthreads();
+    const int row = threadIdx.x / ACROSS, column = threadIdx.x % ACROSS;
+    const int pixel = first_pixel + row, chunk = first_chunk + column;
+    if (pixel < pixels && chunk < source.pixel)
+        reinterpret_cast<uint4*>(workspace)[(index_t)pixel * source.pixel + chunk] =
+            tile[row * ACROSS + (column ^ (row & 7))];
+}
+
+// A block a tile of y, or of its part of the taps. Taps are numbered down and across the window, then by chunks of
+// channels: the order in which the weights were packed.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
+    conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+         float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    __shared__ uint4 shared[SLAB];
+    uint4(*weights)[TILE_COLUMNS * CHUNKS] = reinterpret_cast<uint4(*)[TILE_COLUMNS * CHUNKS]>(shared);
+    uint4(*patches)[TILE_ROWS * CHUNKS] =
+        reinterpret_cast<uint4(*)[TILE_ROWS * CHUNKS]>(shared + STAGES * CHUNKS * TILE_COLUMNS);
+
+    let_next_begin();
+    const Source source(p);
+    const int outputs = p.m / p.group, area = p.out_h * p.out_w, pixels = p.n * area;
+    const int g = blockIdx.z / PARTS, part = blockIdx.z % PARTS;
+    // This block's part of the slabs, their number the same for all parts or one less.
+    const int slabs = (source.kh * source.kw * source.chunks + CHUNKS - 1) / CHUNKS;
+    const int begin = (int)((index_t)slabs * part / PARTS);
+    const int end = (int)((index_t)slabs * (part + 1) / PARTS);
+    const int across = (outputs + TILE_COLUMNS - 1) / TILE_COLUMNS;
+    const int first_output = blockIdx.x % across * TILE_COLUMNS;
+    const int first_pixel = blockIdx.x / across * TILE_ROWS;
+    const int thread = threadIdx.x, warp = thread / LANES, lane = thread % LANES;
+    const int warp_row = warp / WARPS_ACROSS * WARP_ROWS, warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
+    // Weights come packed: by group, slab and channel (a whole number of tiles of them).
+    const int wide = across * TILE_COLUMNS;
+    const uint4* filters = reinterpret_cast<const uint4*>(weight) + ((index_t)g * slabs * wide + first_output) * CHUNKS;
+
+    // The same chunk of every slab is this thread's, for LOADS pixels.
+    const int mine = thread % CHUNKS, first_row = thread / CHUNKS;
+    int corner[LOADS], top[LOADS], left[LOADS];
+#pragma unroll
+    for (int l = 0; l < LOADS; ++l) {
+        const int pixel = first_pixel + first_row + l * ROWS_AT_ONCE;
+        const int image = pixel / area, oy = pixel % area / p.out_w, ox = pixel % area % p.out_w;
+        top[l] = oy * source.stride_h - source.top;
+        left[l] = ox * source.stride_w - source.left;
+        corner[l] = pixel < pixels ? ((image * source.h + top[l]) * source.w + left[l]) * source.pixel + g * source.chunks
+                                   : -0x7fffffff;
+    }
+    int chunk = (begin * CHUNKS + mine) % source.chunks;
+    int column = (begin * CHUNKS + mine) / source.chunks % source.kw;
+    int row = (begin * CHUNKS + mine) / source.chunks / source.kw;
+
+    // Start the copies of a slab, of which the one before was the last. A group is closed even when nothing is left, so
+    // that their number tells which have arrived.
+    auto copy_weights = [&](int slab, int stage) {
+        if (slab < end) {
+            const uint4* packed = filters + (index_t)slab * wide * CHUNKS;
+#pragma unroll
+            for (int l = 0; l < COPIES; ++l) {
+                const int e = thread + l * THREADS;
+                if (TILE_COLUMNS * CHUNKS % THREADS != 0 && e >= TILE_COLUMNS * CHUNKS) break;
+                copy_async_16(&weights[stage][e], packed + e);
+            }
+        }
+    };
+    WarpTile<Kind, WARP_ROWS, WARP_COLUMNS> tile;
+#pragma unroll
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_weights(begin + ahead, ahead);
+    wait_for_previous();
+
+    const uint4* from = reinterpret_cast<const uint4*>(READS ? x : workspace);
+    auto copy_patches = [&](int slab, int stage) {
+        if (slab < end) {
+            const int down = row * p.dilation_h, right = column * p.dilation_w;
+            const int step = (down * source.w + right) * source.pixel + chunk;
+#pragma unroll
+            for (int l = 0; l < LOADS; ++l) {
+                // As an unsigned number what lies above or left of the image is beyond its other end.
+                bool inside = row < source.kh && corner[l] != -0x7fffffff;
+                if (PADDED)
+                    inside = inside && (unsigned)(top[l] + down) < (unsigned)source.h &&
+                             (unsigned)(left[l] + right) < (unsigned)source.w;
+                copy_async_16(&patches[stage][place_in_slab(first_row + l * ROWS_AT_ONCE, mine)],
+                              from + (inside ? corner[l] + step : 0), inside);
+            }
+            chunk += CHUNKS;
+            while (chunk >= source.chunks) {
+                chunk -= source.chunks;
+                if (++column == source.kw) {
+                    column = 0;
+                    ++row;
+                }
+            }
+        }
+        close_group();
+    };
+#pragma unroll
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_patches(begin + ahead, ahead);
+    int stage = 0, vacant = STAGES - 1;
+    for (int slab = begin; slab < end; ++slab) {
+        // Of each thread's copies this slab's have arrived; after the barrier everybody's, and the slab before has been
+        // multiplied by all, so that its place is free.
+        wait_for_all_but<STAGES - 2>();
+        __syncthreads();
+        copy_weights(slab + STAGES - 1, vacant);
+        copy_patches(slab + STAGES - 1, vacant);
+        tile.add(patches[stage], weights[stage], warp_row, warp_column);
+        vacant = stage;
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+    }
+    wait_for_all_but<0>();
+    __syncthreads();
+
+    float* parts = workspace + 4 * source.size(p.n);
+    if (WRITES) {
+        // Each warp's tile through shared memory, a piece at a time, its channels side by side.
+        Out* out = reinterpret_cast<Out*>(shared) + warp * WARP_ROWS * PIECE_LEAD;
+        // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
+        const int every = chunks_of(p.m) * EACH, begins = g * outputs;
+        const int filled = (g == p.group - 1 ? every : begins + outputs) - begins;
+        Out* to_all = PARTS > 1 ? reinterpret_cast<Out*>(parts) + (index_t)part * pixels * every
+                                : reinterpret_cast<Out*>(y);
+#pragma unroll
+        for (int piece = 0; piece < WARP_COLUMNS; piece += PIECE) {
+#pragma unroll
+            for (int j = piece / OUT_COLUMNS; j < (piece + PIECE) / OUT_COLUMNS; ++j) {
+                const int o = first_output + warp_column + j * OUT_COLUMNS + lane / 4;
+                const float more = PARTS == 1 && bias && o < outputs ? bias[g * outputs + o] : 0.0f;
+                Out* to = out + lane % 4 * 2 * PIECE_LEAD + j * OUT_COLUMNS - piece + lane / 4;
+#pragma unroll
+                for (int i = 0; i < WARP_ROWS / MMA_ROWS; ++i)
+#pragma unroll
+                    for (int s = 0; s < 2; ++s) {
+                        const float sum = tile.sum[j / 2][i][j % 2 * 2 + s];
+                        put(to + (i * MMA_ROWS + s) * PIECE_LEAD, o < outputs ? sum : 0.0f, more, o < outputs);
+                    }
+            }
+            __syncwarp();
+            for (int e = lane; e < WARP_ROWS * (PIECE / AT_ONCE); e += LANES) {
+                const int r = e / (PIECE / AT_ONCE), c = e % (PIECE / AT_ONCE) * AT_ONCE;
+                const int pixel = first_pixel + warp_row + r, o = first_output + warp_column + piece + c;
+                if (pixel < pixels && o < filled)
+                    *reinterpret_cast<uint4*>(to_all + (index_t)pixel * every + begins + o) =
+                        *reinterpret_cast<const uint4*>(out + r * PIECE_LEAD + c);
+            }
+            __syncwarp();
+        }
+        return;
+    }
+
+    // Out through shared memory, 8 channels at a time: neighbouring lanes then write neighbouring pixels.
+    float* out = reinterpret_cast<float*>(shared) + warp * OUT_COLUMNS * OUT_LEAD;
+#pragma unroll
+    for (int j = 0; j < WARP_COLUMNS / OUT_COLUMNS; ++j) {
+#pragma unroll
+        for (int i = 0; i < WARP_ROWS / MMA_ROWS; ++i)
+#pragma unroll
+            for (int s = 0; s < 2; ++s)
+                out[lane / 4 * OUT_LEAD + i * MMA_ROWS + lane % 4 * 2 + s] = tile.sum[j / 2][i][j % 2 * 2 + s];
+        __syncwarp();
+#pragma unroll 1
+        for (int e = lane; e < OUT_COLUMNS * WARP_ROWS; e += LANES) {
+            const int o = first_output + warp_column + j * OUT_COLUMNS + e / WARP_ROWS;
+            const int pixel = first_pixel + warp_row + e % WARP_ROWS;
+            if (o >= outputs || pixel >= pixels) continue;
+            const float v = out[e / WARP_ROWS * OUT_LEAD + e % WARP_ROWS];
+            const index_t place = ((index_t)(pixel / area) * p.m + g * outputs + o) * area + pixel % area;
+            if (PARTS > 1)
+                parts[(index_t)part * p.n * p.m * area + place] = v;
+            else
+                y[place] = activate(bias ? v + bias[g * outputs + o] : v, AFTER);
+        }
+        __syncwarp();
+    }
+}
+
+// Adds the parts, always in the same order.
+extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float* __restrict__ weight,
+                                       const float* __restrict__ bias, float* __restrict__ y,
+                                       float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
+    const int area = p.out_h * p.out_w;
+    const index_t total = (index_t)p.n * p.m * area;
+    const float* parts = workspace + 4 * Source(p).size(p.n);
+    auto added = [&](index_t i, int channel) {
+        float sum = 0.0f;
+#pragma unroll 16
+        for (int part = 0; part < PARTS; ++part) sum += parts[part * total + i];
+        return activate(bias ? sum + bias[channel] : sum, AFTER);
+    };
+    if (!WRITES) {
+        for (index_t i = first_element(); i < total; i += grid_stride()) y[i] = added(i, i / area % p.m);
+        return;
+    }
+    // Four channels of a pixel a thread: partial sums lie as y does.
+    const int every = chunks_of(p.m) * EACH;
+    const index_t filled = (index_t)p.n * area * every;
+    for (index_t i = 4 * first_element(); i < filled; i += 4 * grid_stride()) {
+        float v[4] = {};
+#pragma unroll 8
+        for (int part = 0; part < PARTS; ++part) {
+            const float4 more = *reinterpret_cast<const float4*>(parts + part * filled + i);
+            v[0] += more.x, v[1] += more.y, v[2] += more.z, v[3] += more.w;
+        }
+        const int channel = i % every;
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            const bool real = channel + e < p.m;
+            v[e] = real ? activate(bias ? v[e] + bias[channel + e] : v[e], AFTER) : 0.0f;
+        }
+        if (EACH == 8)
+            reinterpret_cast<uint2*>(y)[i / 4] = make_uint2(to_halves(v[0], v[1]), to_halves(v[2], v[3]));
+        else
+            reinterpret_cast<uint4*>(y)[i / 4] = to_chunk(v);
+    }
+}

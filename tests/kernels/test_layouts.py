@@ -1,0 +1,142 @@
+"""Rungs that take tensors in other layouts than ONNX's: right in each of them, compiled for the host."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.cuda.stages import starts
+from kernels import launch, layouts, registry
+from kernels.estimates import nhwc_tiles, tensor_tiles
+from kernels.launch import nhwc
+from kernels.layouts import HALVES, PLAIN, ROUNDED
+from kernels.ops import OPS
+from kernels.ops.conv import Conv
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pool import Pool
+from kernels.registry import Rung
+from tests.bench.judge import on_the_host
+from tests.kernels import cuda_cases
+from tests.kernels.cuda_cases import Case
+
+RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if len(rung.reads) > 1]
+MOST_FLOPS = 100_000
+CONV = registry.find("cuda", "conv", "nhwc_fp16")
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
+    if on_the_host.COMPILER is None:
+        pytest.skip("no compiler for the host")
+    return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
+
+
+def _answer(hosted: on_the_host.Hosted, rung: Rung, case: Case) -> np.ndarray:
+    """As the rung is compiled to read and write."""
+    how = launch.launch(case.params, rung)
+    module = hosted.RawModule(path=str(hosted.compiled(rung, "sm_90", how.defines)))
+    held = [how.packed[i](a) if i in how.packed else a for i, a in enumerate(case.inputs) if a is not None]
+    if layouts.reads(rung) != PLAIN:
+        held[0] = layouts.as_it_lies(layouts.reads(rung), held[0])
+    given = [hosted.asarray(array) for array in held]
+    writes, shape = layouts.writes(rung), case.params.output_shape
+    # Nothing that was there before may be taken for an answer.
+    poison = np.full(layouts.nbytes(writes, shape), 0xFF, np.uint8)
+    y, scratch = hosted.asarray(poison), hosted.cuda.alloc(max(1, how.workspace_nbytes or 0))
+    addresses = [int(array.data.ptr) for array in given]
+    for start in starts(hosted, module, rung, how, addresses, int(y.data.ptr), int(scratch.ptr)):
+        start()
+    answer = y.on_host()
+    if writes == PLAIN:
+        return answer.view(np.float32).reshape(case.expected.shape)
+    filled = answer.view(layouts.dtype(writes)).reshape(shape[0], shape[2], shape[3], -1)
+    assert not filled[..., shape[1] :].any(), "what fills a chunk up is zero, for readers multiply it"
+    return layouts.brought_back(filled, shape)
+
+
+def _richest(rung: Rung) -> Case:
+    """The case with most to say of the rung, of those that are quickly computed thread by thread."""
+    small = (case for case in cuda_cases.cases(rung.op) if case.params.flops <= MOST_FLOPS)
+    return max((c for c in small if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
+
+
+@pytest.mark.parametrize(("reads", "writes"), [(0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
+def test_a_rung_is_right_in_every_layout(
+    rung: Rung, reads: int, writes: int, hosted: on_the_host.Hosted
+) -> None:
+    as_laid_out = layouts.laid_out(rung, rung.reads[reads], rung.writes[writes])
+    case = _richest(as_laid_out)
+    assert cuda_cases.differs(_answer(hosted, as_laid_out, case), case, rung.precision) == ""
+
+
+def _case(params: Conv) -> Case:
+    return cuda_cases.conv_case(np.random.default_rng(0), params)
+
+
+def test_partial_sums_are_added_into_chunks(
+    hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nhwc_tiles, "fit", lambda *_: (tensor_tiles.CONV_TILES[-1], 3))
+    params = Conv(1, 24, 7, 5, 18, 3, 3, 4, 3, 2, 2, 1, 1, 1, 1, bias=True, activation="relu")
+    rung = layouts.laid_out(CONV, PLAIN, HALVES)
+    assert launch.launch(params, rung).defines["PARTS"] == 3
+    case = _case(params)
+    assert cuda_cases.differs(_answer(hosted, rung, case), case, "fp16") == ""
+
+
+def test_few_channels_are_folded_and_the_sum_is_the_same(hosted: on_the_host.Hosted) -> None:
+    params = Conv(1, 3, 20, 23, 9, 5, 6, 6, 7, 3, 3, 1, 2, 0, 1, bias=True)
+    assert nhwc.folding(params, 8) == launch.launch(params, CONV).defines["FOLD"] == 3
+    case = _case(params)
+    assert cuda_cases.differs(_answer(hosted, CONV, case), case, "fp16") == ""
+
+
+def test_folding_is_for_few_channels_and_a_stride() -> None:
+    alexnet = Conv(1, 3, 227, 227, 96, 11, 11, 55, 55, 4, 4)
+    assert nhwc.folding(alexnet, 8) == 4
+    for other in ({"c": 64}, {"stride_w": 3}, {"dilation_h": 2}, {"stride_h": 1, "stride_w": 1}):
+        assert nhwc.folding(replace(alexnet, **other), 8) == 1
+
+
+def test_groups_that_are_no_whole_chunks_are_refused_in_words() -> None:
+    params = Conv(1, 20, 9, 9, 32, 3, 3, 7, 7, group=2)
+    assert launch.refusal(params, CONV) is None
+    assert "groups of 10" in str(launch.refusal(params, layouts.laid_out(CONV, HALVES, PLAIN)))
+    params = replace(params, c=32, m=20)
+    assert "groups of 10" in str(launch.refusal(params, layouts.laid_out(CONV, PLAIN, HALVES)))
+
+
+def test_what_32_bits_cannot_count_is_refused() -> None:
+    params = Conv(2**18, 64, 64, 64, 64, 3, 3, 62, 62)
+    assert "32 bits" in str(launch.refusal(replace(params, n=2**20), CONV))
+    for rung in (rung for rung in RUNGS if rung.op != "conv"):
+        window = Pool("max", 2**27, 8, 64, 64, 2, 2, 32, 32, 2, 2)
+        given = window if rung.op == "pool" else LrnPool.of(Lrn(2**27, 8, 4096, 5), window)
+        assert "32 bits" in str(launch.refusal(given, rung))
+
+
+def test_a_tensor_goes_there_and_back() -> None:
+    array = np.random.default_rng(0).integers(-9, 9, (2, 11, 3, 4)).astype(np.float32)
+    for layout, channels in ((HALVES, 16), (ROUNDED, 12)):
+        held = layouts.as_it_lies(layout, array)
+        assert held.shape == (2, 3, 4, channels)
+        assert held.nbytes == layouts.nbytes(layout, array.shape)
+        np.testing.assert_array_equal(layouts.brought_back(held, array.shape), array)
+
+
+def test_many_images_are_laid_out_a_few_at_a_time(
+    hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = Conv(5, 4, 6, 5, 9, 3, 3, 4, 3, activation="relu")
+    monkeypatch.setattr(nhwc, "_KEPT_NBYTES", 2 * 16 * 6 * 5)
+    case = _case(params)
+    for writes in (PLAIN, HALVES):
+        rung = layouts.laid_out(CONV, PLAIN, writes)
+        how = launch.launch(params, rung)
+        assert [stage.function for stage in how.stages("conv")] == ["conv_lay_out", "conv"] * 3
+        assert how.workspace_nbytes == 2 * 16 * 6 * 5
+        assert cuda_cases.differs(_answer(hosted, rung, case), case, "fp16") == ""
