@@ -28,7 +28,7 @@ _FOLDERS = ("pytorch-converted", "pytorch-operator", "simple")
 class Case:
     """One test in one form. constants: whether all inputs but the first are initializers, as real models have
     their weights, else all are fed. op_types: of its nodes. node: whether it is one of an operator alone.
-    float32: whether it takes or gives any."""
+    float32, float16: whether it takes or gives any."""
 
     name: str
     proto: onnx.ModelProto
@@ -40,6 +40,7 @@ class Case:
     op_types: tuple[str, ...]
     node: bool
     float32: bool
+    float16: bool
 
 
 @functools.cache
@@ -66,7 +67,7 @@ def _cases() -> Iterator[Case]:
             results = tuple(_array(value) for value in expected)
             op_types = {full_name(made.domain, made.op_type) for made in proto.graph.node} - {"Constant"}
             ends = (*proto.graph.input, *proto.graph.output)
-            float32 = any(value.type.tensor_type.elem_type == TensorProto.FLOAT for value in ends)
+            element_types = {value.type.tensor_type.elem_type for value in ends}
             for constants in (True, False) if len(arrays) > 1 else (True,):
                 adapted, feeds = _adapted(proto, arrays, constants)
                 yield Case(
@@ -79,7 +80,8 @@ def _cases() -> Iterator[Case]:
                     constants,
                     tuple(sorted(op_types)),
                     test.name in names,
-                    float32,
+                    TensorProto.FLOAT in element_types,
+                    TensorProto.FLOAT16 in element_types,
                 )
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import functools
+import multiprocessing
+import sys
+import warnings
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
@@ -26,6 +31,25 @@ class Outcome:
 def outcome(backend: str, index: int) -> Outcome:
     """Of one of `cases()`."""
     return came_of(backend, cases()[index])
+
+
+def kinds(backend: str, processes: int = 1) -> list[str]:
+    """Of each of `cases()`; in several processes, each with a device's context and a compiler of its own."""
+    asked = range(len(cases()))
+    if processes == 1:
+        return [outcome(backend, index).kind for index in asked]
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(_kind, repeat(backend), asked, chunksize=8))
+
+
+def _kind(backend: str, index: int) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the suite overflows on purpose
+        try:
+            return outcome(backend, index).kind
+        except Exception as error:  # neither an answer nor a refusal in words
+            print(f"{cases()[index].name}: {type(error).__name__}: {error}", file=sys.stderr)
+            return "wrong"
 
 
 def came_of(backend: str, case: Case) -> Outcome:

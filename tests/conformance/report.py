@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 import onnx
 
 from engine.ops import full_name, supported
+from tests.conformance import kept, outcomes
 from tests.conformance.exclusions import EVERYWHERE, LEFT_OUT, ON_CUDA
+from tests.conformance.kept import Count
 from tests.conformance.onnx_suite import Case, cases
-from tests.conformance.outcomes import outcome
 
 BACKEND = "engine-cpu"
 COMMAND = "python -m tests.conformance --write docs/conformance.md"
+CUDA_COMMAND = "python -m tests.conformance --cuda"
 # Of operators that no kernel computes: they run where their values are known before a pass.
 _NO_KERNEL = "no kernel"
 
@@ -32,23 +35,71 @@ def missing(case: Case) -> list[str]:
     return sorted({full_name(node.domain, node.op_type) for node in nodes}.difference(supported()))
 
 
-def text() -> str:
-    """The page. Every figure in it is counted now."""
-    tests: dict[str, list[Case]] = defaultdict(list)
-    kinds: dict[str, set[str]] = defaultdict(set)
-    for index, case in enumerate(cases()):
-        tests[case.name].append(case)
+def counts(backend: str, processes: int = 1) -> dict[str, Count]:
+    """Of the tests of each group, counted now."""
+    return _counts(_kinds(backend, processes))
+
+
+def _kinds(backend: str, processes: int = 1) -> dict[str, set[str]]:
+    """What came of the forms of each test, by its name."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for case, kind in zip(cases(), outcomes.kinds(backend, processes), strict=True):
         if not any(re.search(pattern, case.name) for pattern in LEFT_OUT):
-            kinds[case.name].add(outcome(BACKEND, index).kind)
+            found[case.name].add(kind)
+    return found
+
+
+def _counts(kinds: dict[str, set[str]]) -> dict[str, Count]:
+    groups: dict[str, Callable[[Case], bool]] = {
+        "of one operator, that take or give float32": lambda case: case.node and case.float32,
+        "of one operator, that take or give float16": lambda case: case.node and case.float16,
+        "of one operator, all": lambda case: case.node,
+        "of PyTorch's converters, and simple models": lambda case: not case.node,
+    }
+    tests = {case.name: case for case in cases()}
+    found = {}
+    for words, belongs in groups.items():
+        names = [name for name, case in tests.items() if belongs(case)]
+        wrong = tuple(name for name in names if "wrong" in kinds[name])
+        right = sum("right" in kinds[name] and "wrong" not in kinds[name] for name in names)
+        found[words] = Count(tests=len(names), right=right, wrong=wrong)
+    return found
+
+
+def _table(found: dict[str, Count]) -> list[str]:
+    rows = [
+        (words, of.tests, of.right, of.tests - of.right - len(of.wrong), len(of.wrong))
+        for words, of in found.items()
+    ]
+    return [
+        "| tests | there are | right | refused | wrong |",
+        "|---|---:|---:|---:|---:|",
+        *(f"| {words} | {' | '.join(f'{number:,}' for number in numbers)} |" for words, *numbers in rows),
+    ]
+
+
+def _on_cuda() -> list[str]:
+    of = kept.load()
+    if of is None:
+        return ["On a GPU it was not counted."]
+    wrong = sorted({name for count in of.counts.values() for name in count.wrong})
+    return [
+        f"On {of.device}, counted with onnx {of.onnx} on {of.backend} on {of.day} by",
+        "",
+        f"    {CUDA_COMMAND}",
+        "",
+        *_table(of.counts),
+        *(["", f"Wrong there: {', '.join(map(_code, wrong))}."] if wrong else []),
+    ]
+
+
+def text() -> str:
+    """The page. Every figure of it is counted now, but for a GPU's, which are kept."""
+    tests: dict[str, list[Case]] = defaultdict(list)
+    for case in cases():
+        tests[case.name].append(case)
+    kinds = _kinds(BACKEND)
     nodes = [name for name, forms in tests.items() if forms[0].node]
-    single = [name for name in nodes if tests[name][0].float32]
-    others = [name for name, forms in tests.items() if not forms[0].node]
-
-    def row(what: str, names: list[str]) -> str:
-        right = sum("right" in kinds[name] for name in names)
-        wrong = sum("wrong" in kinds[name] for name in names)
-        return f"| {what} | {len(names):,} | {right:,} | {len(names) - right - wrong:,} | {wrong:,} |"
-
     refused = [name for name in tests if not kinds[name] & {"right", "wrong"}]
     why = Counter(reason(tests[name][0]) for name in refused)
     lacking = Counter(op for name in refused for op in missing(tests[name][0]))
@@ -70,13 +121,11 @@ def text() -> str:
         "",
         "and a test fails where it is not what that would write.",
         "",
-        "| tests | there are | right | refused | wrong |",
-        "|---|---:|---:|---:|---:|",
-        row("of one operator, that take or give float32", single),
-        row("of one operator, all", nodes),
-        row("of PyTorch's converters, and simple models", others),
+        *_table(_counts(kinds)),
         "",
         "Right is a test that is right in one of its forms at least and wrong in none.",
+        "",
+        *_on_cuda(),
         "",
         "## Operators",
         "",
