@@ -82,12 +82,13 @@
   the nearest name in its error.
 - `engine.backend.Rival`: a backend that takes part only where it is named. Those of ours (PyTorch, OpenVINO,
   ONNX Runtime's other providers) have their sessions in `engine.rivals`, in processes of the Python that has
-  the package (`engine.rivals.environment`, `engine.apart.pool.Kind`); on a GPU passes, clock and stirring are
+  the package (`kernels.environment`, `engine.apart.pool.Kind`); on a GPU passes, clock and stirring are
   in that process, and `engine.apart.device` rebuilds timed passes here from the seed. `engine.ort.placement`:
   what ONNX Runtime leaves to another provider in silence is an error.
 - `engine.planning.choices`: the rung that was timed to be the fastest right one, by device, params (batch
   size included), precision and the text of all rungs that could be taken. `planner.ladder_choice` asks it
-  where `Options.tuned`, and each `Step` says what chose its rung: "named", "timed" or the "ladder".
+  where `Options.tuned`, and each `Step` says what chose its rung: "named", "timed", the "ladder",
+  or the "layout" (`engine.planning.layouts`: in which layout and element type tensors between steps travel).
   `choices.nearby`: how fast the rungs were at the nearest batch size, a hint of which to try first.
 - `engine.ort.precision`: fp16 conversion of a Graph's proto, for ONNX Runtime.
 - `engine.tuned_store`: what was measured once on a machine, kept by a key of what it was measured on

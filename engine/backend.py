@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from engine.graph.graph import Graph
-from engine.graph.plan import Plan
+from engine.graph.plan import Plan, Step
 from engine.options import Options
 from engine.witness import Witness, Witnessed
 from kernels.errors import UnsupportedError
@@ -25,6 +25,7 @@ __all__ = [
     "Backend",
     "OpTime",
     "Options",
+    "Part",
     "Planned",
     "Queued",
     "Rival",
@@ -40,8 +41,8 @@ class OpTime:
     """Median time of one operator in its profile pass, by the clock named in `clock`.
 
     `nodes` are the ONNX node names it covers; clock is "host" (perf_counter round a synchronous call),
-    "events" (CUDA events), "stamps" (its share of one kernel's time by events, as clock stamps in its first
-    block tell it) or "isolated" (a one-step model of its own, timed by events).
+    "events" (CUDA events), "stamps" (its share of one kernel's time by events, as clock stamps in its
+    blocks tell it) or "isolated" (a one-step model of its own, timed by events).
     """
 
     nodes: tuple[str, ...]
@@ -50,6 +51,15 @@ class OpTime:
     clock: str
     rung: str = ""
     chosen: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of a launch that does several steps: what it is called, the step that it is of, and nanoseconds."""
+
+    name: str
+    step: Step
+    time_ns: float
 
 
 class Session(Protocol):

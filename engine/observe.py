@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from engine.backend import Part
 from engine.graph.plan import Step
 from kernels.errors import KernelscopeError
 
@@ -33,6 +34,15 @@ class Launching(Protocol):
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What one pass puts on the device, in order: the step it belongs to, and the kernel's name, or
         "memcpy", or "cuBLAS" for one or several kernels of names that are the library's."""
+
+
+@runtime_checkable
+class Parted(Protocol):
+    """A Session one of whose launches may do several steps."""
+
+    def launch_parts(self) -> tuple[Part, ...]:
+        """That launch's parts, one after the other, as clock stamps in a build of its own tell them; () where
+        there is no such launch, or that cannot be had. Passes are run for it."""
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,14 @@ class Options:
     times then overlap.
     one_kernel: let a run of steps be one kernel, where a backend can and it was timed to be faster (it is not
     without `tuned` and `cuda_graph`).
+    layouts: in which tensors between steps travel, a word of engine.planning.layouts.WAYS ("": as was timed
+    to be the fastest on this machine, where it was, else as the chosen kernels allow).
     rungs: chosen rung (its name) by node name; others get the backend's default.
     tuned: the default is the rung that was timed to be the fastest on this machine, where one was.
     kernel_dirs: folders of the user's own rungs.
+    anyway: one_kernel, faster or not, wherever it can be had (facts["one_kernel"] says what became of it).
+    compiled: a CPU's kernels may be those that a compiler makes fast (False: NumPy's alone); with one_kernel
+    those that follow each other are one call.
     provider_options: passed to ONNX Runtime's execution provider.
     ort: how ONNX Runtime is configured (None: its backend's own way).
     """
@@ -33,8 +38,11 @@ class Options:
     joins: bool = True
     early: bool = True
     one_kernel: bool = True
+    layouts: str = ""
     rungs: Mapping[str, str] = field(default_factory=dict)
     tuned: bool = True
     kernel_dirs: tuple[Path, ...] = ()
+    anyway: bool = False
+    compiled: bool = True
     provider_options: Mapping[str, str] = field(default_factory=dict)
     ort: Configuration | None = None

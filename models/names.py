@@ -53,6 +53,8 @@ def dataset_titles() -> dict[str, str]:
 
 def nbytes(model: str) -> int:
     """How large a model's file is, of a name or a path; 0 where there is none yet."""
-    name = model in models()
-    found = [imported.file_of(model), *cache_dir().glob(f"models/*/{model}.onnx")] if name else [Path(model)]
+    if model in models():
+        found = [imported.folder() / f"{model}.onnx", *cache_dir().glob(f"models/*/{model}.onnx")]
+    else:
+        found = [Path(model)]
     return max((path.stat().st_size for path in found if path.is_file()), default=0)

@@ -5,6 +5,7 @@ Works on any part of a data set, so that a caller with 10,000 AlexNet inputs (6 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -169,6 +170,24 @@ class Preprocessing:
             assert taken.width is not None
             made = made.reshape(len(made), taken.height, taken.width, taken.channels)
         return made[:, None] if taken.axes == "NHW" else made.transpose(0, 3, 1, 2)
+
+    def as_bytes(self, images: Pictures) -> np.ndarray:
+        """uint8, laid out as the input: what `affine` makes it of."""
+        raw = copy.copy(self)
+        channels = self._taken.channels
+        raw._factors, raw._dtype = ([1.0] * channels, [0.0] * channels), "uint8"
+        return raw.fill(images)
+
+    @property
+    def affine(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """(factor, offset) a channel, in the model's order: input = factor · pixel + offset."""
+        factors, offsets = self._factors
+        return tuple(factors), tuple(offsets)
+
+    @property
+    def planar(self) -> bool:
+        """Whether all values of a channel lie in a row."""
+        return self._taken.axes in ("NCHW", "NHW") or self._taken.channels == 1
 
     @property
     def blue_first(self) -> bool:

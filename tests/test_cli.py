@@ -216,6 +216,8 @@ MISTAKES = {
     "compare lenet5-digit": "did you mean 'lenet5-digits'",
     "compare --batch 0": "batch 0 is out of range",
     "compare --batch -1": "batch -1 is out of range",
+    "compare --end-to-end --top-k 0": "1 or more",
+    "compare --top-k 3": "belongs to --end-to-end",
     "compare --batch 1000000000": "out of range",
     "compare --batch 1,x": "'x' is not a whole number",
     "compare --batch 8..2": "is no range",

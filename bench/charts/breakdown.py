@@ -1,9 +1,9 @@
-"""Where one end-to-end pass goes: copies in, operators, copies out, waiting, and the rest.
+"""Where one host-to-host pass goes: copies in, operators, copies out, waiting, and the rest.
 
 What happens once (records.PREPARE_PHASES) is no part of a pass, however it is spread: `stages` has it, beside
 the pass over the data set.
 
-Copies and waiting are phases of end-to-end passes; operator times come from a pass of their own, so the two
+Copies and waiting are phases of host-to-host passes; operator times come from a pass of their own, so the two
 need not add up. What nothing explains is the rest and is always shown; where the operators claim more than
 the pass had for them, they are scaled to it and a note says so.
 """
@@ -61,7 +61,7 @@ def category_of(op_types: str) -> str:
 
 
 def split(measurement: Measurement) -> Split | None:
-    """One pass of one batch, divided; None where no end-to-end pass was measured."""
+    """One pass of one batch, divided; None where no host-to-host pass was measured."""
     wall = measurement.wall_ns
     if measurement.disposition not in SOUND or not wall or wall <= 0:
         return None

@@ -85,7 +85,7 @@ def op_time_panel(lines: Sequence[Series], x: Axis) -> Panel:
 
 
 def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
-    """Where one end-to-end pass of a batch spends its time, as shares, one panel a backend."""
+    """Where one host-to-host pass of a batch spends its time, as shares, one panel a backend."""
     items = series.most_images(items)
 
     def bar(row: Row) -> Bar | None:
@@ -103,13 +103,14 @@ def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | No
     if not panels:
         return None
     legend = (
-        "One batch from host to host; the time stands above each bar. What happens once ("
+        "One batch from host to host with its copies, on another clock than the forward pass alone; the time "
+        "stands above each bar. What happens once ("
         f"{', '.join(PREPARE_PHASES)}) is no part of it. Operator times are from their own pass.",
     )
     return Chart(
         name=f"{title(model)}-breakdown",
         model=model,
-        title=f"{shown}: where the time of a pass goes",
+        title=f"{shown}: where the time goes, host to host",
         finding=findings.breakdown(items),
         panels=panels,
         categories=series.categories(panels, palette.CATEGORIES, always=("rest",)),
@@ -191,9 +192,8 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     if ups:
         y = Axis(label="speed-up (paired)", unit="×", scale="log")
         references = {r.contender: r.measurement.reference for r in items if not r.is_reference}
-        against = ", ".join(dict.fromkeys(references[s.label] for s in ups))
         panels.insert(
-            0, Panel(title=f"speed-up against {against}", x=x, y=y, series=ups, baseline=1.0, dodge=True)
+            0, Panel(title=_against(ups, references), x=x, y=y, series=ups, baseline=1.0, dodge=True)
         )
     return Chart(
         name=f"{title(model)}-speed",
@@ -210,4 +210,61 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     )
 
 
-BUILDERS = (accuracy, op_time, timing_breakdown, total_time, speed)
+NAMED = 34  # characters that a panel's title has room for in the window, and in a picture of one column
+
+
+def _against(lines: Sequence[Series], references: Mapping[str, str]) -> str:
+    """What 1× stands for: of several references, which of them for what runs where."""
+    known = dict.fromkeys(references[line.label] for line in lines)
+    if len(known) == 1:
+        return f"speed-up against {next(iter(known))}"
+    named = "1× = " + ", ".join(f"{name} ({'GPU' if '-cuda' in name else 'CPU'})" for name in known)
+    return named if len(named) <= NAMED else "1× = the reference of each"
+
+
+def end_to_end(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
+    """Images a second from host to host over batch size, several batches in flight; and the speed-up."""
+    items = series.most_images(items)
+
+    def rate(row: Row) -> Point | None:
+        found = row.end_to_end
+        if found is None:
+            return None
+        low, high = (found.batch * 1e9 / ns if ns else None for ns in (found.high_ns, found.low_ns))
+        share = found.bus_share
+        bus = "" if share is None else f", {units.percent(share, 0)} of what the bus carries"
+        text = f"{units.si(found.images_per_s, 'images/s')}{bus}"
+        return series.point(row, found.images_per_s, low, high, text, found.doubts)
+
+    def ratio(row: Row) -> Point | None:
+        found = row.end_to_end
+        if found is None or found.speedup is None:
+            return None
+        text = f"{units.times(found.speedup)} {found.verdict}"
+        return series.point(row, found.speedup, found.speedup_low, found.speedup_high, text, found.doubts)
+
+    rates = tuple(s for s in series.lines(items, rate, marks=False) if s.points)
+    if not rates:
+        return None
+    x = series.batches(items)
+    y = Axis(label="images/s", scale="log")
+    panels = [Panel(title="images a second, end to end", x=x, y=y, series=rates, dodge=True)]
+    ups = tuple(s for s in series.lines(items, ratio, marks=False) if s.points)
+    if ups:
+        against = ", ".join(
+            dict.fromkeys(f.against for r in items if (f := r.end_to_end) is not None and f.against)
+        )
+        y = Axis(label="speed-up (paired)", unit="×", scale="log")
+        title_ = f"speed-up against {against}, end to end"
+        panels.insert(0, Panel(title=title_, x=x, y=y, series=ups, baseline=1.0, dodge=True))
+    return Chart(
+        name=f"{title(model)}-end-to-end",
+        model=model,
+        title=f"{shown}: end to end, host images to host answers",
+        finding=findings.end_to_end(items),
+        panels=tuple(panels),
+        notes=findings.about_end_to_end(items),
+    )
+
+
+BUILDERS = (accuracy, op_time, timing_breakdown, total_time, speed, end_to_end)

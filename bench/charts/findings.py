@@ -123,3 +123,37 @@ def _sentence(parts: Sequence[str]) -> str:
         if text and not text.startswith(("engine-", "ort-"))
         else f"{text}." * bool(text)
     )
+
+
+def end_to_end(items: Sequence[Row]) -> str:
+    """Who sends the most images through, at the batch size at which anybody sends the most."""
+    found = [flow for row in items if (flow := row.end_to_end) is not None]
+    best = max(found, key=lambda flow: flow.images_per_s, default=None)
+    if best is None:
+        return ""
+    parts = []
+    for row in items:
+        flow = row.end_to_end
+        if flow is not None and row.case.batch == best.batch:
+            bus = f" ({units.percent(flow.bus_share, 0)} of the bus)" if flow.bus_share is not None else ""
+            parts.append(f"{row.contender} {units.si(flow.images_per_s)}{bus}")
+    return _sentence([f"images a second from host to host at batch {best.batch:,}: {', '.join(parts)}"])
+
+
+def about_end_to_end(items: Sequence[Row]) -> tuple[str, ...]:
+    """How it was measured, and whose it was not."""
+    found = [flow.record for row in items if (flow := row.end_to_end) is not None]
+    lanes = sorted({record.lanes for record in found})
+    types = ", ".join(dict.fromkeys(record.carries for record in found))
+    best = {record.top_k for record in found if record.top_k}
+    answers = f"the {max(best)} best classes" if best else "all outputs"
+    notes = [
+        f"By the host's clock, not that of the forward pass: images travel as {types}, {answers} come back, "
+        f"{' or '.join(map(str, lanes))} {'batch is' if lanes == [1] else 'batches are'} in flight.",
+    ]
+    refused: dict[str, list[str]] = {}
+    for row in items:
+        if (said := row.measurement.end_to_end) is not None and said.refused:
+            refused.setdefault(said.refused, []).append(row.contender)
+    notes += [f"Without {', '.join(dict.fromkeys(who))}: {why}." for why, who in refused.items()]
+    return tuple(notes)

@@ -28,14 +28,14 @@ class Recorded(Protocol):
 def machine(run: Recorded) -> str:
     """Host, processors, driver and system, as far as they are known."""
     env = run.environment
-    cpu = f"{env.cpu or 'CPU'} ({env.cores} cores)" if env.cores else env.cpu
+    cpu = f"{env.cpu or 'CPU'} ({units.count(env.cores, 'core')})" if env.cores else env.cpu
     return _joined([env.machine, cpu, env.gpu, f"driver {env.driver}" if env.driver else "", env.os])
 
 
 def processors(run: Recorded, cuda: bool = True) -> str:
     """The GPU, where `cuda` was measured on, and the CPU, as far as they are known."""
     env = run.environment
-    cores = f" ({env.cores} core{'s' * (env.cores != 1)})" if env.cores else ""
+    cores = f" ({units.count(env.cores, 'core')})" if env.cores else ""
     return " and ".join(
         filter(None, [env.gpu if cuda else "", f"{env.cpu or 'CPU'}{cores}" if env.cpu or cores else ""])
     )
@@ -53,7 +53,7 @@ def versions(run: Recorded) -> str:
 def settings(run: Run, measurements: Sequence[Measurement]) -> str:
     """Clock, L2 mode, threads, instances, the rivals' versions and the date."""
     job = run.job
-    threads = f"{job.threads} threads" if job.threads else "threads: one a core"
+    threads = units.count(job.threads, "thread") if job.threads else "threads: one a core"
     date = run.created_at.replace("T", " ")[:16]
     several = units.instances(m.instances for m in measurements if m.samples_ns)
     told = {f"{name} {m.facts[name]}" for m in measurements for name in RIVALS if name in m.facts}

@@ -24,6 +24,13 @@ MEANINGS = {
         "[round]s. Above the line at 1 it is faster.\n"
         "Right, throughput: images a second. It grows with the batch until the machine is full."
     ),
+    "-end-to-end": (
+        "Right, how many images a second go through [end to end]: from the host's memory to its answers, "
+        "with copies and kernels at work at once. Left, the [speed-up] of that.\n"
+        "Images travel as bytes, and become numbers on the device: by our kernel, or by ONNX Runtime's "
+        "model, which is rewritten for it. It is another clock than the [op time]: where a net is small the "
+        "bus may be what holds both back, and the read-out says what share of it is used."
+    ),
     "-breakdown": (
         "Where the time of one [pass] goes, from host to host: the copy in, the operators, the copy out, "
         "waiting, and the rest, which no part explains.\n"

@@ -23,6 +23,7 @@ from bench.words import units
 WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
 SHORT = f" ({doubt.MARK.strip()})"  # behind figures that are to be doubted
 DOUBTFUL = f"doubtful{SHORT}"
+CLOCK = ", forward pass"  # behind a model's name: ratios are of this clock, not of passes from end to end
 # An interval this many times as high as it is low says nothing of a speed; its figures would be noise.
 WILD = 100.0
 
@@ -58,8 +59,8 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """The same behind its model's name."""
-        return f"{title(self.model)}: {self.text}" if self.clauses else ""
+        """The same behind its model's name and what was timed."""
+        return f"{title(self.model)}{CLOCK}: {self.text}" if self.clauses else ""
 
     def told_of(self, who: str) -> tuple[Clause, ...]:
         """What is said of one comparison, of "" what is said of all."""
@@ -148,12 +149,16 @@ def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
 
 
 def _amount(word: str, found: Sequence[Row]) -> str:
-    """ "1.30× to 2.41× faster"."""
+    """ "1.30× (batch 1) to 2.41× (batch 64) faster": a range over batch sizes is no interval, so
+    that its ends say where they stand."""
     if word not in ("faster", "slower"):
         return word
-    ratios = sorted(above_one(row.speedup or 1.0) for row in found)
-    low, high = units.times(ratios[0]), units.times(ratios[-1])
-    return f"{low if low == high else f'{low} to {high}'} {word}"
+    ranked = sorted(found, key=lambda row: above_one(row.speedup or 1.0))
+    low, high = (units.times(above_one(row.speedup or 1.0)) for row in (ranked[0], ranked[-1]))
+    if low == high:
+        return f"{low} {word}"
+    first, last = (f"(batch {row.case.batch:,})" for row in (ranked[0], ranked[-1]))
+    return f"{low} {first} to {high} {last} {word}"
 
 
 def _how(amount: str, word: str, found: Sequence[Row], known: set[int]) -> str:

@@ -113,6 +113,18 @@ def compare(
         "--tune-reference",
         help="Also run ONNX Runtime (CUDA) with its best options, searched once per case and kept.",
     ),
+    end_to_end: bool = typer.Option(
+        False,
+        "--end-to-end",
+        help="Also measure host images to host answers: several batches in flight, copies and kernels at "
+        "once.",
+    ),
+    top_k: int | None = typer.Option(
+        None,
+        metavar="K",
+        show_default=False,
+        help="With --end-to-end: bring back the K best classes alone, chosen on the device.",
+    ),
     rung: list[str] = typer.Option(
         [],
         metavar="[MODEL:]NODE=[cpu/|cuda/]RUNG",
@@ -157,6 +169,10 @@ def compare(
     for option, given in (("--layers", layers), ("--bisect", bisect)):
         if given and not layer_pass:
             raise InputError(f"{option} has nothing to print with --no-layer-pass; leave one of them away")
+    if top_k is not None and top_k < 1:
+        raise InputError(f"--top-k {top_k} is out of range; ask for 1 or more classes")
+    if top_k is not None and not end_to_end and resume is None:
+        raise InputError("--top-k belongs to --end-to-end; give that too")
     batches, own_batches = parsing.sizes(batch, "batch", parsing.integers(DEFAULT_BATCHES, "batch"))
     counts, own_counts = parsing.sizes(images, "images")
     job = Job(
@@ -180,6 +196,8 @@ def compare(
         layers=layer_pass,
         tune="cuda" if tune is None else "all" if tune else "none",
         tune_reference=tune_reference,
+        end_to_end=end_to_end,
+        top_k=top_k or 0,
         rungs=parsing.rungs(rung),
         kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
     )
@@ -214,6 +232,8 @@ _FIELDS = {
     "layer_pass": ("layers",),
     "tune": ("tune",),
     "tune_reference": ("tune_reference",),
+    "end_to_end": ("end_to_end",),
+    "top_k": ("top_k",),
     "rung": ("rungs",),
     "kernels": ("kernel_dirs",),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 
 from bench.comparison.kind import RunFolder
 from bench.diff import differs
@@ -25,7 +26,10 @@ def compared(one: RunFolder, other: RunFolder) -> Compared:
     meant = set(map(_key, other.cases))
     found = matched(a, b, (lambda row: (_key(row.case), row.case.images), lambda row: _key(row.case), _loose))
     return Compared(
-        pairs=[_pair(ours, theirs, meant) for ours, theirs in found],
+        pairs=[
+            *(_pair(ours, theirs, meant) for ours, theirs in found),
+            *(_end_to_end(ours, theirs) for ours, theirs in found if ours and theirs and _both(ours, theirs)),
+        ],
         differences=(
             *differs.models(_files(one.header), _files(other.header)),
             *differs.jobs(one.job, other.job, _CASES),
@@ -60,6 +64,38 @@ def _pair(a: Row | None, b: Row | None, meant: set[tuple[Hashable, ...]]) -> Pai
         planned=b is None and _key(case) in meant,
         reference=row.is_reference,
         other=other,
+    )
+
+
+def _both(a: Row, b: Row) -> bool:
+    return a.end_to_end is not None and b.end_to_end is not None and a.case.precision == b.case.precision
+
+
+def _end_to_end(a: Row, b: Row) -> Pair:
+    """The same case by its other clock: host images to host answers."""
+    plain = _pair(a, b, set())
+    who = f"{plain.who}, end to end"
+    return replace(
+        plain,
+        key=f"{plain.key}-end-to-end",
+        words=f"{plain.words}, end to end",
+        who=who,
+        a=_side_end_to_end(a),
+        b=_side_end_to_end(b),
+    )
+
+
+def _side_end_to_end(row: Row) -> Side:
+    found = row.end_to_end
+    assert found is not None
+    return Side(
+        disposition=row.measurement.disposition,
+        reason=row.measurement.reason,
+        time=_interval(found.ns, found.low_ns, found.high_ns),
+        speedup=_interval(found.speedup, found.speedup_low, found.speedup_high),
+        against=found.against,
+        rounds=len(found.record.rounds) > 1,
+        doubts=found.doubts,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.charts import Chart, model_charts
 from bench.charts.footer import machine, settings, versions
-from bench.charts.verdicts import verdicts
+from bench.charts.verdicts import CLOCK, verdicts
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Case, Measurement, ModelInfo, Run
 from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
@@ -28,7 +28,13 @@ from kernels.errors import InputError
 RunData = tuple[Run, Sequence[Measurement]]
 
 TEMPLATE = "report"
-CHARTS = ("op-time", "speed", "breakdown", "accuracy")  # of bench.charts, by the end of their names
+CHARTS = (
+    "op-time",
+    "speed",
+    "end-to-end",
+    "breakdown",
+    "accuracy",
+)  # of bench.charts, by the end of their names
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class ModelSection:
     facts: str
     table: Table[Row]
     charts: tuple[Picture, ...]
+    end_to_end: Table[Row] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,7 @@ def context(
     return {
         "heading": heading or f"Comparison on {env.gpu or env.cpu or 'an unknown machine'}",
         "overview": sentences,
-        "strip": [(title(verdict.model), verdict.clauses) for verdict in told],
+        "strip": [(f"{title(verdict.model)}{CLOCK}", verdict.clauses) for verdict in told],
         "counted": [line for line in sentences if line not in {verdict.line for verdict in told}],
         "said": [verdict.text for verdict in told],
         "machines": list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
@@ -173,7 +180,9 @@ def section(
         f"accuracy on {counts} images" if counts else "",
     ]
     shown = f"{info.title} ({name})" if info.title and info.title != name else name
-    return ModelSection(shown, " · ".join(filter(None, facts)), tables.readable(items, _WITHIN), charts)
+    readable = tables.readable(items, _WITHIN)
+    flow = tables.end_to_end(items)
+    return ModelSection(shown, " · ".join(filter(None, facts)), readable, charts, flow)
 
 
 def summary(items: Sequence[Row]) -> str:

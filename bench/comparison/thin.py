@@ -14,7 +14,7 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
 from bench.kinds.samples import keep, public, public_dirs, rounded, rounded_all, telemetry, told
 from bench.results import gallery, npz
-from bench.results.records import Accuracy, Case, ErrorStats, Layer, Measurement, Run
+from bench.results.records import Accuracy, Case, EndToEnd, ErrorStats, Layer, Measurement, Run
 from bench.results.results_file import line_of
 from bench.results.rows import SOUND
 from bench.results.store import RESULTS_FILE, write_atomically
@@ -44,6 +44,13 @@ GRADES = (
 )
 
 
+def _end_to_end(found: EndToEnd | None, samples: int) -> EndToEnd | None:
+    if found is None:
+        return None
+    kept, rounds = keep(found.samples_ns, found.rounds, samples)
+    return msgspec.structs.replace(found, samples_ns=rounded_all(kept), rounds=rounds)
+
+
 def thin_measurement(measurement: Measurement, samples: int, errors: bool, shapes: bool) -> Measurement:
     """One measurement with at most about `samples` samples (see `keep`). errors: whether its layers keep
     theirs; shapes: their sizes and work."""
@@ -52,6 +59,7 @@ def thin_measurement(measurement: Measurement, samples: int, errors: bool, shape
         measurement,
         samples_ns=rounded_all(kept),
         rounds=rounds,
+        end_to_end=_end_to_end(measurement.end_to_end, samples),
         phases={name: rounded(ns, 5) for name, ns in measurement.phases.items()},
         layers=tuple(_layer(layer, errors, shapes) for layer in measurement.layers),
         accuracy=_accuracy(measurement.accuracy),

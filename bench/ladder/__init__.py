@@ -24,6 +24,9 @@ worker.
   the next one's as soon as one has ended), `bench.ladder.template`. `bench.measure.limits` and
   `engine.probe`: what the machine was measured to reach, copying (in memory, and within its caches), in
   float32 and on its matrix units.
+- `bench.ladder.net`: a whole net as an operator; its rungs are ways of putting the steps together
+  (`engine.net_rungs`: what a session is asked for, and the fact by which it says that it did so), prepared,
+  checked and multiplied as a comparison's contenders.
 - A rung is judged by its own precision's bound and held against the reference in that precision
   (`fp32-tc` against fp32's) and against the rung below it in that precision; what stands beside the
   ladder (side rungs, a library's, the first of another precision) against the ladder's highest in fp32

@@ -12,13 +12,14 @@ import typer
 
 if TYPE_CHECKING:
     from bench.ladder.kind import LadderFolder
+    from bench.ladder.net import Net
     from bench.ladder.records import LadderJob
     from kernels.ops import Params
 
 
 def ladder(
     context: typer.Context,
-    op: str = typer.Argument("conv", metavar="OP", help="Operator: conv, gemm, pool, lrn, softmax, …"),
+    op: str = typer.Argument("conv", metavar="OP", help="Operator: conv, gemm, pool, lrn, …, or net."),
     folder: Path | None = typer.Argument(None, metavar="[DIR]", help="With --new: where the template goes."),
     model: str = typer.Option(
         "", metavar="M", help="A model name or an .onnx file; default: one of the default comparison's."
@@ -90,7 +91,7 @@ def ladder(
     from bench.ladder import compiling
     from bench.ladder import plan as ladder_plan
     from bench.ladder import template as ladder_template
-    from bench.ladder.measure.entrants import params_of
+    from bench.ladder.measure.entrants import work_of
     from bench.questions import model_questions
     from bench.results import trust
     from bench.show.table import FORMATS
@@ -108,7 +109,7 @@ def ladder(
     for option, given in ((trust.OPTION, trust_kernels), ("--retry", retry)):
         if given:
             raise InputError(f"{option} is of a ladder that is gone on with; give --resume too")
-    ladder_plan.op_of(op)
+    ladder_plan.op_of(op, kernels=new or compile_only)
     if new:
         if folder is None:
             raise InputError("ladder --new needs the operator and a folder: ladder --new conv my_kernels")
@@ -135,7 +136,7 @@ def ladder(
     formats = parsing.formats(charts)
     where = compiling.DEVICE if compile_only else ladder_plan.device_of(device)
     name = model
-    params: Params
+    params: Params | Net
     if shape:
         if model:
             raise InputError("--shape and --model say two things; give one of them")
@@ -154,7 +155,7 @@ def ladder(
     else:
         name = model or ladder_plan.model_with(op, where)
         found = model_questions.node(name, op, node, batch, where)
-        params, node = params_of(op, found.params), found.node
+        params, node = work_of(op, found.params), found.node
     job = ladder_plan.job_of(
         params,
         where,
@@ -194,6 +195,7 @@ def _left_out(job: LadderJob, named: bool) -> str:
     from bench.ladder import compiling
     from bench.ladder import plan as ladder_plan
     from kernels.errors import KernelError
+    from kernels.languages.known import languages
     from kernels.registry import SUFFIX
 
     instead = job.device != compiling.DEVICE and not named  # of a GPU that is not there
@@ -203,7 +205,10 @@ def _left_out(job: LadderJob, named: bool) -> str:
     if any(rung.user for rung in ladder_plan.rungs_of(job, broken)) or broken:
         return ""  # a file that is no rung is told by whoever reads it next
     folders, ending = " and ".join(job.kernel_dirs), SUFFIX[job.device]
-    return f"there is no kernel for {job.op} on {job.device} in {folders}: it is called NN_name{ending}"
+    python = f", or NN_name.py with its language ({', '.join(languages())})" if job.device == "cuda" else ""
+    return (
+        f"there is no kernel for {job.op} on {job.device} in {folders}: it is called NN_name{ending}{python}"
+    )
 
 
 def _show_saves(folder: Path, output: str) -> int:

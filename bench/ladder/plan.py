@@ -10,13 +10,15 @@ from typing import Any
 
 import msgspec
 
-from bench.ladder.measure.entrants import ENGINES, params_of
+from bench.ladder import net
+from bench.ladder.measure.entrants import ENGINES, work_of
+from bench.ladder.net import Net, Whole
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
 from bench.measure import cases as comparison
 from bench.results.records import Job
 from bench.run.bounds import INSTANCES, MAX_BATCH
 from bench.run.defaults import JOB
-from engine import backends
+from engine import backends, net_rungs
 from engine.backend import PRECISIONS, Options
 from engine.graph import importer
 from engine.graph.graph import Graph
@@ -24,6 +26,7 @@ from engine.graph.plan import Step
 from engine.planning import planner
 from kernels import registry
 from kernels.errors import InputError, KernelError
+from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import ACTIVATIONS, OPS, Params, sized
 from kernels.ops.conv import Conv
@@ -93,10 +96,10 @@ def _pair(values: Sequence[int], what: str) -> tuple[int, int]:
     return values[0], values[-1]
 
 
-def steps_of(graph: Graph, batch: int, device: str) -> tuple[Step, ...]:
+def steps_of(graph: Graph, batch: int, device: str) -> tuple[Step | Whole, ...]:
     """The steps of a model as ladders have them: an operator that can share a step with another has one of
-    its own, and where they can, the two have one together before them. Raises InputError,
-    UnsupportedError."""
+    its own, and where they can, the two have one together before them; the whole net at the end. Raises
+    InputError, UnsupportedError."""
     apart, joined = (
         planner.plan(graph, batch, device, options=Options(), joined=joined).steps for joined in (False, True)
     )
@@ -106,7 +109,7 @@ def steps_of(graph: Graph, batch: int, device: str) -> tuple[Step, ...]:
     for step in apart:
         found += [before[step.nodes[0]]] if step.nodes[0] in before else []
         found.append(step)
-    return tuple(found)
+    return (*found, net.whole(graph, batch, device))
 
 
 def model_with(op: str, device: str, models: Sequence[str] = JOB.models) -> str:
@@ -119,7 +122,7 @@ def model_with(op: str, device: str, models: Sequence[str] = JOB.models) -> str:
     raise InputError(f"{' and '.join(models)} have no {op}; name a model that has one by --model")
 
 
-def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[Step, Path]:
+def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[Step | Whole, Path]:
     """The step of a model that covers a node, by the node's name or its 0-based index among this op's, and
     the model's file. Raises InputError naming those there are, ModelError, UnsupportedError."""
     if not 1 <= batch <= MAX_BATCH:
@@ -145,10 +148,16 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
     raise InputError(f"model {spec.name} has no {op} {node!r}{hint}; there are {', '.join(known)}")
 
 
-def job_of(params: Params, device: str, **fields: Any) -> LadderJob:
+def job_of(params: Params | Net, device: str, **fields: Any) -> LadderJob:
     """A job on these params, its title in words. Raises InputError for a precision that is not known, and for
     threads, seconds or instances with which nothing can be measured."""
     fields = {"instances": INSTANCES} | fields
+    if isinstance(params, Net):
+        for asked in ("whole_model", "tune"):
+            if fields.get(asked):
+                option = f"--{asked.replace('_', '-')}"
+                raise InputError(f"{option} is of one operator's rungs; {net.OP} is all of a model")
+        fields["precision"] = fields.get("precision") or PRECISIONS[0]  # that of all its rungs
     job = LadderJob(op=params.op, params=asdict(params), device=device, **fields)
     comparison.check_threads(job.threads)
     comparison.check_seconds(job.budget_s, job.timeout_s)
@@ -168,12 +177,11 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
     Raises InputError for a rung or a precision that is not there, and naming a file of the user's that is no
     rung; with a list `broken` that file's error is put there.
     """
-    dirs = [Path(folder) for folder in job.kernel_dirs]
     ladder = rungs_of(job, broken)
     if job.rungs:
-        wanted = [registry.find(job.device, job.op, name, dirs, broken=[]) for name in job.rungs]
+        wanted = [rung_of(job, name) for name in job.rungs]
         ladder = tuple(rung for rung in ladder if rung in wanted)
-    elif job.precision:
+    elif job.precision and job.op != net.OP:
         computed = sorted({rung.precision for rung in ladder}, key=PRECISIONS.index)
         if job.precision not in computed:
             raise InputError(
@@ -183,7 +191,8 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         ladder = tuple(rung for rung in ladder if rung.precision in ("fp32", job.precision))
     cases = [case_of(rung) for rung in ladder]
     reference = backends.get(backends.get(ENGINES[job.device]).reference)
-    held_against = {compared_in(rung.precision) for rung in ladder} | {"fp32"}
+    held_against = {compared_in(rung.precision) for rung in ladder}
+    held_against |= {"fp32"} if job.op != net.OP else set()
     held_against |= {compared_in(job.precision)} if job.precision else set()
     cases += [
         RungCase(rung=REFERENCE, scope="reference", idea=reference.title, precision=precision)
@@ -192,7 +201,7 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
     ]
     if job.whole_model:
         cases += [msgspec.structs.replace(case, scope="model") for case in cases]
-    params = params_of(job.op, job.params)
+    params = work_of(job.op, job.params)
     return Ladder(
         job=job, cases=tuple(cases), flops=params.flops, nbytes=params.nbytes, reference=reference.title
     )
@@ -201,9 +210,30 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
 def rungs_of(job: LadderJob, broken: list[KernelError] | None = None) -> tuple[Rung, ...]:
     """The rungs of a job's operator and device, ours and the user's. Raises as `plan` does."""
     try:
-        return registry.rungs(job.device, job.op, [Path(folder) for folder in job.kernel_dirs], broken)
+        return ladder_of(job.device, job.op, job.kernel_dirs, broken, job.precision)
     except KernelError as error:
         raise InputError(str(error)) from error
+
+
+def ladder_of(
+    device: str,
+    op: str,
+    kernel_dirs: Sequence[str | Path] = (),
+    broken: list[KernelError] | None = None,
+    precision: str = "",
+) -> tuple[Rung, ...]:
+    """The rungs of an operator, or of a whole net in this precision. Raises as kernels.registry.rungs."""
+    if op == net.OP:
+        return net_rungs.rungs(device, precision or PRECISIONS[0])
+    return registry.rungs(device, op, [Path(folder) for folder in kernel_dirs], broken)
+
+
+def rung_of(job: LadderJob, name: str) -> Rung:
+    """One of a job's rungs. Another file of the user's that is no rung is no fault of this one. Raises
+    InputError."""
+    if job.op == net.OP:
+        return net_rungs.find(job.device, name, job.precision or PRECISIONS[0])
+    return registry.find(job.device, job.op, name, [Path(d) for d in job.kernel_dirs], broken=[])
 
 
 def case_of(rung: Rung) -> RungCase:
@@ -216,14 +246,19 @@ def case_of(rung: Rung) -> RungCase:
         idea=rung.idea,
         precision=rung.precision,
         yardstick=rung.yardstick,
+        language=languages()[rung.language].title if rung.language else "",
     )
 
 
-def op_of(name: str) -> str:
-    """An operator of the ladder by name. Raises InputError with the nearest."""
-    if name not in OPS:
+def op_of(name: str, kernels: bool = True) -> str:
+    """An operator of the ladder by name; `kernels`: one that has kernels of its own, which a whole net has
+    not. Raises InputError with the nearest."""
+    if kernels and name == net.OP:
+        raise InputError(f"{net.OP} has no kernels but those of other operators; name one of these")
+    known = (*OPS, net.OP)
+    if name not in known:
         raise InputError(
-            f"no operator {name!r} in the ladder{did_you_mean(name, OPS)}; there are {', '.join(OPS)}"
+            f"no operator {name!r} in the ladder{did_you_mean(name, known)}; there are {', '.join(known)}"
         )
     return name
 

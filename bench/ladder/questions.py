@@ -58,7 +58,7 @@ class NodeInfo(Record, frozen=True):
 class RungInfo(Record, frozen=True):
     """A rung as its file has it; headers: the paths of those of ours that it includes, however deep; refused:
     why it cannot run the node chosen ("": it can). template: of a rung of the user's what its file began
-    as."""
+    as. whole: it runs a whole net, so no node of a model can take it."""
 
     case: RungCase
     path: str
@@ -66,6 +66,7 @@ class RungInfo(Record, frozen=True):
     headers: tuple[str, ...] = ()
     refused: str = ""
     template: str = ""
+    whole: bool = False
 
 
 class KernelProblem(Record, frozen=True):

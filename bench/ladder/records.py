@@ -58,7 +58,8 @@ Fault = Literal[
 
 
 class LadderJob(Record, frozen=True):
-    """What the user asked for. op: of kernels.ops.OPS; params: the fields of its record. title: what the
+    """What the user asked for. op: of kernels.ops.OPS, or "net", all of a model
+    (bench.ladder.net); params: the fields of its record. title: what the
     params are, in words. model, node: where they come from ("" for a shape given by hand). rungs: by name;
     () all that there are. precision: only fp32's rungs and this one's ("": of every precision that there is).
     whole_model: also run the model with each rung in it. budget_s: the most seconds
@@ -89,7 +90,8 @@ class LadderJob(Record, frozen=True):
 class RungCase(Record, frozen=True):
     """One thing to measure. rung: the rung's name, or "reference"; number: the rung's. scope "model": the
     whole model with that rung at the node (or the reference's whole model). precision: by whose bound it is
-    judged, and in which the reference computes. yardstick: a library's kernel, to measure ours by."""
+    judged, and in which the reference computes. yardstick: a library's kernel, to measure ours by.
+    language: what it is written in, by its title; "" for the device's own."""
 
     rung: str
     scope: Scope = "rung"
@@ -99,6 +101,7 @@ class RungCase(Record, frozen=True):
     idea: str = ""
     precision: str = "fp32"
     yardstick: bool = False
+    language: str = ""
 
     def __post_init__(self) -> None:
         check_name("rung", self.rung)

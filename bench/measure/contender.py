@@ -37,7 +37,7 @@ from engine.graph.graph import Graph
 from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError, system_words
 
 LAYERS_S = 0.2
-END_TO_END_S = 0.15
+HOST_TO_HOST_S = 0.15
 # A timed pass that is looked at takes a batch to be rebuilt and given once more: of large ones fewer are.
 LARGE_NBYTES = 64 << 20
 
@@ -135,7 +135,7 @@ class Contender:
                 with instances.named(number):
                     _pass(made, _disturbed(self._placement.inputs))
                     got = _answers(made, self._placement.inputs)
-                    right = self._loaded.check(got, self._placement, self._bound_of())
+                    right = self._loaded.check(got, self._placement, self.bound_of())
                     if not right.ok:
                         raise Incorrect(right, "before timing")
                     found = self._alike(got, expected)
@@ -193,12 +193,12 @@ class Contender:
         self._close_others()
 
     def take_apart(self, median_ns: float) -> None:
-        """Phases of an end-to-end pass; `median_ns` is what a pass takes on the device's clock."""
-        seconds = min(END_TO_END_S, self._job.budget_s / 4)
+        """Phases of an host-to-host pass; `median_ns` is what a pass takes on the device's clock."""
+        seconds = min(HOST_TO_HOST_S, self._job.budget_s / 4)
         # What a pass is started by from outside of a process is no part of it.
         apart = self.backend.device != "cpu" or isinstance(self._open(), Witnessed)
         device_ns = median_ns if apart else None
-        found = timing.end_to_end(self._open(), self._placement.inputs, device_ns, seconds)
+        found = timing.host_to_host(self._open(), self._placement.inputs, device_ns, seconds)
         self._phases |= found.phases
         self._wall_ns = found.wall_ns
 
@@ -230,7 +230,7 @@ class Contender:
         self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
         self._keep_images(folder, ours)
         if theirs is not None:
-            predictions.hold(ours, theirs, self._bound_of(), name)
+            predictions.hold(ours, theirs, self.bound_of(), name)
 
     def measure_layers(self, folder: str) -> None:
         """Times of every operator at this batch, and their errors."""
@@ -272,7 +272,7 @@ class Contender:
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         if self._loaded.judge != ORACLE:
             warnings.append(self._loaded.judge)
-        if doubt := accuracy.moving(self._output, self._bound_of()):
+        if doubt := accuracy.moving(self._output, self.bound_of()):
             warnings.append(doubt)
         return self._record(
             "ok",
@@ -320,7 +320,7 @@ class Contender:
         return self.session
 
     def _judge(self, session: Session, when: str) -> None:
-        stats_ = self._loaded.check(session.fetch(), self._placement, self._bound_of())
+        stats_ = self._loaded.check(session.fetch(), self._placement, self.bound_of())
         if session is self.session or not stats_.ok:
             self._output = stats_
         self._checked = len(self._placement.rows)
@@ -337,7 +337,7 @@ class Contender:
     def _check_timed(self, session: Session, timed: Witnessed) -> None:
         """Passes of `session` drawn among those that were timed: the first instance's against float64,
         another's against the first's. Raises Incorrect."""
-        first, bound_of = self._open(), self._bound_of()
+        first, bound_of = self._open(), self.bound_of()
 
         def right(inputs: Mapping[str, np.ndarray], answers: Mapping[str, np.ndarray]) -> ErrorStats | None:
             if session is first:
@@ -355,9 +355,9 @@ class Contender:
         timed_pass.check(timed, again, right, bound_of, accuracy.PROPAGATED_FACTOR, most)
 
     def _alike(self, got: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray]) -> ErrorStats:
-        return instances.alike(got, first, self._bound_of(), accuracy.PROPAGATED_FACTOR)
+        return instances.alike(got, first, self.bound_of(), accuracy.PROPAGATED_FACTOR)
 
-    def _bound_of(self) -> str:
+    def bound_of(self) -> str:
         lenient = isinstance(self.backend, Variant) and self.backend.lenient
         return accuracy.LOOSEST if lenient else self.case.precision
 

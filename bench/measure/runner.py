@@ -15,6 +15,7 @@ from bench.ladder.records import MachineLimits
 from bench.measure import cases, environment, instances, limits, possible, timing
 from bench.measure.answers import oracle
 from bench.measure.contender import Contender
+from bench.measure.end_to_end import Flows
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import Restart, broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter
@@ -34,7 +35,7 @@ from bench.results.messages import (
     Start,
     WorkerMessage,
 )
-from bench.results.records import Case, Job, Measurement
+from bench.results.records import Case, EndToEnd, Job, Measurement
 from bench.run.supervisor import LOAD
 from engine import backends
 from engine.apart import pool
@@ -164,12 +165,13 @@ class Runner:
                 entrant = self._prepared(case, later if len(group) > 1 else None)
                 if entrant is not None:
                     ready[case.key] = entrant
+            flows = self._end_to_end(ready) if self._job.end_to_end and ready else {}
             # When each has its first: what memory is left is for the others.
             for key in tuple(ready) if self._job.instances > 1 else ():
                 if not self._multiplied(ready[key]):
                     del ready[key]
             if ready:
-                self._timed(ready)
+                self._timed(ready, flows)
         finally:
             for entrant in ready.values():
                 self._close(entrant)
@@ -226,7 +228,21 @@ class Runner:
             return False
         return True
 
-    def _timed(self, ready: dict[str, Contender]) -> None:
+    def _end_to_end(self, ready: dict[str, Contender]) -> dict[str, EndToEnd]:
+        """By key; who fails at it is taken out of `ready`."""
+        assert self._loaded is not None
+
+        def turn(key: str, number: int) -> None:
+            self._say(CaseStarted(case=ready[key].case, stage="end_to_end"))
+
+        flows = Flows(self._loaded, self._job, ready)
+        flows.measure(turn, self._stopped)
+        for key, error in flows.failed.items():
+            entrant = ready.pop(key)
+            self._fail(entrant, entrant.case, error)
+        return flows.results
+
+    def _timed(self, ready: dict[str, Contender], flows: Mapping[str, EndToEnd]) -> None:
         job = self._job
         devices = {key: entrant.backend.device for key, entrant in ready.items()}
         uuid = next(filter(None, (_facts(e).get("gpu_uuid", "") for e in ready.values())), "")
@@ -258,13 +274,15 @@ class Runner:
             try:
                 if timed.error is not None:
                     raise timed.error
-                self._finish(entrant, timed, sampler)
+                self._finish(entrant, timed, sampler, flows.get(key))
             except Stopped:
                 raise
             except Exception as error:
                 self._fail(entrant, entrant.case, error)
 
-    def _finish(self, entrant: Contender, timed: timing.Timing, sampler: Sampler) -> None:
+    def _finish(
+        self, entrant: Contender, timed: timing.Timing, sampler: Sampler, flow: EndToEnd | None
+    ) -> None:
         folder = self._start.folder
         self._go_on()
         self._say(CaseStarted(case=entrant.case, stage="check"))
@@ -277,6 +295,7 @@ class Runner:
             entrant.measure_layers(folder)
         self._close(entrant)
         measured = entrant.measured(timed, sampler.result(entrant.case.key))
+        measured = msgspec.structs.replace(measured, end_to_end=flow)
         work = possible.of_model(entrant.graph, entrant.case.batch, entrant.case.precision)
         known = self._limits(entrant.backend.device)
         self._settle(possible.held(measured, work, known, self._job.l2 == "cold"))

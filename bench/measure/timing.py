@@ -308,21 +308,21 @@ class _Sampler:
 
 
 @dataclass(frozen=True)
-class EndToEnd:
-    """Medians in ns over end-to-end passes: phases h2d, compute, d2h, sync, and the wall time they divide."""
+class HostToHost:
+    """Medians in ns over host-to-host passes: phases h2d, compute, d2h, sync, and the wall time of them."""
 
     phases: dict[str, float]
     wall_ns: float
     passes: int
 
 
-def end_to_end(
+def host_to_host(
     session: Session,
     inputs: Mapping[str, np.ndarray],
     device_ns: float | None = None,
     seconds: float = 0.3,
     least: int = 5,
-) -> EndToEnd:
+) -> HostToHost:
     """Full passes as an application makes them: bind, run, wait, fetch; at least `least`, about `seconds`.
 
     h2d is `bind`, d2h is `fetch`. Where `run` only launches (a GPU), `device_ns` is what the pass takes on
@@ -350,7 +350,7 @@ def end_to_end(
         both = compute + sync
         compute = min(device_ns, both)
         sync = both - compute
-    return EndToEnd({"h2d": h2d, "compute": compute, "d2h": d2h, "sync": sync}, wall, len(laps))
+    return HostToHost({"h2d": h2d, "compute": compute, "d2h": d2h, "sync": sync}, wall, len(laps))
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from bench.ladder.records import LADDER, LadderMessage, LadderStart
 from bench.measure.parent_channel import ParentChannel, read_line, watch_input
 from bench.results.messages import Done, Hello, Log, Start, WorkerMessage
 from bench.run.supervisor import RESTART_STATUS, WARM
+from engine.apart.forked import starting
 from kernels import ends
 
 
@@ -117,6 +118,8 @@ def end_children() -> None:
 
 if __name__ == "__main__":
     ends.keep_orphans()
+    if DESCRIBE not in sys.argv[1:]:
+        starting.fork_here()
     status = main()
     end_children()
     sys.stderr.flush()

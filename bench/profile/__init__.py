@@ -10,14 +10,17 @@ process used is the case's alone.
   is among the kinds of run: `profile.json`, `results.jsonl`), `bench.profile.event_files`
   (`events/<case>.jsonl.gz`), `bench.profile.cli`.
 - In the worker, `bench.profile.measure.runner`: a cold start told apart (`bench.profile.measure.cold`),
-  samples and end-to-end passes without any profiler, then `bench.profile.measure.session`: a session from
+  samples and host-to-host passes without any profiler, then `bench.profile.measure.session`: a session from
   its creation to its close under the profilers, put together by `bench.profile.measure.merge`.
   `engine.cuda.cupti` is the one module that imports cupti, when a recording starts; records of waiting
   and of memory go to the calls they are of (`engine.cuda.cupti_words`). `engine.observe` watches what
   preparing a session spends its time on, and has ONNX Runtime profile a session;
   `bench.profile.measure.ort` brings that onto our clock. `bench.profile.measure.attribution`: kernels of
   our engine by the order in which a pass starts them (`engine.observe.Launching`), ONNX Runtime's by the
-  interval of its profile in which they were launched.
+  interval of its profile in which they were launched. A kernel that does several steps
+  (`engine.cuda.one_kernel`) tells them apart by clock stamps, in launches of a build of its own by a session
+  without the profiler (`engine.observe.Parted`); they are kept as intervals "inside" each of its
+  launches, and `bench.profile.events.steps_apart` has them in its place.
 - While CUPTI records, a CUDA graph of 100 kernels took 1.8 ms longer by its events than its kernels' sum
   (14.06 ms, on an H200): such gaps in a profiled pass are the profiler's, which is why unprofiled passes
   stand beside it. Kernels' sums are held to the events of replays without the recorder, before and after,

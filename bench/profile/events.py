@@ -4,6 +4,7 @@ nothing but msgspec and bench.results.records."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from bench.results.records import Record
 ActivityKind = Literal["kernel", "memcpy", "memset"]
 CopyKind = Literal["", "HtoD", "DtoH", "DtoD", "HtoH", "PtoP", "other"]
 Domain = Literal["runtime", "driver"]
-IntervalKind = Literal["step", "node", "run", "staging", "overhead"]
+IntervalKind = Literal["step", "node", "run", "staging", "overhead", "inside"]
 MarkKind = Literal["cold", "window", "stage"]
 
 
@@ -126,10 +127,17 @@ class ApiCall(Event, frozen=True, tag="call"):
 class HostSpan(Event, frozen=True, tag="interval"):
     """A host step: a step of our CPU engine, a node or a whole run in ONNX Runtime's own profile, a copy into
     page-locked memory or out of it ("staging"), or the profiler's own work ("overhead"). nbytes: copied.
-    provider: ONNX Runtime's. nodes, op_type, run as in Activity."""
+    provider: ONNX Runtime's. nodes, op_type, run as in Activity.
+
+    "inside" is no host step: a step inside a kernel that does several, as clock stamps in it tell its length;
+    they lie one behind the other from the kernel's beginning. correlation, device, stream: of that kernel.
+    """
 
     kind: IntervalKind
     thread: int = 0
+    device: int = 0
+    stream: int = 0
+    correlation: int = 0
     nbytes: int = 0
     provider: str = ""
     rung: str = ""
@@ -169,3 +177,26 @@ class Events(Record, frozen=True):
     calls: tuple[ApiCall, ...] = ()
     intervals: tuple[HostSpan, ...] = ()
     marks: tuple[Mark, ...] = ()
+
+
+def steps_apart(events: Events) -> tuple[Activity | HostSpan, ...]:
+    """A GPU's activities; a kernel that does several steps as these, and what of it is no step's."""
+    return tuple(piece for pieces in each_apart(events) for piece in pieces)
+
+
+def each_apart(events: Events) -> Iterator[tuple[Activity | HostSpan, ...]]:
+    """As `steps_apart`, the pieces of each activity together."""
+    inside: dict[tuple[int, int, int], list[HostSpan]] = {}
+    for interval in events.intervals:
+        if interval.kind == "inside":
+            key = (interval.device, interval.stream, interval.correlation)
+            inside.setdefault(key, []).append(interval)
+    for activity in events.activities:
+        among = inside.get((activity.device, activity.stream, activity.correlation), ())
+        its = [i for i in among if activity.start_ns <= i.start_ns and i.end_ns <= activity.end_ns]
+        if activity.kind != "kernel" or not its:
+            yield (activity,)
+            continue
+        end = max(i.end_ns for i in its)
+        rest = msgspec.structs.replace(activity, start_ns=end)
+        yield (*its, rest) if end < activity.end_ns else tuple(its)

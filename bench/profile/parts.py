@@ -28,10 +28,10 @@ import heapq
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bench.profile import api as profile_api
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark, each_apart
 from bench.profile.records import Breakdown, Share
 
 OP = "op:"
@@ -71,12 +71,14 @@ CUDAS_OWN = frozenset(
 
 @dataclass(frozen=True, order=True)
 class Ranked:
-    """Something that went on from start to end and wants its time; a lower rank goes first."""
+    """Something that went on from start to end and wants its time; a lower rank goes first. counts: whether
+    it is an event, and not a further piece of one."""
 
     rank: int
     start: int
     end: int
     key: str
+    counts: bool = field(default=True, compare=False)
 
 
 def label(key: str) -> str:
@@ -101,9 +103,12 @@ def claims(events: Events, finer: Callable[[Event], str] | None = None) -> list[
     for call in calls:  # of a call inside a call the outer one's beginning
         if call.correlation:
             started[call.correlation] = min(call.start_ns, started[call.correlation])
+    for pieces in each_apart(events):
+        for number, piece in enumerate(pieces):
+            rank = _COPY if isinstance(piece, Activity) and piece.kind != "kernel" else _KERNEL
+            whose = key(part_of(piece), piece)
+            found.append(Ranked(rank, piece.start_ns, piece.end_ns, whose, counts=number == 0))
     for activity in events.activities:
-        rank = _KERNEL if activity.kind == "kernel" else _COPY
-        found.append(Ranked(rank, activity.start_ns, activity.end_ns, key(activity_key(activity), activity)))
         begun = started.get(activity.correlation)
         if begun is not None and begun < activity.start_ns:
             found.append(Ranked(_LAUNCH, begun, activity.start_ns, "launch"))
@@ -115,6 +120,8 @@ def claims(events: Events, finer: Callable[[Event], str] | None = None) -> list[
             rank, part = _CALLS.get(what, (_API, "api"))
             found.append(Ranked(rank, call.start_ns, call.end_ns, key(part, call)))
     for interval in events.intervals:
+        if interval.kind == "inside":
+            continue
         claim = _interval(interval)
         found.append(replace(claim, key=key(claim.key, interval)))
     found += [
@@ -170,7 +177,7 @@ def _interval(interval: HostSpan) -> Ranked:
         )
     if interval.kind == "staging":
         return Ranked(_STAGING, *span, "staging")
-    if _on_cpu(interval):
+    if _on_cpu(interval) or interval.kind == "inside":
         return Ranked(_KERNEL, *span, OP + interval.op_type)
     return Ranked(_ORT, *span, "ort")
 
@@ -214,7 +221,7 @@ def _divided(
                 times[claim.key] += until - now
                 if id(claim) not in seen:
                     seen.add(id(claim))
-                    counts[claim.key] += 1
+                    counts[claim.key] += claim.counts
             else:
                 times["rest"] += until - now
             now = until

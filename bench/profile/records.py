@@ -9,7 +9,8 @@ over the other. Like bench.results.records this module reaches nothing but msgsp
 
 from __future__ import annotations
 
-from typing import Literal
+import sys
+from typing import Any, Literal
 
 import msgspec
 
@@ -97,6 +98,23 @@ class ProcessUse(Record, frozen=True):
     gpu_peak_nbytes: int | None = None
 
 
+def of_rusage(used: Any) -> dict[str, Any]:
+    """What the system tells of a process that ended, or of this one (resource.struct_rusage), as fields of a
+    ProcessUse."""
+    return {
+        "user_s": used.ru_utime,
+        "system_s": used.ru_stime,
+        "max_rss_nbytes": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        "minor_faults": used.ru_minflt,
+        "major_faults": used.ru_majflt,
+        "inputs": used.ru_inblock,
+        "outputs": used.ru_oublock,
+        "swaps": used.ru_nswap,
+        "voluntary_switches": used.ru_nvcsw,
+        "involuntary_switches": used.ru_nivcsw,
+    }
+
+
 class DeviceFacts(Record, frozen=True):
     """What of a GPU a diagnosis needs."""
 
@@ -141,7 +159,9 @@ class CaseProfile(Record, frozen=True):
     """What came of one case; a disposition other than "ok" carries its reason.
 
     samples_ns: unprofiled passes on the device's own clock, at the backend's best. pass_ns: unprofiled
-    end-to-end passes (bind, run, wait, fetch) of a session just like the profiled one, and as warm;
+    host-to-host passes (bind, run, wait, fetch) of a session just like the profiled one, and as warm;
+    pass_rounds: where rounds of them start (none: they are one round, as the first passes of a session are);
+    unrest: what speaks against their median, where the rounds differ ("" where they do not);
     profiled_ns: those of the profiled session. cold: the phases from the start of the process to the steady
     state. attributed: the share of kernel time in the passes that is attributed to nodes (None: there is
     none). dropped: records that the profiler had no room for (None: not known). events: how many of each
@@ -153,6 +173,8 @@ class CaseProfile(Record, frozen=True):
     device: str = ""
     samples_ns: tuple[float, ...] = ()
     pass_ns: tuple[float, ...] = ()
+    pass_rounds: tuple[int, ...] = ()
+    unrest: str = ""
     profiled_ns: tuple[float, ...] = ()
     cold: tuple[Mark, ...] = ()
     breakdowns: tuple[Breakdown, ...] = ()

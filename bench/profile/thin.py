@@ -70,10 +70,12 @@ def _batches(measurements: Sequence[CaseProfile], count: int | None) -> set[int]
 
 def _thin(m: CaseProfile, samples: int) -> CaseProfile:
     kept, _ = keep(m.samples_ns, (), samples)
+    passes, rounds = keep(m.pass_ns, m.pass_rounds, samples)
     return msgspec.structs.replace(
         m,
         samples_ns=rounded_all(kept),
-        pass_ns=rounded_all(keep(m.pass_ns, (), samples)[0]),
+        pass_ns=rounded_all(passes),
+        pass_rounds=rounds,
         profiled_ns=rounded_all(keep(m.profiled_ns, (), samples)[0]),
         telemetry=telemetry(m.telemetry),
         facts=told(m.facts, len(kept), len(m.samples_ns)),

@@ -119,7 +119,8 @@ def between(a: CaseProfile, a_events: Events, b: CaseProfile, b_events: Events) 
 def _divided(made: CaseProfile, events: Events) -> _Case:
     case = _Case(made, events, parts.each_pass(events, parts.claims(events, _finer)))
     seen = in_window(events)
-    found: list[parts.Event] = [*seen.activities, *profile_api.outermost(seen.calls), *seen.intervals]
+    found: list[parts.Event] = [*seen.activities, *profile_api.outermost(seen.calls)]
+    found += [interval for interval in seen.intervals if interval.kind != "inside"]
     for event in found:
         case.counts[_key(event)] += 1
     return case

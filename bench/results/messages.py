@@ -38,7 +38,7 @@ class ModelLoaded(Message, frozen=True, tag="model_loaded"):
 
 class CaseStarted(Message, frozen=True, tag="case_started"):
     """The worker turns to this case; what happens next is its doing. stage: "tune", "prepare", "check",
-    "time", "layers"."""
+    "time", "layers", "end_to_end"."""
 
     case: Case
     stage: str

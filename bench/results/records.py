@@ -40,7 +40,7 @@ KILLED_BY = "killed by"
 FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
 
 # The phases of a measurement, in the order they are shown. The first four happen once, in `prepare`; the
-# others are medians of one end-to-end pass of one batch; what no phase explains is shown as the rest.
+# others are medians of one host-to-host pass of one batch; what no phase explains is shown as the rest.
 PREPARE_PHASES = ("load", "compile", "alloc", "upload")
 RUN_PHASES = ("h2d", "compute", "d2h", "sync")
 
@@ -83,7 +83,8 @@ class Job(Record, frozen=True):
     of a case: "cuda"'s, "all", or "none" (then the ladder's order decides, whatever was timed before).
     tune_reference: beside the CUDA reference also its tuned variants, swept first where this machine has no
     sweep of a case. instances: how many sessions of each contender are timed (1, as it was before records
-    said so; whoever makes a job asks for bench.run.bounds.INSTANCES).
+    said so; whoever makes a job asks for bench.run.bounds.INSTANCES). end_to_end: also measure host images to
+    host answers as a sustained rate; top_k: of which the best so many classes alone are wanted back (0: all).
     """
 
     models: tuple[str, ...]
@@ -110,6 +111,8 @@ class Job(Record, frozen=True):
     labels: str | None = None
     scores: str | None = None
     inputs: dict[str, str] = {}
+    end_to_end: bool = False
+    top_k: int = 0
 
     def batches_of(self, model: str) -> tuple[int, ...]:
         """The batch sizes that a model is run at."""
@@ -174,7 +177,8 @@ class Layer(Record, frozen=True):
     time_ns: median (None where not measured); clock: "host", "events", "stamps" or "isolated"
     (see engine.backend.OpTime).
     isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before. chosen: what
-    chose the rung, "named", "timed" or the "ladder" ("": there is no rung).
+    chose the rung, "named", "timed", the "ladder" or the "layout" ("": there is no
+    rung).
     """
 
     nodes: tuple[str, ...]
@@ -235,14 +239,44 @@ class Validity(Record, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+class EndToEnd(Record, frozen=True):
+    """Host images to host answers as a sustained rate, several batches in flight; a clock of its own, not
+    that of `samples_ns` of a Measurement.
+
+    samples_ns: of a batch, one a sample, each the mean of `batches` in a row; rounds: where a round starts
+    among them. lanes: batches in flight. carries: the type in which images travel. nbytes_in, nbytes_out: of
+    a batch, over the bus; bus_bytes_per_s: what the same buffers reach with nothing else to do (None: there
+    is no bus). top_k: the best classes that come back (0: all outputs). checked: timed batches whose answers
+    were looked at. refused: why it was not measured. warnings: what speaks against it.
+    """
+
+    samples_ns: tuple[float, ...] = ()
+    rounds: tuple[int, ...] = ()
+    batches: int = 1
+    lanes: int = 1
+    carries: str = ""
+    nbytes_in: int = 0
+    nbytes_out: int = 0
+    bus_bytes_per_s: float | None = None
+    top_k: int = 0
+    checked: int = 0
+    refused: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def instances(self) -> tuple[int, ...]:
+        """There is one of each contender."""
+        return ()
+
+
 class Measurement(Record, frozen=True):
     """What came of one case. A disposition other than "ok" carries its reason; nothing is ever -1.
 
     samples_ns: one a sample, each the mean of `runs_per_sample` passes in a row over one batch; rounds:
     where a new interleaving round starts among the samples (indices); instances: which instance of the
     session each round was of, by number (() = there was one). first_run_ns: the very first pass, apart.
-    phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of end-to-end passes; wall_ns: the median
-    of the whole end-to-end pass that RUN_PHASES divide. dataset_ns: the whole pass over all images, by
+    phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of host-to-host passes; wall_ns: the median
+    of the whole host-to-host pass that RUN_PHASES divide. dataset_ns: the whole pass over all images, by
     "wall", "compute". facts: what the session really used (provider, CUDA graph, …). memory: nbytes by
     kind.
     """
@@ -265,6 +299,7 @@ class Measurement(Record, frozen=True):
     validity: Validity = Validity()
     facts: dict[str, str] = {}
     memory: dict[str, int] = {}
+    end_to_end: EndToEnd | None = None
     started_at: str = ""
     schema: int = SCHEMA
 

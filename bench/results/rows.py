@@ -7,16 +7,51 @@ Records hold raw samples; every number here comes from them through bench.result
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bench.results import doubt, rates, stats
-from bench.results.records import Case, Measurement, Run, stem
-from bench.words import palette
+from bench.results.records import Case, EndToEnd, Measurement, Run, stem
+from bench.words import palette, units
 
 SOUND = ("ok", "incorrect")
+# Small copies take as long to begin as to do, and several at once are faster than one after the other.
+TELLING_NBYTES, FASTER = 4 << 20, 1.15
 # A backend that refuses a model and a case that the user cancelled are no failures: nothing went wrong.
 FAILURES = ("incorrect", "invalid", "out_of_memory", "crashed", "timed_out", "failed")
+
+
+@dataclass(frozen=True)
+class EndToEndRow:
+    """A case from end to end: host images to host answers as a rate, another clock than that of the forward
+    pass, so that a figure of one is compared with none of the other. Times in ns, of a batch; speedup: the
+    reference's over the own, both from end to end. bus_share: of what the bus carries at most, the busier way
+    (None: there is no bus). doubts: what speaks against it."""
+
+    record: EndToEnd
+    batch: int
+    ns: float
+    low_ns: float | None
+    high_ns: float | None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    verdict: str = ""
+    against: str = ""
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def images_per_s(self) -> float:
+        return self.batch * 1e9 / self.ns
+
+    @property
+    def bus_share(self) -> float | None:
+        most = self.record.bus_bytes_per_s
+        if not most:
+            return None
+        return max(self.record.nbytes_in, self.record.nbytes_out) * 1e9 / self.ns / most
 
 
 @dataclass(frozen=True)
@@ -99,6 +134,11 @@ class Row:
         rate = getattr(found, name, None)
         return None if found is None or rate is None else rates.interval(rate, found.images)
 
+    @cached_property
+    def end_to_end(self) -> EndToEndRow | None:
+        """Host images to host answers, beside the reference's; None where it was not measured."""
+        return end_to_end_row(self.measurement, self.against)
+
     @property
     def contender(self) -> str:
         """The backend, with its precision where that is not plain fp32."""
@@ -158,6 +198,42 @@ def derive(measurement: Measurement, reference: Measurement | None) -> Row:
         speedup_high=1 / ratio.low if ratio.known else None,
         verdict=verdict.value,
         against=reference,
+    )
+
+
+def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndRow | None:
+    """None where nothing was measured. reference: what the forward pass is compared with."""
+    found = own.end_to_end
+    if found is None or not found.samples_ns:
+        return None
+    interval = stats.median_interval(found.samples_ns, found.rounds)
+    doubts = found.warnings
+    if interval.known and interval.relative > stats.UNQUIET:
+        within = f"to within {units.percent(interval.relative, 0)} only"
+        doubts += (
+            f"from end to end the rate is known {within if interval.relative < 1 else 'hardly at all'}",
+        )
+    low, high = (interval.low, interval.high) if interval.known else (None, None)
+    batch = own.case.batch
+    carried = found.nbytes_in * 1e9 / interval.value
+    if found.nbytes_in >= TELLING_NBYTES and carried > FASTER * (found.bus_bytes_per_s or math.inf):
+        doubts += ("images went through faster than the bus was seen to carry them",)
+    theirs = reference.end_to_end if reference is not None else None
+    if reference is None or theirs is None or not theirs.samples_ns:
+        return EndToEndRow(found, batch, interval.value, low, high, doubts=doubts)
+    ratio, verdict = stats.compare(found, theirs)  # own time over the reference's
+    return EndToEndRow(
+        found,
+        batch,
+        interval.value,
+        low,
+        high,
+        1 / ratio.value,
+        1 / ratio.high if ratio.known else None,
+        1 / ratio.low if ratio.known else None,
+        verdict.value,
+        reference.case.backend,
+        (*doubts, *(f"the reference: {warning}" for warning in theirs.warnings)),
     )
 
 

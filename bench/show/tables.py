@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.results import doubt
 from bench.results.records import Accuracy, ErrorStats, Layer, Measurement
-from bench.results.rows import Row, title
+from bench.results.rows import EndToEndRow, Row, title
 from bench.show.table import Column, Table, pick
 from bench.words import units
 
@@ -51,6 +51,15 @@ def _order(row: Row) -> tuple[str, ...]:
 
 def _ratio(row: Row) -> tuple[str, ...]:
     return row.speedup_doubts
+
+
+def _flow(get: Callable[[EndToEndRow], Any]) -> Callable[[Row], Any]:
+    """Of what was measured from end to end."""
+    return lambda row: None if row.end_to_end is None else get(row.end_to_end)
+
+
+def _flow_doubts(row: Row) -> tuple[str, ...]:
+    return row.end_to_end.doubts if row.end_to_end is not None else ()
 
 
 def _s(ns: float | None) -> float | None:
@@ -98,7 +107,7 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("error_ratio", _error("ratio"), units.times),
     Column("max_abs_error", _error("max_abs"), units.exponent),
     Column("first_run_s", lambda r: _s(r.measurement.first_run_ns), seconds, _own, "first run"),
-    Column("end_to_end_s", lambda r: _s(r.measurement.wall_ns), seconds, _own, "end to end"),
+    Column("host_to_host_s", lambda r: _s(r.measurement.wall_ns), seconds, _own, "host to host"),
     Column("dataset_s", lambda r: _s(r.measurement.dataset_ns.get("wall")), seconds, _own, "dataset"),
     Column("peak_nbytes", lambda r: r.peak_nbytes, units.nbytes, title="peak"),
     Column("samples", lambda r: len(r.measurement.samples_ns) or None),
@@ -106,7 +115,26 @@ COLUMNS: tuple[Column[Row], ...] = (
     _word("reason", lambda r: r.measurement.reason or None),
     *(_end(name, place) for name in ("top1", "top5") for place in (0, 1)),
     _word("no_accuracy", lambda r: accuracy_of(r).refused or None),
-)
+    Column("end_to_end_batch_s", _flow(lambda f: f.ns * 1e-9), seconds, _flow_doubts,
+           "end to end: a batch"),
+    Column("end_to_end_batch_low_s", _flow(lambda f: _s(f.low_ns)), seconds),
+    Column("end_to_end_batch_high_s", _flow(lambda f: _s(f.high_ns)), seconds),
+    Column("end_to_end_images_per_s", _flow(lambda f: f.images_per_s), units.si, _flow_doubts,
+           "end to end: images/s"),
+    Column("end_to_end_speedup", _flow(lambda f: f.speedup), units.times, _flow_doubts,
+           "end to end: speed-up"),
+    Column("end_to_end_speedup_low", _flow(lambda f: f.speedup_low), units.times),
+    Column("end_to_end_speedup_high", _flow(lambda f: f.speedup_high), units.times),
+    _word("end_to_end_verdict", _flow(lambda f: f.verdict or None), str.lower,
+          title="end to end: verdict"),
+    Column("end_to_end_bus_share", _flow(lambda f: f.bus_share), lambda share: units.percent(share, 0),
+           title="end to end: of the bus"),
+    Column("end_to_end_in_flight", _flow(lambda f: f.record.lanes), title="end to end: in flight"),
+    _word("end_to_end_carries", _flow(lambda f: f.record.carries), title="end to end: carried as"),
+    Column("end_to_end_top_k", _flow(lambda f: f.record.top_k or None), title="end to end: best classes"),
+    Column("end_to_end_checked", _flow(lambda f: f.record.checked), title="end to end: batches checked"),
+    _word("no_end_to_end", lambda r: getattr(r.measurement.end_to_end, "refused", None) or None),
+)  # fmt: skip
 # A backend with its precision: who is compared, where people read it.
 CONTENDER: Column[Row] = _word("contender", title="backend")
 # Of all but a reference, which agrees with itself.
@@ -166,6 +194,39 @@ def readable(rows: Sequence[Row], *further: Column[Row]) -> Table[Row]:
     at = next(place for place, column in enumerate(_READABLE) if column.name == "rel_l2_error") + 1
     columns = (*_READABLE[:at], *further, *_READABLE[at:])
     return Table([column for column in columns if column.name not in alike], rows)
+
+
+# What people read of a case from end to end: a table of its own, for it is a clock of its own.
+END_TO_END = pick(
+    COLUMNS,
+    "model",
+    "batch",
+    CONTENDER,
+    _interval("end_to_end_batch_s", "end_to_end_batch_low_s", "end_to_end_batch_high_s"),
+    "end_to_end_images_per_s",
+    _interval("end_to_end_speedup", "end_to_end_speedup_low", "end_to_end_speedup_high"),
+    "end_to_end_verdict",
+    "end_to_end_bus_share",
+    "end_to_end_in_flight",
+    "end_to_end_carries",
+    "end_to_end_checked",
+)
+
+
+_NARROW = ("end_to_end_carries", "end_to_end_checked")  # has no place for them
+
+
+def end_to_end(rows: Sequence[Row], narrow: bool = False) -> Table[Row] | None:
+    """Of one model; None where nothing was measured so. narrow: without intervals."""
+    found = [row for row in rows if row.end_to_end is not None]
+    if not found:
+        return None
+    columns = END_TO_END[1:]
+    if narrow:
+        names = [column.name for column in columns if column.name not in ("contender", *_NARROW)]
+        columns = (CONTENDER, *pick(COLUMNS, *names))
+    shown = [replace(it, title=it.heading.removeprefix("end to end: ")) for it in columns]
+    return Table([column for column in shown if any(column.shown(row) for row in found)], found)
 
 
 # ---------------------------------------------------------------------------------------------------- layers

@@ -12,7 +12,16 @@ from bench.results.records import Measurement, Run
 from bench.results.rows import Row, by_model, label, title
 from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick
-from bench.show.tables import AGREED, COLUMNS, CONTENDER, LAYER_COLUMNS, failing, layer_table, words
+from bench.show.tables import (
+    AGREED,
+    COLUMNS,
+    CONTENDER,
+    LAYER_COLUMNS,
+    end_to_end,
+    failing,
+    layer_table,
+    words,
+)
 from bench.words import units
 
 if TYPE_CHECKING:
@@ -64,6 +73,13 @@ def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
     for found in by_model(rows).values():
         made.append(Text(_heading(found), style="bold"))
         made.append(Grid(Table(_TERMINAL, found), least=_LEAST, spared=_SPARED))
+        if (sent := end_to_end(found, narrow=True)) is not None:
+            references = dict.fromkeys(
+                filter(None, (r.end_to_end.against for r in sent.rows if r.end_to_end))
+            )
+            against = f", speed-up against {' and '.join(references)}" if references else ""
+            made.append(Text(f"{found[0].title}, end to end: host images to host answers{against}", "bold"))
+            made.append(Grid(sent))
     told = [*accuracies(rows), *remarks(rows), *([doubt.MEANING] if any(row.doubts for row in rows) else [])]
     return Group(*made, *(Text(line, style="dim") for line in told))
 
@@ -71,7 +87,8 @@ def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
 def _heading(rows: Sequence[Row]) -> str:
     counts = ", ".join(f"{count:,}" for count in sorted({row.case.images for row in rows if row.case.images}))
     references = dict.fromkeys(r.measurement.reference for r in rows if r.speedup is not None)
-    against = f"speed-up against {' and '.join(references)}" if references else ""
+    each = "each its own of " if len(references) > 1 else ""  # that of its device
+    against = f"speed-up against {each}{' and '.join(references)}" if references else ""
     several = units.instances(row.measurement.instances for row in rows if row.measurement.samples_ns)
     images = f"{counts} images" if counts else ""
     return ", ".join(filter(None, (rows[0].title, images, against, several)))
@@ -88,6 +105,10 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         texts = [f"{words(m)}: {m.reason}" if m.reason else words(m)] if m.disposition != "ok" else []
         told = row.own_doubts if row.against is None or row.against.case in shown else row.doubts
         texts += about_accuracy(m)
+        if m.end_to_end is not None and m.end_to_end.refused:
+            texts.append(f"not measured end to end: {m.end_to_end.refused}")
+        elif row.end_to_end is not None:
+            texts += [f"! {sentence}" for sentence in row.end_to_end.doubts]
         for text in (*texts, *(f"! {warning}" for warning in told)):
             alike = doubt.alike(text) if text.startswith("!") else text
             grouped.setdefault((row.title, alike), []).append((text, row))

@@ -35,6 +35,7 @@ class _Planned:
         self.rungs: tuple[Rung, ...] = tuple(found)
         self.what = f"{graph.name} on {NAME} at batch {batch}"
         self.threads = options.threads or host.physical_cores()
+        self.joined = options.one_kernel
         self._op_types = {node.name: node.op_type for node in graph.nodes}
 
     def op_times(self, taken: Sequence[float]) -> tuple[OpTime, ...]:
@@ -74,7 +75,7 @@ class EngineCpuApart(ApartSession):
             APART,
             planned.what,
             batch,
-            (made, planned.rungs, planned.what, planned.threads),
+            (made, planned.rungs, planned.what, planned.threads, planned.joined),
             users or None,
             {name: _spec(made, name) for name in made.outputs},
         )
@@ -104,7 +105,7 @@ class EngineCpuHere(CpuSession):
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self._planned = planned = _Planned(graph, batch, precision, options)
         self.batch = batch
-        super().__init__(planned.made, planned.rungs, planned.what, planned.threads)
+        super().__init__(planned.made, planned.rungs, planned.what, planned.threads, planned.joined)
         self.phases = planned.phases(self.phases)
         self.facts = planned.facts(self.facts)
 
@@ -143,6 +144,7 @@ class EngineCpu:
     title = "Kernelscope engine (CPU)"
     device = "cpu"
     reference = "ort-cpu"
+    end_to_end = "kernel"
     apart = APART
 
     @property

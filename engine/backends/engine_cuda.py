@@ -42,6 +42,7 @@ class EngineCuda:
     title = "Engine (CUDA)"
     device = "cuda"
     reference = "ort-cuda"
+    end_to_end = "kernel"
     apart = ""
 
     @property

@@ -8,7 +8,7 @@ from engine.apart.session import ApartSession
 from engine.backend import Options, Session
 from engine.graph.graph import Graph
 from engine.ort.sessions import refusal
-from engine.rivals.environment import NEEDED, Environment, made
+from kernels.environment import NEEDED, Environment, made
 from kernels.errors import UnavailableError, UnsupportedError
 
 GET = made("openvino")

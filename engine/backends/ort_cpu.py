@@ -204,6 +204,7 @@ class OrtCpu:
     title = "ONNX Runtime (CPU)"
     device = "cpu"
     reference = "ort-cpu"
+    end_to_end = "model"
     precisions: tuple[str, ...] = ("fp32",)
     apart = APART
 

@@ -18,6 +18,7 @@ import numpy as np
 from engine.backend import OpTime, Options, Witness, check_inputs
 from engine.configuration import Configuration
 from engine.cuda import runtime as cuda_runtime
+from engine.cuda.lane import OnDevice
 from engine.cuda.stirring import CudaTensor
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
@@ -239,6 +240,10 @@ class OrtCudaSession:
         return found
 
     @property
+    def on_device(self) -> OnDevice:
+        return self._trains.on_device
+
+    @property
     def inputs(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
         """Shape and type by name, as they lie on the device."""
         return {name: (buffer.shape, buffer.dtype) for name, buffer in self._inputs.items()}
@@ -326,6 +331,7 @@ class OrtCuda:
     title = "ONNX Runtime (CUDA)"
     device = "cuda"
     reference = "ort-cuda"
+    end_to_end = "model"
     precisions: tuple[str, ...] = ("fp32", "tf32", "fp16")
     apart = ""
 

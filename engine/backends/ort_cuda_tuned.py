@@ -26,6 +26,7 @@ class Tuned:
         self.name, self.title = name, title
         self.device, self.precisions, self.apart = plain.device, plain.precisions, plain.apart
         self.reference = self.variant_of = plain.name
+        self.end_to_end = "model"
         self.lenient = not strict
         self._plain = plain
 

@@ -12,7 +12,7 @@ from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.ort.providers import Provider
 from engine.ort.sessions import refusal
-from engine.rivals.environment import NEEDED, Environment
+from kernels.environment import NEEDED, Environment
 from kernels.errors import UnavailableError, UnsupportedError
 
 _UNTRIED = "nobody has run it here yet; its answers are checked as any other's"

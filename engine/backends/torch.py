@@ -1,6 +1,6 @@
 """PyTorch as a rival: eager, compiled by torch.compile, and on a GPU replayed as a CUDA graph, too.
 
-Each runs in a process apart, in the environment that has PyTorch (engine.rivals.environment).
+Each runs in a process apart, in the environment that has PyTorch (kernels.environment).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from engine.rivals import torch_net
-from engine.rivals.environment import NEEDED, Environment, made
+from kernels.environment import NEEDED, Environment, made
 from kernels.errors import UnavailableError, UnsupportedError
 
 GET = made("torch")

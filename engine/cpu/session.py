@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import psutil
@@ -28,9 +29,12 @@ from kernels.registry import Rung
 
 class CpuSession:
     """A plan on our CPU kernels. what: the model, backend and batch, for errors. given: the inputs as they
-    lie where a pass reads them; phases, memory, facts: as engine.backend.Session has them."""
+    lie where a pass reads them; phases, memory, facts: as engine.backend.Session has them. joined: what is
+    compiled and follows each other is one call."""
 
-    def __init__(self, made: Plan, rungs: Sequence[Rung], what: str, threads: int) -> None:
+    def __init__(
+        self, made: Plan, rungs: Sequence[Rung], what: str, threads: int, joined: bool = True
+    ) -> None:
         self._what = what
         self._threads = threads
         self._blas = Blas()
@@ -55,7 +59,7 @@ class CpuSession:
         clock.append(time.perf_counter_ns())
         self._by_step = tuple(self._bound(*pair) for pair in zip(steps, packed, strict=True))
         read = {made.holder(name) for name in made.outputs}
-        self._calls = in_order(steps, self._by_step, self._blas.limit, threads, read)
+        self._calls = in_order(steps, self._by_step, self._blas.limit, threads, read, joined)
         self._views = {name: self._tensor(name) for name in (*made.inputs, *made.outputs)}
         clock.append(time.perf_counter_ns())
 
@@ -77,6 +81,7 @@ class CpuSession:
             "blas": self._blas.words,
             "threads": str(self._threads),
             **self._compiled(),
+            "calls": f"{sum(map(_computes, self._calls))} a pass",
         }
 
     def _compiled(self) -> dict[str, str]:
@@ -202,6 +207,11 @@ class CpuSession:
                 where = f":{line}" if line is not None else ""
                 return f" in {tried.path.name}{where} ({tried.op}, {type(error).__name__})"
         return f" ({type(error).__name__})"
+
+
+def _computes(call: Bound) -> bool:
+    """Not a word to BLAS alone."""
+    return not (isinstance(call, partial) and getattr(call.func, "__func__", None) is Blas.limit)
 
 
 def refuse_too_large(what: str, needed: int) -> None:

@@ -145,17 +145,18 @@ def in_order(
     limit: Callable[[int], None],
     threads: int,
     outputs: Collection[str] | None = None,
+    joined: bool = True,
 ) -> tuple[Bound, ...]:
-    """All calls of one pass: compiled steps that follow each other joined, and BLAS told before a step that
-    wants another number of threads. outputs: tensors that are read after the pass; None: all of
-    them."""
+    """All calls of one pass: compiled steps that follow each other joined (False: each is a call of its own),
+    and BLAS told before a step that wants another number of threads. outputs: tensors that are read after the
+    pass; None: all of them."""
     made: list[Bound] = []
     told = 0
     found: list[tuple[CpuStep | None, Bound]] = []
     pairs = enumerate(zip(steps, calls, strict=True))
-    for joined, run in itertools.groupby(pairs, lambda pair: isinstance(pair[1][1], Program)):
+    for together, run in itertools.groupby(pairs, lambda pair: joined and isinstance(pair[1][1], Program)):
         places, several = zip(*run, strict=True)
-        if joined:
+        if together:
             others = [step for i, step in enumerate(steps) if i not in places]
             kept = {step.holders.get(name, name) for step in others for name in step.step.inputs}
             joints = [joint for _, call in several if isinstance(call, Program) for joint in call.steps]

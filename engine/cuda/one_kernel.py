@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from engine.backend import Part
 from engine.cuda import overlap
 from engine.cuda.stages import kernel_of, launching
 from engine.cuda.stream import Stream
@@ -30,17 +32,20 @@ from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
 GAIN = 0.02  # of a pass, below which a difference is noise
 # How far two right answers of a precision may be from each other, relative to their norm.
 ALIKE = {"fp32": 1e-4, "fp32-tc": 1e-4, "tf32": 0.02, "fp16": 0.02}
+SLOWER = "its kernels one by one are faster here"
+WRONG = "as one kernel it does not give the answer of its kernels one by one"
 _LONG_NS = 20_000_000  # a pass of so many images that nothing is gained by trying
 _TRAIN_NS = 300_000
 _ROUNDS = 5
-_STAMPED = 9  # passes whose steps are told apart
+_STAMPED = 25  # passes whose steps are told apart
+READING = "images and weights"  # what a kernel does before its first step
 _DRAWN = 1 << 20  # values of an input that are drawn; more are these again
 
 
 @dataclass(frozen=True)
 class Taken:
     """A run as one kernel, ready: `start` puts it on the current stream. stamps(): a pass of the same kernel
-    with clock stamps, which are returned. held: its weights on the device."""
+    with clock stamps, which are returned as OneKernel.stamps_shape says. held: its weights on the device."""
 
     run: Run
     kernel: OneKernel
@@ -56,28 +61,46 @@ class Taken:
         """What starts the steps of a pass, the one kernel in the place of its own."""
         return [*calls[: self.run.start], self.start, *calls[self.run.end :]]
 
-    def shares(self) -> list[float] | None:
-        """Of the kernel's time, what each step of the run takes in its first block, the reading of images and
-        weights being the first step's; None where that cannot be had."""
+    def parts(self) -> tuple[Part, ...]:
+        """What each step takes of a launch, behind the reading of images and weights: shares of the blocks'
+        lives together, of the life of the block that lives longest. () where that cannot be had."""
         try:
-            passes = np.array([np.diff(self.stamps()) for _ in range(_STAMPED)])
+            passes = np.array([self.stamps() for _ in range(_STAMPED + 1)])[1:].astype(np.float64)
         except (KernelscopeError, RuntimeError, LookupError):
-            return None
-        taken = np.zeros(len(self.run.steps))
-        for layer, cycles in zip(self.run.layers, np.median(passes, axis=0)[1:], strict=True):
-            taken[layer.step] += cycles
-        taken[0] += np.median(passes[:, 0])
-        return (taken / taken.sum()).tolist() if (taken >= 0).all() and taken.sum() > 0 else None
+            return ()
+        cycles, lives_ns = passes[..., :-2], passes[..., -1] - passes[..., -2]
+        # A cycle's length by all blocks together: the clock in nanoseconds may tick once in a thousand.
+        cycle_ns = lives_ns.sum() / max(cycles.sum(), 1.0)
+        firsts = cycles[:, :: self.kernel.way.ranks]  # of each team: the others wait for it in the last steps
+        longest = np.median(firsts.sum(axis=2).max(axis=1))
+        mean = np.median(firsts.mean(axis=1), axis=0)
+        if not (cycle_ns > 0 and (mean >= 0).all() and mean.sum() > 0):
+            return ()
+        reading, *of_layers = (mean / mean.sum() * longest * cycle_ns).tolist()
+        taken = [0.0] * len(self.run.steps)
+        for layer, time_ns in zip(self.run.layers, of_layers, strict=True):
+            taken[layer.step] += time_ns
+        steps = [replace(step, rung=FILE.stem) for step in self.run.steps]
+        found = [Part(step.name, step, time_ns) for step, time_ns in zip(steps, taken, strict=True)]
+        return (Part(READING, steps[0], reading), *found)
 
-    def order(self, steps: Sequence[Step], order: Callable[[Step], Sequence[tuple[Step, str]]]) -> list[Any]:
-        """What a pass puts on the device: the one kernel between the steps before and behind it."""
+    def shares(self) -> list[float] | None:
+        """Of the kernel's time, what each step of the run takes, the reading being the first step's; None
+        where that cannot be had."""
+        parts = self.parts()
+        if not parts:
+            return None
+        whole = sum(part.time_ns for part in parts)
+        reading, *rest = (part.time_ns / whole for part in parts)
+        return [reading + rest[0], *rest[1:]]
+
+    def order(self, orders: Sequence[Sequence[tuple[Step, str]]]) -> list[Sequence[tuple[Step, str]]]:
+        """What a pass puts on the device: the one kernel between what the steps before and behind it do."""
         first = self.run.steps[0]
         whole = Step(
             first.name, self.run.nodes, first.params, first.inputs, self.run.steps[-1].output, FILE.stem
         )
-        found = [item for step in steps[: self.run.start] for item in order(step)]
-        found.append((whole, FUNCTION))
-        return found + [item for step in steps[self.run.end :] for item in order(step)]
+        return [*orders[: self.run.start], [(whole, FUNCTION)], *orders[self.run.end :]]
 
 
 @dataclass
@@ -86,7 +109,7 @@ class Trial:
 
     upload(array, address), download(address, array); fetch(): the outputs by name; capture(work): as a CUDA
     graph, None where that does not work; early: whether a kernel may begin before the one in front has
-    ended."""
+    ended; anyway: one kernel is wanted, faster or not."""
 
     cupy: Any
     pool: Any
@@ -99,34 +122,38 @@ class Trial:
     fetch: Callable[[], Mapping[str, np.ndarray]]
     capture: Callable[[Callable[[], None]], Any]
     early: bool
+    anyway: bool = False
 
-    def taken(self, graph: Any, calls: Sequence[Callable[[], None]]) -> tuple[Taken, Any] | None:
-        """The run that is faster as one kernel, and the graph of a pass with it; None where none is. graph:
-        of the kernels one by one, which `calls` start."""
+    def taken(self, graph: Any, calls: Sequence[Callable[[], None]]) -> tuple[Taken, Any] | str:
+        """The run that is faster as one kernel (`anyway`: faster or not), and the graph of a pass with it;
+        why not, in words, where there is none. graph: of the kernels one by one, which `calls` start."""
         run = runs.longest(self.plan)
         if run is None:
-            return None
+            return "no two of its steps can be one kernel"
         known = runs.read(self.plan, run)
-        if known is not None and known.taken is None:
-            return None
-        if self.stream.elapsed_ns(lambda: graph.launch(self.stream.on)) > _LONG_NS:
-            return None
+        if known is not None and known.taken is None and not self.anyway:
+            return SLOWER
+        once = self.stream.elapsed_ns(lambda: graph.launch(self.stream.on))
+        if once > _LONG_NS and not self.anyway:
+            return "a pass of so many images gains nothing by it"
         made = self._ready(run, [known.taken] if known is not None and known.taken else None)
+        if not made:
+            return "what its steps hold has no room in the shared memory of this GPU's blocks"
         graphs = [(one, self._graph(one, calls)) for one in made]
         self._fill()
         graph.launch(self.stream.on)
         wanted = self._output()
         right = [(one, held) for one, held in graphs if held is not None and self._alike(held, wanted)]
-        if known is not None:
-            return right[0] if right else None
+        if known is not None and known.taken is not None:
+            return right[0] if right else WRONG
         return self._fastest(run, graph, right)
 
-    def _fastest(self, run: Run, graph: Any, right: Sequence[tuple[Taken, Any]]) -> tuple[Taken, Any] | None:
+    def _fastest(self, run: Run, graph: Any, right: Sequence[tuple[Taken, Any]]) -> tuple[Taken, Any] | str:
         apart, *times = self._times([graph, *(held for _, held in right)]) if right else [0.0]
         best = min(range(len(times)), key=lambda i: times[i], default=None)
         if best is None or times[best] > (1 - GAIN) * apart:
             self._keep(run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
-            return None
+            return WRONG if best is None else right[best] if self.anyway else SLOWER
         way = right[best][0].kernel.way
         shared = (way.ranks, way.images, way.threads, way.blocks, way.most)
         self._keep(run, Timed(way=shared, one_ns=times[best], apart_ns=apart))
@@ -169,15 +196,17 @@ class Trial:
         else:
             start = launching(function, kernel.stage, arguments)
 
-        def stamps() -> np.ndarray:
-            defines = {**kernel.defines, "STAMPS": 1}
-            path = nvrtc.compile_rung(kernel.rung(), arch, defines)
+        @cache
+        def stamping() -> tuple[Any, Callable[[], None]]:
+            path = nvrtc.compile_rung(kernel.rung(), arch, kernel.stamped())
             module = self.cupy.RawModule(path=str(path))
-            self.stream.put(
-                launching(kernel_of(module, kernel.rung(), kernel.stage), kernel.stage, arguments)
-            )
+            return module, launching(kernel_of(module, kernel.rung(), kernel.stage), kernel.stage, arguments)
+
+        def stamps() -> np.ndarray:
+            module, stamped = stamping()
+            self.stream.put(stamped)
             self.stream.synchronize()
-            found = np.empty(len(kernel.layers) + 2, np.int64)
+            found = np.empty(kernel.stamps_shape, np.int64)
             self.download(int(module.get_global("stamps").ptr), found)
             return found
 

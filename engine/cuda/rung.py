@@ -21,6 +21,7 @@ from engine.stirring import Stirring
 from engine.witness import Witness
 from kernels import launch, nvrtc, occupancy
 from kernels.errors import UnavailableError
+from kernels.languages.compiling import settled
 from kernels.ops import Params
 from kernels.registry import Rung
 
@@ -46,6 +47,7 @@ class CudaRungSession:
                 digits = "".join(map(str, capability))
                 shape = launch.launch(params, rung)
                 cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
+                shape = settled(shape, rung, cubin)
                 module = cupy.RawModule(path=str(cubin))
                 pointers = self._allocate(params, inputs, shape)
                 output, scratch = map(self._memory.pointer, ("output", "workspace"))

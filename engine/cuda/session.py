@@ -10,19 +10,20 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from engine.backend import OpTime, Options, Witness
+from engine.backend import OpTime, Options, Part, Witness
 from engine.cuda import overlap as cuda_overlap
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda import step_times
+from engine.cuda.calls import Call, compiled, start
+from engine.cuda.lane import OnDevice
 from engine.cuda.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
-from engine.cuda.stages import CublasLibrary, Launches, starts
+from engine.cuda.stages import Launches, put_by
 from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream
 from engine.cuda.trains import CudaTrains
@@ -32,25 +33,7 @@ from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
 from engine.planning import planner
 from engine.stirring import Stirring
-from kernels import nvrtc
 from kernels.errors import InputError
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A step's launch, a kernel or more, with everything they take, pointers included."""
-
-    stages: tuple[Callable[[], None], ...]
-
-    def start(self) -> None:
-        """On the current stream."""
-        for stage in self.stages:
-            stage()
-
-
-def _start(calls: Sequence[_Call]) -> None:
-    for call in calls:
-        call.start()
 
 
 class EngineCudaSession:
@@ -98,7 +81,7 @@ class EngineCudaSession:
         self._plan = planner.plan(
             graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=launches.workspace
         )
-        self._shapes = [launches.of(step.params, step.rung) for step in self._plan.steps]
+        self._shapes = [launches.of_step(step) for step in self._plan.steps]
         constants, self._packed = laid_out(self._plan, [shape for _, shape in self._shapes])
         planned = clock()
         self._pool = cupy.cuda.MemoryPool()
@@ -107,7 +90,10 @@ class EngineCudaSession:
         allocated = clock()
         self._upload_weights(constants)
         uploaded = clock()
-        self._calls, early = self._compile(self._plan, capability)
+        self._calls, early = compiled(
+            cupy, capability, self._plan, self._shapes, self._packed, self._pointers,
+            lambda name: int(self._pointer(name)), int(self._workspace.ptr) if self._workspace else 0,
+        )  # fmt: skip
         self._of_steps = self._calls
         self._facts |= {"kernels": self._plan.chosen_words, **machine(cupy, capability)}
         # Loads the code onto the device and shows a launch that fails, before any capture.
@@ -119,12 +105,12 @@ class EngineCudaSession:
             if self._graph is not None and early and options.early:
                 self._begin_early(early)
             self._of_steps = self._calls
-            if self._graph is not None and options.one_kernel and options.tuned:
+            if self._graph is not None and options.one_kernel and (options.tuned or options.anyway):
                 self._as_one_kernel(options)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
         self._trains = CudaTrains(
-            cupy, self._pool, self._stream, self._staging, lambda: _start(self._calls), *self._stirred(),
+            cupy, self._pool, self._stream, self._staging, lambda: start(self._calls), *self._stirred(),
             self._inputs_bound, longest=1, capturing=self._graph is not None,
         )  # fmt: skip
         if self._trains.refusal:
@@ -165,37 +151,6 @@ class EngineCudaSession:
             self._staging.upload(np.ascontiguousarray(array), self._pointers[name])
         self._stream.synchronize()
 
-    def _compile(self, plan: Plan, capability: tuple[int, int]) -> tuple[list[_Call], list[_Call]]:
-        """Every step's kernel, from the disk cache or compiled now, and its launch; and the launches again
-        with those that can begin early doing so (empty where none can)."""
-        arch = f"sm_{capability[0]}{capability[1]}"
-        modules: dict[str, Any] = {}
-        library = CublasLibrary(self._cupy)
-        calls: list[_Call] = []
-        early: list[_Call] = []
-        overlaps = False
-        for step, (rung, shape), constants in zip(plan.steps, self._shapes, self._packed, strict=True):
-            path = str(nvrtc.compile_rung(rung, arch, shape.defines))
-            if path not in modules:
-                modules[path] = self._cupy.RawModule(path=path)
-            pointers = [
-                self._pointers[constants[i]] if i in constants else int(self._pointer(name))
-                for i, name in enumerate(step.inputs)
-            ]
-            scratch = int(self._workspace.ptr) if self._workspace is not None else 0
-            output = int(self._pointer(step.output))
-            ready = partial(
-                starts, self._cupy, modules[path], rung, shape, pointers, output, scratch, library
-            )
-            calls.append(_Call(ready()))
-            # Such a kernel reads its weights before it waits for the one in front, which must not write them.
-            weights = [name for i, name in enumerate(step.inputs) if i in step.params.weight_inputs and name]
-            known = all(name in plan.weights for name in weights)
-            can = rung.overlaps and known and capability >= cuda_overlap.CAPABILITY
-            overlaps |= can
-            early.append(_Call(ready(overlap=True)) if can else calls[-1])
-        return calls, early if overlaps else []
-
     def _pointer(self, name: str) -> np.uint64:
         while name in self._plan.aliases:
             name = self._plan.aliases[name]
@@ -224,17 +179,17 @@ class EngineCudaSession:
         return self._bound or {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
 
     def _launch_all(self) -> None:
-        self._stream.put(lambda: _start(self._calls))
+        self._stream.put(lambda: start(self._calls))
 
-    def _capture(self, calls: Sequence[_Call]) -> tuple[Any, str]:
+    def _capture(self, calls: Sequence[Call]) -> tuple[Any, str]:
         """These launches as one CUDA graph, or None and why it did not work."""
-        graph, reason = self._stream.capture(lambda: _start(calls))
+        graph, reason = self._stream.capture(lambda: start(calls))
         if graph is None:
             self._staging.move_to(self._stream.on)
             return None, f"the capture failed ({reason})"
         return graph, ""
 
-    def _begin_early(self, calls: list[_Call]) -> None:
+    def _begin_early(self, calls: list[Call]) -> None:
         """Replay with those of these kernels beginning before the one in front has ended that make a pass
         faster by doing so: blocks that wait take room, and only trying tells what that costs."""
         begun, graph = cuda_overlap.replayed(
@@ -250,18 +205,21 @@ class EngineCudaSession:
             self._cupy, self._pool, self._stream, self._plan, capability_of(self._cupy),
             lambda name: int(self._pointer(name)), self._staging.upload, self._staging.download,
             self.fetch, self._captured,
-            options.early,
+            options.early, options.anyway,
         )  # fmt: skip
         taken = trial.taken(self._graph, [call.start for call in self._calls])
         self._arena.memset_async(0, max(self._plan.arena_nbytes, ALIGNMENT), self._stream.on)
-        if taken is not None:
-            self._one, self._graph = taken
-            self._calls = [_Call((start,)) for start in self._one.starts([c.start for c in self._calls])]
-            self._facts["kernels"] += f"; {self._one.words}"
+        if isinstance(taken, str):
+            self._facts["one_kernel"] = f"no: {taken}"
+            return
+        self._one, self._graph = taken
+        self._calls = [Call((start,)) for start in self._one.starts([c.start for c in self._calls])]
+        self._facts["kernels"] += f"; {self._one.words}"
+        self._facts["one_kernel"] = f"{len(self._one.run.steps)} of {len(self._plan.steps)} steps"
 
     def _captured(self, work: Callable[[], None]) -> Any:
         """As a CUDA graph; None where that does not work."""
-        return self._capture([_Call((work,))])[0]
+        return self._capture([Call((work,))])[0]
 
     # --------------------------------------------------------------------------------------------- running
 
@@ -319,15 +277,12 @@ class EngineCudaSession:
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What a pass puts on the device, in order; see engine.observe.Launching."""
-        shapes = dict(zip((step.name for step in self._plan.steps), self._shapes, strict=True))
+        orders = [put_by(*one) for one in zip(self._plan.steps, self._shapes, strict=True)]
+        return tuple(item for its in (self._one.order(orders) if self._one else orders) for item in its)
 
-        def of(step: Step) -> list[tuple[Step, str]]:
-            rung, shape = shapes[step.name]
-            copied = [(step, "memcpy")] if shape.constant is not None else []
-            return copied + [(step, stage.function) for stage in shape.stages(rung.op)]
-
-        steps = self._plan.steps
-        return tuple(self._one.order(steps, of) if self._one else [item for s in steps for item in of(s)])
+    def launch_parts(self) -> tuple[Part, ...]:
+        """See engine.observe.Parted."""
+        return self._one.parts() if self._one else ()
 
     # ---------------------------------------------------------------------------------------------- timing
 
@@ -337,6 +292,10 @@ class EngineCudaSession:
         self._check_open()
         with translated(self._what):
             return self._trains.time(count, cold)
+
+    @property
+    def on_device(self) -> OnDevice:
+        return self._trains.on_device
 
     @property
     def stirring(self) -> Stirring | None:
@@ -352,15 +311,14 @@ class EngineCudaSession:
             return self._trains.witnesses()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """See engine.cuda.step_times. The steps run in their order, so that each reads what a pass would give
-        it, and a whole pass at the end restores the outputs."""
+        """See engine.cuda.step_times. A whole pass at the end restores the outputs."""
         self._check_open()
         with translated(self._what):
-            self._stream.put(lambda: _start(self._of_steps))
+            self._stream.put(lambda: start(self._of_steps))
             self._stream.synchronize()
             capture = None if self._graph is None else self._captured
-            starts = [call.start for call in self._of_steps]
-            times = step_times.measured(self._stream, self._plan.steps, starts, self._one, capture, seconds)
+            calls = [call.start for call in self._of_steps]
+            times = step_times.measured(self._stream, self._plan.steps, calls, self._one, capture, seconds)
             self._run()
             self._stream.synchronize()
         return tuple(replace(time, op_type=self._op_types.get(time.nodes[0], time.op_type)) for time in times)
@@ -383,16 +341,9 @@ class EngineCudaSession:
             with contextlib.suppress(RuntimeError):
                 stream.synchronize()
         for name in (
-            "_trains",
-            "_calls",
-            "_of_steps",
-            "_one",
-            "_staging",
-            "_arena",
-            "_weights",
-            "_workspace",
+            "_trains", "_calls", "_of_steps", "_one", "_staging", "_arena", "_weights", "_workspace",
             "_stream",
-        ):
+        ):  # fmt: skip
             self.__dict__.pop(name, None)
         self._graph, self._bound = None, {}
         if self._pool is not None:

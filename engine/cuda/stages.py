@@ -7,12 +7,15 @@ from functools import partial
 from typing import Any
 
 from engine.backend import Options
+from engine.cuda import textures
 from engine.cuda.cublas import Cublas
 from engine.cuda.overlap import overlapping
+from engine.graph.plan import Step
 from engine.planning import tuned_defines
 from kernels import launch, registry
 from kernels.errors import KernelError, OutOfMemoryError
 from kernels.launch import Launch, Product, Stage
+from kernels.layouts import PLAIN, laid_out
 from kernels.ops import Params
 from kernels.registry import Rung
 
@@ -42,8 +45,8 @@ def starts(
     library: CublasLibrary | None = None,
     overlap: bool = False,
 ) -> tuple[Callable[[], None], ...]:
-    """The copy into constant memory if the launch has one, then its stages. pointers: the addresses of the
-    inputs; output, workspace: those of the result and of the scratch memory. library: shared with other
+    """The copy into constant memory if the launch has one, its texture, then its stages. pointers: addresses
+    of the inputs; output, workspace: of the result and of the scratch memory. library: shared with other
     launches that do not run at the same time. overlap: the device lets kernels of a rung that says so begin
     before the one in front has ended.
 
@@ -56,6 +59,12 @@ def starts(
         name, index, nbytes = how.constant
         to = _found(rung, f'extern "C" __constant__ … {name}[]', module.get_global, name)
         calls.append(_copy(cupy, int(to.ptr), int(pointers[index]), nbytes))
+    given = list(pointers)
+    if how.texture is not None:
+        index, nbytes = how.texture
+        bound = textures.linear(cupy, int(pointers[index]), nbytes)
+        given[index] = int(bound.ptr)
+        calls.append(partial(_held, bound))
     kernels = {stage.function: kernel_of(module, rung, stage) for stage in how.kernels(rung.op)}
     addresses = {f"input {i}": int(pointer) for i, pointer in enumerate(pointers)}
     addresses |= {"output": int(output), "workspace": int(workspace)}
@@ -63,7 +72,7 @@ def starts(
         if isinstance(stage, Product):
             calls.append(partial(library.cublas().product, stage, addresses))
         else:
-            arguments = how.arguments(pointers, output, workspace, rung, stage)
+            arguments = how.arguments(given, output, workspace, rung, stage)
             kernel = kernels[stage.function]
             if overlap and rung.overlaps:
                 calls.append(overlapping(cupy, kernel, stage, arguments))
@@ -93,6 +102,10 @@ def _found(rung: Rung, wanted: str, get: Callable[[str], Any], name: str) -> Any
         ) from error
 
 
+def _held(bound: Any) -> None:
+    """Nothing to start: the launch that has this call keeps what its kernels read through."""
+
+
 def _copy(cupy: Any, to: int, source: int, nbytes: int) -> Callable[[], None]:
     def start() -> None:
         stream = cupy.cuda.get_current_stream().ptr
@@ -110,20 +123,33 @@ def launching(kernel: Any, stage: Stage, arguments: tuple[Any, ...]) -> Callable
     return start
 
 
+def put_by(step: Step, ready: tuple[Rung, Launch]) -> list[tuple[Step, str]]:
+    """What a step's launch puts on the device, in order; see engine.observe.Launching."""
+    rung, how = ready
+    copied = [(step, "memcpy")] if how.constant is not None else []
+    return copied + [(step, stage.function) for stage in how.stages(rung.op)]
+
+
 class Launches:
     """The launch of each step, worked out once: planning asks for its scratch memory, preparing for all."""
 
     def __init__(self, options: Options) -> None:
         self._dirs, self._tuned = options.kernel_dirs, options.tuned
-        self._found: dict[tuple[Params, str], tuple[Rung, Launch]] = {}
+        self._found: dict[tuple[Params, str, str, str], tuple[Rung, Launch]] = {}
 
-    def of(self, params: Params, name: str) -> tuple[Rung, Launch]:
-        if (params, name) not in self._found:
+    def of(self, params: Params, name: str, reads: str = PLAIN, writes: str = PLAIN) -> tuple[Rung, Launch]:
+        key = params, name, reads, writes
+        if key not in self._found:
             rung = registry.find("cuda", params.op, name, self._dirs)
             rung = tuned_defines.tuned(rung, params) if self._tuned else rung
-            self._found[params, name] = rung, launch.launch(params, rung)
-        return self._found[params, name]
+            rung = laid_out(rung, reads, writes)
+            self._found[key] = rung, launch.launch(params, rung)
+        return self._found[key]
 
-    def workspace(self, device: str, params: Params, name: str) -> int:
+    def of_step(self, step: Step) -> tuple[Rung, Launch]:
+        """In the step's layouts."""
+        return self.of(step.params, step.rung, step.reads, step.writes)
+
+    def workspace(self, step: Step) -> int:
         """Bytes of scratch memory, as planner.Workspace."""
-        return self.of(params, name)[1].workspace_nbytes or 0
+        return self.of_step(step)[1].workspace_nbytes or 0

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.cuda.lane import OnDevice
 from engine.cuda.renewing import CudaRenewing
 from engine.cuda.runtime import Staging
 from engine.cuda.stirring import LEAST, ROUNDS, TRAIN, CudaStirring, CudaTensor, Stirs, refusal
@@ -58,6 +59,19 @@ class CudaTrains(Stirs):
         self._stirring: CudaStirring | None = None
         self._renewing: CudaRenewing | None = None
         self.refusal = refusal({**inputs, **outputs})
+
+    @property
+    def on_device(self) -> OnDevice:
+        def capture(work: Work) -> Any:
+            graph, _ = self._stream.capture(work, trial=False)
+            if graph is None:
+                self._staging.move_to(self._stream.on)
+            return graph
+
+        return OnDevice(
+            self._cupy, self._pool, lambda: self._stream.on, self._launch, self._inputs, self._outputs,
+            capture if self._capturing else None,
+        )  # fmt: skip
 
     def time(self, count: int, cold: bool = False) -> int:
         """Nanoseconds of so many passes; cold: of one, after the L2 cache was overwritten, and what is

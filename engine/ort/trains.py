@@ -4,7 +4,7 @@ ONNX Runtime launches its own graph, so stirring and passes go to its stream one
 takes the host 40 to 90 µs a pass, which on a small net is more than the device takes and changes from one
 tenth of a second to the next. Our own trains are one graph and wait for no launch; so neither do these: where
 a pass is a captured graph, a train starts when all of it is queued, and its time is that of the device alone.
-What launching costs is in an end-to-end pass. Where passes cannot be queued (nodes on the CPU wait for the
+What launching costs is in an host-to-host pass. Where passes cannot be queued (nodes on the CPU wait for the
 device) the host may be what a train waits for.
 
 What stirring takes is taken off: what it takes the device; where the host's loop takes as long as the train,
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda import runtime as cuda_runtime
+from engine.cuda.lane import OnDevice
 from engine.cuda.stirring import TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 
 _HOST_BOUND = 0.9  # of a train that the host's loop takes where it is what the train waits for
@@ -55,6 +56,13 @@ class OrtTrains(Stirs):
         self._stirring: CudaStirring | None = None
         self._stir_host_ns = math.inf  # of launching one stirring
         self.refusal = refusal({**inputs, **outputs})
+
+    @property
+    def on_device(self) -> OnDevice:
+        """ONNX Runtime launches its own graph, so that nothing is captured with it."""
+        return OnDevice(
+            self._cupy, self._pool, lambda: self._stream, self._launch, self._inputs, self._outputs
+        )
 
     def time(self, count: int, cold: bool = False, queued: bool = False) -> int:
         """Nanoseconds of so many passes. cold: of one, after the L2 cache was overwritten, and what is

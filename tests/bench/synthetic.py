@@ -15,6 +15,7 @@ from bench.results.records import (
     BackendInfo,
     Case,
     Disposition,
+    EndToEnd,
     Environment,
     ErrorStats,
     Job,
@@ -137,6 +138,14 @@ def measurement(
         memory={"weights": 177_000, "arena": 52_000 * case.batch},
         started_at="2026-01-02T03:04:05",
     )
+
+
+def end_to_end(ns: float) -> EndToEnd:
+    """A batch takes that long; at 100 µs the bus is full."""
+    return EndToEnd(
+        samples_ns=(ns, ns, ns, ns), rounds=(0, 2), batches=12, lanes=3, carries="uint8", nbytes_in=64 * 784,
+        nbytes_out=2560, bus_bytes_per_s=64 * 784 * 1e4, checked=6,
+    )  # fmt: skip
 
 
 def run(

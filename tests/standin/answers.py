@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import cpu, packing, registry
+from kernels import cpu, layouts, packing, registry
 from kernels.cpu.common import activation
 from kernels.launch import POINTERS
 from kernels.ops import ITEMSIZE, Params
@@ -104,18 +104,35 @@ class _Bound:
         given = zip(inputs, params.input_shapes, map(np.dtype, params.input_dtypes), strict=False)
         arrays = []
         for i, (address, shape, dtype) in enumerate(given):
-            if i == 1 and module.packs:
+            if i == 0 and module.layout("READS") != layouts.PLAIN:
+                arrays.append(self._laid_out(address, shape, module.layout("READS")))
+            elif i == 1 and module.packs:
                 arrays.append(self._unpacked(address, params, shape))
             elif i < 2 and module.precision in ("tf32", "fp16"):
                 arrays.append(self._rounded(self._view(address, shape, dtype)))
             else:
                 arrays.append(self._view(address, shape, dtype))
         to = np.dtype(params.out_dtype)
-        self._calls += calls(params, arrays, self._view(output, params.output_shape, to), module.twin)
+        layout = module.layout("WRITES")
+        if layout == layouts.PLAIN:
+            self._calls += calls(params, arrays, self._view(output, params.output_shape, to), module.twin)
+            return
+        answer = np.empty(params.output_shape, np.float32)
+        shape = layouts.as_it_lies(layout, answer).shape
+        held = self._view(output, shape, layouts.dtype(layout))
+        self._calls += calls(params, arrays, answer, module.twin)
+        self._calls.append(lambda: np.copyto(held, layouts.as_it_lies(layout, answer)))
 
     def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         found = self._memory.view(address, shape, dtype)
         self._places.append((address, found.nbytes))
+        return found
+
+    def _laid_out(self, address: int, shape: Sequence[int], layout: str) -> np.ndarray:
+        """What lies there as NHWC, its channels filled up."""
+        found = np.empty(shape, np.float32)
+        held = self._view(address, layouts.as_it_lies(layout, found).shape, layouts.dtype(layout))
+        self._calls.append(lambda: np.copyto(found, layouts.brought_back(held, shape)))
         return found
 
     def _rounded(self, source: np.ndarray) -> np.ndarray:

@@ -10,14 +10,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kernels import layouts
 from tests.standin.errors import NO_BINARY, CudaError
 
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _BOUNDS = re.compile(r"__launch_bounds__\([^()]*\)")
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:\w+\s+)*?(\w+)\s*\(([^()]*)\)')
-_CONSTANT = re.compile(r"__constant__\s+float\s+(\w+)\s*\[\s*(\w+)\s*\]")
+_CONSTANT = re.compile(r"(?:__constant__\s+(float)|__device__\s+(long long))\s+(\w+)\s*\[\s*(\w+)\s*\]")
 _TYPES = {"int": "int32", "index_t": "int64", "long long": "int64", "unsigned long long": "uint64",
-          "float": "float32"}  # fmt: skip
+          "float": "float32", "cudaTextureObject_t": "pointer"}  # fmt: skip
 _STRUCT = re.compile(r"struct\s+(\w+)\s*\{([^{}]*)\};")
 _C_TYPES = {"int32": ctypes.c_int32, "int64": ctypes.c_int64, "float32": ctypes.c_float}
 _QUALIFIERS = re.compile(r"\b(const|__restrict__|__grid_constant__)\b")
@@ -69,6 +70,11 @@ class Module:
     def define(self, name: str) -> int:
         return int(self.defines[name])
 
+    def layout(self, name: str) -> str:
+        """How the first input (READS) or the output (WRITES) lies."""
+        laid_out = layouts.HALVES if self.precision == "fp16" else layouts.ROUNDED
+        return laid_out if int(self.defines.get(name, 0)) else layouts.PLAIN
+
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()
 
@@ -108,11 +114,13 @@ def functions(texts: Sequence[str]) -> dict[str, Function]:
 
 
 def constants(texts: Sequence[str], defines: Mapping[str, str]) -> dict[str, int]:
-    """The arrays in constant memory that they define."""
+    """The arrays in the device's memory that they define, and what they take."""
     found = {}
     for text in texts:
-        for name, length in _CONSTANT.findall(_COMMENTS.sub("", text)):
-            found[name] = 4 * int(defines.get(length, length))
+        for single, _, name, length in _CONSTANT.findall(_COMMENTS.sub("", text)):
+            count = defines.get(length, length)
+            if count.isdecimal():  # else it is in a part of the text that is left out
+                found[name] = (4 if single else 8) * int(count)
     return found
 
 

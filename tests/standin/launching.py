@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.standin import answers, net, stirring
+from tests.standin import answers, end_to_end, net, stirring
 from tests.standin.code import Function, Module
 from tests.standin.device import Device, Launched, Work
 from tests.standin.errors import INVALID, CudaError
@@ -112,12 +112,16 @@ class Kernel:
             if kind != "pointer"
             for scalar in (self.function.told(value.tobytes()) if kind == "struct" else (value.item(),))
         ]
+        if self._module.file in end_to_end.FILES:
+            do = end_to_end.FILES[self._module.file](self.device.memory, self._module, pointers, scalars)
+            return do, Launched(self.function.name)
         if self._module.file in stirring.FILES:
             bind = stirring.FILES[self._module.file]
             do = bind(self.device.memory, self._module, pointers, scalars, grid[1])
             return do, Launched(self.function.name)
         if self._module.file == net.FILE:
-            answer = net.bind(self.device.memory, self._module, pointers, scalars)
+            stamps = self._constants[0] if self._constants else 0
+            answer = net.bind(self.device.memory, self._module, pointers, scalars, stamps)
             return answer.do, Launched(self.function.name, False, answer.flops, answer.nbytes)
         if self._constants:  # the weights, as the kernel reads them
             pointers[1] = self._constants[0]

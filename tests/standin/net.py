@@ -28,8 +28,10 @@ Unpack = Callable[[np.ndarray], np.ndarray]
 Step = tuple[Params, list[Unpack]]
 
 
-def bind(memory: Memory, module: Module, pointers: Sequence[int], scalars: Sequence[float]) -> answers.Answer:
-    """pointers: input, weights, output; scalars: the images."""
+def bind(
+    memory: Memory, module: Module, pointers: Sequence[int], scalars: Sequence[float], stamps: int = 0
+) -> answers.Answer:
+    """pointers: input, weights, output; scalars: the images. stamps: where clock stamps go (0: nowhere)."""
     n = int(scalars[0])
     steps = _Read(module, n).steps
     inputs, outputs = n * module.define("INPUTS"), n * module.define("OUTPUTS")
@@ -48,6 +50,8 @@ def bind(memory: Memory, module: Module, pointers: Sequence[int], scalars: Seque
         value = made
 
     def do() -> None:
+        if stamps:
+            _stamp(memory, module, stamps)
         memory.at(pointers[0], 4 * inputs)
         memory.at(pointers[2], 4 * outputs)
         with np.errstate(all="ignore"):
@@ -55,6 +59,14 @@ def bind(memory: Memory, module: Module, pointers: Sequence[int], scalars: Seque
                 call()
 
     return answers.Answer(do, sum(params.flops for params, _ in steps), 4 * (inputs + outputs))
+
+
+def _stamp(memory: Memory, module: Module, stamps: int) -> None:
+    """Every block alike: a thousand cycles before the first layer, and for each layer as many again."""
+    layers, count = module.define("STEPS_IN_ALL"), module.define("STAMPS")
+    row = np.array([*(1000 * (i + 1) for i in range(layers + 1)), 0, 0], np.int64)
+    row[-1] = row.sum() // 2  # two cycles a nanosecond
+    memory.view(stamps, (count,), np.int64)[:] = np.resize(row, count)
 
 
 def _unpacking(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -40,3 +41,30 @@ def test_it_gives_the_right_answer(make: Callable[[int], Sequence[Params]], way:
     function(kernel.stage.grid, kernel.stage.block, (*ends, np.int32(batch)), shared_mem=lies.nbytes)
     error = cupy.asnumpy(y) - case.expected.reshape(-1)
     assert np.linalg.norm(error) <= 1e-5 * np.linalg.norm(case.expected)
+
+
+def test_its_clock_stamps_are_there_in_the_build_for_them_alone(tmp_path: Path) -> None:
+    case = nets.drawn(nets.EVERY[0](3))
+    found = layers(case.steps, 3)
+    way = Way(1, 1, 96)
+    lies = room(found, way, 227 << 10)
+    assert lies is not None
+    kernel = one_kernel(found, way, lies, 3, multiprocessors=132)
+    plain, stamped = (compiled(kernel.rung(), **told) for told in (kernel.defines, kernel.stamped()))
+    assert "stamps" not in plain.constants
+    (tmp_path / "net.cubin").write_bytes(stamped.to_bytes())
+    cupy = Cupy(Device(Settings(memory_mib=64)))
+    module = cupy.RawModule(path=str(tmp_path / "net.cubin"))
+    function = module.get_function("net")
+    function.max_dynamic_shared_size_bytes = lies.nbytes
+    arrays = (cupy.asarray(case.x), cupy.asarray(kernel.packed(case.weights)))
+    y = cupy.full(case.expected.size, np.nan, np.float32)
+    ends = [np.uint64(array.data.ptr) for array in (*arrays, y)]
+    function(kernel.stage.grid, kernel.stage.block, (*ends, np.int32(3)), shared_mem=lies.nbytes)
+    cupy.asnumpy(y)
+    held = module.get_global("stamps")
+    blocks, width = kernel.stamps_shape
+    assert (blocks, width) == (kernel.stage.grid[0], len(found) + 3)
+    rows = np.frombuffer(ctypes.string_at(int(held.ptr), 8 * blocks * width), np.int64).reshape(blocks, width)
+    assert (rows[:, :-2] > 0).all()
+    assert (rows[:, -1] > rows[:, -2]).all()

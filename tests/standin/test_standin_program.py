@@ -100,6 +100,31 @@ def test_a_ladder_is_climbed_alone_and_in_the_model(machine: Machine) -> None:
     assert [m.reason for m in found if m.disposition not in ("ok", "refused")] == []
 
 
+def test_a_texture_is_read_alone_and_wherever_a_model_keeps_the_images(machine: Machine) -> None:
+    """A device binds textures at multiples of 512 bytes alone."""
+    machine.main(
+        "ladder", "conv", "--model", "lenet5-digits", "--node", "conv1", "--batch", "1", "--budget", "0.02",
+        "--rung", "texture", "--whole-model", "--instances", "1", "--charts", "none", "--out", "ladder",
+    )  # fmt: skip
+    found = list(LADDER.open(machine.folder / "ladder").measurements())
+    assert [m.reason for m in found if m.disposition != "ok"] == []
+    assert len({m.case for m in found if m.case.rung == "texture"}) == 2
+
+
+def test_a_whole_net_is_climbed_from_launches_to_one_kernel(machine: Machine) -> None:
+    machine.main(
+        "ladder", "net", "--model", "lenet5-digits", "--batch", "2", "--budget", "0.02", "--charts", "none",
+        "--instances", "1", "--out", "ladder",
+    )  # fmt: skip
+    found = {m.case.rung: m for m in LADDER.open(machine.folder / "ladder").measurements()}
+    assert [m.reason for m in found.values() if m.disposition != "ok"] == []
+    steps = 6
+    assert found["launch_a_step"].facts["cuda_graph"] == "no: not asked for"
+    assert "one_kernel" not in found["cuda_graph"].facts
+    assert found["one_kernel"].facts["one_kernel"] == f"{steps} of {steps} steps"
+    assert all(m.error is not None and m.error.ok and m.checks for m in found.values())
+
+
 def test_a_kernel_that_faults_costs_itself_alone(machine: Machine) -> None:
     machine.main(
         "ladder", "conv", "--shape", "2,2,9,8,4,3", "--rung", "naive", "--rung", "zeros_only", "--rung",
@@ -126,6 +151,12 @@ def test_a_pass_is_profiled(machine: Machine) -> None:
     assert {a.run for a in kernels} == {0, 1}
     assert all(a.nodes for a in kernels)
     assert {a.name for a in events.activities} >= {"conv_pool", "softmax", "memcpy HtoD", "memcpy DtoH"}
+    # All its steps are one kernel here, which tells them apart.
+    assert {kernel.name for kernel in kernels} == {"net"}
+    for kernel in kernels:
+        inside = [i for i in events.intervals if i.kind == "inside" and i.correlation == kernel.correlation]
+        assert {node for i in inside for node in i.nodes} == set(kernel.nodes)
+        assert all(kernel.start_ns <= i.start_ns < i.end_ns <= kernel.end_ns for i in inside)
 
 
 def test_backends_are_held_against_themselves(machine: Machine) -> None:

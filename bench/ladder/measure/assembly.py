@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.ladder import plan as ladder_plan
 from bench.ladder.measure import compiled
 from bench.ladder.measure.entrants import params_of
 from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, Listing
@@ -59,6 +60,7 @@ def answer(asked: AssemblyQuestion) -> AssemblyAnswer:
     try:
         compiled.check_compiler()
         job = asked.job
+        ladder_plan.op_of(job.op)
         folders = [Path(folder) for folder in job.kernel_dirs if Path(folder).is_dir()]
         rung = registry.find(job.device, job.op, asked.rung, folders, broken=[])
         (arch,) = compiled.architectures([asked.arch]) if asked.arch else (compiled.meant_for(rung),)

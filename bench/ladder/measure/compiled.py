@@ -20,6 +20,7 @@ from engine.cuda import rung as rung_cuda
 from engine.machine import driver as cuda_driver
 from kernels import arguments, launch, nvrtc, registry
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError
+from kernels.languages.compiling import settled
 from kernels.ops import Params
 from kernels.registry import Rung
 
@@ -96,11 +97,13 @@ def compiled(rung: Rung, params: Params, arch: str) -> RungMeasurement:
     try:
         how = launch.launch(params, rung)
         cubin = nvrtc.compile_rung(rung, arch, how.defines)
+        how = settled(how, rung, cubin)
         _check_names(rung, how, cubin)
         kernel, figures = rung_cuda.compiled_facts(cubin, how, rung.op, digits)
         _check_fits(rung, arch, figures)
-    except UnsupportedError as error:
-        return RungMeasurement(case=case, disposition="unsupported", reason=str(error), facts=facts)
+    except (UnsupportedError, UnavailableError) as error:
+        reason = str(error).removeprefix(f"{rung.label} ")
+        return RungMeasurement(case=case, disposition="unsupported", reason=reason, facts=facts)
     except KernelError as error:
         return RungMeasurement(case=case, disposition="failed", reason=str(error), facts=facts)
     facts |= rung_cuda.shown(how, rung.op, kernel)

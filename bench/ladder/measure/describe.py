@@ -8,9 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from bench.ladder import net
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
 from bench.ladder.measure.entrants import ENGINES, capability
+from bench.ladder.net import Whole
 from bench.ladder.questions import (
     DeviceInfo,
     KernelProblem,
@@ -29,7 +31,7 @@ from engine.backend import PRECISIONS
 from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
-from kernels import includes, registry
+from kernels import includes, jit, registry
 from kernels.errors import InputError, KernelError, KernelscopeError
 
 _KEPT = 2  # models whose weights are kept between two questions
@@ -74,11 +76,14 @@ def _of_device(found: LadderAnswer, asked: LadderQuestion, device: str) -> Ladde
         step = _chosen(steps, asked)
         problems: list[KernelError] = []
         folders, gone = _folders(asked.kernel_dirs)
-        rungs = registry.rungs(device, step.op, folders, problems)
+        precision = asked.precision if registry.offers(device, asked.precision) else ""
+        rungs = ladder_plan.ladder_of(device, step.op, folders, problems, precision)
         found = msgspec.structs.replace(found, problems=(*gone, *_problems(problems)))
         ladder = _ladder(asked, device, step, rungs, folders)
         told = tuple(_rung(rung, step, device) for rung in rungs)
-        return msgspec.structs.replace(found, ladder=ladder, rungs=told, precisions=_precisions(rungs))
+        return msgspec.structs.replace(
+            found, ladder=ladder, rungs=told, precisions=_precisions(step, rungs, device)
+        )
     except KernelscopeError as error:
         return msgspec.structs.replace(found, error=str(error))
 
@@ -112,7 +117,7 @@ def _looked_at(model: str, mtime_ns: int) -> None:
     model_questions.facts(messages.WhichFacts(model=model))
 
 
-def _steps(model: str, batch: int, device: str) -> list[Step]:
+def _steps(model: str, batch: int, device: str) -> list[Step | Whole]:
     """The steps of a model that have rungs on the device. Raises InputError, ModelError, UnsupportedError."""
     if not 1 <= batch <= ladder_plan.MAX_BATCH:
         raise InputError(f"batch {batch} is not within 1 to {ladder_plan.MAX_BATCH:,}")
@@ -127,10 +132,10 @@ def _steps(model: str, batch: int, device: str) -> list[Step]:
                 steps = ladder_plan.steps_of(_graph(path, changed_ns), batch, device)
         except MemoryError:
             raise InputError(confined.too_large(f"model file {model!r}")) from None
-    return [step for step in steps if registry.rungs(device, step.op)]
+    return [step for step in steps if ladder_plan.ladder_of(device, step.op)]
 
 
-def _chosen(steps: Sequence[Step], asked: LadderQuestion) -> Step:
+def _chosen(steps: Sequence[Step | Whole], asked: LadderQuestion) -> Step | Whole:
     """The step asked for, of this operator if the node has one; else of the steps that do the least beside
     what was asked for, the heaviest; else the first of the operator; else the first convolution, or of the
     operator with the most rungs. Raises InputError where there is nothing."""
@@ -145,10 +150,15 @@ def _chosen(steps: Sequence[Step], asked: LadderQuestion) -> Step:
             return max(of_op or least, key=lambda step: step.params.flops)
     fit = [step for step in steps if step.op == (asked.op or "conv")]
     # Of a model without it, what there is most to compare of.
-    return fit[0] if fit else max(steps, key=lambda step: len(registry.rungs(_device(asked.device), step.op)))
+    single = [step for step in steps if step.op != net.OP] or steps
+    return fit[0] if fit else max(single, key=lambda step: len(_ours(asked.device, step.op)))
 
 
-def _node(step: Step) -> NodeInfo:
+def _ours(device: str, op: str) -> Sequence[registry.Rung]:
+    return ladder_plan.ladder_of(_device(device), op)
+
+
+def _node(step: Step | Whole) -> NodeInfo:
     return NodeInfo(
         node=step.nodes[0],
         op=step.op,
@@ -158,14 +168,17 @@ def _node(step: Step) -> NodeInfo:
     )
 
 
-def _precisions(rungs: Iterable[registry.Rung]) -> tuple[str, ...]:
+def _precisions(step: Step | Whole, rungs: Iterable[registry.Rung], device: str) -> tuple[str, ...]:
+    """Of a whole net those that it can be asked to compute in."""
+    if isinstance(step, Whole):
+        return registry.precisions(device)
     return tuple(sorted({rung.precision for rung in rungs}, key=PRECISIONS.index))
 
 
 def _ladder(
     asked: LadderQuestion,
     device: str,
-    step: Step,
+    step: Step | Whole,
     rungs: Sequence[registry.Rung],
     folders: Sequence[Path],
 ) -> Ladder:
@@ -176,16 +189,19 @@ def _ladder(
         model=asked.model,
         node=step.nodes[0],
         batch=asked.batch,
-        precision=asked.precision if asked.precision in _precisions(rungs) else "",
+        precision=asked.precision if asked.precision in _precisions(step, rungs, device) else "",
         rungs=tuple(name for name in asked.rungs if name in names),
         kernel_dirs=tuple(map(str, folders)),
-        whole_model=asked.whole_model,
+        whole_model=asked.whole_model and not isinstance(step, Whole),
     )
     return ladder_plan.plan(job, broken=[])
 
 
-def _rung(rung: registry.Rung, step: Step, device: str) -> RungInfo:
-    refused = rung.refusal(step.params, capability(device) if device in _usable() else None)
+def _rung(rung: registry.Rung, step: Step | Whole, device: str) -> RungInfo:
+    if isinstance(step, Whole):  # what a net cannot have shows when it is prepared
+        refused = jit.unavailable() if rung.compiled else None
+    else:
+        refused = rung.refusal(step.params, capability(device) if device in _usable() else None)
     return RungInfo(
         case=ladder_plan.case_of(rung),
         path=str(rung.path),
@@ -193,6 +209,7 @@ def _rung(rung: registry.Rung, step: Step, device: str) -> RungInfo:
         headers=tuple(str(header.path) for header in includes.headers(rung)),
         refused=(refused or "").removeprefix(f"{rung.label} "),
         template=ladder_template.of(rung) if rung.user else "",
+        whole=isinstance(step, Whole),
     )
 
 

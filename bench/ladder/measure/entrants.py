@@ -15,20 +15,22 @@ import numpy as np
 from bench import judge
 from bench.judge import Trial, comparison, samples
 from bench.judge.suite import small_shapes
+from bench.ladder import net
 from bench.ladder.measure import tuning
+from bench.ladder.net import Net, net_of
 from bench.ladder.records import REFERENCE, LadderJob, RungCase
 from bench.measure import instances
 from bench.measure.answers import one_node
 from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Timeable, first_run
 from bench.results.records import Case, ErrorStats, Job
-from engine import backends
+from engine import backends, net_rungs
 from engine.backend import Options, Session
 from engine.cuda.runtime import import_cupy
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from engine.planning import tuned_defines
-from kernels import launch, nvrtc, registry
+from kernels import jit, launch, nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params
 from kernels.registry import Rung
@@ -50,6 +52,11 @@ def params_of(op: str, fields: dict[str, Any]) -> Params:
         return tuple(value) if isinstance(value, list) else value
 
     return OPS[op](**{name: made(name, value) for name, value in fields.items()})
+
+
+def work_of(op: str, told: dict[str, Any]) -> Params | Net:
+    """What a ladder is climbed on, of fields as JSON has them."""
+    return net_of(told) if op == net.OP else params_of(op, told)
 
 
 class Reference:
@@ -114,7 +121,7 @@ More = Callable[[], tuple[Sequence[Timeable], str]]
 @dataclass
 class Entrant:
     """A case ready to be timed. more: prepares further instances of what is timed, checked, which `close`
-    closes too; with a sentence where memory did not suffice for all."""
+    closes too; with a sentence where memory did not suffice for all. model: what runs a whole model."""
 
     case: RungCase
     timed: Timeable
@@ -124,6 +131,7 @@ class Entrant:
     check_again: Callable[[], None] = lambda: None  # after timing, of a whole model; raises Incorrect
     others: Sequence[Timeable] = ()
     short: str = ""
+    model: Contender | None = None
 
     @property
     def all(self) -> tuple[Timeable, ...]:
@@ -137,7 +145,7 @@ class Entrant:
 
 def entrant(
     job: LadderJob,
-    params: Params,
+    params: Params | Net,
     case: RungCase,
     started_at: str,
     checking: Callable[[], None],
@@ -145,7 +153,7 @@ def entrant(
 ) -> Entrant:
     """A case of a ladder on `params`, prepared; `checking` is called before a rung is judged. Raises
     judge.Wrong for a rung that is, UnsupportedError for one that refuses, and whatever preparing raises."""
-    if case.scope == "model":
+    if case.scope == "model" or isinstance(params, Net):
         contender = _contender(job, case, progress)
         assert contender.session is not None
         return Entrant(
@@ -155,6 +163,7 @@ def entrant(
             started_at,
             contender.prepare_others,
             contender.check_again,
+            model=contender,
         )
     if case.scope == "reference":
         reference = Reference(params, job.device, case.precision, job.threads, job.seed)
@@ -223,11 +232,13 @@ def _several(
     return Entrant(case, first, stack.close, started_at, more)
 
 
-def compile_ahead(job: LadderJob, params: Params, cases: Sequence[RungCase], progress: Progress) -> None:
+def compile_ahead(
+    job: LadderJob, params: Params | Net, cases: Sequence[RungCase], progress: Progress
+) -> None:
     """The CUDA rungs of these cases, for every shape that they are tried on, compiled side by side before the
     first of them runs. What does not compile is told of its rung, when its turn comes."""
     gpu = cuda_driver.device() if job.device == "cuda" else None
-    if gpu is None:
+    if gpu is None or isinstance(params, Net):
         return
     have = gpu.capability
     dirs = [Path(folder) for folder in job.kernel_dirs]
@@ -254,7 +265,8 @@ def _fits(rung: Rung, params: Params, have: tuple[int, int]) -> bool:
 
 
 def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
-    """The whole model with this rung at the node, checked as a comparison checks it."""
+    """The whole model with this rung at the node, or as this rung of a net, checked as a comparison checks
+    it."""
     from bench.measure.contender import (
         Contender,  # with all that a comparison needs: a ladder mostly does without
     )
@@ -262,6 +274,10 @@ def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
 
     engine = backends.get(ENGINES[job.device])
     backend = engine.reference if case.rung == REFERENCE else engine.name
+    of_node = case.rung != REFERENCE and job.op != net.OP
+    rung = None if case.rung == REFERENCE or of_node else net_rungs.find(job.device, case.rung)
+    if rung is not None and rung.compiled and (reason := jit.unavailable()):
+        raise UnsupportedError(f"is compiled by Numba: {reason}")
     asked = Job(
         models=(job.model,),
         backends=(backend,),
@@ -270,16 +286,22 @@ def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
         dataset="random",
         threads=job.threads,
         layers=False,
-        rungs={} if case.rung == REFERENCE else {job.node: case.rung},
+        rungs={job.node: case.rung} if of_node else {},
         kernel_dirs=job.kernel_dirs,
         seed=job.seed,
+        budget_s=job.budget_s,
         instances=job.instances,
     )
     loaded = LoadedModel(job.model, asked, (job.batch,), progress)
     whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
     contender = Contender(whole, loaded, asked)
+    if rung is not None:
+        contender.options = net_rungs.options(rung, contender.options)
     try:
         contender.prepare()
+        assert contender.session is not None
+        if rung is not None and (reason := net_rungs.refusal(rung, contender.session.facts)):
+            raise UnsupportedError(f"cannot be had of this net: {reason}")
     except BaseException:
         contender.close()
         raise

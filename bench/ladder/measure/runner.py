@@ -12,8 +12,10 @@ import msgspec
 import numpy as np
 
 from bench.judge import Trial, Wrong
+from bench.ladder import net
 from bench.ladder.measure import entrants
 from bench.ladder.measure.entrants import Entrant, Reference
+from bench.ladder.net import Net
 from bench.ladder.records import (
     Finding,
     LadderMessage,
@@ -65,12 +67,12 @@ class LadderRunner:
         if self._job.device == "cpu":  # ready when the first rung is
             ours = any(case.scope == "rung" and not case.user for case in self._cases)
             others = any(case.scope != "rung" for case in self._cases)
-            kinds = [*["rung"] * ours, *["ort"] * others, "empty"]
+            kinds = [*["engine" if self._job.op == net.OP else "rung"] * ours, *["ort"] * others, "empty"]
             pool.ahead(*kinds, alive=self._job.instances)
         self._say(Hello(environment=environment.collect()))
         reason = ""
         try:
-            self._params = entrants.params_of(self._job.op, self._job.params)
+            self._params = entrants.work_of(self._job.op, self._job.params)
             self._probe()
             entrants.compile_ahead(self._job, self._params, self._cases, self._progress)
             for scope in (("rung", "reference"), ("model",)):
@@ -212,7 +214,7 @@ class LadderRunner:
     # ---------------------------------------------------------------------------------------------- outcomes
 
     def _possible(self, made: RungMeasurement) -> RungMeasurement:
-        if made.case.scope == "model":
+        if made.case.scope == "model" or isinstance(self._params, Net):
             return made
         work = possible.of_params(self._params, compared_in(made.case.precision))
         return possible.held(made, work, self._limits, self._job.l2 == "cold")
@@ -227,7 +229,7 @@ class LadderRunner:
             warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
         if moved := unrest.warning(timing):
             warnings.append(moved)
-        session = getattr(timed, "session", None)
+        session = entrant.model.session if entrant.model else getattr(timed, "session", None)
         if session is not None and (reason := session.facts.get("stirring")):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         made = RungMeasurement(
@@ -260,11 +262,19 @@ class LadderRunner:
             return msgspec.structs.replace(
                 made, error=timed.error, checks=timed.checks, notes=tuple(timed.notes), facts=facts
             )
+        if entrant.model is not None:
+            facts = dict(session.facts) if session else {}
+            entrant.model.answer("", self._progress)  # over no images: the answers that were checked
+            judged = entrant.model.measured(timing, telemetry).accuracy
+            assert judged is not None
+            return msgspec.structs.replace(made, error=judged.output, checks=judged.checked, facts=facts)
         return made
 
     def _tuned(self, rung: Rung) -> dict[str, str]:
         """What is to be known of a rung that runs with defines that were searched."""
-        found = tuned_defines.read(rung, self._params) if self._job.device == "cuda" else None
+        if isinstance(self._params, Net) or self._job.device != "cuda":
+            return {}
+        found = tuned_defines.read(rung, self._params)
         return {} if found is None else {"tuned": found.words}
 
     def _fail(self, case: RungCase, error: BaseException, started_at: str) -> None:

@@ -28,7 +28,7 @@ _FIGURES = ("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "threa
 # The ladder's columns that are known without a run, and what was compiled for what.
 COLUMNS = pick(
     ladder_tables.COLUMNS,
-    *("number", "rung", "whose", "precision", "side"),
+    *("number", "rung", "whose", "precision", "language", "side"),
     _FOR,
     *("disposition", *_FIGURES),
     *map(_fact, ("grid", "block", "kernel")),

@@ -104,6 +104,7 @@ COLUMNS: tuple[Column[RungRow], ...] = (
     Column("samples", lambda r: len(r.measurement.samples_ns) or None),
     _word("idea", lambda r: r.measurement.case.idea or None),
     _word("reason", lambda r: r.measurement.reason or None, title="why", tip="Why it has no figures"),
+    _word("language", lambda r: r.case.language or None, tip="What it is written in, but for CUDA C++"),
 )  # fmt: skip
 # Half the interval, which CSV has as its ends.
 RELATIVE: Column[RungRow] = Column(
@@ -165,7 +166,7 @@ def label(row: RungRow) -> str:
     if case.is_reference:
         return "reference"
     beside = "library" if case.yardstick else "side" if case.side else ""
-    marks = [word for word in ("yours" if case.user else "", beside) if word]
+    marks = [word for word in ("yours" if case.user else "", case.language, beside) if word]
     return f"{case.number:02d} {case.rung}" + (f" ({', '.join(marks)})" if marks else "")
 
 
@@ -251,7 +252,11 @@ def _grid(rows: Sequence[RungRow], without: Collection[str] = ()) -> Grid:
 def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     """Reasons, warnings, the reference and the limits, in sentences."""
     lines = _reasons(rows)
-    lines.append(f"reference: {ladder.reference}, the same work as a model of one node")
+    same = "the same model" if ladder.job.op == "net" else "the same work as a model of one node"
+    lines.append(f"reference: {ladder.reference}, {same}")
+    for row in rows:  # of a whole net: how much of it is one kernel, or one call
+        facts = row.measurement.facts
+        lines += [f"{label(row)}: {words}" for key in ("one_kernel", "calls") if (words := facts.get(key))]
     lines += [
         f"{label(row)}: {row.measurement.facts['tuned']}" for row in rows if "tuned" in row.measurement.facts
     ]

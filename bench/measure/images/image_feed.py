@@ -139,6 +139,19 @@ class ImageFeed:
         make = self.preprocessing()
         return make.fill(dataset.first(count, make.fit))
 
+    def as_bytes(
+        self, dataset: Dataset, count: int
+    ) -> tuple[np.ndarray, tuple[tuple[float, ...], tuple[float, ...], int] | None]:
+        """The first images, at most `count`, as uint8 laid out as the image input, and what makes that of
+        them: factors and offsets, one a channel, and how many values of a channel lie in a row. None where
+        the input is not float32."""
+        assert self.image is not None
+        if self.image[0].dtype != "float32":
+            return np.empty(0, np.uint8), None
+        make = self.preprocessing()
+        pixels = make.as_bytes(dataset.first(count, make.fit))
+        return pixels, (*make.affine, pixels[0].size // len(make.affine[0]) if make.planar else 1)
+
     def words(self) -> str:
         """What is done to an image, for those who choose; "" where the model takes none."""
         if self.image is None:

@@ -16,6 +16,7 @@ from bench.profile.measure import ort as profile_ort
 from bench.profile.measure.attribution import Launched
 from bench.profile.records import Clock, DeviceFacts, Operator
 from engine import observe
+from engine.backend import Part
 from engine.cuda import cupti
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
@@ -30,7 +31,8 @@ class Readings:
     marks; steps: of our CPU engine, by pass; numbers: of the passes, None for those that warm up; ort_file,
     optimized: ONNX Runtime's profile and the model as it ran it; ort_zeros: when that profile may have
     begun; writing: how long it was written; staged: copies into page-locked memory and out of it; cpu_ns: by
-    the beginning of a pass, how long its thread had a core in it."""
+    the beginning of a pass, how long its thread had a core in it. inside: the parts of a kernel that does
+    several steps."""
 
     graph: Graph
     batch: int
@@ -46,6 +48,7 @@ class Readings:
     cpu_ns: dict[int, int] = field(default_factory=dict)
     optimized: Path | None = None
     writing: tuple[int, int] | None = None
+    inside: Sequence[Part] = ()
 
 
 @dataclass
@@ -114,6 +117,11 @@ class _Merging:
                 Launched(name, step.nodes, self._op_type(step.nodes) or step.op) for step, name in order
             ]
             activities = list(profile_attribution.by_order(activities, calls, launched))
+            if self._taken.inside:
+                self._intervals += self._inside(activities)
+                whole = self._whole()
+                its = list({part.step.name: part.step for part in self._taken.inside}.values())
+                steps = [one for step in steps for one in (its if step.nodes == whole else [step])]
         elif len(clocks) > 1 and activities:
             error = clocks[-1].error_ns
             activities = list(profile_attribution.by_nodes(activities, calls, self._intervals, error))
@@ -189,6 +197,40 @@ class _Merging:
                 thread=threading.get_native_id(),
             )
         ]
+
+    def _whole(self) -> tuple[str, ...]:
+        """The nodes of the kernel that does several steps."""
+        steps = {part.step.name: part.step for part in self._taken.inside}
+        return tuple(node for step in steps.values() for node in step.nodes)
+
+    def _inside(self, activities: Iterable[Activity]) -> list[HostSpan]:
+        """The steps in each launch of that kernel in the passes, one behind the other, from its beginning:
+        what a launch takes beyond them is the rest; one that is shorter than they are has them shortened."""
+        whole, parts = self._whole(), self._taken.inside
+        total = sum(part.time_ns for part in parts)
+        found = []
+        for launch in activities:
+            if launch.kind != "kernel" or launch.nodes != whole:
+                continue
+            ratio = min(1.0, launch.time_ns / total)
+            at = 0.0
+            for part in parts:
+                start, at = at, at + ratio * part.time_ns
+                found.append(
+                    HostSpan(
+                        name=part.name,
+                        kind="inside",
+                        start_ns=launch.start_ns + round(start),
+                        end_ns=min(launch.start_ns + round(at), launch.end_ns),
+                        device=launch.device,
+                        stream=launch.stream,
+                        correlation=launch.correlation,
+                        rung=part.step.rung,
+                        nodes=part.step.nodes,
+                        op_type=self._op_type(part.step.nodes) or part.step.op,
+                    )
+                )
+        return found
 
     def _nodes(self, marks: Sequence[Mark]) -> list[Clock]:
         """Read ONNX Runtime's profile into the intervals; its clock, none where it cannot be read."""

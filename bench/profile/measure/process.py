@@ -3,7 +3,6 @@ how long one of its threads had a core."""
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from time import perf_counter_ns
 
 import psutil
 
-from bench.profile.records import ProcessUse
+from bench.profile.records import ProcessUse, of_rusage
 from bench.run import nvml
 
 PERIOD_S = 0.05
@@ -39,16 +38,7 @@ def process_use(started_ns: int, gpu_peak_nbytes: int | None = None) -> ProcessU
     used = resource.getrusage(resource.RUSAGE_SELF)
     return ProcessUse(
         real_s=real_s,
-        user_s=used.ru_utime,
-        system_s=used.ru_stime,
-        max_rss_nbytes=used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
-        minor_faults=used.ru_minflt,
-        major_faults=used.ru_majflt,
-        inputs=used.ru_inblock,
-        outputs=used.ru_oublock,
-        swaps=used.ru_nswap,
-        voluntary_switches=used.ru_nvcsw,
-        involuntary_switches=used.ru_nivcsw,
+        **of_rusage(used),
         gpu_peak_nbytes=gpu_peak_nbytes,
     )
 

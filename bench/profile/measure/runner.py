@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter_ns
 
 import numpy as np
 
-from bench.measure import environment, limits
+from bench.measure import environment, limits, unrest
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter
@@ -42,10 +43,21 @@ from bench.profile.records import (
 from bench.results.messages import Hello, Log
 from bench.results.records import Case, Telemetry
 from engine import backends, observe
-from engine.backend import Backend, Options, Session
+from engine.backend import Backend, Options, Part, Session
+from engine.observe import Parted
 from kernels.errors import KernelscopeError, UnavailableError
 
-PASSES, PASS_S, STEADY_S = (5, 200), 0.5, 0.05  # end-to-end passes: at least, at most, for how many seconds
+PASSES, PASS_S, STEADY_S = (5, 200), 0.5, 0.05  # host-to-host passes: at least, at most, for how many seconds
+ROUNDS, PAUSE_S = 5, 0.02  # of those that two profiles are compared by: as many as a comparison has at first
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Wall times of host-to-host passes, and where a round of them starts; of one session."""
+
+    samples_ns: tuple[float, ...]
+    rounds: tuple[int, ...] = ()
+    instances: tuple[int, ...] = ()
 
 
 class ProfileRunner:
@@ -117,19 +129,23 @@ class ProfileRunner:
             profiled = profile_session.options_of(backend, options, self._job.apart)
             # Held against its like: a session of the same options, and passes as warm as the profiled ones.
             warm = self._job.warm_up > 0
-            plain_ns = passes(session, inputs) if warm and profiled == options else ()
+            plain = in_rounds(session, inputs) if warm and profiled == options else None
+            inside = _inside(session) if plain else ()
         finally:
             session.close()
         self._go_on()
-        if not plain_ns:
+        if plain is None:
             other = backends.prepared_within(backend, loaded.graph, case.batch, case.precision, profiled)
             try:
-                plain_ns = passes(other, inputs) if warm else first_passes(other, inputs, self._job.runs)
+                plain = in_rounds(other, inputs) if warm else first_passes(other, inputs, self._job.runs)
+                inside = _inside(other)
             finally:
                 other.close()
         self._go_on()
         self._say(ProfileStarted(case=case, stage="profile"))
-        recorded = profile_session.record(backend, loaded, case, profiled, inputs, self._job, self._origin)
+        recorded = profile_session.record(
+            backend, loaded, case, profiled, inputs, self._job, self._origin, inside
+        )
         use = process_use(self._origin, peak.peak_nbytes)
         # Only now: what this imports to look at the machine is no part of what the case used.
         self._say(ProfileLoaded(model=loaded.info()))
@@ -144,7 +160,9 @@ class ProfileRunner:
             disposition="ok",
             device=backend.device,
             samples_ns=samples,
-            pass_ns=plain_ns,
+            pass_ns=plain.samples_ns,
+            pass_rounds=plain.rounds,
+            unrest=unrest.warning(plain) if plain.rounds else "",
             profiled_ns=recorded.pass_ns,
             cold=tuple(self._cold.marks),
             breakdowns=profile_parts.breakdowns(events),
@@ -228,8 +246,13 @@ class ProfileRunner:
         recorded.notes = (*recorded.notes, *filter(None, [note]))
 
 
+def _inside(session: Session) -> tuple[Part, ...]:
+    """What the steps take in a kernel that does several: here, as the profiled session keeps no stamps."""
+    return session.launch_parts() if isinstance(session, Parted) else ()
+
+
 def passes(session: Session, inputs: Mapping[str, np.ndarray], seconds: float = PASS_S) -> tuple[float, ...]:
-    """Wall times of end-to-end passes: bind, run, wait, fetch; the first two, which warm up, left out."""
+    """Wall times of host-to-host passes: bind, run, wait, fetch; the first two, which warm up, left out."""
     least, most = PASSES
     found: list[float] = []
     end = time.perf_counter() + seconds
@@ -238,9 +261,25 @@ def passes(session: Session, inputs: Mapping[str, np.ndarray], seconds: float = 
     return tuple(found[2:])
 
 
-def first_passes(session: Session, inputs: Mapping[str, np.ndarray], count: int) -> tuple[float, ...]:
-    """Wall times of the first end-to-end passes of a session, none of which is warm."""
-    return tuple(_pass(session, inputs) for _ in range(count))
+def in_rounds(session: Session, inputs: Mapping[str, np.ndarray]) -> Passes:
+    """Passes of a warm session in ROUNDS rounds, a pause between them: what one round has of luck with the
+    machine, another has not. The first pass of each is left out."""
+    found: list[float] = []
+    starts: list[int] = []
+    for _ in range(ROUNDS):
+        time.sleep(PAUSE_S)
+        _pass(session, inputs)
+        starts.append(len(found))
+        end = time.perf_counter() + PASS_S / ROUNDS
+        found.append(_pass(session, inputs))
+        while time.perf_counter() < end and len(found) - starts[-1] < PASSES[1] // ROUNDS:
+            found.append(_pass(session, inputs))
+    return Passes(tuple(found), tuple(starts))
+
+
+def first_passes(session: Session, inputs: Mapping[str, np.ndarray], count: int) -> Passes:
+    """The first host-to-host passes of a session, none of which is warm."""
+    return Passes(tuple(_pass(session, inputs) for _ in range(count)))
 
 
 def _pass(session: Session, inputs: Mapping[str, np.ndarray]) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
@@ -24,7 +24,7 @@ from bench.profile.measure.process import thread_clock
 from bench.profile.records import ProfileJob
 from bench.results.records import Case
 from engine import backends, observe
-from engine.backend import Backend, Options, Planned, Rival, Session
+from engine.backend import Backend, Options, Part, Planned, Rival, Session
 from engine.cuda import cupti
 from engine.cuda.copies import LayerCopies
 from engine.cuda.runtime import free_spare, import_cupy
@@ -76,10 +76,13 @@ def record(
     inputs: Mapping[str, np.ndarray],
     job: ProfileJob,
     origin_ns: int,
+    inside: Sequence[Part] = (),
 ) -> Profiling:
-    """Profile a session of the case: `job.warm_up` passes, then `job.runs` that count. Raises what `prepare`
-    and the passes raise; where the device's profiler cannot run, a note says so."""
+    """Profile a session of the case: `job.warm_up` passes, then `job.runs` that count. inside: what is known
+    of a kernel that does several steps, of a session just like it. Raises what `prepare` and the passes
+    raise; where the device's profiler cannot run, a note says so."""
     taking = _Taking(backend, loaded.graph, case, inputs, job, origin_ns)
+    taking.taken.inside = inside
     if backend.device == "cuda":
         free_spare()  # what the sessions before it left: getting such memory is a part of creating one
     recorder = taking.recorder()

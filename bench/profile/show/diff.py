@@ -15,8 +15,8 @@ from bench.results.rows import label
 
 _CASES = ("model", "backends", "batches", "precision")
 NO_VERDICT = (
-    "a profile times its passes in one round, from which no verdict follows (a comparison gives one, and a "
-    "gate for it)"
+    "no case has its passes in several rounds in both profiles, and from one round no verdict follows: "
+    "profile again those that are older or began cold (a comparison gives a verdict, too)"
 )
 
 
@@ -44,11 +44,15 @@ def compared(one: ProfileFolder, other: ProfileFolder) -> Compared:
         {stem(folder.header.model.name): folder.header.model.sha256} if folder.header.model else {}
         for folder in (one, other)
     ]
+    pairs = [_pair(ours, theirs, meant) for ours, theirs in found]
+    told = any(
+        pair.a is not None and pair.b is not None and pair.a.rounds and pair.b.rounds for pair in pairs
+    )
     return Compared(
-        pairs=[_pair(ours, theirs, meant) for ours, theirs in found],
+        pairs=pairs,
         differences=(*differs.models(files[0], files[1]), *differs.jobs(one.job, other.job, _CASES)),
         waterfalls=falls,
-        no_verdict=NO_VERDICT,
+        no_verdict="" if told else NO_VERDICT,
     )
 
 
@@ -56,14 +60,16 @@ def _pair(a: CaseProfile | None, b: CaseProfile | None, meant: set[str]) -> Pair
     made = b or a
     assert made is not None
     case = made.case
+    # A pass over another number of images is other work: neither is as fast as the other.
+    alike = a is None or b is None or a.case.batch == b.case.batch
     return Pair(
         key=case.key,
         words=f"{stem(case.model)} on {label(case.backend, case.precision)}, batch {case.batch:,}",
         model=stem(case.model),
         who=label(case.backend, case.precision),
         batch=case.batch,
-        a=_side(a),
-        b=_side(b),
+        a=_side(a, alike),
+        b=_side(b, alike),
         planned=b is None and case.key in meant,
         other=_other(a, b),
     )
@@ -78,14 +84,17 @@ def _other(a: CaseProfile | None, b: CaseProfile | None) -> str:
     return " → ".join(sides) if differ else ""
 
 
-def _side(made: CaseProfile | None) -> Side | None:
+def _side(made: CaseProfile | None, alike: bool) -> Side | None:
+    """alike: whether the other has as much to do."""
     if made is None:
         return None
-    times = made.pass_ns or made.samples_ns
+    times, rounds = (made.pass_ns, made.pass_rounds) if made.pass_ns else (made.samples_ns, ())
     return Side(
         disposition=made.disposition,
         reason=made.reason,
-        time=stats.median_interval(times) if times else None,
+        time=stats.median_interval(times, rounds) if times else None,
+        rounds=alike and len(rounds) > 1,
+        doubts=(made.unrest,) if made.unrest else (),
         facts=made.facts,
         rungs={op.nodes[0]: op.rung for op in made.operators if op.rung and op.nodes},
         clock_mhz=made.telemetry.sm_clock_mhz,

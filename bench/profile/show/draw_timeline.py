@@ -99,6 +99,10 @@ def rows(events: Events, tints: dict[str, str]) -> list[tuple[str, list[Span]]]:
             (f"{name}, stream {stream}", [span(a, tints[profile_parts.activity_key(a)]) for a in members])
             for name, members in named.items()
         ]
+        inside = [i for i in events.intervals if i.kind == "inside" and i.stream == stream]
+        colours = [tints.get(profile_parts.part_of(i), palette.MUTED) for i in inside]
+        told = [span(i, colour) for i, colour in zip(inside, colours, strict=True)]
+        found.append((f"steps in them, stream {stream}", told))
     drawn = [(name, [s for s in spans if s is not None]) for name, spans in found]
     return [(name, spans) for name, spans in drawn if spans]
 

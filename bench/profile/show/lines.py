@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bench.profile.events import Activity, Events, HostSpan
+from bench.profile.events import Activity, Events, HostSpan, steps_apart
 from bench.profile.show import names as profile_names
 from bench.words import units
 
@@ -97,6 +97,16 @@ def overlap_words(found: Sequence[Activity | HostSpan], what: str) -> str:
     )
 
 
+def inside_words(found: Sequence[Activity | HostSpan]) -> str:
+    """What a reader of steps that one kernel does must know; "" where there is none."""
+    if not any(isinstance(event, HostSpan) and event.kind == "inside" for event in found):
+        return ""
+    return (
+        "Steps that one kernel does together are told apart by clock stamps, in launches of their own: they "
+        "lie in its time from its beginning, and what of it is no step's stands under the kernel's own."
+    )
+
+
 def in_window(events: Events, window: str = "pass") -> Events:
     """The events that began in the profiled passes ("pass"), in "create" or "close"; or all from creation to
     close ("all"). An activity belongs where it was started."""
@@ -123,8 +133,11 @@ def in_window(events: Events, window: str = "pass") -> Events:
     )
 
 
-def device_events(events: Events) -> tuple[Activity | HostSpan, ...]:
-    """What computes and copies: a GPU's activities, or on a CPU the steps of the model."""
+def device_events(events: Events, by: By = "operator") -> tuple[Activity | HostSpan, ...]:
+    """What computes and copies: a GPU's activities, or on a CPU the steps of the model. A kernel that does
+    several steps is these, but where its name counts."""
+    if by != "name" and events.activities:
+        return steps_apart(events)
     return events.activities or tuple(i for i in events.intervals if i.kind in ("step", "node"))
 
 

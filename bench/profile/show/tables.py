@@ -20,6 +20,7 @@ from bench.profile.show.lines import (
     EventLine,
     device_events,
     in_window,
+    inside_words,
     key_of,
     lines,
     most_words,
@@ -45,10 +46,14 @@ def activities(
 ) -> ProfileTable:
     """What the device did (on a CPU: the model's steps), in nvprof's form. match: only names that hold it."""
     what = "GPU activities" if events.activities else "Steps"
-    shown = device_events(in_window(events, window))
+    shown = device_events(in_window(events, window), by)
     found = lines(shown, key_of(by))
     rows = _rows(found, match)
-    notes = [most_words(found, what if events.activities else "steps"), overlap_words(shown, what)]
+    notes = [
+        most_words(found, what if events.activities else "steps"),
+        overlap_words(shown, what),
+        inside_words(shown),
+    ]
     notes.append("" if rows else _nothing(match))
     return Table(
         key=f"activities-{by}",

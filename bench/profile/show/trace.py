@@ -31,6 +31,7 @@ from kernels.errors import InputError
 ROWS_A_CASE = 100_000
 ARROWS_A_CASE = 10_000_000
 _STEPS = {"step": "steps", "node": "ONNX Runtime", "run": "ONNX Runtime", "staging": "staging"}
+_INSIDE = "steps in its kernels"
 
 
 def trace(cases: Sequence[tuple[CaseProfile, Events]]) -> dict[str, Any]:
@@ -85,6 +86,8 @@ def _case(pid: int, made: CaseProfile, found: Events) -> Iterator[dict[str, Any]
 def _interval_row(interval: HostSpan) -> str:
     if interval.kind == "overhead":
         return "the profiler's own work"
+    if interval.kind == "inside":
+        return f"GPU {interval.device}, stream {interval.stream}, {_INSIDE}"
     return f"{_STEPS[interval.kind]}, thread {interval.thread}"
 
 

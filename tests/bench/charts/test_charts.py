@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bench.charts import breakdown, charts, with_provisional
 from bench.charts.definitions import Chart
+from bench.charts.footer import settings as settings_line
 from bench.charts.verdicts import verdict
 from bench.results.messages import Provisional
 from bench.results.records import Case, Disposition, Measurement
@@ -256,3 +257,54 @@ def test_the_start_up_of_the_first_case_is_charged_to_no_batch_size() -> None:
     }
     assert loads == {1: pytest.approx(0.3)}, "nothing tells what of it is start-up"
     assert not any("start-up" in note for note in chart.notes)
+
+
+def test_end_to_end_has_a_chart_of_its_own_and_moves_no_other() -> None:
+    run, measurements = synthetic.run(backends=("engine-cuda", "ort-cuda"), batches=(64,))
+    plain = by_kind(charts([(run, measurements)]))
+    assert "end-to-end" not in plain
+    ours, theirs = (m.case.backend == "engine-cuda" for m in measurements)
+    assert (ours, theirs) == (True, False)
+    sent = [
+        msgspec.structs.replace(m, end_to_end=synthetic.end_to_end(ns))
+        for m, ns in zip(measurements, (1e5, 3e5), strict=True)
+    ]
+    found = by_kind(charts([(run, sent)]))
+    chart = found.pop("end-to-end")
+    assert {name: c.panels for name, c in found.items()} == {name: c.panels for name, c in plain.items()}
+    up, rate = chart.panels
+    assert [p.y for s in up.series for p in s.points] == [pytest.approx(3)]
+    assert sorted(p.y for s in rate.series for p in s.points) == [
+        pytest.approx(64e9 / ns) for ns in (3e5, 1e5)
+    ]
+    assert "100 % of what the bus carries" in rate.series[0].points[0].text
+    assert "images travel as uint8" in chart.notes[0]
+    refused = msgspec.structs.replace(
+        sent[1],
+        end_to_end=msgspec.structs.replace(synthetic.end_to_end(0), samples_ns=(), refused="no way in"),
+    )
+    alone = by_kind(charts([(run, [sent[0], refused])]))["end-to-end"]
+    assert "Without ort-cuda: no way in." in alone.notes
+    assert len(alone.panels) == 1, "with nobody to compare with there is no speed-up"
+
+
+def test_a_panel_of_several_baselines_says_which_line_is_held_against_which() -> None:
+    for backends, title in (
+        (("engine-cuda", "ort-cuda"), "speed-up against ort-cuda"),
+        (
+            ("engine-cuda", "ort-cuda", "engine-cpu", "ort-cpu"),
+            "1× = ort-cuda (GPU), ort-cpu (CPU)",
+        ),
+    ):
+        made = {c.name: c for c in charts([synthetic.run(backends=backends, batches=(1, 4))])}
+        speed = made["lenet5-digits-speed"]
+        assert speed.panels[0].title == title
+        assert made["lenet5-digits-breakdown"].title.endswith(", host to host")
+
+
+def test_one_thread_is_no_threads() -> None:
+    run, measured = synthetic.run(batches=(1,))
+    one = msgspec.structs.replace(run, job=msgspec.structs.replace(run.job, threads=1))
+    assert " · 1 thread · " in f"{settings_line(one, measured)} · "
+    two = msgspec.structs.replace(run, job=msgspec.structs.replace(run.job, threads=2))
+    assert " · 2 threads" in settings_line(two, measured)

@@ -59,9 +59,16 @@ def test_every_point_is_in_one_clause_and_every_ratio_is_the_row_s() -> None:
         if clause.kind in ("faster", "slower"):
             ratios = [row.speedup or 0 for row in own]
             up = sorted(ratios if clause.kind == "faster" else [1 / ratio for ratio in ratios])
-            assert re.findall(r"[\d.]+×", clause.text) == list(
-                dict.fromkeys(units.times(ratio) for ratio in (up[0], up[-1]))
-            )
+            ends = list(dict.fromkeys(units.times(ratio) for ratio in (up[0], up[-1])))
+            assert re.findall(r"[\d.]+×", clause.text) == ends
+            # A range over batch sizes says where its ends stand: it is no interval.
+            places = {
+                (units.times(r if r >= 1 else 1 / r), f"{row.case.batch:,}")
+                for r, row in zip(ratios, own, strict=True)
+            }
+            told = re.findall(r"([\d.]+×) \(batch ([\d,]+)\)", clause.text)
+            assert len(told) == (2 if len(ends) > 1 else 0)
+            assert set(told) <= places
     assert found.text.count("engine-cuda is") == found.text.count("engine-cpu is") == 1
     assert found.text.endswith("; answers identical on 1,000 images.")
 
@@ -159,7 +166,7 @@ def test_the_same_sentence_stands_in_the_terminal_the_report_and_what_is_exporte
 ) -> None:
     run, measured = synthetic.run(models=(MODEL, "alexnet"), backends=CPU, batches=(1, 4))
     lines = [found.line for found in verdicts(rows(measured), [run])]
-    assert [line.split(":")[0] for line in lines] == [MODEL, "alexnet"]
+    assert [line.split(":")[0] for line in lines] == [f"{name}, forward pass" for name in (MODEL, "alexnet")]
     out = io.StringIO()
     Console(file=out, width=1000, highlight=False).print(terminal_tables.terminal(rows(measured), [run]))
     assert out.getvalue().splitlines()[:2] == lines
@@ -169,7 +176,7 @@ def test_the_same_sentence_stands_in_the_terminal_the_report_and_what_is_exporte
     made = charts([(run, measured)])
     for chart in made:
         if chart.name.endswith(("op-time", "-speed")):
-            assert f"{chart.model}: {chart.finding}" in lines
+            assert f"{chart.model}, forward pass: {chart.finding}" in lines
     merged = report.merge([(run, measured)])
     text = report.render(merged, [(run, measured)], ())
     assert all(f"- {line}" in text.splitlines() for line in lines)

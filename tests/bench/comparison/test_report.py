@@ -185,7 +185,8 @@ def test_the_overview_has_the_verdict_of_each_model_as_everywhere() -> None:
     assert counted == "8 cases of 2 models measured: 8 ok."
     assert lines == [found.line for found in verdicts(items, [run])]
     assert errors.startswith("Against float64")
-    assert re.match(r"lenet5-digits: engine-cuda is 3\.\d+× faster than ort-cuda at batch 1", lines[0])
+    first = r"lenet5-digits, forward pass: engine-cuda is 3\.\d+× faster than ort-cuda at batch 1"
+    assert re.match(first, lines[0])
 
 
 def test_a_run_of_nothing_is_refused_in_a_sentence(

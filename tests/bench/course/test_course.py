@@ -142,3 +142,17 @@ def test_names_that_would_lie_elsewhere_are_no_names() -> None:
 def test_no_submission_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no submission"):
         submissions.students(tmp_path, JOB)
+
+
+def test_a_class_on_a_gpu_may_hand_in_python_that_names_its_language(tmp_path: Path) -> None:
+    job = GradeJob(name="x", device="cuda", tasks=(Task(name="a", op="softmax", params={}),))
+    (mine := tmp_path / "90_mine.py").write_text(
+        '# op = "softmax"\n# rung = 90\n# name = "mine"\n# idea = "Mine."\n# language = "triton"\n'
+        '# launch = "softmax_programs"\ndef softmax(x, y): pass\n'
+    )
+    (other := tmp_path / "91_cpu.py").write_text(classroom.kernel("gemm", "right"))
+    handed = submissions.of_files("s", [mine, other], job)
+    assert (list(handed.files), handed.problems) == (["a"], {})
+    (name,) = handed.staged(job)
+    assert name.startswith("a/")
+    assert name.endswith(".py"), "its ending says how it is read"

@@ -3,7 +3,10 @@ otherwise is found, and what they differ by is known."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,19 +14,19 @@ import pytest
 from bench.judge import Trial
 from bench.ladder import plan as ladder_plan
 from bench.ladder.kind import KIND as LADDER
-from bench.ladder.measure import entrants
+from bench.ladder.measure import entrants, runner
 from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
 from bench.ladder.show.rows import rows
-from bench.measure import instances
+from bench.measure import instances, timing
 from bench.run.bounds import INSTANCES
 from kernels.errors import InputError, OutOfMemoryError
 from models.names import DEFAULT_MODEL
 from tests.bench.ladder.test_judge import CONV
 from tests.bench.ladder.test_ladder import write
 
-# Of samples, that each instance may have a round on a machine that does something else meanwhile.
-ENOUGH_S = 0.6
+# Of samples at most, that each instance may have a round on a machine that does something else meanwhile.
+ENOUGH_S = 10.0
 
 # Each needs to know the full-size shape, for the judge opens many sessions of small ones.
 START = f"""from tests.bench.ladder.planted._direct import convolve, finish, shaped
@@ -81,6 +84,13 @@ def bind(p, inputs, output, workspace):
 def _places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr("bench.measure.instances.MOST", 1)  # as many as are asked for
+    monkeypatch.setattr(runner, "time_together", _few)
+
+
+def _few(sessions: Mapping[str, timing.Instances], rules: timing.Rules, *others: Any, **named: Any) -> Any:
+    """A round of two samples of each instance, and no more to know a median well."""
+    few = dataclasses.replace(rules, warmup_s=0.02, rewarm_s=0.005, min_s=0.02, max_samples=12)
+    return timing.time_together(sessions, few, *others, **named)
 
 
 def job_of(tmp_path: Path, body: str, **fields: object) -> LadderJob:

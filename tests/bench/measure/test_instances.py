@@ -1,7 +1,6 @@
 """Several instances of what is timed: their differences are in the interval, each is checked, and what memory
 does not suffice for is told."""
 
-import functools
 import time
 
 import msgspec
@@ -21,17 +20,22 @@ from tests.bench.measure.test_worker import Fake, changed, fakes, go
 
 __all__ = ["fakes"]
 
-# Of samples, that each instance may have a round on a machine that does something else meanwhile.
-ENOUGH_S = 1.5
+# Of samples at most, that each instance may have a round on a machine that does something else meanwhile.
+ENOUGH_S = 10.0
 
 
 @pytest.fixture(autouse=True)
 def _quick(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    quick = functools.partial(timing.Rules, warmup_s=0.01, rewarm_s=0.005, min_s=0.02)
-    monkeypatch.setattr(runner, "Rules", quick)
+    monkeypatch.setattr(runner, "Rules", _few)
     monkeypatch.setattr(instances, "MOST", 1)  # as many as are asked for
     monkeypatch.setattr(instances, "TIMES", 1)
+
+
+def _few(**asked):
+    """A round of two samples of each instance, and no more to know a median well."""
+    few = {"warmup_s": 0.01, "rewarm_s": 0.005, "min_s": 0.02, "max_samples": 12}
+    return timing.Rules(**asked | few)
 
 
 class Numbered(Fake):

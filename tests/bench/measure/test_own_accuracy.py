@@ -10,9 +10,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from bench.measure import runner, timing
+from bench.measure import cases, runner, timing
 from bench.measure.images import image_feed
 from bench.measure.runner import Runner
+from bench.questions import model_questions
 from bench.results import gallery
 from bench.results.messages import Measured, ModelLoaded, Start
 from bench.results.records import Job
@@ -25,8 +26,9 @@ COUNT = 120
 @pytest.fixture(autouse=True)
 def _cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    quick = functools.partial(timing.Rules, warmup_s=0.01, rewarm_s=0.005, min_s=0.02)
-    monkeypatch.setattr(runner, "Rules", quick)
+    monkeypatch.setattr(runner, "Rules", functools.partial(timing.Rules, max_samples=12))
+    # These files are our own: which cases they make is asked here, and not of a process each time.
+    monkeypatch.setattr(model_questions, "cases", lambda job, progress, go_on: cases.plan(job, progress))
 
 
 def measured(model, dataset, folder="", batch=32, backend="ort-cpu", **fields):

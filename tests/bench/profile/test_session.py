@@ -132,7 +132,7 @@ def graph():
     return importer.load(catalogue.path("lenet5-digits"))
 
 
-def recorded(gpu, graph):
+def recorded(gpu, graph, inside=lambda order: ()):
     plan = planner.plan(graph, BATCH, "cuda", "fp32")
     rungs = [registry.find("cuda", step.op, step.rung) for step in plan.steps]
     shapes = [(rung, launch.launch(step.params, rung)) for step, rung in zip(plan.steps, rungs, strict=True)]
@@ -144,7 +144,14 @@ def recorded(gpu, graph):
     job = ProfileJob(model="lenet5-digits", backends=("engine-cuda",), runs=2, warm_up=1)
     inputs = {"x": np.zeros(1, np.float32)}
     found = profile_session.record(
-        backend, SimpleNamespace(graph=graph), case, Options(), inputs, job, time.perf_counter_ns()
+        backend,
+        SimpleNamespace(graph=graph),
+        case,
+        Options(),
+        inputs,
+        job,
+        time.perf_counter_ns(),
+        inside(order),
     )
     return found, order
 

@@ -343,3 +343,45 @@ def test_a_small_change_of_a_long_pass_is_seen_above_a_floor(tmp_path):
 
 def test_more_is_none_of_it():
     assert with_more(ours()[1], []) == ours()[1]
+
+
+def in_rounds(of: Recorded, median_ns: float, rounds: int = 5, unrest: str = "") -> Recorded:
+    """The same with its passes timed in several rounds."""
+    made, events = of
+    passes = [median_ns * (1 + 0.002 * (i % 4)) for i in range(8 * rounds)]
+    starts = tuple(range(0, len(passes), 8))
+    return msgspec.structs.replace(made, pass_ns=tuple(passes), pass_rounds=starts, unrest=unrest), events
+
+
+@pytest.mark.parametrize(
+    ("ns", "verdict", "code"), [(100e3, "SAME", 0), (150e3, "SLOWER", 1), (60e3, "FASTER", 0)]
+)
+def test_profiles_in_rounds_have_a_verdict_and_a_gate(tmp_path, capsys, ns, verdict, code):
+    a = saved(tmp_path / "a", in_rounds(ours(), 100e3))
+    b = saved(tmp_path / "b", in_rounds(ours(), ns))
+    diff = diff_between(a, b)
+    (change,) = diff.changes
+    assert (change.verdict, change.by, diff.no_verdict) == (verdict, "time", "")
+    assert change.ratio is not None
+    assert change.ratio.known
+    assert main.main(["runs", "diff", str(a), str(b), "--fail-on", "slower", "--bound", "5%"]) == code
+    assert "by its time alone" in " ".join(capsys.readouterr().out.split())
+
+
+def test_no_verdict_follows_from_one_round_another_batch_or_an_unquiet_machine(tmp_path):
+    rounds, slow = in_rounds(ours(), 100e3), in_rounds(ours(), 200e3)
+    loud = in_rounds(
+        ours(), 200e3, unrest="the machine was unquiet: between rounds the median moved by up to 9%"
+    )
+    alone = in_rounds(ours(), 200e3, rounds=1)
+    made, events = slow
+    half = (
+        msgspec.structs.replace(made, case=msgspec.structs.replace(made.case, batch=2 * made.case.batch)),
+        events,
+    )
+    kept = saved(tmp_path / "a", rounds)
+    told = {}
+    for name, other in (("loud", loud), ("alone", alone), ("half", half)):
+        diff = diff_between(kept, saved(tmp_path / name, other))
+        told[name] = [change.verdict for change in diff.changes], bool(diff.no_verdict)
+    assert told == {"loud": (["UNCLEAR"], False), "alone": ([""], True), "half": ([""], True)}

@@ -72,7 +72,7 @@ def graph() -> Graph:
     return importer.from_proto(_model(), "small")
 
 
-CONV_RUNGS = registry.rungs("cuda", "conv")
+CONV_RUNGS = [rung for rung in registry.rungs("cuda", "conv") if not rung.language]
 
 
 def _taken(graph: Graph, rung: registry.Rung) -> list[str]:

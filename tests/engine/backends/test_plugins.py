@@ -20,7 +20,7 @@ from engine import backends
 from engine.apart import pool
 from engine.apart.session import ApartSession
 from engine.backend import Options, Rival
-from engine.rivals.environment import NEEDED, Environment
+from kernels.environment import NEEDED, Environment
 from kernels.errors import InputError, UnavailableError
 from tests.engine.backends.nets import small_net
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
-from engine.cuda.one_kernel import Trial
+from engine.cuda.one_kernel import READING, Trial
 from engine.graph.graph import Graph
 from kernels import registry
 from kernels.net.text import OneKernel
@@ -88,6 +88,24 @@ def test_its_steps_stay_where_it_is_no_faster_and_that_is_kept(
     assert "as one" not in answers(net(), BATCH)[1]
 
 
+def test_it_is_taken_though_it_is_no_faster_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("engine.tuned_store.folder", lambda: tmp_path)
+    monkeypatch.setattr(Trial, "_times", lambda self, graphs: [9.0] * len(graphs))
+    assert "as one" not in answers(net(), BATCH)[1]  # which is kept, and asked for in vain below
+    for tuned in (True, False):
+        one, said = answers(net(), BATCH, anyway=True, tuned=tuned)
+        assert "4 steps as one in fp32" in said
+    assert np.linalg.norm(one - answers(net(), BATCH)[0]) <= 1e-5 * np.linalg.norm(one)
+    assert "as one" not in answers(net(), BATCH)[1]
+    wrong = OneKernel.packed
+    monkeypatch.setattr(OneKernel, "packed", lambda self, given: wrong(self, given) * np.float32(1.01))
+    session = BACKEND.prepare(net(), BATCH, "fp32", Options(anyway=True))
+    assert session.facts["one_kernel"].startswith("no: as one kernel it does not give the answer")
+    session.close()
+
+
 def test_the_way_that_was_fastest_is_kept(
     taken: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -123,6 +141,11 @@ def test_its_steps_are_timed_and_named_and_a_named_kernel_is_kept(taken: None) -
     times = session.op_times(0.05)
     assert [time.nodes[0] for time in times] == ["conv", "fc", "scores", "prob"]
     assert all(time.time_ns > 0 for time in times)
+    assert [time.clock for time in times] == ["stamps"] * 4
+    reading, *parts = session.launch_parts()
+    assert reading.name == READING
+    assert [part.step.nodes for part in parts] == [time.nodes for time in times]
+    assert all(part.time_ns > 0 for part in (reading, *parts))
     assert session.fetch()["y"].tobytes() == kept.tobytes()
     ((step, name),) = session.launch_order()
     assert (name, step.nodes) == ("net", tuple(node for time in times for node in time.nodes))

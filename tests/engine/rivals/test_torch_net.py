@@ -17,7 +17,7 @@ from engine.backends import get
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.rivals import torch_net
-from engine.rivals.environment import NEEDED, Environment
+from kernels.environment import NEEDED, Environment
 from kernels.errors import UnsupportedError
 from tests.engine.backends.nets import small_net
 from tests.engine.harness import make_model, random

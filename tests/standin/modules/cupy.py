@@ -21,6 +21,7 @@ from tests.standin.settings import CUDA, NAME
 _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3  # cudaMemcpyKind
 _COPIES = {_TO_DEVICE: "HTOD", _TO_HOST: "DTOH", _ON_DEVICE: "DTOD"}
 _COPY_US, _COPIED_A_US = 3.0, 20_000.0
+TEXTURE = 512  # textureAlignment, in bytes
 
 
 class Cupy:
@@ -58,6 +59,15 @@ class Cupy:
         self.cuda = SimpleNamespace(
             Stream=lambda non_blocking=False: _Stream(Stream(device)),
             get_current_stream=lambda: _Stream(device.current),
+            # A texture is where its memory lies.
+            UnownedMemory=lambda address, nbytes, owner: SimpleNamespace(ptr=address),
+            MemoryPointer=lambda memory, offset: SimpleNamespace(ptr=memory.ptr + offset),
+            texture=SimpleNamespace(
+                ChannelFormatDescriptor=lambda *bits: bits,
+                ResourceDescriptor=_linear,
+                TextureDescriptor=lambda: None,
+                TextureObject=lambda resource, how: SimpleNamespace(ptr=resource.memptr.ptr),
+            ),
             Event=lambda disable_timing=False: _Event(device, not disable_timing),
             get_elapsed_time=lambda start, stop: start.it.ms_until(stop.it),
             Device=the_device,
@@ -76,9 +86,17 @@ class Cupy:
                 streamSynchronize=lambda stream: device.stream(int(stream)).synchronize(),
                 free=checked(None),
                 profilerStart=checked(None),
+                cudaChannelFormatKindFloat=2,
+                cudaResourceTypeLinear=2,
                 profilerStop=checked(None),
             ),
         )
+
+    float32 = np.float32
+
+    @staticmethod
+    def ndarray(shape: Sequence[int], dtype: Any, memptr: Any) -> SimpleNamespace:
+        return SimpleNamespace(shape=shape, memptr=memptr)
 
     def RawModule(self, path: str) -> _RawModule:
         self.device.check()
@@ -115,6 +133,13 @@ class Cupy:
         told = {"kind": "MEMCPY", "copy_kind": _COPIES[kind], "bytes": nbytes}
         cost = _COPY_US + nbytes / _COPIED_A_US
         self.device.stream(int(stream)).put(Work(do, cost, call="cudaMemcpyAsync", told=told))
+
+
+def _linear(kind: int, arr: Any, chDesc: Any, sizeInBytes: int) -> Any:
+    """As CUDA: a texture begins at a multiple of the device's textureAlignment."""
+    if arr.memptr.ptr % TEXTURE:
+        raise CudaError(INVALID, f"a texture at {arr.memptr.ptr:#x}, which is no multiple of {TEXTURE}")
+    return arr
 
 
 class _RawModule:

@@ -1,0 +1,244 @@
+"""`compare --end-to-end`: host images to host answers as a sustained rate, all contenders of a group in turn.
+
+A clock of its own (engine.end_to_end) beside that of the forward pass: before that is timed, each contender
+has its lanes opened, is sampled in the same interleaved rounds, and closed again. The answers of the very
+batches that were timed are checked, all that were in flight when a sample's clock stopped: they have to be
+what the contender's own session gives for those images, made to numbers on the host, and that has to be what
+float64 gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bench.measure import instances
+from bench.measure.answers import accuracy
+from bench.measure.contender import Contender
+from bench.measure.loaded_model import LoadedModel
+from bench.measure.outcomes import Incorrect
+from bench.measure.timing import Rules, Timing, first_run, time_together
+from bench.results.records import EndToEnd, ErrorStats, Job
+from engine import lanes
+from engine.end_to_end import PLACES, SPARE, VALUES, Affine, Arrays, Asked, Kept, Pipeline, Pool, top
+from kernels.errors import KernelscopeError, UnsupportedError
+
+WHEN = "from end to end"
+SAMPLE_NS = 20_000_000  # a sample's least length: many batches, where they are short
+ALIKE = "batches of other images get answers so alike that one in another's place would not be seen"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The images of a group, and what is asked. plain: by input that travels, batch + SPARE rows."""
+
+    plain: Arrays
+    asked: Asked
+
+
+def sent(loaded: LoadedModel, batch: int, top_k: int) -> Sent:
+    """What the cases of a model at this batch size are sent: bytes where its images are made numbers of by an
+    affine function. Raises UnsupportedError where that many best classes are not to be had."""
+    feed, graph, count = loaded.feed, loaded.graph, batch + SPARE
+    scores = _scores(loaded, batch, top_k) if top_k else ""
+    if feed.image is None:
+        golden = loaded.golden().inputs
+        order = np.arange(count) % len(next(iter(golden.values())))
+        plain = {name: array[order] for name, array in golden.items() if name not in feed.constants}
+        if not plain or any(array.ndim == 0 for array in golden.values()):
+            raise UnsupportedError(f"model {graph.name} has no input that batches could be cut out of")
+        image, affine = "", None
+    else:
+        image = feed.image[0].name
+        dataset = loaded.dataset(count)
+        pixels, affine = feed.as_bytes(dataset, count)
+        if affine is None:
+            pixels = feed.first_pixels(dataset, count)
+        plain = {image: pixels[np.arange(count) % len(pixels)]}
+    constants = {name: np.repeat(one[None], batch, axis=0) for name, one in feed.constants.items()}
+    made = Affine(*affine) if affine is not None else None
+    if made is not None and not np.array_equal(
+        made.apply(plain[image][:2]), feed.first_pixels(loaded.dataset(count), 2)[: len(plain[image][:2])]
+    ):
+        raise UnsupportedError(f"the preprocessing of model {graph.name} is no affine function of bytes")
+    return Sent(plain, Asked(image, made, constants, scores, top_k))
+
+
+def _scores(loaded: LoadedModel, batch: int, top_k: int) -> str:
+    """The output whose best classes are wanted."""
+    shapes = {
+        info.name: tuple(dim if isinstance(dim, int) else batch for dim in info.shape)
+        for info in loaded.graph.outputs
+    }
+    found = loaded.feed.scores(shapes, None)
+    if not found.output:
+        raise UnsupportedError(f"no best classes: {found.refused}")
+    classes = int(np.prod(shapes[found.output][1:]))
+    if top_k > classes:
+        raise UnsupportedError(f"the best {top_k} of {classes} classes cannot be had: take a smaller --top-k")
+    return found.output
+
+
+class Flows:
+    """Those of one group. results: by key, once they are measured; failed: whose timed answers were wrong, or
+    who broke down."""
+
+    def __init__(self, loaded: LoadedModel, job: Job, ready: Mapping[str, Contender]) -> None:
+        self._loaded, self._job, self._ready = loaded, job, ready
+        self.results: dict[str, EndToEnd] = {}
+        self.failed: dict[str, Exception] = {}
+
+    def measure(self, on_turn: Callable[[str, int], None], stopped: Callable[[], bool]) -> None:
+        """Open, time, check and close. Raises what `stopped` makes of the timing."""
+        flows: dict[str, Pipeline] = {}
+        batch = next(iter(self._ready.values())).case.batch
+        try:
+            images = sent(self._loaded, batch, self._job.top_k)
+        except (KernelscopeError, MemoryError) as error:
+            self.results = {key: EndToEnd(refused=str(error)) for key in self._ready}
+            return
+        with contextlib.ExitStack() as stack:
+            pools: dict[str, Pool] = {}
+            for key, entrant in self._ready.items():
+                if (flow := self._opened(key, entrant, images, pools)) is not None:
+                    stack.callback(flow.close)
+                    flows[key] = flow
+            if not flows:
+                return
+            devices = {key: self._ready[key].backend.device for key in flows}
+            found = time_together(
+                flows, rules(self._job), self._job.seed, references=self._references(flows), devices=devices,
+                on_turn=on_turn, stopped=stopped,
+            )  # fmt: skip
+            for key, timing in found.items():
+                try:
+                    if timing.error is not None:
+                        raise timing.error
+                    self.results[key] = self._result(self._ready[key], flows[key], timing, images)
+                except Exception as error:  # one contender's failure is its own
+                    self.failed[key] = error
+        for key in flows.keys() - self.failed.keys():  # as it was: inputs are what the timing finds there
+            session = self._ready[key].session
+            assert session is not None
+            try:
+                session.bind(self._loaded.placement(batch, seed=self._job.seed).inputs)
+                first_run(session)
+            except Exception as error:
+                self.failed[key] = error
+
+    def _opened(self, key: str, entrant: Contender, images: Sent, pools: dict[str, Pool]) -> Pipeline | None:
+        backend, case = entrant.backend, entrant.case
+        try:
+            if (reason := lanes.refusal(backend)) is not None:
+                raise UnsupportedError(reason)
+            if backend.device not in pools:  # the same buffers for all on a device
+                pools[backend.device] = Pool(images.plain, case.batch, lanes.allocator(backend.device))
+            pool = pools[backend.device]
+            return lanes.opened(
+                backend, self._loaded.graph, case.precision, entrant.options, pool, images.asked
+            )
+        except (KernelscopeError, MemoryError) as error:  # the forward pass alone may well be measured
+            self.results[key] = EndToEnd(refused=str(error) or "memory did not suffice")
+        except Exception as error:
+            self.failed[key] = error
+        return None
+
+    def _references(self, flows: Mapping[str, Pipeline]) -> dict[str, str]:
+        by_backend = {self._ready[key].backend.name: key for key in flows}
+        found = {key: by_backend.get(self._ready[key].backend.reference, key) for key in flows}
+        return {key: other for key, other in found.items() if other != key}
+
+    def _result(self, entrant: Contender, flow: Pipeline, timing: Timing, images: Sent) -> EndToEnd:
+        warnings = [*timing.warnings, *self._check(entrant, flow, images)]
+        first = flow.lanes[0]
+        on_bus = first if isinstance(first, lanes.CudaLane) else None
+        travelling = next(iter(images.plain.values())).dtype
+        return EndToEnd(
+            samples_ns=tuple(timing.samples_ns),
+            rounds=tuple(timing.rounds),
+            batches=flow.batches(timing.runs_per_sample),
+            lanes=len(flow.lanes),
+            carries=str(travelling),
+            nbytes_in=flow.pool.nbytes,
+            nbytes_out=on_bus.nbytes_out if on_bus else 0,
+            bus_bytes_per_s=on_bus.bus() if on_bus else None,
+            top_k=images.asked.top_k,
+            checked=sum(map(len, flow.kept)),
+            warnings=tuple(dict.fromkeys(warnings)),
+        )
+
+    # ---------------------------------------------------------------------------------------------- the check
+
+    def _check(self, entrant: Contender, flow: Pipeline, images: Sent) -> list[str]:
+        """Every batch that was in flight when the clock of a kept sample stopped. Raises Incorrect; returns
+        what the check cannot tell."""
+        session, bound = entrant.session, entrant.bound_of()
+        assert session is not None
+        judged: ErrorStats | None = None
+
+        def answers_to(inputs: Arrays) -> Arrays:
+            assert session is not None
+            session.bind(inputs)
+            first_run(session)
+            return session.fetch()
+
+        told_apart = False
+        for kept in (kept for sample in flow.kept for kept in sample):
+            inputs = numbers(flow.pool, kept, images.asked)
+            expected = answers_to(inputs)
+            wrong = unlike(kept.answers, expected, images.asked, bound)
+            if wrong is not None and not self._loaded.moves:
+                raise Incorrect(wrong, WHEN, f"a batch in flight got other answers: {wrong.reason}")
+            if judged is None:
+                judged = self._loaded.check_row(inputs, expected, bound)
+                if judged is not None and not judged.ok:
+                    raise Incorrect(judged, f"{WHEN}, on images that were timed")
+            if not told_apart:  # what was kept may begin alike by chance, so one that does not is asked for
+                elsewhere = replace(kept, offset=(kept.offset + 1) % flow.pool.offsets)
+                other = answers_to(numbers(flow.pool, elsewhere, images.asked))
+                told_apart = unlike(kept.answers, other, images.asked, bound) is not None
+        return [] if told_apart else [ALIKE]
+
+
+def numbers(pool: Pool, kept: Kept, asked: Asked) -> dict[str, np.ndarray]:
+    """The inputs of a batch as a session takes them."""
+    found = pool.changed(kept.number, kept.offset)
+    if asked.affine is not None:
+        found[asked.image] = asked.affine.apply(found[asked.image])
+    return {**(asked.constants or {}), **found}
+
+
+def unlike(got: Arrays, expected: Arrays, asked: Asked, bound: str) -> ErrorStats | None:
+    """How the answers of a batch are not those, or None where they are. Of best classes both what they score
+    and what is scored by those that were named."""
+    if not asked.top_k:
+        wide = {name: np.asarray(array, np.float32) for name, array in got.items()}
+        pairs = [(wide, expected)]
+    else:
+        scores = expected[asked.scores].reshape(len(expected[asked.scores]), -1)
+        best = top(scores, asked.top_k)[VALUES]
+        places = np.clip(np.asarray(got[PLACES], np.int64), 0, scores.shape[1] - 1)
+        named = np.take_along_axis(scores, places, 1)
+        pairs = [({VALUES: np.asarray(got[VALUES])}, {VALUES: best}), ({VALUES: named}, {VALUES: best})]
+    for one, other in pairs:
+        found = instances.alike(one, other, bound, accuracy.PROPAGATED_FACTOR)
+        if not found.ok:
+            return found
+    return None
+
+
+def rules(job: Job) -> Rules:
+    """As of the forward pass, with longer samples: several batches are in flight in each."""
+    plain = Rules()
+    return replace(
+        plain,
+        budget_s=job.budget_s,
+        min_s=min(plain.min_s, job.budget_s / 3),
+        warmup_s=min(plain.warmup_s, job.budget_s / 4),
+        rewarm_s=min(plain.rewarm_s, job.budget_s / 20),
+        sample_ns_host=min(SAMPLE_NS, round(job.budget_s * 1e8)),
+        sample_ns_device=min(SAMPLE_NS, round(job.budget_s * 1e8)),
+    )

@@ -1,0 +1,312 @@
+"""Host images to host answers as a sustained rate: several batches in flight, each on a lane of its own.
+
+This is a clock of its own beside that of the forward pass alone. A lane carries a batch to the device, runs
+it and brings the answers back; while one computes, another copies. Batches are windows into a pool of images,
+at places that nobody can foresee, so that no two in flight are given the same rows: whoever hands out the
+answers of another batch is found, whichever of those in flight it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from engine.machine import host
+
+LANES = 3  # in, through and out
+SPARE = 32  # images of a pool beyond a batch: a batch begins at any of these
+CHANGED = 4  # values of an image that change from one sample to the next
+FILLS = 4  # a sample is of so many batches a lane at least
+EACH_NBYTES = 1 << 18  # of pixels that are worth a thread
+KEPT = 2  # samples whose answers are kept to be checked
+VALUES, PLACES = "top values", "top classes"  # the answers where only the best classes are wanted
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """input = factor · pixel + offset, one of each a channel; `inner`: values of a channel in a row."""
+
+    factors: tuple[float, ...]
+    offsets: tuple[float, ...]
+    inner: int
+
+    @property
+    def uniform(self) -> bool:
+        return len(set(self.factors)) == len(set(self.offsets)) == 1
+
+    @property
+    def shifts(self) -> bool:
+        return any(self.offsets)
+
+    def laid_out(self, values: Sequence[float], shape: Sequence[int]) -> np.ndarray:
+        """`values`, one a channel, float32, to be broadcast over inputs of this shape."""
+        one = np.array(values, np.float32)
+        if self.uniform:
+            return one[0].reshape(())
+        return np.tile(one, shape[-1] // len(one)) if self.inner == 1 else one.reshape(-1, 1, 1)
+
+    def apply(self, pixels: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """float32 of uint8, rounded after each of the two operations, as the kernel does it."""
+        out = np.empty(pixels.shape, np.float32) if out is None else out
+        np.multiply(pixels, self.laid_out(self.factors, pixels.shape), out=out)
+        if self.shifts:
+            out += self.laid_out(self.offsets, pixels.shape)
+        return out
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is sent and what is wanted back. image: the input that travels as uint8 where its `affine` is not
+    None; constants: inputs that do not travel; top_k: of `scores`, classes (0: all outputs)."""
+
+    image: str = ""
+    affine: Affine | None = None
+    constants: Arrays | None = None
+    scores: str = ""
+    top_k: int = 0
+
+
+@runtime_checkable
+class Offers(Protocol):
+    """A Backend that can be measured so. end_to_end: who makes numbers of pixels, a "kernel" of ours in front
+    of the first step or the "model", rewritten."""
+
+    end_to_end: str
+
+
+class Lane(Protocol):
+    """One batch at a time. answers: of the batch that was finished, until the next is started."""
+
+    def start(self, offset: int) -> None:
+        """Put the images of the pool from `offset` on their way; may return long before they are through."""
+
+    def finish(self) -> None:
+        """Wait until the answers lie on the host."""
+
+    @property
+    def answers(self) -> Arrays: ...
+
+    def close(self) -> None: ...
+
+
+class Pool:
+    """What batches are cut out of: by input, batch + SPARE rows. allocate: an array of the host's that holds
+    so many bytes (page-locked, for a bus)."""
+
+    def __init__(
+        self, plain: Arrays, batch: int, allocate: Callable[[int], np.ndarray] | None = None
+    ) -> None:
+        self.batch = batch
+        self.plain = {name: np.ascontiguousarray(array) for name, array in plain.items()}
+        self.offsets = len(next(iter(self.plain.values()))) - batch + 1
+        self.arrays: dict[str, np.ndarray] = {}
+        for name, array in self.plain.items():
+            if allocate is None:
+                self.arrays[name] = array.copy()
+            else:
+                held = allocate(max(array.nbytes, 1))[: array.nbytes].view(array.dtype)
+                self.arrays[name] = held.reshape(array.shape)
+                self.arrays[name][...] = array
+        self._seed = secrets.randbits(62)
+        self._number = -1
+
+    @property
+    def nbytes(self) -> int:
+        """Of a batch."""
+        return sum(array[: self.batch].nbytes for array in self.arrays.values())
+
+    def stir(self) -> int:
+        """Change a few values of every image, and take back what was changed before; the change's number."""
+        if self._number >= 0:
+            for name, (places, _) in self._changes(self._number).items():
+                self.arrays[name].reshape(-1)[places] = self.plain[name].reshape(-1)[places]
+        self._number += 1
+        for name, (places, values) in self._changes(self._number).items():
+            self.arrays[name].reshape(-1)[places] = values
+        return self._number
+
+    def changed(self, number: int, offset: int) -> dict[str, np.ndarray]:
+        """The batch at `offset` as it was after that change."""
+        found = {}
+        for name, (places, values) in self._changes(number).items():
+            whole = self.plain[name].copy()
+            whole.reshape(-1)[places] = values
+            found[name] = whole[offset : offset + self.batch]
+        return found
+
+    def _changes(self, number: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        found = {}
+        random = np.random.default_rng([self._seed, number])
+        for name, array in self.plain.items():
+            size = math.prod(array.shape[1:])
+            rows = np.arange(len(array))[:, None] * size
+            places = (rows + random.integers(0, size, (len(array), min(CHANGED, size)))).reshape(-1)
+            places = np.unique(places)
+            found[name] = places, array.reshape(-1)[random.integers(0, array.size, places.size)]
+        return found
+
+    def drawn(self, count: int, apart: int) -> list[int]:
+        """Where so many batches begin; of `apart` + 1 in a row no two begin alike, where there is room."""
+        apart = min(apart, self.offsets - 1)
+        random = np.random.default_rng(secrets.randbits(62))
+        found: list[int] = []
+        for at in random.integers(0, self.offsets, count).tolist():
+            before = found[-apart:] if apart else []
+            while at in before:
+                at = (at + 1) % self.offsets
+            found.append(at)
+        return found
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A batch of a timed sample: after which change, where it began, what came back."""
+
+    number: int
+    offset: int
+    answers: Arrays
+
+
+class Pipeline:
+    """Timed as sessions are (bench.measure.timing.Timeable): a pass is a batch."""
+
+    def __init__(
+        self, lanes: Sequence[Lane], pool: Pool, guard: Callable[[], Any] = contextlib.nullcontext
+    ) -> None:
+        """guard: a context in which a library's errors become ours."""
+        self.lanes = list(lanes)
+        self.pool = pool
+        self._guard = guard
+        self.kept: list[list[Kept]] = []
+        self._samples = 0
+
+    def batches(self, count: int) -> int:
+        """How many a sample of `count` is really of: as many a lane, and enough that the lanes are full for
+        nearly all of it."""
+        lanes = len(self.lanes)
+        return count if lanes == 1 else lanes * max(FILLS, -(-count // lanes))
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        """Nanoseconds of `count` batches in a steady flow: from the end of one to the end of that many after
+        it, the lanes being full all the time."""
+        with self._guard():
+            return self._timed(count)
+
+    def _timed(self, count: int) -> int:
+        lanes, clock = self.lanes, time.perf_counter_ns
+        number, size = self.pool.stir(), self.batches(count)
+        many = len(lanes)
+        total = size if many == 1 else size + many
+        offsets = self.pool.drawn(total, many)
+        began = clock()
+        for lane, at in zip(lanes, offsets, strict=False):
+            lane.start(at)
+        if many > 1:
+            lanes[0].finish()
+            began = clock()
+            lanes[0].start(offsets[many])
+        for index in range(1 if many > 1 else 0, total - many + 1 if many > 1 else total):
+            lane = lanes[index % many]
+            lane.finish()
+            if index + many < total:
+                lane.start(offsets[index + many])
+        took = clock() - began
+        last = range(total - many, total)
+        for index in last[1:]:
+            lanes[index % many].finish()
+        self._keep([(number, offsets[index], lanes[index % many]) for index in last])
+        return max(1, round(took * count / size))
+
+    def _keep(self, last: Sequence[tuple[int, int, Lane]]) -> None:
+        """The batches in flight when the clock stopped, of a few samples that are drawn now."""
+        place = self._samples if self._samples < KEPT else secrets.randbelow(self._samples + 1)
+        self._samples += 1
+        if place >= KEPT:
+            return
+        found = [
+            Kept(number, offset, {name: np.array(array) for name, array in lane.answers.items()})
+            for number, offset, lane in last
+        ]
+        self.kept[place : place + 1] = [found]
+
+    def close(self) -> None:
+        with contextlib.ExitStack() as stack:
+            for lane in self.lanes:
+                stack.callback(lane.close)
+        self.lanes = []
+
+
+class HostLane:
+    """A session whose inputs and outputs lie on the host. affine: of pixels, done here by as many threads as
+    there are cores (None: as they are). Where the session says where its inputs lie (`given`), they are
+    written there; else they are bound."""
+
+    def __init__(self, session: Any, pool: Pool, asked: Asked, affine: Affine | None) -> None:
+        self._session, self._pool, self._asked, self._affine = session, pool, asked, affine
+        self._constants = dict(asked.constants or {})
+        batches = {name: array[: pool.batch] for name, array in pool.arrays.items()}
+        types = {asked.image: np.dtype(np.float32)} if affine is not None else {}
+        self._lying: Arrays = {
+            name: np.zeros(array.shape, types.get(name, array.dtype)) for name, array in batches.items()
+        }
+        self._here = hasattr(session, "given")
+        session.bind({**self._constants, **self._lying})
+        if self._here:
+            self._lying = {name: session.given[name] for name in self._lying}
+        count = max(1, min(host.physical_cores(), pool.nbytes // EACH_NBYTES))
+        edges = [pool.batch * part // count for part in range(count + 1)]
+        self._parts = [slice(*edge) for edge in itertools.pairwise(edges) if edge[0] < edge[1]]
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="pixels") if count > 1 else None
+        self.answers: Arrays = {}
+
+    def start(self, offset: int) -> None:
+        if self._threads is None:
+            self._put(offset, slice(0, self._pool.batch))
+        else:
+            list(self._threads.map(partial(self._put, offset), self._parts))
+        if not self._here:
+            self._session.bind({**self._constants, **self._lying})
+        self._session.run()
+
+    def _put(self, offset: int, part: slice) -> None:
+        for name, to in self._lying.items():
+            source = self._pool.arrays[name][offset + part.start : offset + part.stop]
+            if self._affine is not None and name == self._asked.image:
+                self._affine.apply(source, to[part])
+            else:
+                np.copyto(to[part], source, casting="same_kind")
+
+    def finish(self) -> None:
+        self._session.synchronize()
+        found = self._session.fetch()
+        asked = self._asked
+        if asked.top_k and VALUES not in found:
+            found = top(found[asked.scores], asked.top_k)
+        self.answers = found
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown()
+        self._session.close()
+
+
+def top(scores: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """The best classes of each row, the best first, and what they score."""
+    rows = scores.reshape(len(scores), -1)
+    some = np.argpartition(-rows, count - 1, axis=1)[:, :count]
+    values = np.take_along_axis(rows, some, 1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    places = np.take_along_axis(some, order, 1)
+    return {VALUES: np.take_along_axis(rows, places, 1), PLACES: places.astype(np.float32)}

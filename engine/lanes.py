@@ -1,0 +1,98 @@
+"""Pipelines of a backend, both sides at their best: as many sessions as lanes, each with a stream of its own
+on a GPU; what our kernels make of pixels, ONNX Runtime's rewritten model makes itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.backend import Backend, Options
+from engine.cuda.lane import CudaLane, LiesOnDevice, page_locked
+from engine.cuda.runtime import import_cupy, translated
+from engine.end_to_end import LANES, Asked, HostLane, Lane, Offers, Pipeline, Pool
+from engine.graph.graph import Graph
+from engine.ort import sessions as ort
+from engine.ort.uint8 import rewritten
+from kernels.errors import OutOfMemoryError, UnsupportedError
+
+KERNEL, MODEL = "kernel", "model"  # Offers.end_to_end
+
+
+def allocator(device: str) -> Callable[[int], np.ndarray] | None:
+    """Of host memory for what travels to this device: page-locked for a GPU, None where any will do."""
+    if device != "cuda":
+        return None
+    cupy = import_cupy()
+
+    def allocate(nbytes: int) -> np.ndarray:
+        with translated(f"{nbytes:,} bytes of page-locked memory"):
+            return page_locked(cupy, nbytes)
+
+    return allocate
+
+
+def refusal(backend: Backend) -> str | None:
+    """Why this backend is not measured from end to end, or None."""
+    if isinstance(backend, Offers):
+        return None
+    return f"{backend.name} is not measured from end to end: it has no way in for bytes"
+
+
+def opened(
+    backend: Backend, graph: Graph, precision: str, options: Options, pool: Pool, asked: Asked
+) -> Pipeline:
+    """Ready, nothing in flight. As many lanes as memory holds, LANES at most and one on a CPU, whose cores
+    are all in one batch. Raises what `prepare` raises, and UnsupportedError where the backend cannot."""
+    if (reason := refusal(backend)) is not None:
+        raise UnsupportedError(reason)
+    by_model = backend.end_to_end == MODEL  # type: ignore[attr-defined]
+    model = rewritten(graph, asked) if by_model and (asked.affine or asked.top_k) else graph
+    affine = None if by_model else asked.affine
+    lanes: list[Lane] = []
+    with contextlib.ExitStack() as stack:
+        for number in range(LANES if backend.device == "cuda" else 1):
+            try:
+                lane = _lane(backend, model, precision, options, pool, asked, affine)
+            except OutOfMemoryError:
+                if not number:
+                    raise
+                break
+            lanes.append(lane)
+            stack.callback(lane.close)
+        stack.pop_all()
+    what = f"{graph.name} on {backend.name} at batch {pool.batch}, end to end"
+    return Pipeline(lanes, pool, partial(ort.translated if by_model else translated, what))
+
+
+def _lane(
+    backend: Backend, graph: Graph, precision: str, options: Options, pool: Pool, asked: Asked, affine: Any
+) -> Lane:
+    # In this process, so that nothing but the work is timed; the user's own kernels stay apart from answers.
+    here = None if options.kernel_dirs else getattr(backend, "prepare_here", None)
+    session: Any = (here or backend.prepare)(graph, pool.batch, precision, options)
+    try:
+        if backend.device != "cuda":
+            return HostLane(session, pool, asked, affine)
+        device = session.on_device if isinstance(session, LiesOnDevice) else None
+        if device is None:
+            raise UnsupportedError(f"{backend.name} does not say where its inputs lie on the device")
+        if missing := sorted(_wanted(graph, asked) - device.outputs.keys()):
+            raise UnsupportedError(f"output {missing[0]} of model {graph.name} is written by no pass")
+        if asked.constants:
+            plain = {name: array[: pool.batch] for name, array in pool.plain.items()}
+            if affine is not None:
+                plain[asked.image] = affine.apply(plain[asked.image])
+            session.bind({**asked.constants, **plain})
+        return CudaLane(session, pool, asked, affine)
+    except BaseException:
+        session.close()
+        raise
+
+
+def _wanted(graph: Graph, asked: Asked) -> set[str]:
+    names = {info.name for info in graph.outputs}
+    return names & {asked.scores} or names if asked.top_k else names

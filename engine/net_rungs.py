@@ -1,0 +1,130 @@
+"""The rungs of a whole net: how its steps are put together into a pass, from one launch a step to one launch
+for all. The kernels of the steps are the same in all of them, those that an engine takes by itself.
+
+They are no kernels, so they have no files of their own: each shows the file that does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from engine.options import Options
+from kernels import registry
+from kernels.errors import InputError
+from kernels.nearest import did_you_mean
+from kernels.net.text import FILE
+from kernels.ops import PRECISIONS
+from kernels.registry import Rung
+
+OP = "net"
+_ENGINE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class _Way:
+    """asked: what a session is asked for, of Options; fact: of its session, which begins with "no" where the
+    session did not do as it was asked."""
+
+    name: str
+    idea: str
+    file: Path
+    asked: Mapping[str, bool]
+    fact: str = ""
+    compiled: bool = False
+
+
+_APART = {"one_kernel": False}
+_WAYS = {
+    "cuda": (
+        _Way(
+            "launch_a_step",
+            "A kernel a step, launched by the host one after the other: below some microseconds a step, the "
+            "launches are what is timed.",
+            _ENGINE / "cuda" / "stages.py",
+            {"cuda_graph": False, **_APART},
+        ),
+        _Way(
+            "cuda_graph",
+            "The same kernels in a CUDA graph: one launch a pass, and the device goes from kernel to kernel.",
+            _ENGINE / "cuda" / "stream.py",
+            _APART,
+            "cuda_graph",
+        ),
+        _Way(
+            "one_kernel",
+            "One kernel for the net: a block or a cluster of blocks takes its images through all steps, and "
+            "what lies between two steps stays in shared memory.",
+            FILE,
+            {"anyway": True},
+            "one_kernel",
+        ),
+    ),
+    "cpu": (
+        _Way(
+            "numpy_call_a_step",
+            "A call a step from Python, each in NumPy, divided among threads.",
+            _ENGINE / "cpu" / "steps.py",
+            {"compiled": False},
+        ),
+        _Way(
+            "compiled_call_a_step",
+            "A call a step from Python into compiled loops, where a step has such a kernel.",
+            registry.ROOT / "cpu" / "compiled.py",
+            _APART,
+            compiled=True,
+        ),
+        _Way(
+            "one_compiled_call",
+            "One compiled call a pass: a block of images goes through several steps in one core's cache, and "
+            "the interpreter is not asked in between.",
+            _ENGINE / "cpu" / "joined.py",
+            {},
+            compiled=True,
+        ),
+    ),
+}
+
+
+def rungs(device: str, precision: str = PRECISIONS[0]) -> tuple[Rung, ...]:
+    """Those of a device, from the plainest on. precision: what the session is asked to compute in."""
+    nothing = MappingProxyType[str, int | float | str | bool]({})
+    return tuple(
+        Rung(
+            device, OP, number, way.name, way.idea, "", nothing, nothing, way.file,
+            way.file.read_text(encoding="utf-8"), precision=precision, compiled=way.compiled,
+        )
+        for number, way in enumerate(_WAYS[device], 1)
+    )  # fmt: skip
+
+
+def find(device: str, name_or_number: str, precision: str = PRECISIONS[0]) -> Rung:
+    """As kernels.registry.find."""
+    found = rungs(device, precision)
+    for rung in found:
+        if name_or_number in (rung.name, str(rung.number)):
+            return rung
+    hint = did_you_mean(name_or_number, [rung.name for rung in found])
+    known = ", ".join(f"{rung.number} {rung.name}" for rung in found)
+    raise InputError(f"no rung {name_or_number!r} of {OP} on {device}{hint}; there are: {known}")
+
+
+def options(rung: Rung, given: Options) -> Options:
+    """What a session is prepared with that is this rung."""
+    asked: dict[str, Any] = dict(_way(rung).asked)
+    return replace(given, **asked)
+
+
+def refusal(rung: Rung, facts: Mapping[str, str]) -> str | None:
+    """Why a session with these facts is not this rung, though it was asked for; None where it is."""
+    way = _way(rung)
+    said = facts.get(way.fact, "no: it takes a CUDA graph, which could not be made") if way.fact else ""
+    return said.removeprefix("no: ") if said.startswith("no") else None
+
+
+def _way(rung: Rung) -> _Way:
+    ways: Sequence[_Way] = _WAYS[rung.device]
+    return ways[rung.number - 1]

@@ -1,0 +1,77 @@
+"""Host images to host answers on the stand-in GPU: streams, events, page-locked memory, what is launched."""
+
+from __future__ import annotations
+
+import json
+
+from tests.standin.conftest import Machine
+
+# Honest lanes of both sides, captured and not; then such as do not wait, or copy from another batch's place.
+SCRIPT = """
+import itertools, json
+import numpy as np
+from bench.measure import end_to_end
+from engine import backends, lanes
+from engine.backend import Options
+from engine.cuda.lane import CudaLane
+from engine.end_to_end import Affine, Asked, Pool
+from tests.engine.backends.nets import small_net
+
+class Hasty(CudaLane):
+    def finish(self):
+        pass
+
+class Other(CudaLane):
+    def start(self, offset):
+        super().start((offset + 1) % 3)
+
+def found(name, batch, top_k=0, lane=CudaLane, **options):
+    backend, lanes.CudaLane = backends.get(name), lane
+    images = np.random.default_rng(0).integers(0, 256, (batch + 8, 3, 12, 12), dtype=np.uint8)
+    asked = Asked("x", Affine((0.02, 0.01, 0.03), (-0.5, 0.1, 0.0), 144), None, "y", top_k)
+    pool = Pool({"x": images}, batch, lanes.allocator("cuda"))
+    pipeline = lanes.opened(backend, small_net(), "fp32", Options(**options), pool, asked)
+    for count in (1, 7):
+        pipeline.time_runs(count)
+    session = backends.get("ort-cpu").prepare(small_net(), batch)
+    wrong = 0
+    for kept in itertools.chain(*pipeline.kept):
+        session.bind(end_to_end.numbers(pool, kept, asked))
+        session.run()
+        wrong += end_to_end.unlike(kept.answers, session.fetch(), asked, "fp32") is not None
+    bus = pipeline.lanes[0].bus()
+    session.close()
+    pipeline.close()
+    return [len(pipeline.kept), wrong, bus > 0]
+
+told = {
+    name: [found(name, 1), found(name, 3, 2), found(name, 3, cuda_graph=False), found(name, 2, lane=Hasty),
+           found(name, 2, lane=Other)]
+    for name in ("engine-cuda", "ort-cuda")
+}
+print(json.dumps(told))
+"""
+
+
+def test_what_comes_back_is_of_the_batch_that_was_sent(machine: Machine) -> None:
+    out, _ = machine.python("-c", SCRIPT)
+    for name, (one, best, launched, hasty, other) in json.loads(out.splitlines()[-1]).items():
+        for samples, wrong, bus in (one, best, launched):
+            assert (samples, wrong, bus) == (2, 0, True), name
+        assert hasty[1] > 0, "it handed out what lay there before"
+        assert other[1] > 0, "it sent another batch"
+
+
+def test_a_comparison_has_both_clocks(machine: Machine) -> None:
+    words = ("--backend", "engine-cuda", "--backend", "ort-cuda", "--batch", "2", "--images", "8")
+    quick = ("--budget", "0.02", "--instances", "1", "--no-layer-pass", "--no-tune", "--charts", "none")
+    out, _ = machine.main(
+        *("compare", "lenet5-digits", "--end-to-end", "--top-k", "3", "--format", "json"), *words, *quick
+    )
+    for row in json.loads(out)["cases"]:
+        assert row["disposition"] == "ok"
+        assert row["median_s"] > 0
+        assert row["end_to_end_batch_s"] > 0
+        assert (row["end_to_end_in_flight"], row["end_to_end_carries"]) == (3, "uint8")
+        assert 0 < row["end_to_end_bus_share"] <= 1.5
+        assert row["end_to_end_checked"] == 6
