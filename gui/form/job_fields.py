@@ -148,6 +148,11 @@ class JobFields(QWidget):
         self.tune = QCheckBox("T&une the reference")
         self.tune.setAccessibleDescription(TUNE)
         self.tune.setToolTip(TUNE)
+        self.end_to_end = QCheckBox("End to end, as a &rate")
+        self.end_to_end.setToolTip(
+            "Also measure host images to host answers as a rate: images travel as bytes, several batches are "
+            "in flight, copies and kernels are at work at once. ONNX Runtime gets the same"
+        )
         self.rungs = RungChoices()
         self._summary = Label()
         self._summary.setWordWrap(True)
@@ -196,6 +201,7 @@ class JobFields(QWidget):
         column.addLayout(form)
         column.addWidget(self.layers)
         column.addWidget(self.tune)
+        column.addWidget(self.end_to_end)
         column.addWidget(self.rungs)
         column.addStretch(1)
         scroll = QScrollArea()

@@ -105,6 +105,8 @@ class JobForm(JobFields):
             instances=self.instances.value(),
             layers=self.layers.isChecked(),
             tune_reference=tune,
+            end_to_end=self.end_to_end.isChecked(),
+            top_k=self._kept.top_k if self.end_to_end.isChecked() else 0,
             # And so may a kernel for it.
             rungs=chosen_rungs.compared(self.rungs.rungs, models, self.models.keys),
             kernel_dirs=self.rungs.folders,
@@ -140,6 +142,7 @@ class JobForm(JobFields):
         self.instances.setValue(job.instances)
         self.layers.setChecked(job.layers)
         self.tune.setChecked(job.tune_reference)
+        self.end_to_end.setChecked(job.end_to_end)
         self.rungs.set_chosen(job.rungs, job.kernel_dirs, self.models.keys)
         self._update()
 
@@ -256,6 +259,7 @@ class JobForm(JobFields):
             self.threads.valueChanged,
             self.layers.toggled,
             self.tune.toggled,
+            self.end_to_end.toggled,
             self.rungs.chosen,
         ):
             signal.connect(self._update)

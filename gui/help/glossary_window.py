@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import QSize, QUrl
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QLineEdit, QTextBrowser, QVBoxLayout, QWidget
 
 from bench.words import glossary
 from gui.base.boxes import filled
+from gui.base.placing import placed, put_on_screen
 from gui.widgets.labels import TERM, with_links
 
 
@@ -28,9 +30,13 @@ class GlossaryWindow(QDialog):
         self.text.setAccessibleName("Words and what they mean")
         self.text.anchorClicked.connect(self._follow)
         filled(QVBoxLayout(self), self.field, (self.text, 1), margins=(12, 12, 12, 12), spacing=8)
-        self.resize(560, 620)
+        self.resize(placed(QSize(560, 620), self.screen().availableGeometry()).size())
         self.shown: tuple[str, ...] = ()
         self._fill("")
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)  # which puts it over the middle of the window
+        put_on_screen(self)
 
     def show_term(self, term: str) -> None:
         self.field.clear()

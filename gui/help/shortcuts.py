@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from html import escape
 
-from PySide6.QtCore import QKeyCombination, Qt
-from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtCore import QKeyCombination, QSize, Qt
+from PySide6.QtGui import QAction, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QDialog, QMainWindow, QTextBrowser, QVBoxLayout, QWidget
 
 from gui.base.boxes import filled
+from gui.base.placing import placed, put_on_screen
 
 Keys = dict[str, str]  # what is pressed → what it does
 COLUMNS = 2
@@ -90,7 +91,11 @@ class ShortcutSheet(QDialog):
         text.setAccessibleName("Keyboard shortcuts")
         text.setHtml(_html(found, self.palette().accent().color().name()))
         filled(QVBoxLayout(self), text, margins=(12, 12, 12, 12))
-        self.resize(900, 700)
+        self.resize(placed(QSize(900, 700), self.screen().availableGeometry()).size())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)  # which puts it over the middle of the window
+        put_on_screen(self)
 
 
 def _html(found: dict[str, Keys], accent: str) -> str:

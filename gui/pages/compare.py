@@ -24,6 +24,7 @@ from gui.widgets.combo import Combo
 from gui.widgets.labels import Elided, Label, as_tip
 
 if TYPE_CHECKING:
+    from gui.plots.chart import ChartView
     from gui.plots.legend import LegendEntry
 
 ORDER = 10
@@ -35,6 +36,8 @@ CHARTS = {
     "speed": "Speed-up against the reference and images per second appear here.",
     "breakdown": "Where the time of a pass goes appears here, one bar per batch size.",
 }
+# A chart of what is measured where it is asked for alone: its view is made when there is one.
+ASKED_FOR = {"end-to-end": "Images a second from host to host appear here."}
 # Why a ratio is not quite what two of the medians make.
 PAIRED = "a speed-up compares times round by round, not the two medians"
 PANELS = {"speed": 2, "breakdown": 4}  # that a chart has in a usual run
@@ -63,7 +66,6 @@ class ComparePage(Page):
         return super().has_content() or bool(self.state.provisional())
 
     def build(self) -> QWidget:
-        from gui.plots.chart import ChartView
         from gui.plots.chart_grid import ChartGrid
         from gui.plots.legend import Legend
         from gui.widgets.tables import RowsTable
@@ -92,20 +94,16 @@ class ComparePage(Page):
         bar.addWidget(self.retry)
         self.strip = VerdictStrip(self.theming)
         self.strip.picked.connect(self.state.select)
-        self.views = {name: ChartView(self.theming, empty) for name, empty in CHARTS.items()}
-        for view in self.views.values():
-            view.picked.connect(self._on_picked)
-            view.menu_opened.connect(self.chart_menu)
         self._legend = Legend(self.theming)
-        for name, view in self.views.items():
-            if name != "breakdown":  # whose bars are made of other things
-                view.share(self._legend)
+        self.views: dict[str, ChartView] = {}
+        for name, empty in CHARTS.items():
+            self._add_view(name, empty)
         self.badge = Label()
         self.badge.setProperty("role", "badge")
         self.badge.setProperty("good", True)
         self.badge.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._grid = ChartGrid([view for name, view in self.views.items() if name != "accuracy"])
-        self._varies = False
+        self._placed: set[str] = set()
         above = filled(QHBoxLayout(), (self._legend, 1), spacing=GAP)
         above.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignTop)
         charts = QWidget()
@@ -141,7 +139,9 @@ class ComparePage(Page):
         told = next((found.text for found in said if found.model == model), "")
         rows = self.state.rows(model) if model else []
         found = {chart.name: chart for chart in self.state.charts(model)} if model else {}
-        self._show_answers(found.get(f"{title(model)}-accuracy"))
+        self._place(
+            found.get(f"{title(model)}-accuracy"), {n for n in ASKED_FOR if f"{title(model)}-{n}" in found}
+        )
         self._legend.show_entries(
             shared(found[name] for key in self.views if (name := f"{title(model)}-{key}") in found)
         )
@@ -189,16 +189,28 @@ class ComparePage(Page):
         for view in self.views.values():
             view.restyle()
 
-    def _show_answers(self, chart: Chart | None) -> None:
-        """As a badge where all is alike, else as a chart."""
-        words = badge(chart) if chart is not None else ""
+    def _add_view(self, name: str, empty: str) -> None:
+        from gui.plots.chart import ChartView
+
+        self.views[name] = view = ChartView(self.theming, empty)
+        view.picked.connect(self._on_picked)
+        view.menu_opened.connect(self.chart_menu)
+        if name != "breakdown":  # whose bars are made of other things
+            view.share(self._legend)
+
+    def _place(self, answers: Chart | None, asked_for: set[str]) -> None:
+        """The answers as a badge where all is alike, else as a chart; and charts of what was asked for."""
+        words = badge(answers) if answers is not None else ""
         self.badge.setVisible(bool(words))
         self.badge.setText(words)
-        self.badge.setToolTip(as_tip(chart.finding) if chart is not None else "")
-        varies = chart is not None and not words
-        if varies != self._varies:
-            self._varies = varies
-            self._grid.hold([view for name, view in self.views.items() if varies or name != "accuracy"])
+        self.badge.setToolTip(as_tip(answers.finding) if answers is not None else "")
+        for name in sorted(asked_for - self.views.keys()):
+            self._add_view(name, ASKED_FOR[name])
+        placed = asked_for | ({"accuracy"} if answers is not None and not words else set())
+        if placed != self._placed:
+            self._placed = placed
+            held = placed | (CHARTS.keys() - {"accuracy"})
+            self._grid.hold([view for name, view in self.views.items() if name in held])
 
     def _tell_about(self, model: str) -> None:
         """What was measured on what machine: of the run that is shown, while the form is for the next one."""
@@ -209,7 +221,7 @@ class ComparePage(Page):
             ", ".join(dict.fromkeys(case.precision for case in cases)),
             f"batch {batches}" if batches else "",
         ]
-        words = "Shown: " + " · ".join(filter(None, parts)) if cases else ""
+        words = "Measured on " + " · ".join(filter(None, parts)) if cases else ""
         lost = self.state.lost
         self.retry.setText(f"Retry {lost:,} that failed")
         self.retry.setVisible(lost > 0)

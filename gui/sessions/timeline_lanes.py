@@ -89,9 +89,9 @@ def group(measured: CaseProfile, events: Events, title: str) -> LaneGroup:
     lanes = [
         lane("cold start", cold),
         lane("passes", course),
-        *_by(events.intervals, _interval_title),
+        *_by((i for i in events.intervals if i.kind != "inside"), _interval_title),
         *_by(events.calls, lambda call: f"CUDA calls, thread {call.thread}"),
-        *_by(events.activities, _activity_title),
+        *_by((*events.activities, *(i for i in events.intervals if i.kind == "inside")), _activity_title),
     ]
     passes = sorted((m for m in course if m.kind == "window" and m.name == "pass"), key=_start)
     warm = sorted((m for m in course if m.kind == "window" and m.name in ("pass", "warm-up")), key=_start)
@@ -176,9 +176,11 @@ def _interval_title(interval: HostSpan) -> tuple:
     return (1, f"{words}, {provider}" if provider else words)
 
 
-def _activity_title(activity: Activity) -> tuple:
-    """By device, then kernels before copies, then by stream or way."""
-    if activity.kind == "kernel":
+def _activity_title(activity: Activity | HostSpan) -> tuple:
+    """By device, then kernels before copies, then by stream or way; steps below the kernels that do them."""
+    if isinstance(activity, HostSpan):
+        order, words = 0, f"steps in them, stream {activity.stream}"
+    elif activity.kind == "kernel":
         order, words = 0, f"kernels, stream {activity.stream}"
     elif activity.kind == "memset":
         order, words = 2, "memset"

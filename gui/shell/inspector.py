@@ -12,7 +12,7 @@ from bench.charts import breakdown
 from bench.results import doubt, rates
 from bench.results.records import PREPARE_PHASES, ErrorStats, Layer, Measurement, StopReason
 from bench.results.rows import Row, label
-from bench.show.tables import WORDS
+from bench.show.tables import END_TO_END, WORDS
 from bench.words import palette, units
 from gui.base.boxes import filled
 from gui.base.scale import WIDE
@@ -25,6 +25,7 @@ CHOSEN = {
     "timed": " (the fastest of ours, as timed on this machine)",
     "named": " (chosen by name)",
     "ladder": " (the ladder's highest)",
+    "layout": " (for the layout in which its tensors travel)",
 }
 STOPS: dict[StopReason, str] = {
     "verdict": "the verdict was clear",
@@ -134,9 +135,10 @@ def sections(row: Row) -> list[tuple[str, list[Fact]]]:
     """Titles with their facts (name, value), in the order shown; a section may be empty."""
     m = row.measurement
     return [
-        ("Time of a forward pass", _times(row)),
+        ("Forward pass alone", _times(row)),
         ("Phases, once", _phases(m, PREPARE_PHASES)),
-        ("One end-to-end pass", _parts(m)),
+        ("One pass, host to host, copies included", _parts(m)),
+        ("End to end", _end_to_end(row)),
         ("Accuracy", _accuracy(m)),
         ("Output against the float64 oracle", error_facts(m.accuracy.output if m.accuracy else None)),
         ("Session", [(name.replace("_", " "), value) for name, value in m.facts.items()]),
@@ -221,9 +223,19 @@ def _parts(m: Measurement) -> list[Fact]:
         for key, ns in split.parts_ns.items():
             share = units.percent(ns / split.total_ns, 1)
             facts.append((palette.CATEGORIES[key][0], f"{units.duration(ns)} ({share})"))
-        facts.append(("end to end", doubt.marked(units.duration(split.total_ns), doubt.own(m))))
+        facts.append(("host to host", doubt.marked(units.duration(split.total_ns), doubt.own(m))))
     facts += [(f"data set, {name}", units.duration(ns)) for name, ns in m.dataset_ns.items()]
     return facts
+
+
+def _end_to_end(row: Row) -> list[Fact]:
+    """Host images to host answers, several batches in flight: another clock than that of a forward pass."""
+    m, found = row.measurement, row.end_to_end
+    if found is None:
+        said = m.end_to_end
+        return [("not measured", said.refused)] if said is not None and said.refused else []
+    facts = [(column.heading.removeprefix("end to end: "), column.shown(row)) for column in END_TO_END[3:]]
+    return [fact for fact in facts if fact[1]]
 
 
 def _accuracy(m: Measurement) -> list[Fact]:

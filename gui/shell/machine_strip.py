@@ -16,6 +16,7 @@ from gui.base.theme import Theming
 from gui.widgets.labels import Elided, Label
 
 PERIOD_S = 0.5
+NOW = "this machine now: "  # a run that is shown may have been measured elsewhere
 KEPT = 60  # readings in a sparkline: half a minute
 
 
@@ -61,7 +62,7 @@ class MachineSampler(QObject):
         import psutil
 
         gpu = nvml.Gpu.first()
-        name = gpu.name if gpu is not None else f"CPU, {psutil.cpu_count()} threads"
+        name = gpu.name if gpu is not None else f"CPU, {units.count(psutil.cpu_count() or 1, 'thread')}"
         psutil.cpu_percent(None)  # the first answer is meaningless
         while not self._end.wait(self._period_s):
             if gpu is not None:
@@ -175,7 +176,7 @@ class MachineStrip(QWidget):
         self.sampler.stop()
 
     def show_reading(self, reading: MachineReading) -> None:
-        self._device.setText(reading.device)
+        self._device.setText(f"{NOW}{reading.device}")
         while len(self._gauges) < len(reading.gauges):
             label, line = Label(), Sparkline(self._theming)
             label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

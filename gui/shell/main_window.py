@@ -269,7 +269,10 @@ class MainWindow(QMainWindow):
     def _restore(self) -> None:
         place = placed(SIZE, self.screen().availableGeometry())
         self._docks.fit(place.width())
-        self.setGeometry(place)
+        self.resize(place.size())
+        self.move(
+            place.topLeft()
+        )  # of its frame: a geometry would be without, and the title bar off the screen
         geometry, layout = self.settings.value("geometry"), self.settings.value("layout")
         if geometry is not None:
             self.restoreGeometry(geometry)

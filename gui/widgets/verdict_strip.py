@@ -10,7 +10,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from bench.charts.verdicts import Clause, Verdict
+from bench.charts.verdicts import CLOCK, Clause, Verdict
 from bench.results.records import Case
 from bench.results.rows import title
 from bench.words import palette
@@ -24,7 +24,7 @@ HIGH = 800  # pixels of a window; in a lower one lines are as large as what stan
 MUCH = 520  # characters in all, beyond which they are but half as much larger
 MOST, LOW_MOST = 0.34, 0.05  # of the window's height, of a low one's, beyond which the strip scrolls
 LOW_FIRST = 0.075  # of a low one's, for the first model's sentence where it is longer
-KEPT = 3  # lines that each model has room for from the start
+KEPT = 3.4  # lines that each model has room for from the start: four of those that are smaller
 RELIABLE = "\N{CHECK MARK} reliable"  # where every batch size has a verdict, and nothing is to be doubted
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
 
@@ -81,10 +81,9 @@ class VerdictStrip(QScrollArea):
         larger = 0 if low else LARGER / 2 if much else LARGER
         for line, verdict in zip(self._lines, found, strict=True):
             font = self.font()
-            beside = len(found) > 1 and verdict.model != model  # the charts below are of another
-            font.setPointSizeF(font.pointSizeF() + (0 if beside else larger))
+            font.setPointSizeF(font.pointSizeF() + larger)
             line.setFont(font)
-            line.show_verdict(verdict, self._theming.theme, len(found) == 1 or verdict.model == model)
+            line.show_verdict(verdict, self._theming.theme)
         self._fit()
         if foremost != model:
             for line, verdict in zip(self._lines, found, strict=True):
@@ -110,7 +109,7 @@ class VerdictStrip(QScrollArea):
         wanted, ends = around.top(), [1]  # ends: of every line of text, which none is to be cut at
         for line in self._lines:
             # Room for some lines each from the start: the charts below move little while sentences grow.
-            height = max(line.heightForWidth(width), (1 if low else KEPT) * line.line_height)
+            height = max(line.heightForWidth(width), round((1 if low else KEPT) * line.line_height))
             count = max(1, round(height / line.line_height))
             ends += [wanted + height * (number + 1) // count for number in range(count)]
             wanted += height + self._layout.spacing()
@@ -153,12 +152,11 @@ class _Line(Label):
     def line_height(self) -> int:
         return self.fontMetrics().lineSpacing()
 
-    def show_verdict(self, found: Verdict, theme: Theme, foremost: bool) -> None:
-        """foremost: its charts stand below."""
+    def show_verdict(self, found: Verdict, theme: Theme) -> None:
         self._clauses = found.clauses
         self.words = found.line or f"{title(found.model)}: nothing is measured yet."
         self.setAccessibleName(self.words)
-        ink = theme.ink if foremost else theme.muted
+        ink = theme.ink
         lines = [
             self._marked_up(found.told_of(who), theme, ink)
             + (f' &nbsp;<b style="color:{theme.good}">{RELIABLE}</b>' if found.reliable(who) else "")
@@ -167,7 +165,8 @@ class _Line(Label):
         if rest := found.told_of(""):
             lines.append(self._marked_up(rest, theme, ink))
         lines = lines or ["nothing is measured yet."]
-        first = f"<b>{escape(title(found.model))}</b>: {lines[0]}"
+        clock = f'<span style="color:{theme.muted}">{CLOCK}</span>' if found.clauses else ""
+        first = f"<b>{escape(title(found.model))}</b>{clock}: {lines[0]}"
         indent = self.fontMetrics().horizontalAdvance("nn")
         below = "".join(f'<div style="margin-left:{indent}px">{line}</div>' for line in lines[1:])
         self.setText(f'<div style="color:{ink}"><div>{first}</div>{below}</div>')

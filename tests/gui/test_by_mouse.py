@@ -228,7 +228,7 @@ def test_the_strip_shows_the_cpu_where_there_is_no_gpu(qtbot, make_window, monke
     strip = make_window("ok", begin=False).machine
     strip.start()
     qtbot.waitUntil(lambda: len(strip._gauges) == 2)
-    assert strip.text.startswith("CPU, ")
+    assert strip.text.startswith("this machine now: CPU, ")
     assert "load" in strip.text
     assert "memory" in strip.text
     qtbot.waitUntil(lambda: len(strip._gauges[0][1]._values) >= 2)

@@ -117,6 +117,8 @@ class LadderBar(QWidget):
             field.setEnabled(not active and field.count() > 0)
         for other in (self.batch, self.rungs, self.kernels, self.whole_model):
             other.setEnabled(not active)
+        whole = answer is not None and any(info.whole for info in answer.rungs)
+        self.whole_model.setEnabled(not active and not whole)
         self.updateGeometry()
 
     def _show_answer(self, question: LadderQuestion, answer: LadderAnswer) -> None:
@@ -141,7 +143,7 @@ class LadderBar(QWidget):
             if d.refused
         ]
         self.device.setToolTip("\n".join(refused))
-        every = {"": EVERY} if len(answer.precisions) > 1 else {}
+        every = {"": EVERY} if len({info.case.precision for info in answer.rungs}) > 1 else {}
         _fill(
             self.precision,
             every | {name: name for name in answer.precisions},
@@ -182,7 +184,9 @@ class LadderBar(QWidget):
         every.triggered.connect(lambda: self._choose(rungs=()))
         menu.addSeparator()
         for info in answer.rungs:
-            marks = " (yours)" if info.case.user else " (side)" if info.case.side else ""
+            whose = "yours" if info.case.user else "side" if info.case.side else ""
+            told = ", ".join(filter(None, (whose, info.case.language)))
+            marks = f" ({told})" if told else ""
             action = QAction(f"{info.case.number:02d} {info.case.rung}{marks}", menu, checkable=True)
             action.setChecked(not question.rungs or info.case.rung in question.rungs)
             action.setToolTip(as_tip(info.refused or info.case.idea))

@@ -33,7 +33,7 @@ from gui.widgets.labels import Label, Lines
 
 SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "&Difference", "Asse&mbly", "Findin&g"
 TEMPLATE = "its template"  # what a rung of the user's is compared with, beside other rungs
-COMPILED = ".cu"  # the suffix of what is compiled, so that there is something to show
+COMPILED = ".cu"  # the suffix of what is compiled, so that there is something to show; or it has a language
 
 
 class LadderReader(QWidget):
@@ -156,11 +156,15 @@ class LadderReader(QWidget):
         self._say(told, role)
         able = info is not None and not shown.failed and not shown.refused
         self.use_button.setEnabled(able and not used)
-        self.use_button.setVisible(info is not None)
+        self.use_button.setVisible(info is not None and not info.whole)
         self.use_button.setText("In the model" if used else "&Use in model")
         self._offer(other)
         wrong = self._measurement.finding is not None
-        compiles = info is not None and Path(info.path).suffix == COMPILED
+        compiles = (
+            info is not None
+            and not info.whole
+            and (Path(info.path).suffix == COMPILED or bool(info.case.language))
+        )
         self._set_tabs(info is not None, info is not None and bool(self._against.count()), wrong, compiles)
         if wrong and other and self.tabs.currentWidget() in (self.source, self._beside):
             self.tabs.setCurrentWidget(self._pictures)

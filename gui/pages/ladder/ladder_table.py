@@ -85,7 +85,7 @@ class LadderRow:
 
 def _name(shown: LadderRow) -> str:
     case = shown.row.case
-    marks = [word for word, on in (("yours", case.user), ("side", case.side)) if on]
+    marks = [word for word in ("yours" * case.user, case.language, "side" * case.side) if word]
     of = f" in {case.precision}" if case.is_reference and case.precision != "fp32" else ""
     return case.rung + of + (f" ({', '.join(marks)})" if marks else "")
 

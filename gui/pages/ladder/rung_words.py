@@ -25,6 +25,7 @@ def heading(case: RungCase) -> str:
         words
         for words, on in (
             ("your own", case.user),
+            (f"in {case.language}", case.language),
             ("beside the ladder", case.side),
             (case.precision, case.precision != "fp32"),
         )

@@ -57,7 +57,8 @@ def run_words(run: Run | None, node: str) -> str:
         return run.note
     others = [name for name in run.nodes if name != node]
     beside = f", in one step with {', '.join(others)}" if others else ""
-    how = {"ladder": "by the ladder", "timed": "timed to be the fastest here"}.get(run.chosen, run.chosen)
+    words = {"ladder": "by the ladder", "timed": "timed to be the fastest here", "layout": "for its layout"}
+    how = words.get(run.chosen, run.chosen)
     return f"{run.kernel} ({how}){beside}"
 
 

@@ -212,7 +212,7 @@ def _found(read: Read, wanted: _Wanted) -> _Found:
     inside = profile_lines.in_window(events, wanted.window)
     key = profile_lines.key_of(by)  # type: ignore[arg-type]  # a key of GROUPS
     first: dict[tuple[str, str], Event] = {}
-    for event in profile_lines.device_events(inside):
+    for event in profile_lines.device_events(inside, by):  # type: ignore[arg-type]
         first.setdefault(("device", key(event)), event)
     for call in inside.calls:
         first.setdefault(("call", profile_api.bare(call.name)), call)

@@ -119,7 +119,11 @@ def facts(event: Event, zero_ns: int) -> list[tuple[str, str]]:
         if event.code:
             found.append(("returned", f"error {event.code}"))
     elif isinstance(event, HostSpan):
-        found.append(("thread", str(event.thread)))
+        if event.kind == "inside":
+            found.append(("stream", str(event.stream)))
+            found.append(("told by", "clock stamps inside the kernel that does it"))
+        else:
+            found.append(("thread", str(event.thread)))
         found += [(k, v) for k, v in (("by", event.provider), ("rung", event.rung)) if v]
         found += _copied(event)
         found += _nodes(event)

@@ -258,3 +258,17 @@ def test_a_file_of_classes_is_read_while_it_is_named(make_window, tmp_path):
     assert form.job().labels == str(tmp_path / "classes.txt")
     form.given.text = "scale"
     assert "is not NAME=NUMBER" in form.given.problem
+
+
+def test_end_to_end_is_a_box_to_tick(make_window):
+    form = make_window("ok").form
+    before = form.summary
+    assert not form.job().end_to_end
+    form.end_to_end.click()
+    assert form.job().end_to_end
+    assert form.summary != before, "it takes longer"
+    assert "--end-to-end" in COMPARISON.arguments(form.job())
+    form.set_job(msgspec.structs.replace(form.job(), top_k=5))
+    assert {"--end-to-end", "--top-k"} <= set(COMPARISON.arguments(form.job()))
+    form.end_to_end.click()
+    assert not {"--end-to-end", "--top-k"} & set(COMPARISON.arguments(form.job()))

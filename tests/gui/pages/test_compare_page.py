@@ -347,3 +347,21 @@ def test_a_card_covers_neither_its_value_nor_the_inspector(make_window, recorded
                 if window.inspector_dock.isVisible():
                     assert not card.intersects(window.inspector_dock.geometry())
             plot.read_out(None)
+
+
+def test_end_to_end_has_a_chart_where_it_was_measured(page, recorded):
+    run, measurements = recorded
+    assert "end-to-end" not in page.views, "it costs nothing where nobody asked"
+    sent = [msgspec.structs.replace(m, end_to_end=synthetic.end_to_end(1e5)) for m in measurements]
+    page.state.open(run, Path("another-run"), sent)
+    page.window().redraw.flush()
+    view = page.views["end-to-end"]
+    assert view.isVisibleTo(page)
+    assert view.chart.name == "lenet5-digits-end-to-end"
+    row = next(row for row in page.state.rows("lenet5-digits") if row.median_ns is not None)
+    told = dict(inspector.sections(row))
+    assert dict(told["End to end"])["carried as"] == "uint8"
+    assert "One pass, host to host, copies included" in told
+    page.state.open(run, Path("a-run"), measurements)
+    page.window().redraw.flush()
+    assert view.isHidden()

@@ -143,10 +143,12 @@ def test_the_inspector_divides_a_pass_as_its_bar_does(window):
                 for m in window.state.measurements
                 if (m.case.backend, m.case.batch) == (panel.title, int(bar.x))
             )
-            facts = dict(dict(sections(window.state.row(measurement.case)))["One end-to-end pass"])
+            facts = dict(
+                dict(sections(window.state.row(measurement.case)))["One pass, host to host, copies included"]
+            )
             for part in bar.parts:
                 assert facts[names[part.category]] == f"{part.text} ({units.percent(part.value, 1)})"
-            assert facts["end to end"] == bar.total
+            assert facts["host to host"] == bar.total
 
 
 def test_layers_of_a_doubtful_case_are_marked(recorded):

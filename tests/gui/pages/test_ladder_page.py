@@ -12,6 +12,7 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import REFERENCE
 from bench.results.records import Job
 from bench.run import defaults
+from engine import net_rungs
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
 from gui.shell import screenshots
@@ -115,6 +116,18 @@ def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_win
     page.bar.node.setCurrentIndex(page.bar.node.findData("conv2"))
     page.bar.node.activated.emit(page.bar.node.currentIndex())
     qtbot.waitUntil(lambda: page.session.state.ladder.job.node == "conv2")
+    # The whole net as an operator: no node takes its rungs, and there is no more of the model to run.
+    page.bar.op.setCurrentIndex(page.bar.op.findData("net"))
+    page.bar.op.activated.emit(page.bar.op.currentIndex())
+    qtbot.waitUntil(lambda: page.session.state.ladder.job.op == "net" and page.at_rest)
+    window.redraw.flush()
+    names = [shown.row.case.rung for shown in page.table.source.rows]
+    assert names == [*(rung.name for rung in net_rungs.rungs("cpu")), "reference"]
+    page.table.setCurrentIndex(page.table.model().index(0, 1))
+    window.redraw.flush()
+    assert page.reader.source.code.toPlainText()
+    assert not page.reader.use_button.isVisible()
+    assert not page.bar.whole_model.isEnabled()
 
 
 def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qtbot, monkeypatch, tmp_path):

@@ -17,6 +17,7 @@ from gui.base.theme import DARK, LIGHT
 from gui.form.summary_line import in_a_line
 from gui.plots.card_place import beside
 from gui.shell.docks import TINY
+from gui.shell.main_window import MainWindow
 from gui.shell.toolbar import BUTTONS
 from tests.bench import synthetic
 
@@ -73,6 +74,27 @@ def test_a_window_is_put_in_the_middle_and_is_no_larger_than_its_screen():
     room = QRect(100, 50, 1366, 768)
     assert room.contains(QRect(placed(QSize(1500, 940), room).topLeft(), room.size() - FRAME))
     assert placed(QSize(1500, 940), QRect(0, 0, 3840, 2160)).size() == QSize(1500, 940)
+
+
+def test_a_window_asks_for_the_place_of_its_frame(make_window, monkeypatch):
+    """What manages windows puts the frame where a moved window asks for; a geometry is the place of what is
+    inside, whose title bar may then lie above the screen."""
+    asked = []
+    monkeypatch.setattr(MainWindow, "setGeometry", lambda *place: pytest.fail("the place of what is inside"))
+    monkeypatch.setattr(MainWindow, "move", lambda window, place: asked.append(place))
+    room = make_window("ok", begin=False).screen().availableGeometry()
+    assert asked
+    assert all(room.contains(place) for place in asked)
+
+
+def test_the_sheet_of_shortcuts_is_no_larger_than_the_screen(make_window):
+    from gui.help.glossary_window import GlossaryWindow
+    from gui.help.shortcuts import ShortcutSheet
+
+    window = make_window("ok", begin=False)
+    room = window.screen().availableGeometry().size() - FRAME
+    for dialog in (ShortcutSheet({}, window), GlossaryWindow(window)):
+        assert dialog.size().boundedTo(room) == dialog.size()
 
 
 def test_a_window_kept_from_a_larger_screen_comes_back_onto_this_one(make_window):

@@ -38,6 +38,9 @@ def test_all_models_have_their_line_at_once_and_it_is_the_report_s(window):
     assert strip.texts == said[1:3]
     assert all(line.isVisible() for line in strip.lines)
     assert strip.height() >= sum(line.height() for line in strip.lines)
+    assert len({line.font().pointSizeF() for line in strip.lines}) == 1, "no model stands behind another"
+    theme = window.theming.theme
+    assert all(line.text().startswith(f'<div style="color:{theme.ink}">') for line in strip.lines)
     others = [w.font().pointSizeF() for w in window.pages[0].findChildren(type(strip.lines[0]).__mro__[1])]
     assert strip.lines[0].font().pointSizeF() == max(others)
 
@@ -46,7 +49,7 @@ def test_a_chart_says_again_nothing_that_stands_above_it(window):
     page = window.pages[0]
     for name in ("op-time", "speed"):
         view = page.views[name]
-        assert f"{page.model}: {view.finding}" in page.strip.texts
+        assert f"{page.model}, forward pass: {view.finding}" in page.strip.texts
         assert not view._finding.isVisible()
         assert view.chart.finding  # it goes with the picture
     assert page.views["breakdown"]._finding.isVisible()
@@ -55,7 +58,7 @@ def test_a_chart_says_again_nothing_that_stands_above_it(window):
 def test_a_click_goes_to_the_points_one_after_another_and_to_their_model(window, qtbot):
     page = window.pages[0]
     line = page.strip.lines[0]
-    start = line.fontMetrics().horizontalAdvance("lenet5-digits: ") + 60
+    start = line.fontMetrics().horizontalAdvance("lenet5-digits, forward pass: ") + 60
     QTest.mouseMove(line, QPoint(start, line.line_height // 2))
     QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(start, line.line_height // 2))
     held = window.state.case
@@ -122,7 +125,7 @@ def test_a_comparison_has_a_line_of_its_own_and_says_whether_to_believe_it(make_
     doubted = line.text().split("engine\N{NON-BREAKING HYPHEN}cpu is")[1]
     theme = window.theming.theme
     assert not {theme.failed, theme.good} & set(re.findall("#[0-9A-F]{6}", doubted.split("doubtful")[0]))
-    assert page.about.text().startswith("Shown: Example GPU 80 GB and ")
+    assert page.about.text().startswith("Measured on Example GPU 80 GB and ")
     assert "batch 1,4" in page.about.text()
     assert "round by round" in page.about.text()
     assert window.room.toolbar.folded.words.startswith("Next run:")
