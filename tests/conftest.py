@@ -29,6 +29,11 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 # What Numba compiles is compiled once for all tests, whichever cache they are given.
 os.environ["KERNELSCOPE_COMPILED"] = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
 
+# A second thread of NumPy's products has nothing to do in models as small as those of tests, but waits
+# busily, in each of the processes that run at once. What is about threads sets their number itself.
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, and their processes with them: those
 # that are about Ctrl-C would then wait for one that never comes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -26,7 +26,7 @@ from bench.ladder.measure.entrants import params_of
 from bench.ladder.plan import usable
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
-from kernels.registry import SUFFIX
+from kernels.registry import SUFFIX, SUFFIXES
 
 STUDENT = "you"
 
@@ -50,7 +50,7 @@ def _asked(kernel: Path, assignment: Path | None) -> Class:
     if kernel.is_dir():
         files = sorted(path for path in kernel.rglob("*") if path.is_file())
         return Class(made, job, (of_files(STUDENT, files, job),))
-    if kernel.suffix != SUFFIX[job.device]:
+    if kernel.suffix not in SUFFIXES[job.device]:
         raise InputError(f"{kernel} is no {SUFFIX[job.device]} file, and the assignment is for {job.device}")
     handed = of_files(STUDENT, [kernel], job)
     if not handed.files:

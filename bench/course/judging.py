@@ -100,7 +100,8 @@ class _TaskRunner(LadderRunner):
         those that it was tried on when it joined the ladder."""
         job = self._job
         rung = registry.find(job.device, job.op, case.rung)
-        trial = Trial(rung, self._params, case.precision, seed=job.seed, threads=job.threads)
+        params = entrants.params_of(job.op, job.params)
+        trial = Trial(rung, params, case.precision, seed=job.seed, threads=job.threads)
         try:
             if failure := trial.check("before timing"):
                 raise entrants.wrong(failure, 0)

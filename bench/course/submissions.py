@@ -19,7 +19,7 @@ from typing import Any
 from bench.course.records import NAME, NUMBER, GradeJob, Task, fit
 from kernels.errors import InputError, KernelError, system_words
 from kernels.header import parse
-from kernels.registry import SUFFIX
+from kernels.registry import SUFFIX, SUFFIXES, meant_for
 
 FILE_NBYTES = 1 << 20
 MOST_FILES = 200
@@ -45,8 +45,8 @@ class HandedIn:
     def staged(self, job: GradeJob) -> dict[str, str]:
         """The files to be judged by relative name, a folder a task."""
         made = {}
-        for task, (_, text) in self.files.items():
-            made[f"{task}/{NUMBER}_{NAME}{SUFFIX[job.device]}"] = renamed(text)
+        for task, (file, text) in self.files.items():
+            made[f"{task}/{NUMBER}_{NAME}{Path(file).suffix}"] = renamed(text)
             made |= {f"{task}/{name}": held for name, held in self.helpers.items()}
         return made
 
@@ -68,7 +68,7 @@ def students(folder: Path, job: GradeJob) -> tuple[HandedIn, ...]:
     for entry in entries:
         if entry.is_dir():
             handed = of_files(fit(entry.name), _below(entry), job)
-        elif entry.suffix == SUFFIX[job.device]:
+        elif entry.suffix in SUFFIXES[job.device]:
             handed = of_files(fit(entry.stem), [entry], job)
         else:
             continue
@@ -109,13 +109,13 @@ def of_files(student: str, paths: Sequence[Path], job: GradeJob) -> HandedIn:
             _answers(handed, path)
             continue
         helper = path.suffix in _HELPERS[job.device]
-        if not helper and path.suffix != suffix:
+        if not helper and path.suffix not in SUFFIXES[job.device]:
             continue
         try:
             text = _text(path)
             if helper or path.name.startswith("_"):
                 handed.helpers[path.name] = text
-            else:
+            elif meant_for(job.device, path.name, text):
                 kernels.append((parse(Path(path.name), job.device, text)["op"], path.name, text))
         except KernelError as error:
             broken.append(str(error))

@@ -12,12 +12,15 @@ from typing import Any
 
 import msgspec
 
+from engine.apart.forked import starting
 from kernels import confine, ends
 
 
 def main() -> int:
     """Judge the cases that standard input names. Returns the exit status."""
     walls = _walls()
+    # Before anything is read that a kernel is not to know.
+    starting.fork_here()
     from bench.measure.parent_channel import ParentChannel, read_line, watch_input
 
     channel = ParentChannel()

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bench.measure.program import ProgramAnswer, ProgramStart
+from bench.profile.records import of_rusage
 from bench.results.records import Environment, Record
 from bench.results.store import write_atomically
 
@@ -73,16 +74,7 @@ def run(start: ProgramStart, environment: Environment) -> ProgramUse:
         start=start,
         answer=told,
         real_s=real_s,
-        user_s=used.ru_utime,
-        system_s=used.ru_stime,
-        max_rss_nbytes=used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
-        minor_faults=used.ru_minflt,
-        major_faults=used.ru_majflt,
-        inputs=used.ru_inblock,
-        outputs=used.ru_oublock,
-        swaps=used.ru_nswap,
-        voluntary_switches=used.ru_nvcsw,
-        involuntary_switches=used.ru_nivcsw,
+        **of_rusage(used),
         error=told.error,
         environment=environment,
     )

@@ -15,6 +15,7 @@ from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.planning import choices, runs
 from engine.planning.planner import plan
+from kernels import layouts
 from models import catalogue, names
 
 
@@ -45,7 +46,7 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
 
 _NODES = tuple(map(ColumnTitle, ("node", "op", "inputs", "output")))
 _STEPS = (
-    *map(ColumnTitle, ("step", "nodes", "kernel", "chosen", "output")),
+    *map(ColumnTitle, ("step", "nodes", "kernel", "chosen", "output", "layout")),
     *(ColumnTitle(name, right=True) for name in ("FLOPs", "bytes")),
 )
 
@@ -65,11 +66,20 @@ def _steps(made: Plan) -> tuple[tuple[str, ...], ...]:
             f"{step.op}/{step.rung}" + (f" in {step.precision}" if made.finer(step) else ""),
             _chosen(made, step),
             "×".join(map(str, made.tensors[step.output].shape)),
+            _layout(made, step),
             units.si(step.params.flops),
             units.nbytes(step.params.nbytes),
         )
         for step in made.steps
     )
+
+
+def _layout(made: Plan, step: Step) -> str:
+    """How what a step writes lies: the order of the axes, where they are those of images, and the type."""
+    spec = made.tensors[step.output]
+    if step.writes != layouts.PLAIN:
+        return step.writes
+    return f"nchw {spec.dtype}" if step.params.images and len(spec.shape) == 4 else spec.dtype
 
 
 def _total(made: Plan) -> str:
@@ -95,7 +105,8 @@ def _as_one(made: Plan) -> str:
 def _chosen(plan: Plan, step: Step) -> str:
     """What chose a step's kernel; of a timed one, by how much and when."""
     if step.chosen != "timed":
-        return {"ladder": "by the ladder"}.get(step.chosen, step.chosen)
+        words = {"ladder": "by the ladder", "layout": "for its layout"}
+        return words.get(step.chosen, step.chosen)
     known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
     rungs = choices.candidates(plan.device, step.params, plan.precision, known)
     kept = choices.read(plan.device, step.params, plan.precision, rungs)

@@ -92,6 +92,11 @@ def exponent(value: float) -> str:
     return f"{value:.1e}"
 
 
+def count(number: int, thing: str) -> str:
+    """ "1 thread", "2 threads"."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
 def times(ratio: float) -> str:
     """A ratio as "1.30×"."""
     return f"{digits(ratio)}×"
