@@ -100,7 +100,7 @@ def _ladders(machine: Machine) -> list[Step]:
             words += ("--model", f"{op}.onnx", "--batch", str(fixtures.BATCH))
             uses = (Use(f"{fixtures.ONE_NODE}{op}", f"{op}.onnx"),)
         found.append(_step(f"ladder {op}", "every operator's ladder", *words, uses=uses))
-    return found
+    return [*found, _step("ladder net", "every operator's ladder", "ladder", "net", *QUICK)]
 
 
 def _own_kernels(machine: Machine) -> list[Step]:
