@@ -9,8 +9,10 @@ UV := $(BIN)/uv
 EXTRA = $(eval EXTRA := $(shell $(PYTHON) bench/run/pick_extra.py))$(EXTRA)
 
 RIVALS := torch openvino
+# What lies beside ours in an environment of its own: rivals, and the compilers of CUDA rungs in Python.
+APART := $(RIVALS) languages
 
-.PHONY: $(RIVALS) run test test-gpu sanitize rehearse fuzz lint lock clean help
+.PHONY: $(APART) run test test-gpu sanitize rehearse fuzz lint lock clean help
 
 help:
 	@echo "make run    the window; without a display, the default comparison in the terminal"
@@ -19,6 +21,7 @@ help:
 	@echo "make rehearse   every command of the documents, and more, run here as a user would; ARGS=--help"
 	@echo "make fuzz   changed models, records and arrays for ten minutes, gone on with in fuzz-state/; ARGS=--help"
 	@echo "make torch   PyTorch as a rival, in an environment of its own (.venv-torch);   make openvino   OpenVINO"
+	@echo "make languages   the compilers of CUDA rungs in Triton and Numba-CUDA, in an environment of their own"
 	@echo "make lock   resolve the dependencies anew        make clean  remove what was set up"
 
 run: $(VENV)/run.stamp
@@ -68,8 +71,8 @@ $(VENV)/dev.stamp: $(UV) $(wildcard locks/*.txt)
 	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r locks/dev-$$extra.txt && \
 	  { $(NUMBA); } && touch $@
 
-# A rival's packages lie beside ours, and grow the environment of `make run` by nothing.
-$(RIVALS): %: .venv-%/stamp
+# Their packages lie beside ours, and grow the environment of `make run` by nothing.
+$(APART): %: .venv-%/stamp
 
 .venv-%/stamp: locks/%.txt $(UV)
 	@echo "setting up .venv-$* from $<" >&2
@@ -86,7 +89,7 @@ lock: $(UV)
 	  $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml \
 	    --extra $$extra --extra dev $$nvrtc -c locks/$$extra.txt -o locks/dev-$$extra.txt || exit 1; \
 	done
-	@for rival in $(RIVALS); do \
+	@for rival in $(APART); do \
 	  echo "locks/$$rival.txt" >&2; \
 	  $(BIN)/python -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")' $$rival \
 	    | $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - \
