@@ -32,7 +32,8 @@ from kernels import registry
 from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.registry import Rung
 
-AGAIN = (2.0, 8.0)  # times the seconds of samples, once more each, while it is not settled what it reaches
+FIRST = 0.4  # of the seconds of samples that a kernel may have those that it has in any case
+AGAIN = (2.0, 8.0)  # times those seconds at most, once more each, while it is not settled what it reaches
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
 
@@ -126,7 +127,7 @@ class Judging:
 
         start = LadderStart(job=ladder, cases=tuple(cases))
         try:
-            TaskRunner(start, task, heard, self._stopped, self._lock, known).grade()
+            TaskRunner(start, task, heard, self._stopped, self._lock, FIRST * job.budget_s, known).grade()
         except Restart as restart:
             return found, restart
         return found, None

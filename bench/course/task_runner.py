@@ -18,7 +18,7 @@ from bench.judge import Failure, Trial, Wrong
 from bench.ladder.measure import entrants
 from bench.ladder.measure.entrants import Entrant
 from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import LadderMessage, LadderStart, MachineLimits, RungCase
+from bench.ladder.records import LadderMessage, LadderStart, MachineLimits, RungCase, RungStarted
 from bench.measure import limits
 from bench.measure.timing import Rules, Timing
 from bench.results import stats
@@ -26,8 +26,6 @@ from kernels import registry
 from kernels.errors import KernelscopeError, UnsupportedError
 
 HIDDEN = "on a hidden shape"
-# Of the seconds of samples that are allowed those that are taken before it is asked whether they suffice.
-FIRST = 0.4
 RANKED = 0.05  # how well a ratio is known, either way, by which kernels that reach all are ranked
 
 
@@ -55,7 +53,8 @@ def _limits(device: str, threads: int) -> MachineLimits | None:
 
 
 class TaskRunner(LadderRunner):
-    """known: the kernel has passed all shapes before; it is checked on the one that it is timed on."""
+    """first_s: seconds of samples of each that are taken before it is asked whether they suffice. known: the
+    kernel has passed all shapes before; it is checked on the one that it is timed on."""
 
     def __init__(
         self,
@@ -64,10 +63,11 @@ class TaskRunner(LadderRunner):
         say: Callable[[LadderMessage], None],
         stopped: Callable[[], bool],
         lock: DeviceLock | None,
+        first_s: float,
         known: bool = False,
     ) -> None:
         super().__init__(start, say, stopped)
-        self._task, self._lock, self._known = task, lock, known
+        self._task, self._lock, self._first_s, self._known = task, lock, first_s, known
         self._own = start.cases[0]
 
     def grade(self) -> None:
@@ -87,8 +87,8 @@ class TaskRunner(LadderRunner):
 
     def _give_way(self) -> None:
         """To whoever waits to time what passed its checks: those that are left here are made afterwards."""
-        if self._lock is not None:
-            self._lock.give_way()
+        if self._lock is not None and self._lock.give_way():
+            self._say(RungStarted(case=self._own, stage="check"))  # from here on its time counts again
 
     def _entrant(self, case: RungCase, started_at: str) -> Entrant:
         if self._own.key in self._settled:
@@ -145,7 +145,7 @@ class TaskRunner(LadderRunner):
     def _rules(self) -> Rules:
         """A warm-up takes no longer than the samples that follow it."""
         usual = super()._rules()
-        first = min(usual.min_s, FIRST * usual.budget_s)
+        first = min(usual.min_s, self._first_s)
         return Rules(
             warmup_s=min(usual.warmup_s, first),
             rewarm_s=min(usual.rewarm_s, first / usual.rounds),

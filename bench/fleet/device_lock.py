@@ -75,18 +75,19 @@ class DeviceLock:
         finally:
             fcntl.flock(self._gate, fcntl.LOCK_UN)
 
-    def give_way(self) -> None:
-        """Between two things that share it: let whoever waits to have it alone go first."""
+    def give_way(self) -> bool:
+        """Between two things that share it: let whoever waits to have it alone go first. Whether one did."""
         if not self._shares:
-            return
+            return False
         try:
             fcntl.flock(self._gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._shares = False
             fcntl.flock(self._held, fcntl.LOCK_UN)
             self.share()
-        else:
-            fcntl.flock(self._gate, fcntl.LOCK_UN)
+            return True
+        fcntl.flock(self._gate, fcntl.LOCK_UN)
+        return False
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:

@@ -73,14 +73,14 @@ def test_who_shares_a_device_gives_way_to_whoever_waits_to_have_it_alone(tmp_pat
         with times.alone():
             came.append("timed")
 
-    checks.give_way()  # it has nothing that it could give
+    assert not checks.give_way()  # it has nothing that it could give
     checks.share()
-    checks.give_way()  # and here nobody waits
+    assert not checks.give_way()  # and here nobody waits
     waits = threading.Thread(target=alone, daemon=True)
     waits.start()
     time.sleep(0.1)
     assert came == []
-    checks.give_way()
+    assert checks.give_way()
     came.append("checked")  # it shares the device again
     assert came == ["timed", "checked"]
     waits.join(10)
