@@ -21,7 +21,7 @@ help:
 	@echo "make rehearse   every command of the documents, and more, run here as a user would; ARGS=--help"
 	@echo "make fuzz   changed models, records and arrays for ten minutes, gone on with in fuzz-state/; ARGS=--help"
 	@echo "make torch   PyTorch as a rival, in an environment of its own (.venv-torch);   make openvino   OpenVINO"
-	@echo "make languages   the compilers of CUDA rungs in Triton and Numba-CUDA, in an environment of their own"
+	@echo "make languages   the compilers of CUDA rungs in Triton, Numba-CUDA and CuTe DSL, in an environment of their own"
 	@echo "make lock   resolve the dependencies anew        make clean  remove what was set up"
 
 run: $(VENV)/run.stamp

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -118,6 +118,20 @@ class Queued(Protocol):
     def time_queued(self, count: int) -> int:
         """As time_runs, but of the device alone: the passes wait until all are queued, so that what the host
         takes to start each (tens of µs in ONNX Runtime) is not in it."""
+
+
+@runtime_checkable
+class Warmed(Protocol):
+    """What takes samples, and can run passes whose times nobody keeps."""
+
+    def warm_runs(self, count: int) -> int:
+        """As time_runs, for less: what is taken off the time is known less well."""
+
+
+def warm_runs(session: Any, count: int) -> int:
+    """Nanoseconds of passes in a warm-up, of whatever has time_runs."""
+    taken: int = session.warm_runs(count) if isinstance(session, Warmed) else session.time_runs(count)
+    return taken
 
 
 @runtime_checkable

@@ -84,6 +84,20 @@ def started_by(pid: int) -> list[psutil.Process]:
         return []
 
 
+def worked_s(pid: int) -> dict[int, float]:
+    """Seconds of a processor that a process has had, and each that it started, by number."""
+    import psutil
+
+    found = {}
+    with contextlib.suppress(psutil.Error):
+        this = psutil.Process(pid)
+        for process in (this, *this.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                found[process.pid] = times.user + times.system
+    return found
+
+
 def kill(pid: int, group: bool = True) -> None:
     """End a process and all that it started. group: it leads a group of its own."""
     import psutil

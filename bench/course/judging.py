@@ -13,15 +13,11 @@ from typing import Any
 import msgspec
 
 from bench.course.records import NAME, NUMBER, REFERENCE, GradeCase, Graded, GradeJob, Reached, Task
+from bench.course.task_runner import HIDDEN, TaskRunner
 from bench.fleet.device_lock import DeviceLock
-from bench.judge import Trial, Wrong
-from bench.ladder.measure import entrants
-from bench.ladder.measure.entrants import Entrant
-from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.plan import case_of
 from bench.ladder.records import (
     LadderJob,
-    LadderMessage,
     LadderStart,
     RungCase,
     RungMeasured,
@@ -30,107 +26,16 @@ from bench.ladder.records import (
     compared_in,
 )
 from bench.ladder.show.rows import ratio
-from bench.measure import limits
 from bench.results.stats import Interval
+from engine.apart import pool
 from kernels import registry
 from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.registry import Rung
 
-HIDDEN = "on a hidden shape"
-AGAIN = (2.0, 8.0)  # times the seconds of samples, once more each, while it is not settled what it reaches
+FIRST = 0.4  # of the seconds of samples that a kernel may have those that it has in any case
+AGAIN = (2.0, 8.0)  # times those seconds at most, once more each, while it is not settled what it reaches
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
-
-
-class _Unneeded(KernelscopeError):
-    """What the student's kernel would have been timed beside."""
-
-
-class _TaskRunner(LadderRunner):
-    """A ladder whose first case is the student's: where that is wrong nothing is timed, and nothing else is
-    made ready."""
-
-    def __init__(
-        self,
-        start: LadderStart,
-        task: Task,
-        say: Callable[[LadderMessage], None],
-        stopped: Callable[[], bool],
-        lock: DeviceLock | None,
-    ) -> None:
-        super().__init__(start, say, stopped)
-        self._task, self._lock = task, lock
-
-    def grade(self) -> None:
-        """Raises Restart and Stopped as `run` does."""
-        job = self._job
-        self._params = entrants.params_of(job.op, job.params)
-        try:
-            self._limits = limits.limits(job.device, job.threads, again=False)
-        except KernelscopeError:
-            self._limits = None
-        entrants.compile_ahead(job, self._params, self._cases, self._progress)
-        group: Sequence[RungCase] = self._cases
-        if job.device == "cuda" and self._lock is not None:
-            with self._lock.alone():  # what checks a kernel keeps the GPU busy, too
-                self._groups(group)
-        else:
-            self._groups(group)
-
-    def _groups(self, group: Sequence[RungCase]) -> None:
-        while group:
-            group = self._group(group)
-
-    def _entrant(self, case: RungCase, started_at: str) -> Entrant:
-        if self._cases[0].key in self._settled:
-            raise _Unneeded("the kernel that it is there for is not timed")
-        if case != self._cases[0] and case.scope == "rung":
-            return self._yardstick(case, started_at)
-        made = super()._entrant(case, started_at)
-        if case == self._cases[0]:
-            try:
-                self._hidden(case)
-            except BaseException:
-                made.close()
-                raise
-        return made
-
-    def _yardstick(self, case: RungCase, started_at: str) -> Entrant:
-        """A rung of ours that a threshold names: checked on the shape that it is timed on, and not on all
-        those that it was tried on when it joined the ladder."""
-        job = self._job
-        rung = registry.find(job.device, job.op, case.rung)
-        params = entrants.params_of(job.op, job.params)
-        trial = Trial(rung, params, case.precision, seed=job.seed, threads=job.threads)
-        try:
-            if failure := trial.check("before timing"):
-                raise entrants.wrong(failure, 0)
-        except BaseException:
-            trial.close()
-            raise
-        return Entrant(case, trial, trial.close, started_at, lambda: ((), ""))
-
-    def _hidden(self, case: RungCase) -> None:
-        """Raises what is wrong with the kernel on a shape that students are not told."""
-        job = self._job
-        rung = registry.find(job.device, job.op, case.rung, [Path(d) for d in job.kernel_dirs], broken=[])
-        for fields in self._task.hidden:
-            params = entrants.params_of(job.op, fields)
-            if refused := rung.refusal(params, entrants.capability(job.device)):
-                raise UnsupportedError(f"{HIDDEN} it {refused.removeprefix(f'{rung.label} ')}")
-            with Trial(rung, params, case.precision, seed=job.seed, threads=job.threads) as trial:
-                for _ in range(2):
-                    if failure := trial.check(HIDDEN, trial.fresh()):
-                        raise Wrong(failure.finding, failure.error_map, failure)
-
-    def _timed(self, ready: dict[str, Entrant]) -> None:
-        if self._cases[0].key not in ready:
-            return
-        if self._lock is None or self._job.device == "cuda":
-            super()._timed(ready)
-        else:
-            with self._lock.alone():
-                super()._timed(ready)
 
 
 class Judging:
@@ -163,8 +68,8 @@ class Judging:
             for longer in AGAIN:
                 if restart is not None or settled(tried):
                     break
-                known = msgspec.structs.replace(task, hidden=(), quick=True)  # which it has passed
-                found, restart = self._ladder(case, known, rung, longer * self._job.budget_s)
+                pool.afresh()
+                found, restart = self._ladder(case, task, rung, longer * self._job.budget_s, known=True)
                 tried.append(_graded(case, task, found))
             made = decided(tried)
         return msgspec.structs.replace(made, seconds=time.monotonic() - began, started_at=at), restart
@@ -184,9 +89,10 @@ class Judging:
         raise broken[0] if broken else KernelError(f"there is no kernel for {task.op}")
 
     def _ladder(
-        self, case: GradeCase, task: Task, rung: Rung, budget_s: float
+        self, case: GradeCase, task: Task, rung: Rung, budget_s: float, known: bool = False
     ) -> tuple[dict[str, RungMeasurement], BaseException | None]:
-        """What came of the student's kernel and of those that it is timed beside, by their names."""
+        """What came of the student's kernel and of those that it is timed beside, by their names.
+        known: it has passed all shapes, and is measured once more."""
         from bench.measure.outcomes import Restart
 
         job = self._job
@@ -221,7 +127,7 @@ class Judging:
 
         start = LadderStart(job=ladder, cases=tuple(cases))
         try:
-            _TaskRunner(start, task, heard, self._stopped, self._lock).grade()
+            TaskRunner(start, task, heard, self._stopped, self._lock, FIRST * job.budget_s, known).grade()
         except Restart as restart:
             return found, restart
         return found, None

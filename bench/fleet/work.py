@@ -23,7 +23,11 @@ from bench.kinds.registry import Kind, kinds
 from bench.results.records import FROM_OUTSIDE, KILLED_BY
 from bench.run import client
 from bench.run.client import Outcome
+from kernels import ends
 
+# Of the time that a case may take the part that one process has to have worked, and not waited for a busy
+# machine, for its lateness to be its own.
+WORKED = 0.8
 TRIES = 2  # of a case whose worker was killed by somebody, or that ended in a way worth a second look
 
 
@@ -95,7 +99,12 @@ class _Kept:
         self.again: list[Any] = []  # to be tried once more
         self.twice: tuple[str, ...] = ()
         self.last = False
+        self.limit_s = float("inf")  # of a case
         self.told: set[str] | None = None  # files that need not go on any more; None: none is to
+        self._worker = 0
+        self._case: Any = None
+        self._before: dict[int, float] = {}  # seconds of a processor by process, as the case began
+        self._worked_s = 0.0  # the most of one process in the case whose worker was killed
 
     def claim(self) -> None:
         """Nobody else knows it."""
@@ -103,17 +112,33 @@ class _Kept:
     def close(self) -> None:
         """See `claim`."""
 
+    def worker(self, pid: int, ends_now: bool) -> None:
+        """See bench.run.client.run."""
+        self._worker = pid
+        if ends_now:
+            now = ends.worked_s(pid)
+            self._worked_s = max(
+                (spent - self._before.get(it, 0.0) for it, spent in now.items()), default=0.0
+            )
+
     def heard(self, message: object) -> None:
+        if self.twice and isinstance(message, self.kind.started) and message.case != self._case:
+            self._case, self._before, self._worked_s = message.case, ends.worked_s(self._worker), 0.0
         self._say(Said(message, place=self._place))
 
     def append(self, measurement: Any) -> None:
         killed = measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE
-        if not self.last and (killed or measurement.disposition in self.twice):
+        if not self.last and (killed or self._doubtful(measurement)):
             self.again.append(measurement.case)
             return
         if self.told is not None:  # before what names them
             self._tell_files(self.told)
         self._say(Said(measurement, settled=True, place=self._place))
+
+    def _doubtful(self, measurement: Any) -> bool:
+        """Whether it may end otherwise at the second time: not what is late and worked all the while."""
+        late = measurement.disposition == "timed_out" and self._worked_s >= WORKED * self.limit_s
+        return measurement.disposition in self.twice and not late
 
     def _tell_files(self, told: set[str]) -> None:
         for part in self.kind.parts:
@@ -143,6 +168,7 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
             command = work.walls.command(command, base)
         kept = _Kept(base, kind, say, place.name)
         kept.told, kept.twice = set(work.files) if work.keeps else None, work.twice
+        kept.limit_s = work.job.timeout_s * work.cores
         cases, outcome = work.cases, Outcome(())
         for number in range(TRIES):
             kept.again, kept.last = [], number == TRIES - 1
@@ -154,6 +180,7 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
                     command=command,
                     environment=environment,
                     stop=stop,
+                    on_worker=kept.worker,
                 )
             if not kept.again or outcome.cancelled:
                 break

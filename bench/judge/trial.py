@@ -18,6 +18,7 @@ from bench.judge.samples import ORACLE_FLOPS, Sample
 from bench.judge.wrong import Wrong
 from bench.ladder.records import Finding
 from bench.measure.answers import accuracy, one_node, timed_pass
+from engine import backend
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed
 
@@ -179,8 +180,16 @@ class Trial(JudgedSession):
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's; a trial that has failed takes no more samples."""
+        self._sound()
+        return self.session.time_runs(count, cold)
+
+    def warm_runs(self, count: int) -> int:
+        """See engine.backend.Warmed."""
+        self._sound()
+        return backend.warm_runs(self.session, count)
+
+    def _sound(self) -> None:
         if self.broken is not None:
             raise self.broken
         if self.failure is not None:
             raise Wrong(self.failure.finding, self.failure.error_map, self.failure)
-        return self.session.time_runs(count, cold)

@@ -30,7 +30,7 @@ from bench.measure import stopping
 from bench.measure.instances import Succession
 from bench.results.records import StopReason
 from engine.apart.client import rest
-from engine.backend import Session
+from engine.backend import Session, warm_runs
 
 # Rounds after the first few take this part of the seconds spent so far: the interval is that of rounds, of
 # which many short ones say more than few long ones, but each costs a warm-up.
@@ -122,14 +122,14 @@ def warm_up(
     """At least `runs` passes and `seconds`; returns nanoseconds a pass, judged by the later half."""
     end = clock() + int(seconds * 1e9)
     count, done = 1, 0
-    times: list[float] = [session.time_runs(1)]
+    times: list[float] = [warm_runs(session, 1)]
     while (done := done + count) < runs or clock() < end:
         # Trains that grow: a short net is warm in its train as it will be timed, a long one is not run for
         # longer than need be.
         left = max(0, end - clock())
         per_run = max(LEAST_NS, min(times))
         count = max(1, min(2 * count, runs - done if left == 0 else math.ceil(left / per_run)))
-        times.append(session.time_runs(count) / count)
+        times.append(warm_runs(session, count) / count)
     return statistics.median(times[len(times) // 2 :])
 
 
@@ -143,6 +143,7 @@ def time_together(
     on_turn: Callable[[str, int], None] = lambda key, turn: None,
     on_taken: Callable[[str, int, Timing], None] = lambda key, turn, timing: None,
     throttled: Callable[[str], str] = lambda key: "",
+    enough: Callable[[Mapping[str, Timing]], bool] = lambda timings: False,
     stopped: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], int] = time.perf_counter_ns,
@@ -157,7 +158,8 @@ def time_together(
     "cpu" or "cuda" by key ("cpu" where absent): whose clock a sample is on. on_turn hears of each turn (key,
     round) before it, on_taken of it and of what was taken so far after it. throttled tells, after a turn, why
     the device was held back during it ("": it was not): that turn is taken again, at most `rules.retries`
-    times in all, and then kept and flagged. clock: nanoseconds, by which seconds are spent.
+    times in all, and then kept and flagged. enough: asked after each round, once the first ones
+    are taken, whether all is known that these are timed for. clock: nanoseconds, by which seconds are spent.
     Raises Stopped between samples once `stopped` says so; an error of a contender's is in its Timing.
     """
     rules = rules or Rules()
@@ -186,6 +188,9 @@ def time_together(
         turn += 1
         stopping.settle(timings, active, references or {}, rules, turn >= least)
         stopping.go_on_with_more(timings, active, references or {}, instances)
+        if turn >= least and enough(timings):
+            for key in active:
+                timings[key].stop_reason = timings[key].stop_reason or "verdict"
         # A contender that is done takes part no longer; each is paired round by round with any other.
         active = [key for key in active if not timings[key].stop_reason and timings[key].error is None]
     return timings

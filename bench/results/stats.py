@@ -218,12 +218,20 @@ def outlook(ours: Timed, reference: Timed | None = None, *, tick: float = 0.0) -
     what is left of it is what the instances differ by, or the clock's tick."""
     sides = [ours] if reference is None else [ours, reference]
     spread, margin = _sides(sides, 0, tick)
-    if reference is not None and tells(ours, reference):
-        half = max(spread.half * student(spread.freedom, SURE) / student(spread.freedom), margin)
-        if verdict(_about(spread.centre, half)) is not Verdict.UNCLEAR:
-            return Outlook.CLEAR
+    sure = _about(spread.centre, _sure(spread, margin))
+    if reference is not None and tells(ours, reference) and verdict(sure) is not Verdict.UNCLEAR:
+        return Outlook.CLEAR
     hopeless = spread.half <= margin or spread.within <= HARDLY
     return Outlook.HOPELESS if hopeless else Outlook.OPEN
+
+
+def clear_of(ours: Timed, reference: Timed, bound: float, *, tick: float = 0.0) -> bool:
+    """Whether the ratio of two that were timed together is clearly above this bound, or clearly below: by an
+    interval of SURE, as whoever looks after each round has to."""
+    if not tells(ours, reference):
+        return False
+    spread, margin = _sides([ours, reference], 0, tick)
+    return abs(spread.centre - _log(bound)) > _sure(spread, margin)
 
 
 @dataclass(frozen=True)
@@ -250,6 +258,11 @@ def _spread(logs: np.ndarray, labels: Sequence[int]) -> _Spread:
         pooled = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / freedom
         within = pooled * float(np.mean([1 / len(group) for group in groups])) / between
     return _Spread(float(means.mean()), _half(means), len(means) - 1, within)
+
+
+def _sure(spread: _Spread, margin: float) -> float:
+    """The half-width of SURE."""
+    return max(spread.half * student(spread.freedom, SURE) / student(spread.freedom), margin)
 
 
 def _half(means: np.ndarray) -> float:

@@ -116,6 +116,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
     spare: Spare | None = None,
+    on_worker: Callable[[int, bool], None] = lambda pid, ends: None,
 ) -> Outcome:
     """Run `cases` in workers until all are measured, writing each measurement before `on_event` hears of it.
 
@@ -123,13 +124,14 @@ def run(
     `stop`) ends the worker after the pass it is in; a second Ctrl-C kills it. What was not measured is
     reported as cancelled but not written, so that a resume runs it. `command` starts another worker than the
     kind's own, and `environment` is what it has beside ours. spare: whose worker is taken first, and who
-    starts the next one. Raises InputError where the folder cannot be written (the worker is ended first).
+    starts the next one. on_worker: told of a worker's number when it was started, and before it is killed
+    (True). Raises InputError where the folder cannot be written (the worker is ended first).
     """
     machine = Supervisor(folder.kind, job, cases, str(folder.path))
     first = spare.take() if spare is not None else None
     folder.claim()
     driver = _Driver(machine, folder, on_event, command or worker_command(folder.kind.worker), first)
-    driver.environment = dict(environment or {})
+    driver.environment, driver.on_worker = dict(environment or {}), on_worker
     try:
         driver.loop(stop)
     finally:
@@ -181,6 +183,7 @@ class _Driver:
         self._on_event = on_event
         self._command = list(command)
         self.environment: dict[str, str] = {}
+        self.on_worker: Callable[[int, bool], None] = lambda pid, ends: None
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
         self._quiet = 0  # ticks since the worker ended, without a word
@@ -248,6 +251,7 @@ class _Driver:
                             self._process.stdin.close()
                 case supervisor.Kill():
                     if self._process is not None:
+                        self.on_worker(self._process.pid, True)
                         end_worker(self._process.pid)
                 case supervisor.Result(measurement):
                     # Cancelled is said and not written: a resume runs the case.
@@ -274,6 +278,7 @@ class _Driver:
                     self._let_go()
                 self._process = start_worker(self._command, log, self.environment)
         process = self._process
+        self.on_worker(process.pid, False)
         threading.Thread(target=self._read, args=(process,), daemon=True, name="worker output").start()
         assert process.stdin is not None
         with contextlib.suppress(OSError):  # a worker that died at once is heard of by its exit

@@ -18,13 +18,13 @@ from engine.apart.memory import Spec
 from engine.apart.messages import Opened
 from engine.apart.slots import Slots
 
-TRAINS, COLD_TRAINS = 15, 5
+TRAINS, COLD_TRAINS, ROUGH_TRAINS = 15, 5, 3
 KEPT = 2  # sessions without a kernel, whose slots may be large
 
 # Inputs, outputs, and whether it is of a process that stays awake: what such a one takes is less.
 Shape = tuple[tuple[tuple[str, Spec], ...], tuple[tuple[str, Spec], ...], bool]
 
-_taken: dict[tuple[Shape, int, bool], float] = {}
+_taken: dict[tuple[Shape, int, bool, bool], float] = {}
 _sessions: OrderedDict[Shape, tuple[Child, int, Slots]] = OrderedDict()
 
 
@@ -35,16 +35,18 @@ def train_ns(
     most: int,
     cold: bool,
     awake: bool = False,
+    rough: bool = False,
 ) -> float:
     """Nanoseconds of a train over `count` of `most` slots of these arrays: a low quartile, measured once.
-    awake: of a process that is not stopped between two trains."""
+    awake: of a process that is not stopped between two trains. rough: for times that nobody keeps, such as
+    those of a warm-up, whose trains are of many lengths: of fewer trains, where no more were measured."""
     shape = (tuple(inputs.items()), tuple(outputs.items()), awake)
-    key = (shape, count, cold)
+    key = (shape, count, cold, rough and (shape, count, cold, False) not in _taken)
     if key not in _taken:
         child, number, slots = _session(shape, most)
         samples = [
             timed.train_ns(child, number, slots, 1 + k * count, count, untimed=count, cold=cold)
-            for k in range(COLD_TRAINS if cold else TRAINS)
+            for k in range(ROUGH_TRAINS if key[-1] else COLD_TRAINS if cold else TRAINS)
         ]
         # What the machine does meanwhile can only make one longer.
         _taken[key] = statistics.quantiles(samples, n=4)[0]

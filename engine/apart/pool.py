@@ -116,6 +116,14 @@ def _fresh(what: str) -> Child:
     return Child(what)
 
 
+def afresh() -> None:
+    """End the processes of CPU rungs, ours and users', whose sessions are all closed: what is measured next
+    runs in new ones."""
+    for key, held in [*_children.items()]:
+        if (key[0] == "rung" or key[1] is not None) and not _used.get(id(held), 0):
+            _drop(key)
+
+
 def close_all() -> None:
     """End them all, and what they started."""
     while _spare:

@@ -100,6 +100,11 @@ class ApartSession(Held):
         with self._in_words():
             return self._trains.time(count, cold)
 
+    def warm_runs(self, count: int) -> int:
+        self._stirred = True
+        with self._in_words():
+            return self._trains.time(count, rough=True)
+
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """(): what cannot be looked into; bench.measure.answers.layers times each group on its own."""
         return ()

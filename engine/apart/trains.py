@@ -66,13 +66,15 @@ class ApartTrains:
         self._kept.forget()
         self._renewed = self._last = None
 
-    def time(self, count: int, cold: bool = False) -> int:
-        """Nanoseconds of `count` passes without what triggering and copying takes."""
+    def time(self, count: int, cold: bool = False, rough: bool = False) -> int:
+        """Nanoseconds of `count` passes without what triggering and copying takes. rough: as empty's."""
         slots = self._ready()
         left, taken = count, 0.0
         while left > 0:
             now = min(left, slots.count)
-            overhead = empty.train_ns(self._inputs, self._outputs, now, slots.count, cold, self._child.stays)
+            overhead = empty.train_ns(
+                self._inputs, self._outputs, now, slots.count, cold, self._child.stays, rough
+            )
             idle = time.perf_counter_ns() - self._ended
             untimed = min(now, int(WARM_NS / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
             whole = timed.train_ns(

@@ -128,6 +128,11 @@ class CpuRungSession(Held):
         self._stirred = True
         return self._trains.time(count, cold)
 
+    def warm_runs(self, count: int) -> int:
+        self._bind()
+        self._stirred = True
+        return self._trains.time(count, rough=True)
+
     def time_renewed(self, count: int, alike: int) -> float:
         self._settle()
         self._bind()

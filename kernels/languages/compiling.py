@@ -35,7 +35,7 @@ MOST_NBYTES = 64 << 20  # of a cubin
 _START = "import sys; from kernels.languages import child; sys.exit(child.main())"
 # What is kept beside the cubin, under these endings.
 _KEPT = {child.LOG: ".log", child.PTX: ".ptx", child.FACTS: ".json", child.CUBIN: ".cubin"}
-_MADE_BY = ("compiling.py", "child.py", "compilers")
+_MADE_BY = ("compiling.py", "child.py", "linking.py", "compilers")
 
 
 def compile_rung(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:

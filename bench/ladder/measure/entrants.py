@@ -25,7 +25,7 @@ from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Timeable, first_run
 from bench.results.records import Case, ErrorStats, Job
 from engine import backends, net_rungs
-from engine.backend import Options, Session
+from engine.backend import Options, Session, warm_runs
 from engine.cuda.runtime import import_cupy
 from engine.machine import driver as cuda_driver
 from engine.machine import host
@@ -110,6 +110,10 @@ class Reference:
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         return self.session.time_runs(count, cold)
+
+    def warm_runs(self, count: int) -> int:
+        """See engine.backend.Warmed."""
+        return warm_runs(self.session, count)
 
     def close(self) -> None:
         self.session.close()

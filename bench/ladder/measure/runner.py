@@ -3,7 +3,7 @@ checked again, and the same for whole models. One rung's failure is its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -169,12 +169,13 @@ class LadderRunner:
         with Sampler(devices) as sampler:
             timings = time_together(
                 {key: entrant.all for key, entrant in ready.items()},
-                Rules(budget_s=job.budget_s, min_s=min(0.3, job.budget_s), cold=job.l2 == "cold"),
+                self._rules(),
                 job.seed,
                 devices=devices,
                 on_turn=turn,
                 on_taken=taken,
                 throttled=sampler.throttled,
+                enough=self._enough,
                 stopped=self._stopped,
             )
         for key, entrant in ready.items():
@@ -190,6 +191,15 @@ class LadderRunner:
             except Exception as error:
                 self._fail(entrant.case, error, entrant.started_at)
             self._close(entrant)
+
+    def _rules(self) -> Rules:
+        """How long what is ready is sampled."""
+        budget_s = self._job.budget_s
+        return Rules(budget_s=budget_s, min_s=min(0.3, budget_s), cold=self._job.l2 == "cold")
+
+    def _enough(self, timings: Mapping[str, Timing]) -> bool:
+        """Whether all is known that these are timed for, before each time is: no."""
+        return False
 
     @staticmethod
     def _check_again(entrant: Entrant) -> None:

@@ -65,6 +65,27 @@ def test_who_shares_a_device_is_waited_for_and_whoever_comes_then_waits_behind(t
     assert came == ["alone", "shared"]
 
 
+def test_who_shares_a_device_gives_way_to_whoever_waits_to_have_it_alone(tmp_path: Path) -> None:
+    checks, times = (DeviceLock(tmp_path / "cpu.lock") for _ in range(2))
+    came: list[str] = []
+
+    def alone() -> None:
+        with times.alone():
+            came.append("timed")
+
+    assert not checks.give_way()  # it has nothing that it could give
+    checks.share()
+    assert not checks.give_way()  # and here nobody waits
+    waits = threading.Thread(target=alone, daemon=True)
+    waits.start()
+    time.sleep(0.1)
+    assert came == []
+    assert checks.give_way()
+    came.append("checked")  # it shares the device again
+    assert came == ["timed", "checked"]
+    waits.join(10)
+
+
 def test_a_process_that_is_killed_gives_the_device_back(tmp_path: Path) -> None:
     path = tmp_path / "gpu.lock"
     code = (

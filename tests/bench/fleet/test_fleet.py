@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bench.comparison.kind import KIND
@@ -19,6 +22,7 @@ from bench.fleet.work import Said, Work
 from bench.results.messages import Hello
 from bench.results.records import KILLED_BY, Case, Environment, Job, Measurement, Run
 from bench.run.client import Outcome
+from kernels import ends
 from kernels.errors import InputError, UnavailableError
 from tests.bench.fleet.fake_ray import FakeRay
 
@@ -152,6 +156,34 @@ def test_what_was_late_is_looked_at_twice_where_that_is_asked_for(monkeypatch: p
     assert [(s.message.case.key, s.message.disposition) for s in said if s.settled] == [
         ("s--b", "ok"), ("s--a", "ok"), ("t--b", "timed_out"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "again"), [("while True: pass", False), ("time.sleep(60)", True)])
+def test_what_was_late_and_worked_all_the_while_is_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch, code: str, again: bool
+) -> None:
+    job = msgspec.structs.replace(JOB, timeout_s=0.25)
+    case = GradeCase(student="x", task="a")
+    tried: list[GradeCase] = []
+
+    def run(job: Any, cases: Any, kept: Any, on_worker: Any, **_: Any) -> Outcome:
+        tried.append(cases[0])
+        with subprocess.Popen([sys.executable, "-c", f"import time\n{code}"]) as worker:
+            on_worker(worker.pid, False)
+            kept.heard(TaskStarted(case=case, stage="check"))
+            end = time.monotonic() + 20
+            while time.monotonic() < end and sum(ends.worked_s(worker.pid).values()) < 0.5 and not again:
+                time.sleep(0.02)
+            on_worker(worker.pid, True)
+            worker.kill()
+        kept.append(Graded(case=case, disposition="timed_out"))
+        return Outcome(())
+
+    monkeypatch.setattr(work.client, "run", run)
+    said: list[Said] = []
+    work.perform(Work("x", grading.GRADES, job, (case,), twice=("timed_out",)), cpu(), said.append)
+    assert len(tried) == (2 if again else 1)
+    assert [one.message.disposition for one in said if one.settled] == ["timed_out"]
 
 
 def test_what_cannot_be_done_is_said_and_the_rest_is_done(monkeypatch: pytest.MonkeyPatch) -> None:

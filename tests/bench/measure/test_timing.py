@@ -109,6 +109,22 @@ def test_warm_up_makes_three_passes_and_lasts_its_time():
     assert time.monotonic() - started >= 0.02
 
 
+def test_a_warm_up_asks_for_no_more_than_it_needs():
+    class Rough(FakeSession):
+        def __init__(self):
+            super().__init__()
+            self.warmed = 0
+
+        def warm_runs(self, count):
+            self.warmed += count
+            return 50_000 * count
+
+    session = Rough()
+    assert timing.warm_up(session, 3, 0) == 50_000
+    assert session.warmed >= 3
+    assert session.calls == []
+
+
 def test_a_slow_net_is_warmed_up_by_three_passes():
     session = FakeSession(lambda s: 2e7, real_s=0.02)
     assert timing.warm_up(session, 3, 0.001) == 2e7
@@ -259,6 +275,21 @@ def test_a_pair_goes_on_until_its_verdict_is_clear_and_says_so():
     assert stats.compare(found["ours"], found["reference"])[1] is Verdict.SLOWER
     assert len(found["ours"].rounds) > Rules.rounds
     assert found["ours"].spent_s < 12
+
+
+def test_whoever_asks_for_something_else_says_when_it_is_known():
+    machine = Machine(3)
+    sessions = {"ours": machine.session(1e7, 0.05), "beside": machine.session(3e7, 0.05)}
+    asked = []
+
+    def enough(timings):
+        asked.append(len(timings["ours"].rounds))
+        return stats.clear_of(timings["ours"], timings["beside"], 0.5)
+
+    turn = rounds_differ(sessions, machine, 0.05)
+    found = time_together(sessions, enough=enough, on_turn=turn, clock=machine.clock)
+    assert asked == [Rules.rounds]
+    assert {timing.stop_reason for timing in found.values()} == {"verdict"}
 
 
 def test_a_verdict_that_stays_unclear_takes_the_budget_and_no_more():

@@ -171,6 +171,19 @@ def test_more_rounds_help_unless_it_is_the_instances_that_differ(instance, turn,
     assert stats.outlook(sides[0]) is expected
 
 
+def test_a_ratio_is_clear_of_what_lies_beyond_its_surer_interval():
+    def rounds(*medians):
+        return Timing(samples_ns=[ns for median in medians for ns in (median, median + 1)], rounds=[0, 2, 4])
+
+    ours, other = rounds(1000.0, 1010.0, 990.0), rounds(2000.0, 2000.0, 2000.0)
+    found = stats.compare(ours, other)[0]
+    assert stats.clear_of(ours, other, 0.4)
+    assert stats.clear_of(ours, other, 0.6)
+    assert not stats.clear_of(ours, other, 0.5)
+    assert not stats.clear_of(ours, other, found.high * 1.005)  # beyond 95 %, and not 99
+    assert not stats.clear_of(Timing(samples_ns=[1.0, 2.0], rounds=[0]), other, 0.1)  # one round
+
+
 def test_a_coarse_clock_gives_no_interval_narrower_than_its_tick():
     rng = np.random.default_rng(16)
     times = 10_200 * rng.lognormal(sigma=0.002, size=200)
