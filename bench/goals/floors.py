@@ -45,9 +45,9 @@ def fit(limits: MachineLimits | None, environment: Environment) -> MachineLimits
     """The limits, where they are of the machine that a run was measured on."""
     if limits is None:
         return None
-    device = environment.cpu if limits.device == "cpu" else environment.gpu
-    same = limits.measured_on.startswith(f"{environment.machine}, {device}")
-    return limits if device and same else None
+    device = environment.cpu if limits.device == "cpu" else f"{environment.gpu} {environment.gpu_uuid}"
+    same = limits.measured_on.startswith(f"{environment.machine}, {device}, ")
+    return limits if environment.machine and same else None
 
 
 def floor_ns(made: Measurement, limits: MachineLimits) -> float | None:

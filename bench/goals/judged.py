@@ -241,7 +241,7 @@ def _because(
     which step takes most."""
     assert figure.value is not None
     factor = figure.value / wanted if goal.value in AT_MOST else wanted / figure.value
-    yield f"{units.times(factor)} from it"
+    yield f"{units.times(factor)} too {'large' if goal.value == 'peak' else 'slow'}"
     if goal.value == "peak":
         return
     name, row = _row(goal, batch, run)

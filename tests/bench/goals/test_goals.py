@@ -146,7 +146,7 @@ def test_a_missed_goal_says_what_takes_most_and_whether_it_can_be_had(tmp_path: 
     run = both(tmp_path / "run", 10, 30)
     found = one(speedup(6.0), run, limits=limits(1e13))  # 0.1 + 1 µs
     assert found.why.startswith(
-        "2.00× from it; the step that takes most: conv2 with 70 %, at 14 % of its limit"
+        "2.00× too slow; the step that takes most: conv2 with 70 %, at 14 % of its limit"
     )
     assert "floor" not in found.why
     beyond = one(speedup(60.0), run, limits=limits(1e13))
