@@ -22,6 +22,7 @@ from bench.commands.export import export
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
 from bench.courses.command import app as reports
+from bench.goals.command import goals
 from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
@@ -46,6 +47,7 @@ runs.app.add_typer(diff.baseline, name="baseline")
 app.add_typer(course.app, name="course")
 app.add_typer(models.app, name="models")
 app.add_typer(runs.app, name="runs")
+reports.command()(goals)
 app.add_typer(reports, name="report")
 
 

@@ -26,6 +26,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def formats() -> dict[str, Any]:
     """Each format's name and its type."""
     from bench.courses.program import ProgramUse
+    from bench.ladder.records import MachineLimits
     from bench.ladder.saves import Save, SavesOutput
     from bench.ladder.show.compiled_tables import CompiledOutput
     from bench.profile.events import AnyEvent
@@ -43,6 +44,7 @@ def formats() -> dict[str, Any]:
     found["ladder --saves --format json"] = SavesOutput
     found["saves.jsonl"] = Save
     found["programs.jsonl"] = ProgramUse
+    found["limits.json"] = MachineLimits
     found["events/CASE.jsonl.gz"] = AnyEvent
     found["selfcheck --format json"] = Selfcheck
     found[NOTE_FILE] = Note

@@ -5,14 +5,12 @@ The numbers are their machines', kept as they were published. Nothing in these f
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from kernels.errors import InputError
-from kernels.nearest import did_you_mean
+from bench.commands import toml_files
 
 FOLDER = Path(__file__).parent / "data"
 Who = Literal["own", "reference"]
@@ -127,13 +125,9 @@ class Course(_Words, frozen=True, kw_only=True):
 
 
 def names() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+    return toml_files.names(FOLDER)
 
 
 def load(name: str) -> Course:
     """The report of that name. Raises InputError where there is none."""
-    if name not in names():
-        hint = did_you_mean(name, names(), otherwise=f"; there are {', '.join(names())}")
-        raise InputError(f"there is no course report {name!r}{hint}")
-    text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), Course)
+    return toml_files.load(FOLDER, name, Course, "course report")

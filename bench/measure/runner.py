@@ -45,8 +45,6 @@ from engine.graph import importer
 from engine.machine import host
 from kernels.errors import KernelscopeError, OutOfMemoryError
 
-SPARE_CORES = 8  # from so many on, processes are started that may not be needed
-
 
 def warm_up() -> None:
     """Load what a first case would wait for (the oracle's operators, ONNX Runtime, our CPU kernels' library)
@@ -129,7 +127,8 @@ class Runner:
         """How many there may be of a contender before any of them is timed, where cores are left to get ready
         for those that are not sure to come: starting a process takes longer than all else of an instance."""
         asked = self._job.instances
-        return max(asked, instances.MOST) if asked > 1 and host.physical_cores() >= SPARE_CORES else asked
+        spare = host.physical_cores() >= host.SPARE_CORES
+        return max(asked, instances.MOST) if asked > 1 and spare else asked
 
     # ------------------------------------------------------------------------------------------------ stages
 

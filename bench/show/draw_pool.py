@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing.context import BaseContext
+from pathlib import Path
 
 import psutil
+
+import bench
 
 # Where so many cores are, a process that loads matplotlib is in nobody's way.
 ENOUGH_CORES = 4
@@ -25,9 +30,24 @@ def expect() -> None:
         from multiprocessing import forkserver
 
         _context()
-        with suppress(OSError):  # then it is loaded when it is needed
+        with suppress(OSError), _found():  # else it is loaded when it is needed
             forkserver.ensure_running()
             _expected.set()
+
+
+@contextmanager
+def _found() -> Iterator[None]:
+    """Whom we start finds this program wherever the user stands: what is to be loaded ahead is named by
+    module, the server has no path of ours, and what it does not find it passes over in silence."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(Path(bench.__file__).parents[1]), before)))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def expected() -> bool:

@@ -28,6 +28,8 @@ from kernels import nvrtc
 from kernels.errors import KernelError, KernelscopeError
 from kernels.net.plan import Way, block_nbytes, room, ways
 from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
+from kernels.nvrtc import Define
+from kernels.registry import Rung
 
 GAIN = 0.02  # of a pass, below which a difference is noise
 # How far two right answers of a precision may be from each other, relative to their norm.
@@ -103,6 +105,34 @@ class Taken:
         return [*orders[: self.run.start], [(whole, FUNCTION)], *orders[self.run.end :]]
 
 
+def _kernels(
+    run: Run, batch: int, capability: tuple[int, int], multiprocessors: int, only: Sequence[Way] | None = None
+) -> list[OneKernel]:
+    """A run in every way that is worth trying, or in these alone."""
+    found = []
+    for way in only or ways(run.layers, batch, capability, multiprocessors):
+        lies = room(run.layers, way, block_nbytes(capability, way))
+        if lies is not None:
+            found.append(one_kernel(run.layers, way, lies, batch, multiprocessors))
+    return found
+
+
+def to_compile(
+    plan: Plan, capability: tuple[int, int], multiprocessors: int, stamped: bool
+) -> list[tuple[Rung, Mapping[str, Define]]]:
+    """What a session of such a plan is going to compile to try a run of its steps as one kernel: none where
+    there is no such run, or it is known to be slower. stamped: also the same with clock stamps, by which the
+    times of its steps are told."""
+    run = runs.longest(plan)
+    known = runs.read(plan, run) if run is not None else None
+    if run is None or (known is not None and known.taken is None):
+        return []
+    only = [known.taken] if known is not None and known.taken is not None else None
+    kernels = _kernels(run, plan.batch, capability, multiprocessors, only)
+    found = [(kernel.rung(), kernel.defines) for kernel in kernels]
+    return [*found, *((kernel.rung(), kernel.stamped()) for kernel in kernels if stamped)]
+
+
 @dataclass
 class Trial:
     """A session's plan, its stream, where its tensors lie and what it needs to try one kernel for a run.
@@ -166,11 +196,7 @@ class Trial:
     def _ready(self, run: Run, only: Sequence[Way] | None) -> list[Taken]:
         """Every way that can be had here, compiled and loaded."""
         count = int(self.cupy.cuda.Device().attributes["MultiProcessorCount"])
-        kernels = []
-        for way in only or ways(run.layers, self.plan.batch, self.capability, count):
-            lies = room(run.layers, way, block_nbytes(self.capability, way))
-            if lies is not None:
-                kernels.append(one_kernel(run.layers, way, lies, self.plan.batch, count))
+        kernels = _kernels(run, self.plan.batch, self.capability, count, only)
         arch = f"sm_{self.capability[0]}{self.capability[1]}"
         nvrtc.compile_ahead(
             [(kernel.rung(), kernel.defines) for kernel in kernels], arch, host.physical_cores()

@@ -15,15 +15,18 @@ from dataclasses import dataclass
 
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
-_CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+# CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR, and _MULTIPROCESSOR_COUNT.
+_ATTRIBUTES = (75, 76, 16)
 
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """The GPU that CUDA takes first: its name, its compute capability."""
+    """The GPU that CUDA takes first: its name, its compute capability, how many multiprocessors it has (0
+    where that is not known)."""
 
     name: str
     capability: tuple[int, int]
+    multiprocessors: int = 0
 
 
 @functools.cache
@@ -71,13 +74,15 @@ def device() -> CudaDevice | None:
         handle, name = ctypes.c_int(0), ctypes.create_string_buffer(256)
         error = driver.cuDeviceGet(ctypes.byref(handle), 0) or driver.cuDeviceGetName(name, 256, handle)
         numbers = []
-        for attribute in _CAPABILITY:
+        for attribute in _ATTRIBUTES:
             number = ctypes.c_int(0)
             error = error or driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, handle)
             numbers.append(number.value)
     except (OSError, AttributeError):
         return None
-    return None if error else CudaDevice(name.value.decode(errors="replace"), (numbers[0], numbers[1]))
+    if error:
+        return None
+    return CudaDevice(name.value.decode(errors="replace"), (numbers[0], numbers[1]), numbers[2])
 
 
 def count() -> int:

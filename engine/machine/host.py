@@ -12,6 +12,7 @@ import psutil
 
 _CACHE_FOLDER = Path("/sys/devices/system/cpu/cpu0/cache")
 _CACHE_WHERE_UNKNOWN = 64 << 20
+SPARE_CORES = 8  # from so many on, what may not be needed is made ready ahead
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 

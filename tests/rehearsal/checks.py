@@ -183,8 +183,8 @@ def _folder(held: Folder[Any, Any], expect: Expect, machine: Machine) -> Iterato
 def _left_out(held: Folder[Any, Any], step: Step, machine: Machine) -> Iterator[str]:
     """Where nobody names a backend or a device, all that this machine should have takes part: one that is
     left out because something of it is missing would not be seen."""
-    if {"--backend", "--device", "--resume", "course"} & set(step.command):
-        return  # a course's report measures each device by itself
+    if {"--backend", "--device", "--resume", "course", "goals"} & set(step.command):
+        return  # a course's report measures each device by itself, goals are of one
     if held.kind is LADDER:
         if held.header.job.device != machine.device:
             yield f"it ran on {held.header.job.device}, not on {machine.device}"

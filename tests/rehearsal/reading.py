@@ -41,6 +41,7 @@ LEFT_OUT = {
 LACKS = {
     "runs show": "runs show RUN",
     "report course NAME": "report course",
+    "report goals NAME": "report goals",
     "runs report": "runs report RUN --out report.md",
     "ladder --resume": "ladder --resume RUN",
     "compare --resume": "compare --resume RUN",

@@ -13,6 +13,7 @@ BUDGETS = {"compare": "0.1", "profile": "0.1", "ladder": "0.05", "selfcheck": "0
 TIMES = "4"
 QUICK_COURSE = "ece408-milestones"
 COURSE = ("--images", "32", "--largest", "2", "--budget", "0.05")
+GOALS = ("--largest", "1", "--images", "16", "--budget", "0.05")
 ONE = ("--instances", "1")  # several are what the default comparison and each operator's ladder are timed in
 
 
@@ -24,6 +25,8 @@ def small(words: list[str]) -> tuple[list[str], str]:
         # The others climb ladders for minutes, and are made of the same parts.
         instead = f"{QUICK_COURSE} for {words[2]}; " if words[2] != QUICK_COURSE else ""
         return [*words[:2], QUICK_COURSE, *words[3:], *COURSE], f"{instead}with {' '.join(COURSE)}"
+    if words[:2] == ["report", "goals"] and len(words) > 2 and "--largest" not in words:
+        return [*words, *GOALS], f"with {' '.join(GOALS)}"
     if command not in BUDGETS or {"--resume", "--load", "--new", "--compile", "--help"} & set(words):
         return made, ""
     for index, word in enumerate(words[:-1]):

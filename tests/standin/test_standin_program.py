@@ -179,3 +179,37 @@ def test_timed_passes_of_the_device_can_be_looked_at_afterwards(machine: Machine
         str(ROOT / "tests" / "engine" / "cuda" / "test_renewing.py"),
     )  # fmt: skip
     assert "10 passed" in out
+
+
+AHEAD = """
+from bench.measure.loaded_model import LoadedModel
+from bench.measure.tuned import tuning
+from bench.results.records import Case, Job
+from engine import backends
+from engine.machine import host
+from kernels.cache import cache_dir
+
+host.physical_cores = lambda: host.SPARE_CORES
+engine, batches = backends.get("engine-cuda"), (1, 2)
+job = Job(models=("lenet5-digits",), backends=("engine-cuda",), batches=batches)
+loaded = LoadedModel("lenet5-digits", job, batches, lambda text, share: None, {"engine-cuda"})
+how = tuning.options(engine, loaded, job)
+nets = lambda: {path.name for path in (cache_dir() / "cubin").iterdir() if "one_kernel" in path.name}
+for batch in batches:
+    case = Case(model="lenet5-digits", backend="engine-cuda", precision="fp32", batch=batch)
+    tuning.tune(case, loaded, job, lambda: None, lambda text, share: None)
+    before = nets() if batch == 1 else before
+    session = engine.prepare(loaded.graph, batch, "fp32", how)
+    assert session.facts["one_kernel"].endswith("of 6 steps"), session.facts
+    session.run()
+    assert {time.clock for time in session.op_times(0.001)} >= {"stamps"}
+    session.close()
+assert before and nets() == before, (len(before), nets() - before)
+"""
+
+
+def test_a_net_in_one_kernel_is_compiled_ahead_at_every_batch_size_and_with_stamps(tmp_path: Path) -> None:
+    """One size after the other, each waited a second or two for its kernels; with a cache of its own."""
+    Machine(tmp_path, tmp_path / "cache").python(
+        "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}){AHEAD}"
+    )

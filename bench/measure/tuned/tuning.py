@@ -3,7 +3,8 @@ worker, before anything of the case's group is on the device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from bench.measure.loaded_model import LoadedModel
@@ -15,13 +16,18 @@ from engine import backends
 from engine import configuration as ort_configuration
 from engine.backend import Backend, Options, Variant
 from engine.configuration import Configuration
+from engine.cuda import one_kernel
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.machine import host
+from engine.machine.driver import CudaDevice
 from engine.ort import tuning as ort_tuning
 from engine.ort.fused_conv import fused
+from engine.planning import planner
 from kernels import launch, nvrtc
-from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
+from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
+from kernels.nvrtc import Define
+from kernels.registry import Rung
 
 Progress = Callable[[str, float | None], None]
 
@@ -76,24 +82,44 @@ def _lay_out(
 
 
 def _compile_ahead(case: Case, loaded: LoadedModel, job: Job, how: Options, progress: Progress) -> None:
-    """The kernels that this case and the model's other batch sizes will try, compiled side by side, once for
-    each precision, before anything is timed: one after the other they take most of a first comparison."""
+    """The kernels that this case and the model's other batch sizes will try, alone and as one kernel for
+    several steps, compiled side by side, once for each precision, before anything is timed: one after the
+    other they take most of a first comparison."""
     gpu = cuda_driver.device()
     if gpu is None or case.precision in loaded.compiled:
         return
     loaded.compiled.add(case.precision)
+    batches = {case.batch, *job.batches_of(case.model)}
     tried = [
         (rung, launch.launch(item.params, rung).defines)
-        for batch in {case.batch, *job.batches_of(case.model)}
+        for batch in batches
         for item in wanted(loaded.graph, batch, "cuda", case.precision, how)
         for rung in item.rungs
     ]
+    if gpu.multiprocessors and how.one_kernel and how.cuda_graph:
+        tried += _nets(case, loaded, job, how, gpu, sorted(batches))
 
     def told(done: int, total: int) -> None:
         progress(f"compiling kernels for {loaded.graph.name}: {done} of {total}", done / total)
 
     digits = "".join(map(str, gpu.capability))
     nvrtc.compile_ahead(tried, f"sm_{digits}", host.physical_cores(), told)
+
+
+def _nets(
+    case: Case, loaded: LoadedModel, job: Job, how: Options, gpu: CudaDevice, batches: Sequence[int]
+) -> list[tuple[Rung, Mapping[str, Define]]]:
+    """Of each batch size, by the plan that the ladder's order gives: which kernels are taken for its steps
+    changes nothing of the one kernel for all of them. With clock stamps, which the times of layers take,
+    where there are cores for what may not be needed."""
+    stamped = job.layers and host.physical_cores() >= host.SPARE_CORES
+    choose = planner.ladder_choice(how, gpu.capability, case.precision)
+    found: list[tuple[Rung, Mapping[str, Define]]] = []
+    for batch in batches:
+        with contextlib.suppress(KernelscopeError):  # it is told where the case is prepared
+            plan = planner.plan(loaded.graph, batch, "cuda", case.precision, how, choose=choose)
+            found += one_kernel.to_compile(plan, gpu.capability, gpu.multiprocessors, stamped)
+    return found
 
 
 def _choose(item: Untimed, case: Case, backend: Backend, how: Options, progress: Progress) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import threading
@@ -83,6 +84,32 @@ def test_what_is_expected_is_drawn_by_processes_that_were_loaded_ahead(
     chart = next(drawn("one"))
     ((_, made),) = draw_together.rendered([chart], ("png", "svg"))
     assert made == draw.render(chart, ("png", "svg"))
+
+
+def test_they_are_loaded_ahead_wherever_the_user_stands(tmp_path: Path) -> None:
+    """Of the server, by its own environment; a process of it that had to load matplotlib would say so."""
+    script = tmp_path / "there.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(Path(draw.__file__).parents[2])!r})\n"
+        "from bench.show import draw_pool\n"
+        "def loaded(_): return 'matplotlib.figure' in sys.modules, 'bench.show.draw_panels' in sys.modules\n"
+        "if __name__ == '__main__':\n"
+        "    import os, psutil\n"
+        "    psutil.cpu_count = lambda logical=True: draw_pool.ENOUGH_CORES\n"
+        "    draw_pool.expect()\n"
+        "    assert 'PYTHONPATH' not in os.environ\n"
+        "    with draw_pool.pool(1) as pool: print(*pool.submit(loaded, 0).result())\n"
+    )
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    told = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split() == ["True", "True"], told.stderr
 
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:

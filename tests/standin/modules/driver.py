@@ -43,8 +43,9 @@ class Library:
         return 0
 
     def cuDeviceGetAttribute(self, value: Any, attribute: int, handle: Any) -> int:
-        major, minor = Settings.here().capability
-        value._obj.value = {75: major, 76: minor}[attribute]
+        here = Settings.here()
+        major, minor = here.capability
+        value._obj.value = {75: major, 76: minor, 16: here.multiprocessors}[attribute]
         return 0
 
 

@@ -1,0 +1,82 @@
+"""How far a case is from what its machine reaches, and which of its steps is furthest.
+
+The floor of a step is the arithmetic or the bytes that it needs at least, at the rates that were measured
+on the machine, whichever takes longer (the roofline: S. Williams, A. Waterman and D. Patterson,
+Communications of the ACM 52, 2009); that of a case is the sum of its steps'. Where all bytes of a pass fit
+into the caches, they come at the caches' rate. It is of the plan's steps: one kernel for several of them
+moves fewer bytes than are counted here, and may well be faster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.ladder.records import MachineLimits
+from bench.results.records import Environment, Layer, Measurement
+from bench.show.tables import layer_name
+from bench.words import units
+
+NOTE = (
+    "The floor of a case is the sum of its steps', each the longer of its arithmetic and its bytes at the "
+    "rates measured here; where all bytes of a pass fit into the caches, at the caches' rate. A kernel that "
+    "does several steps at once moves fewer bytes than are counted, and Winograd and FFT multiply less."
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The step of a case that takes most of its time. share: of the time of all steps; of_floor: its floor
+    over its time (None: not known); bound: "arithmetic", "memory" or "the cache"."""
+
+    name: str
+    share: float
+    of_floor: float | None = None
+    bound: str = ""
+
+    @property
+    def words(self) -> str:
+        told = f"the step that takes most: {self.name} with {units.percent(self.share, 0)}"
+        if self.of_floor is None:
+            return told
+        return f"{told}, at {units.percent(self.of_floor, 0)} of its limit ({self.bound})"
+
+
+def fit(limits: MachineLimits | None, environment: Environment) -> MachineLimits | None:
+    """The limits, where they are of the machine that a run was measured on."""
+    if limits is None:
+        return None
+    device = environment.cpu if limits.device == "cpu" else f"{environment.gpu} {environment.gpu_uuid}"
+    same = limits.measured_on.startswith(f"{environment.machine}, {device}, ")
+    return limits if environment.machine and same else None
+
+
+def floor_ns(made: Measurement, limits: MachineLimits) -> float | None:
+    """Of a pass; None where the measurement tells no layer's work."""
+    found = [_floor(layer, made, limits)[0] for layer in made.layers]
+    return sum(found) if any(found) else None
+
+
+def longest(made: Measurement, limits: MachineLimits | None) -> Step | None:
+    """None where no step was timed."""
+    timed = [layer for layer in made.layers if layer.time_ns]
+    if not timed:
+        return None
+    most = max(timed, key=lambda layer: layer.time_ns or 0.0)
+    assert most.time_ns is not None
+    share = most.time_ns / sum(layer.time_ns or 0.0 for layer in timed)
+    if limits is None or not (most.flops or most.nbytes):
+        return Step(layer_name(most), share)
+    least, bound = _floor(most, made, limits)
+    return Step(layer_name(most), share, least / most.time_ns, bound)
+
+
+def _floor(layer: Layer, made: Measurement, limits: MachineLimits) -> tuple[float, str]:
+    """Nanoseconds, and which of the two it is."""
+    rate = limits.rate(made.case.precision) or limits.flops_per_s
+    all_nbytes = sum(layer.nbytes for layer in made.layers)
+    cached = bool(limits.cache_bytes_per_s) and all_nbytes <= limits.cache_nbytes
+    bytes_per_s = limits.cache_bytes_per_s if cached else limits.bytes_per_s
+    computing, moving = layer.flops / rate, layer.nbytes / bytes_per_s
+    if computing >= moving:
+        return computing * 1e9, "arithmetic"
+    return moving * 1e9, "the cache" if cached else "memory"

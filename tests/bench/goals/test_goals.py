@@ -1,0 +1,326 @@
+"""Speed goals held against records: reached, not reached or open as the intervals say, with a reason that is
+in the records; a second run that differs is told; and what was cut short is gone on with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+import main
+from bench.comparison.kind import KIND as COMPARISON
+from bench.goals import again, floors, judged, needs, presets, report
+from bench.goals.judged import MISSED, OPEN, REACHED, UNKNOWN, Held
+from bench.goals.needs import Limits, Taken
+from bench.goals.presets import Goal, Goals, Need
+from bench.ladder.records import MachineLimits
+from bench.results.records import Case, EndToEnd, Layer, Measurement
+from engine import backends
+from kernels import registry
+from kernels.errors import InputError
+from models import names
+from tests.bench.synthetic import record
+
+KNOWN = presets.names()
+CUDA = ("engine-cuda", "ort-cuda", "ort-cuda-tuned", "ort-cuda-tuned-strict")
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_a_file_names_is_there_and_measured(name: str) -> None:
+    goals = presets.load(name)
+    assert len({need.name for need in goals.needs}) == len(goals.needs)
+    for need in goals.needs:
+        assert set(need.models) <= set(names.models())
+        assert set(need.backends) <= set(backends.all_backends())
+        assert set(need.precisions) <= set(registry.precisions(goals.device))
+    for goal in goals.goals:
+        assert len(goal.batches) == len(goal.wanted)
+        assert all(wanted > 0 for wanted in goal.wanted)
+        if goal.value == "unknown":
+            assert goal.note
+            continue
+        need = goals.need(goal.need)
+        assert goal.model in need.models
+        assert set(goal.batches) <= set(need.batches)
+        assert goal.precision in need.precisions
+        tuned = (
+            {f"ort-{goals.device}{end}" for end in ("-tuned", "-tuned-strict")}
+            if need.tune_reference
+            else set()
+        )
+        assert {goal.backend, goal.against or goal.backend} <= {*need.backends, *tuned}
+        assert (goal.value in ("speedup", "end_to_end")) == bool(goal.against)
+        assert goal.value not in ("end_to_end", "flow") or need.end_to_end
+    assert {need.name for need in goals.needs} == {goal.need for goal in goals.goals} - {""}
+
+
+def timed(
+    backend: str, us: float, spread: float = 0.001, precision: str = "fp32", batch: int = 1
+) -> Measurement:
+    """A case whose passes take that long, give or take a share, in three rounds."""
+    rng = np.random.default_rng([batch, *backend.encode(), *precision.encode()])
+    samples = us * 1e3 * (1 + spread * rng.standard_normal(30))
+    layers = tuple(
+        Layer(
+            nodes=(name,), op_type="Conv", output=name, flops=flops, nbytes=4, time_ns=us * 1e3 * share,
+            clock="events",
+        )
+        for name, flops, share in (("conv1", 10**6, 0.3), ("conv2", 10**7, 0.7))
+    )  # fmt: skip
+    return Measurement(
+        case=Case(model="lenet5-digits", backend=backend, precision=precision, batch=batch, images=8),
+        disposition="ok",
+        reference="ort-cuda" if "cuda" in backend else "ort-cpu",
+        samples_ns=tuple(map(float, samples)),
+        rounds=(0, 10, 20),
+        layers=layers,
+        memory={"peak": 5 << 20},
+    )
+
+
+GIVEN = ("engine-cuda", "ort-cuda-tuned")
+
+
+def saved(path: Path, *measured: Measurement) -> Path:
+    folder = COMPARISON.create(path, record([made.case for made in measured]))
+    for made in measured:
+        folder.append(made)
+    folder.close()
+    return path
+
+
+def one(goal: Goal, *runs: Path, limits: MachineLimits | None = None) -> Held:
+    """What comes of a goal at its only batch size."""
+    goals = Goals(title="t", device="cuda", needs=(), goals=(goal,))
+    taken = needs.given(goals, runs[:1], runs[1:], measures=False)
+    taken.limits = limits
+    (found,) = judged.held(goals, taken)
+    return found
+
+
+def speedup(wanted: float, **words: object) -> Goal:
+    return Goal(model="lenet5-digits", need="n", against="ort-cuda-tuned", wanted=(wanted,), **words)  # type: ignore[arg-type]
+
+
+def both(path: Path, ours: float, theirs: float, spread: float = 0.001) -> Path:
+    return saved(path, timed("engine-cuda", ours, spread), timed("ort-cuda-tuned", theirs, spread))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "spread", "outcome"),
+    [(2.5, 0.001, REACHED), (3.5, 0.001, MISSED), (3.0, 0.2, OPEN)],
+)
+def test_the_whole_interval_decides(wanted: float, spread: float, outcome: str, tmp_path: Path) -> None:
+    found = one(speedup(wanted), both(tmp_path / "run", 10, 30, spread))
+    assert found.outcome == outcome
+    assert found.figures[0].value == pytest.approx(3, rel=0.15)
+    assert ("straddles" in found.why) == (outcome == OPEN)
+
+
+def test_a_goal_of_time_is_met_from_below(tmp_path: Path) -> None:
+    run = both(tmp_path / "run", 10, 30)
+    for wanted, outcome in ((11e-6, REACHED), (9e-6, MISSED)):
+        goal = Goal(model="lenet5-digits", value="time", wanted=(wanted,))
+        assert one(goal, run).outcome == outcome
+    for wanted, outcome in ((6 << 20, REACHED), (4 << 20, MISSED)):
+        assert one(Goal(model="lenet5-digits", value="peak", wanted=(wanted,)), run).outcome == outcome
+
+
+def limits(flops_per_s: float) -> MachineLimits:
+    return MachineLimits(
+        device="cuda",
+        bytes_per_s=1e12,
+        flops_per_s=flops_per_s,
+        copied_by="a copy",
+        multiplied_by="a product",
+        measured_on="bench-7, Example GPU 80 GB , driver 580.65",
+        measured_at="2026-01-02",
+    )
+
+
+def test_a_missed_goal_says_what_takes_most_and_whether_it_can_be_had(tmp_path: Path) -> None:
+    run = both(tmp_path / "run", 10, 30)
+    found = one(speedup(6.0), run, limits=limits(1e13))  # 0.1 + 1 µs
+    assert found.why.startswith(
+        "2.00× too slow; the step that takes most: conv2 with 70 %, at 14 % of its limit"
+    )
+    assert "floor" not in found.why
+    beyond = one(speedup(60.0), run, limits=limits(1e13))
+    assert re.search(r"these steps at their floor, 1\.10 µs, come to 27\.\d×", beyond.why)
+    unknown = one(speedup(6.0), run)
+    assert unknown.why.endswith("conv2 with 70 %")
+    assert (
+        floors.fit(msgspec.structs.replace(limits(1.0), measured_on="bench-8, G"), record([]).environment)
+        is None
+    )
+
+
+def test_a_second_run_that_says_otherwise_leaves_it_open(tmp_path: Path) -> None:
+    first, second = both(tmp_path / "a", 10, 30), both(tmp_path / "b", 10, 20)
+    found = one(speedup(2.5), first, second)
+    assert found.outcome == OPEN
+    assert "the second run says otherwise: 2.0" in found.why
+    assert one(speedup(1.5), first, second).outcome == REACHED
+
+
+def test_how_far_apart_two_runs_are_is_counted_by_case(tmp_path: Path) -> None:
+    def ran(name: str, ours: Mapping[int, float]) -> Path:
+        made = [timed("engine-cuda", us, batch=batch) for batch, us in ours.items()]
+        return saved(tmp_path / name, *made, *(timed("ort-cuda", 30, batch=batch) for batch in ours))
+
+    first, second = ran("a", {1: 10, 2: 10}), ran("b", {1: 10.2, 2: 12})
+    goals = Goals(title="t", device="cuda", needs=(), goals=())
+    found = again.repeated(needs.given(goals, [first], [second], measures=False))
+    told = {
+        c.pair.batch: again.said(c) for each in found for c in each.changes if c.pair.who == "engine-cuda"
+    }
+    assert told == {1: "yes", 2: "no"}
+    sentence = again.sentence(found)
+    assert "1 of 2 speed-ups is within 5 %" in sentence
+    assert "2 of 2 times of references are within" in sentence
+    assert "batch 2, 0.83" in sentence
+
+
+def test_what_is_missing_or_failed_is_told_with_its_reason(tmp_path: Path) -> None:
+    ours = timed("engine-cuda", 10)
+    refused = msgspec.structs.replace(
+        timed("ort-cuda-tuned", 30), disposition="unsupported", reason="it was not tuned", samples_ns=()
+    )
+    found = one(speedup(2.0), saved(tmp_path / "refused", ours, refused))
+    assert (found.outcome, found.why) == (UNKNOWN, "ort-cuda-tuned: it was not tuned")
+    wrong = msgspec.structs.replace(ours, disposition="incorrect", reason="conv1 is off", samples_ns=())
+    found = one(speedup(2.0), saved(tmp_path / "wrong", wrong, timed("ort-cuda-tuned", 30)))
+    assert (found.outcome, found.why) == (MISSED, "incorrect: conv1 is off")
+    found = one(speedup(2.0, precision="fp16"), saved(tmp_path / "none", ours))
+    assert (found.outcome, found.why) == (UNKNOWN, "not measured")
+    unknown = Goal(model="lenet5-digits", value="unknown", wanted=(1e-6,), note="nobody has a clock for it")
+    assert one(unknown, tmp_path / "none").why == "nobody has a clock for it"
+
+
+def test_three_products_for_one_are_held_against_plain_float32(tmp_path: Path) -> None:
+    run = saved(tmp_path / "run", timed("engine-cuda", 10, precision="fp32-tc"), timed("ort-cuda-tuned", 30))
+    assert one(speedup(2.5, precision="fp32-tc"), run).outcome == REACHED
+    # What has a reference in its own precision is held against that.
+    run = saved(
+        tmp_path / "own",
+        timed("engine-cuda", 10, precision="fp16"),
+        timed("ort-cuda-tuned", 30),
+        timed("ort-cuda-tuned", 12, precision="fp16"),
+    )
+    assert one(speedup(2.5, precision="fp16"), run).outcome == MISSED
+
+
+def test_from_end_to_end_the_slower_of_bus_and_pass_is_the_limit(tmp_path: Path) -> None:
+    def flowing(backend: str, us: float, flow_us: float) -> Measurement:
+        flow = EndToEnd(
+            samples_ns=(flow_us * 1e3,) * 4,
+            rounds=(0, 2),
+            batches=12,
+            nbytes_in=1000,
+            bus_bytes_per_s=1000 / 40e-6,
+        )
+        return msgspec.structs.replace(timed(backend, us), end_to_end=flow)
+
+    run = saved(tmp_path / "run", flowing("engine-cuda", 10, 50), flowing("ort-cuda", 30, 100))
+    flow = Goal(model="lenet5-digits", value="flow", wanted=(0.75,))
+    assert one(flow, run).figures[0].value == pytest.approx(0.8)
+    beside = Goal(model="lenet5-digits", value="end_to_end", against="ort-cuda", wanted=(3.0,))
+    found = one(beside, run)
+    assert found.outcome == MISSED
+    assert found.figures[0].value == pytest.approx(2)
+    assert "the bus is used at 80 %" in found.why
+
+
+def test_a_report_holds_every_goal_and_where_it_comes_from(tmp_path: Path) -> None:
+    goals = presets.load("speed-h200")
+    cases = [timed(backend, us) for backend, us in zip(CUDA, (10, 40, 20, 30), strict=True)]
+    first, second = saved(tmp_path / "a", *cases), saved(tmp_path / "b", *cases)
+    taken = needs.given(goals, [first], [second], measures=False)
+    taken.limits = limits(1e13)
+    for ending in ("html", "md"):
+        out = report.write(goals, taken, tmp_path / f"it.{ending}")[0]
+        text = re.sub(r"\\(.)", r"\1", out.read_text("utf-8"))
+        assert "this is Example GPU 80 GB" in text
+        assert "speed-up over tuned within the bound" in text
+        assert "share of the floor" in text
+        assert "11 %" in text
+        assert "within 5 %" in text
+        assert str(first) in text
+        for sentence in ("goals are not reached", "goals are not measured"):
+            assert sentence in text
+    lines = [
+        line for line in text.splitlines() if line.startswith("| lenet5-digits | fp32 | 1 | forward pass")
+    ]
+    assert [line.count("ort-cuda-tuned") for line in lines[:1]] == [1]
+    assert "2.0" in lines[0]
+    assert "not reached" in lines[0]
+
+
+def test_nothing_can_be_measured_without_a_gpu_and_every_goal_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goals = presets.load("speed-h200")
+    monkeypatch.setattr(type(backends.get("engine-cuda")), "unavailable", lambda self: "there is no GPU")
+    taken = needs.take(goals, tmp_path / "own", Limits())
+    assert set(taken.why.values()) == {needs.NEEDS_GPU}
+    assert all(found.outcome == UNKNOWN for found in judged.held(goals, taken))
+
+
+SMALL = Goals(
+    title="Small goals",
+    device="cpu",
+    needs=(
+        Need(
+            name="lenet", models=("lenet5-digits",), backends=("engine-cpu", "ort-cpu"), batches=(1, 2, 512)
+        ),
+    ),
+    goals=(
+        Goal(
+            model="lenet5-digits",
+            need="lenet",
+            backend="engine-cpu",
+            against="ort-cpu",
+            batches=(1, 2),
+            wanted=(1e-6, 1e6),
+        ),
+    ),
+)
+
+
+def test_the_command_measures_twice_and_goes_on_with_what_was_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For real, on this CPU: two runs of two cases a batch size; a line that is lost is measured again."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(presets, "load", lambda name: SMALL)
+    words = ["report", "goals", "small", "--budget", "0.05", "--largest", "2", "--images", "8"]
+    assert main.main(words) == 0
+    out = tmp_path / "runs" / "goals-small" / "report.html"
+    assert Path(capsys.readouterr().out.strip()) == out.relative_to(tmp_path)
+    runs = [out.parent / name for name in ("lenet", "lenet-again")]
+    assert [len(COMPARISON.open(path).measurements()) for path in runs] == [4, 4]
+    assert (out.parent / needs.LIMITS_FILE).is_file()
+    text = out.read_text("utf-8")
+    assert "of 2 goals" in text
+    assert all(needs.NOT_MEASURED not in line for line in text.splitlines() if "lenet5-digits</td>" in line)
+    results = runs[1] / "results.jsonl"
+    lines = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b"".join(lines[:-1]))
+    assert main.main([*words, "--no-measure"]) == 0
+    assert len(COMPARISON.open(runs[1]).measurements()) == 3
+    assert main.main(words) == 0
+    assert results.read_bytes().splitlines(keepends=True)[:3] == lines[:3]
+    assert len(COMPARISON.open(runs[1]).measurements()) == 4
+    # Another budget is another measurement, and no part of this one.
+    assert main.main([*words[:4], "0.06", *words[5:]]) == 1
+    assert "was started with budget_s = 0.05" in capsys.readouterr().err
+
+
+def test_goals_that_nobody_has_are_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InputError, match="speed-h200"):
+        presets.load("speed-h20")
+    assert Taken().runs == ({}, {})
