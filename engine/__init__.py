@@ -69,6 +69,8 @@
   `bench.measure.answers.timed_pass`, the one check of all). `engine.cuda.trains`: trains of stirred
   passes as CUDA graphs; what stirring takes is measured alone and taken off. The bound inputs lie there
   again after a train. A cold pass is stirred before the L2 cache is overwritten.
+  `engine.cuda.trains.DeviceSession`: how all sessions on a GPU, ours and their rivals', are bound, fetched,
+  timed and looked at; `engine.ort.trains.LaunchedSession`: of those, a library's that launches by itself.
 - `engine.witness.Renewable`: passes timed over inputs all of whose values are written anew, others in
   each pass, in pairs, or the same but for a few; on the CPU by `engine.apart.renewed` into the slots, on
   a GPU by one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.judge.renewed` asks a rung

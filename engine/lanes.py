@@ -13,7 +13,7 @@ import numpy as np
 from engine.backend import Backend, Options
 from engine.cuda.lane import CudaLane, LiesOnDevice, page_locked
 from engine.cuda.runtime import import_cupy, translated
-from engine.end_to_end import LANES, Asked, HostLane, Lane, Offers, Pipeline, Pool
+from engine.end_to_end import LANES, Affine, Asked, HostLane, Lane, Offers, Pipeline, Pool
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.ort.uint8 import rewritten
@@ -52,11 +52,12 @@ def opened(
     by_model = backend.end_to_end == MODEL  # type: ignore[attr-defined]
     model = rewritten(graph, asked) if by_model and (asked.affine or asked.top_k) else graph
     affine = None if by_model else asked.affine
+    what = f"{graph.name} on {backend.name} at batch {pool.batch}, end to end"
     lanes: list[Lane] = []
     with contextlib.ExitStack() as stack:
         for number in range(LANES if backend.device == "cuda" else 1):
             try:
-                lane = _lane(backend, model, precision, options, pool, asked, affine)
+                lane = _lane(backend, model, precision, options, pool, asked, affine, what)
             except OutOfMemoryError:
                 if not number:
                     raise
@@ -64,13 +65,20 @@ def opened(
             lanes.append(lane)
             stack.callback(lane.close)
         stack.pop_all()
-    what = f"{graph.name} on {backend.name} at batch {pool.batch}, end to end"
     return Pipeline(lanes, pool, partial(ort.translated if by_model else translated, what))
 
 
 def _lane(
-    backend: Backend, graph: Graph, precision: str, options: Options, pool: Pool, asked: Asked, affine: Any
+    backend: Backend,
+    graph: Graph,
+    precision: str,
+    options: Options,
+    pool: Pool,
+    asked: Asked,
+    affine: Affine | None,
+    what: str,
 ) -> Lane:
+    """what: is told of where memory does not suffice, or the device fails."""
     # In this process, so that nothing but the work is timed; the user's own kernels stay apart from answers.
     here = None if options.kernel_dirs else getattr(backend, "prepare_here", None)
     session: Any = (here or backend.prepare)(graph, pool.batch, precision, options)
@@ -87,7 +95,8 @@ def _lane(
             if affine is not None:
                 plain[asked.image] = affine.apply(plain[asked.image])
             session.bind({**asked.constants, **plain})
-        return CudaLane(session, pool, asked, affine)
+        with translated(what):
+            return CudaLane(session, pool, asked, affine)
     except BaseException:
         session.close()
         raise

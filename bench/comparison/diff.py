@@ -11,7 +11,7 @@ from bench.diff.bisect import left
 from bench.diff.matching import matched
 from bench.diff.records import Compared, Pair, Side
 from bench.results import stats
-from bench.results.records import Case, Run, stem
+from bench.results.records import Case, EndToEnd, Run, stem
 from bench.results.rows import Row, in_order, label, rows, title
 from bench.results.stats import Interval
 
@@ -68,7 +68,15 @@ def _pair(a: Row | None, b: Row | None, meant: set[tuple[Hashable, ...]]) -> Pai
 
 
 def _both(a: Row, b: Row) -> bool:
-    return a.end_to_end is not None and b.end_to_end is not None and a.case.precision == b.case.precision
+    """Whether both have that clock, with the same to carry there and back."""
+    ours, theirs = a.end_to_end, b.end_to_end
+    if ours is None or theirs is None or a.case.precision != b.case.precision:
+        return False
+    return _carried(ours.record) == _carried(theirs.record)
+
+
+def _carried(found: EndToEnd) -> tuple[str, int, int]:
+    return found.carries, found.nbytes_in, found.top_k
 
 
 def _end_to_end(a: Row, b: Row) -> Pair:

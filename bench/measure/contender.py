@@ -262,10 +262,7 @@ class Contender:
     def measured(self, timed: Timing, telemetry: Telemetry) -> Measurement:
         """The measurement of a case that went well. Call after `close`."""
         warnings = [*timed.warnings, *self._warnings, *(self._check.warnings if self._check else ())]
-        if len(timed.samples_ns) < timing.Rules.min_samples:
-            count = len(timed.samples_ns)
-            fit = "sample fits" if count == 1 else "samples fit"
-            warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
+        warnings += timing.few(timed)
         if moved := unrest.warning(timed):
             warnings.append(moved)
         if reason := self._facts.get("stirring"):

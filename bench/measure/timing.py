@@ -99,6 +99,15 @@ class Timing:
         return statistics.median(self.samples_ns)
 
 
+def few(timed: Timing) -> list[str]:
+    """What is to be said where the budget had room for few samples."""
+    count = len(timed.samples_ns)
+    if count >= Rules.min_samples:
+        return []
+    fit = "sample fits" if count == 1 else "samples fit"
+    return [f"only {count} {fit} the budget; a larger --budget helps"]
+
+
 class Timeable(Protocol):
     """What samples are taken of: a session, or whatever else runs."""
 

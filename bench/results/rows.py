@@ -202,9 +202,10 @@ def derive(measurement: Measurement, reference: Measurement | None) -> Row:
 
 
 def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndRow | None:
-    """None where nothing was measured. reference: what the forward pass is compared with."""
+    """None where nothing was measured, or the case is no sound one: its passes by themselves are not to be
+    believed then, and no more are those in flight. reference: what the forward pass is compared with."""
     found = own.end_to_end
-    if found is None or not found.samples_ns:
+    if found is None or not found.samples_ns or own.disposition not in SOUND:
         return None
     interval = stats.median_interval(found.samples_ns, found.rounds)
     doubts = found.warnings

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.backend import OpTime, Options, Witness, check_inputs
+from engine.backend import OpTime, Options
 from engine.configuration import Configuration
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.lane import OnDevice
-from engine.cuda.stirring import CudaTensor
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.machine import host
@@ -27,8 +25,7 @@ from engine.ort import placement
 from engine.ort import sessions as ort
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16
-from engine.ort.trains import OrtTrains
-from engine.stirring import Stirring
+from engine.ort.trains import LaunchedSession
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
 PROVIDER = "CUDAExecutionProvider"
@@ -52,7 +49,7 @@ class _Buffer:
         return int(self._memory.ptr)
 
 
-class OrtCudaSession:
+class OrtCudaSession(LaunchedSession):
     """A model at one batch size on the CUDA provider; see engine.backend.Session.
 
     ONNX Runtime keeps a captured graph by thread: prepare and run belong on the same one.
@@ -60,6 +57,9 @@ class OrtCudaSession:
 
     backend = "ort-cuda"
     provider = PROVIDER
+    _translated = staticmethod(ort.translated)
+    _inputs: dict[str, _Buffer]
+    _outputs: dict[str, _Buffer]
     _library, _helps = "CUDA or cuDNN", _CUDA_EXTRA
     _behind: tuple[Any, ...] = ("CPUExecutionProvider",)  # providers that take what this one does not
     _told: tuple[str, ...] = ("use_tf32", "cudnn_conv_algo_search")  # of its settings, in the record
@@ -135,7 +135,6 @@ class OrtCudaSession:
         inputs = ort.buffers_of(self._session.get_inputs())
         if inputs is None:
             raise UnsupportedError(f"an input of {self._what} has a dimension that is not known")
-        self._expected = inputs
         with ort.translated(f"the inputs and outputs of {self._what}"):
             self._inputs = self._allocate(inputs)
             self._binding = self._session.io_binding()
@@ -165,7 +164,8 @@ class OrtCudaSession:
             self._session.run_with_iobinding(self._binding, self._run_options)
             self._stream.synchronize()
         self._phases["compile"] = time.perf_counter_ns() - allocated
-        self._trains = self._trains_of(self._session, self._binding, self._run_options, cuda_graph)
+        launch = partial(self._session.run_with_iobinding, self._binding, self._run_options)
+        self._timed_over(launch, cuda_graph)
         self._facts |= {
             "provider": self._session.get_providers()[0],
             "onnxruntime": self._ort.__version__,
@@ -188,27 +188,6 @@ class OrtCudaSession:
             "device_id": str(self._cupy.cuda.runtime.getDevice()),
             "user_compute_stream": str(self._stream.ptr),
         }
-
-    def _trains_of(self, session: Any, binding: Any, options: Any, captured: bool) -> OrtTrains:
-        inputs, outputs = (
-            {name: CudaTensor(buffer.pointer, buffer.shape, buffer.dtype) for name, buffer in buffers.items()}
-            for buffers in (self._inputs, self._outputs)
-        )
-        launch = partial(session.run_with_iobinding, binding, options)
-        trains = OrtTrains(
-            self._cupy,
-            self._pool,
-            self._stream,
-            self._staging,
-            launch,
-            inputs,
-            outputs,
-            lambda: self._bound,
-            captured,
-        )
-        if trains.refusal:
-            self._facts["stirring"] = f"no: {trains.refusal}"
-        return trains
 
     def _allocate(self, specs: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> dict[str, _Buffer]:
         return {name: _Buffer(self._pool, *spec, self._stream) for name, spec in specs.items()}
@@ -239,70 +218,10 @@ class OrtCudaSession:
         self._binding.clear_binding_outputs()
         return found
 
-    @property
-    def on_device(self) -> OnDevice:
-        return self._trains.on_device
-
-    @property
-    def inputs(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-        """Shape and type by name, as they lie on the device."""
-        return {name: (buffer.shape, buffer.dtype) for name, buffer in self._inputs.items()}
-
-    @property
-    def outputs(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-        return {name: (buffer.shape, buffer.dtype) for name, buffer in self._outputs.items()}
-
     # --------------------------------------------------------------------------------------------- running
 
-    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        check_inputs(inputs, self._expected)
-        self._trains.forget()
-        self._bound = {
-            name: np.ascontiguousarray(array, self._inputs[name].dtype) for name, array in inputs.items()
-        }
-        with ort.translated(f"the inputs of {self._what}"):
-            for name, array in self._bound.items():
-                self._staging.upload(array, self._inputs[name].pointer)
-            self._stream.synchronize()
-
-    def run(self) -> None:
-        with ort.translated(self._what):
-            self._session.run_with_iobinding(self._binding, self._run_options)
-
-    def synchronize(self) -> None:
-        with ort.translated(self._what):
-            self._stream.synchronize()
-
-    def fetch(self) -> dict[str, np.ndarray]:
-        found = {}
-        with ort.translated(f"the outputs of {self._what}"):
-            for name, buffer in self._outputs.items():
-                array = np.empty(buffer.shape, buffer.dtype)
-                self._staging.download(buffer.pointer, array)
-                found[name] = array.astype(np.float32, copy=False)
-        return found
-
-    def time_runs(self, count: int, cold: bool = False) -> int:
-        """See engine.ort.trains for what stirring takes."""
-        with ort.translated(self._what):
-            return self._trains.time(count, cold)
-
-    def time_queued(self, count: int) -> int:
-        with ort.translated(self._what):
-            return self._trains.time(count, queued=True)
-
-    @property
-    def stirring(self) -> Stirring | None:
-        return self._trains.stirring
-
-    @property
-    def stirring_ns(self) -> float:
-        """Of the device."""
-        return self._trains.stirring_ns
-
-    def witnesses(self) -> tuple[Witness, ...]:
-        with ort.translated(f"the outputs of {self._what}"):
-            return self._trains.witnesses()
+    def _start(self) -> None:
+        self._session.run_with_iobinding(self._binding, self._run_options)
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """(): the pip build's profile holds host times alone; bench.measure.answers.layers times each group
@@ -317,6 +236,7 @@ class OrtCudaSession:
         self._pool.free_all_blocks()
 
     def close(self) -> None:
+        self._closed = True
         if cuda_runtime.lost(self._cupy):
             cuda_runtime.keep(self)
             return

@@ -15,39 +15,39 @@ from typing import Any
 
 import numpy as np
 
-from engine.backend import OpTime, Options, Part, Witness
+from engine.backend import OpTime, Options, Part
 from engine.cuda import overlap as cuda_overlap
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda import step_times
 from engine.cuda.calls import Call, compiled, start
-from engine.cuda.lane import OnDevice
 from engine.cuda.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda.stages import Launches, put_by
 from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream
-from engine.cuda.trains import CudaTrains
+from engine.cuda.trains import CudaTrains, DeviceSession
 from engine.cuda.weights import Constant, laid_out
 from engine.graph.graph import Graph
 from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
 from engine.planning import planner
-from engine.stirring import Stirring
 from kernels.errors import InputError
 
 
-class EngineCudaSession:
+class EngineCudaSession(DeviceSession):
     """A plan on the current device; see engine.backend.Session.
 
     Errors of a launch surface at `run` or, as the device is asynchronous, at the next call that waits.
     """
 
     backend = "engine-cuda"
+    _stream: Stream
+    _inputs: dict[str, CudaTensor]
+    _outputs: dict[str, CudaTensor]
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self.batch, self.precision = batch, precision
         self._what = f"{graph.name} on engine-cuda at batch {batch} in {precision}"
-        self._closed = False
         self._pool: Any = None
         self._graph: Any = None
         self._one: Taken | None = None
@@ -109,12 +109,12 @@ class EngineCudaSession:
                 self._as_one_kernel(options)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
-        self._trains = CudaTrains(
+        # Each pass is one CUDA graph, the stirring in front of it, where the session uses graphs. Launching
+        # one takes the host less than the device needs for it: what is taken off is the device's.
+        self._timed_by(CudaTrains(
             cupy, self._pool, self._stream, self._staging, lambda: start(self._calls), *self._stirred(),
-            self._inputs_bound, longest=1, capturing=self._graph is not None,
-        )  # fmt: skip
-        if self._trains.refusal:
-            self._facts["stirring"] = f"no: {self._trains.refusal}"
+            self._lying, longest=1, capturing=self._graph is not None,
+        ))  # fmt: skip
         self._phases |= {
             "load": planned - started,
             "alloc": allocated - planned,
@@ -136,6 +136,8 @@ class EngineCudaSession:
         weights, arena = int(self._weights.ptr), int(self._arena.ptr)
         self._pointers: dict[Constant, int] = {name: weights + offset for name, offset in offsets.items()}
         self._pointers |= {name: arena + place.offset for name, place in plan.placements.items()}
+        self._inputs = {name: self._placed(name) for name in plan.inputs}
+        self._outputs = {name: self._placed(name) for name in plan.outputs}
         copied = [array.nbytes for array in constants.values()]
         copied += [plan.tensors[name].nbytes for name in (*plan.inputs, *plan.outputs)]
         self._staging = Staging(self._cupy, self._stream.on, max(copied, default=0))
@@ -158,25 +160,18 @@ class EngineCudaSession:
 
     def _stirred(self) -> tuple[dict[str, CudaTensor], dict[str, CudaTensor]]:
         """The inputs, and those outputs that a pass writes, each buffer once."""
-        inputs = {name: self._placed(name) for name in self._plan.inputs}
-        taken = {tensor.pointer for tensor in inputs.values()}
+        taken = {tensor.pointer for tensor in self._inputs.values()}
         taken |= {self._pointers[name] for name in self._plan.weights if name in self._pointers}
         outputs = {}
-        for name in self._plan.outputs:
-            placed = self._placed(name)
+        for name, placed in self._outputs.items():
             if placed.pointer not in taken:
                 taken.add(placed.pointer)
                 outputs[name] = placed
-        return inputs, outputs
+        return self._inputs, outputs
 
     def _placed(self, name: str) -> CudaTensor:
         spec = self._plan.tensors[name]
         return CudaTensor(int(self._pointer(name)), spec.shape, np.dtype(spec.dtype))
-
-    def _inputs_bound(self) -> dict[str, np.ndarray]:
-        """As they lie on the device: zeros where nothing was bound."""
-        specs = {name: self._plan.tensors[name] for name in self._plan.inputs}
-        return self._bound or {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
 
     def _launch_all(self) -> None:
         self._stream.put(lambda: start(self._calls))
@@ -223,8 +218,7 @@ class EngineCudaSession:
 
     # --------------------------------------------------------------------------------------------- running
 
-    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        self._check_open()
+    def _check(self, inputs: Mapping[str, np.ndarray]) -> None:
         plan = self._plan
         if set(inputs) != set(plan.inputs):
             raise InputError(
@@ -239,41 +233,12 @@ class EngineCudaSession:
                 )
             if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
                 raise InputError(f"input {name} is {array.dtype}; the session takes {spec.dtype}")
-        self._trains.forget()
-        self._bound = {
-            name: np.ascontiguousarray(array, plan.tensors[name].dtype) for name, array in inputs.items()
-        }
-        with translated(f"the inputs of {self._what}"):
-            for name, array in self._bound.items():
-                self._staging.upload(array, int(self._pointer(name)))
-            self._stream.synchronize()
 
-    def run(self) -> None:
-        self._check_open()
-        with translated(self._what):
-            self._run()
-
-    def _run(self) -> None:
+    def _start(self) -> None:
         if self._graph is None:
             self._launch_all()
         else:
             self._graph.launch(self._stream.on)
-
-    def synchronize(self) -> None:
-        self._check_open()
-        with translated(self._what):
-            self._stream.synchronize()
-
-    def fetch(self) -> dict[str, np.ndarray]:
-        self._check_open()
-        fetched: dict[str, np.ndarray] = {}
-        with translated(f"the outputs of {self._what}"):
-            for name in self._plan.outputs:
-                spec = self._plan.tensors[name]
-                array = np.empty(spec.shape, spec.dtype)
-                self._staging.download(int(self._pointer(name)), array)
-                fetched[name] = array.astype(np.float32, copy=False)
-        return fetched
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What a pass puts on the device, in order; see engine.observe.Launching."""
@@ -286,30 +251,6 @@ class EngineCudaSession:
 
     # ---------------------------------------------------------------------------------------------- timing
 
-    def time_runs(self, count: int, cold: bool = False) -> int:
-        """Each pass is one CUDA graph with the stirring in front of it where the session uses graphs. What is
-        taken off is the device's: launching such a graph takes the host less than the device needs for it."""
-        self._check_open()
-        with translated(self._what):
-            return self._trains.time(count, cold)
-
-    @property
-    def on_device(self) -> OnDevice:
-        return self._trains.on_device
-
-    @property
-    def stirring(self) -> Stirring | None:
-        return self._trains.stirring
-
-    @property
-    def stirring_ns(self) -> float:
-        return self._trains.stirring_ns
-
-    def witnesses(self) -> tuple[Witness, ...]:
-        self._check_open()
-        with translated(f"the outputs of {self._what}"):
-            return self._trains.witnesses()
-
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """See engine.cuda.step_times. A whole pass at the end restores the outputs."""
         self._check_open()
@@ -319,15 +260,11 @@ class EngineCudaSession:
             capture = None if self._graph is None else self._captured
             calls = [call.start for call in self._of_steps]
             times = step_times.measured(self._stream, self._plan.steps, calls, self._one, capture, seconds)
-            self._run()
+            self._start()
             self._stream.synchronize()
         return tuple(replace(time, op_type=self._op_types.get(time.nodes[0], time.op_type)) for time in times)
 
     # --------------------------------------------------------------------------------------------- closing
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError("this session is closed")
 
     def close(self) -> None:
         """Wait for what still runs, then free device and pinned memory, graph and stream."""

@@ -1,4 +1,5 @@
-"""Passes of a session in a row on its stream, timed, no two of them given the same.
+"""Passes of a session in a row on its stream, timed, no two of them given the same; and what every session on
+a GPU does alike round them, ours and its rivals'.
 
 A train is captured as CUDA graphs of stirring, pass, stirring, pass, …, so that neither is bound by the
 host. What stirrings in a row take, captured alike, is taken off: a pass's time is what it would be in a train
@@ -9,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from engine.backend import check_inputs
 from engine.cuda.lane import OnDevice
 from engine.cuda.renewing import CudaRenewing
-from engine.cuda.runtime import Staging
+from engine.cuda.runtime import Staging, translated
 from engine.cuda.stirring import LEAST, ROUNDS, TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 from engine.cuda.stream import Stream, Work
 from engine.rung_rows import Given
-from engine.witness import SAME
+from engine.stirring import Stirring
+from engine.witness import SAME, Witness
 
 RENEWING = "renewing"  # every value of the inputs, a launch after the other
 PAIR = 2
@@ -201,3 +204,138 @@ class CudaTrains(Stirs):
             self._graphs.clear()
             self._staging.move_to(self._stream.on)
         return graph
+
+
+class Placed(Protocol):
+    """A tensor on the device; CudaTensor is one."""
+
+    @property
+    def pointer(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+
+
+class Waited(Protocol):
+    """A stream, ours or CuPy's."""
+
+    def synchronize(self) -> None: ...
+
+
+class Timed(Protocol):
+    """What a session asks of its trains."""
+
+    refusal: str | None
+
+    @property
+    def on_device(self) -> OnDevice: ...
+    def forget(self) -> None: ...
+    def time(self, count: int, cold: bool = False) -> int: ...
+    @property
+    def stirring(self) -> Stirring | None: ...
+    @property
+    def stirring_ns(self) -> float: ...
+    def witnesses(self) -> tuple[Witness, ...]: ...
+
+
+class DeviceSession:
+    """What every session on a GPU does in the same way, so that none of those that are compared is treated
+    otherwise: inputs go there and answers come back, passes are timed, stirred and looked at. See
+    engine.backend.Session and engine.witness.Witnessed.
+
+    A session says where inputs and outputs lie, on which stream it runs and what its trains are once it knows
+    (`_what`: the model, for errors), and how a pass is started (`_start`). `_translated`: in whose words its
+    library's errors are told.
+    """
+
+    _what: str
+    _inputs: Mapping[str, Placed]
+    _outputs: Mapping[str, Placed]
+    _stream: Waited
+    _staging: Staging
+    _trains: Timed
+    _facts: dict[str, str]
+    _bound: dict[str, np.ndarray]
+    _closed = False
+    _translated = staticmethod(translated)
+
+    def _start(self) -> object:
+        """A pass, which may go on when this returns."""
+        raise NotImplementedError
+
+    def _check(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Raises where these cannot be bound."""
+        check_inputs(inputs, {name: (it.shape, it.dtype) for name, it in self._inputs.items()})
+
+    def _kept(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """An input that is bound, C-contiguous, in the type that it has on the device: timed passes are held
+        against it."""
+        return np.ascontiguousarray(array, dtype)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this session is closed")
+
+    def _lying(self) -> dict[str, np.ndarray]:
+        """The inputs as they lie on the device: zeros where nothing was bound."""
+        return self._bound or {name: np.zeros(it.shape, it.dtype) for name, it in self._inputs.items()}
+
+    def _timed_by(self, trains: Timed) -> None:
+        self._trains = trains
+        if trains.refusal:
+            self._facts["stirring"] = f"no: {trains.refusal}"
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._check_open()
+        self._check(inputs)
+        self._trains.forget()
+        self._bound = {name: self._kept(array, self._inputs[name].dtype) for name, array in inputs.items()}
+        with self._translated(f"the inputs of {self._what}"):
+            for name, array in self._bound.items():
+                self._staging.upload(array, self._inputs[name].pointer)
+            self._stream.synchronize()
+
+    def run(self) -> None:
+        self._check_open()
+        with self._translated(self._what):
+            self._start()
+
+    def synchronize(self) -> None:
+        self._check_open()
+        with self._translated(self._what):
+            self._stream.synchronize()
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        self._check_open()
+        fetched: dict[str, np.ndarray] = {}
+        with self._translated(f"the outputs of {self._what}"):
+            for name, placed in self._outputs.items():
+                array = np.empty(placed.shape, placed.dtype)
+                self._staging.download(placed.pointer, array)
+                fetched[name] = array.astype(np.float32, copy=False)
+        return fetched
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        """What stirring takes of the device is taken off; see the session's trains."""
+        self._check_open()
+        with self._translated(self._what):
+            return self._trains.time(count, cold)
+
+    @property
+    def on_device(self) -> OnDevice:
+        """See engine.cuda.lane."""
+        return self._trains.on_device
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._trains.stirring
+
+    @property
+    def stirring_ns(self) -> float:
+        return self._trains.stirring_ns
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        self._check_open()
+        with self._translated(f"the outputs of {self._what}"):
+            return self._trains.witnesses()

@@ -1,4 +1,5 @@
-"""Passes of an ONNX Runtime session on the CUDA provider in a row, timed, no two of them given the same.
+"""Passes of an ONNX Runtime session on the CUDA provider in a row, timed, no two of them given the same; and
+what sessions of libraries have that launch their own passes, ONNX Runtime's and PyTorch's.
 
 ONNX Runtime launches its own graph, so stirring and passes go to its stream one after the other. Launching
 takes the host 40 to 90 µs a pass, which on a small net is more than the device takes and changes from one
@@ -25,6 +26,7 @@ import numpy as np
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.lane import OnDevice
 from engine.cuda.stirring import TRAIN, CudaStirring, CudaTensor, Stirs, refusal
+from engine.cuda.trains import DeviceSession
 
 _HOST_BOUND = 0.9  # of a train that the host's loop takes where it is what the train waits for
 # Passes that are queued at once, each with its stirring: a queue of the driver's holds a thousand launches
@@ -144,3 +146,37 @@ class OrtTrains(Stirs):
         elapsed, host_ns = self._elapsed(stirrings, queued=True)
         self._stir_host_ns = min(self._stir_host_ns, host_ns / TRAIN)
         return elapsed
+
+
+class LaunchedSession(DeviceSession):
+    """A session of a library that launches its own passes; see engine.backend.Queued."""
+
+    _cupy: Any
+    _pool: Any
+    _stream: Any
+    _trains: OrtTrains
+
+    def _timed_over(self, launch: Callable[[], object], captured: bool) -> None:
+        """Its passes are these. captured: each is a graph's launch, which waits for nothing."""
+        inputs, outputs = (
+            {name: CudaTensor(it.pointer, it.shape, it.dtype) for name, it in placed.items()}
+            for placed in (self._inputs, self._outputs)
+        )
+        self._timed_by(OrtTrains(
+            self._cupy, self._pool, self._stream, self._staging, launch, inputs, outputs, self._lying,
+            captured,
+        ))  # fmt: skip
+
+    @property
+    def inputs(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+        """Shape and type by name, as they lie on the device."""
+        return {name: (it.shape, it.dtype) for name, it in self._inputs.items()}
+
+    @property
+    def outputs(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+        return {name: (it.shape, it.dtype) for name, it in self._outputs.items()}
+
+    def time_queued(self, count: int) -> int:
+        self._check_open()
+        with self._translated(self._what):
+            return self._trains.time(count, queued=True)

@@ -28,7 +28,8 @@ def rewritten(graph: Graph, asked: Asked) -> Graph:
         _takes_bytes(proto, asked, values)
     if asked.top_k:
         _answers_best(graph, proto, asked, values)
-    digest = hashlib.sha256(f"{graph.sha256}\0{asked.image}\0{asked.affine}\0{asked.top_k}".encode())
+    told = (graph.sha256, asked.image, asked.affine, asked.scores, asked.top_k)
+    digest = hashlib.sha256("\0".join(map(str, told)).encode())
     return from_proto(proto, graph.name, sha256=digest.hexdigest(), values=values)
 
 
@@ -78,6 +79,7 @@ def _answers_best(graph: Graph, proto: onnx.ModelProto, asked: Asked, values: di
         helper.make_node("TopK", [rows, "top:count"], [VALUES, PLACES], "top:node", axis=1)
     )
     batch = next(iter(graph.inputs)).shape[0]
+    scored = next(it for it in proto.graph.output if it.name == asked.scores).type.tensor_type.elem_type
     del proto.graph.output[:]
-    for name, kind in ((VALUES, TensorProto.FLOAT), (PLACES, TensorProto.INT64)):
+    for name, kind in ((VALUES, scored), (PLACES, TensorProto.INT64)):
         proto.graph.output.append(helper.make_tensor_value_info(name, kind, [batch, asked.top_k]))

@@ -14,24 +14,23 @@ from typing import Any
 import numpy as np
 
 from engine.apart.device import OnDevice
-from engine.backend import Witness, check_inputs
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.stirring import CudaTensor
 from engine.graph.graph import Graph
 from engine.options import Options
-from engine.ort.trains import OrtTrains
+from engine.ort.trains import LaunchedSession
 from engine.passes.trace import known
 from engine.rivals import torch_here
-from engine.stirring import Stirring
 from kernels.errors import UnavailableError
 
 WARM_UP = 3  # passes before a graph is captured: libraries load, algorithms are searched
 
 
-class TorchCudaSession:
+class TorchCudaSession(LaunchedSession):
     """See engine.backend.Session. how: see torch_here; replayed: as a CUDA graph."""
 
     backend = "torch-cuda"
+    _translated = staticmethod(torch_here.translated_errors)
 
     def __init__(
         self, graph: Graph, batch: int, precision: str, options: Options, how: str, replayed: bool
@@ -94,29 +93,14 @@ class TorchCudaSession:
                 launch = self._launching(tensors)
         compiled = time.perf_counter_ns()
         tensors_of = self._given, self._left
-        self.inputs, self.outputs = (
-            {name: (tuple(it.shape), _dtype(it)) for name, it in held.items()} for held in tensors_of
-        )
-        given, left = (
+        self._inputs, self._outputs = (
             {name: CudaTensor(it.data_ptr(), tuple(it.shape), _dtype(it)) for name, it in held.items()}
             for held in tensors_of
         )
         largest = max(it.nbytes for held in tensors_of for it in held.values())
         self._staging = cuda_runtime.Staging(self._cupy, self._stream, largest)
         self._launch = launch
-        self._trains = OrtTrains(
-            self._cupy,
-            self._pool,
-            self._stream,
-            self._staging,
-            launch,
-            given,
-            left,
-            lambda: self._bound,
-            self._replayed,
-        )
-        if self._trains.refusal:
-            self._facts["stirring"] = f"no: {self._trains.refusal}"
+        self._timed_over(launch, self._replayed)
         launch()
         self._stream.synchronize()
         self.phases: Mapping[str, int] = {
@@ -167,57 +151,15 @@ class TorchCudaSession:
 
     # --------------------------------------------------------------------------------------------- running
 
-    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        check_inputs(inputs, self.inputs)
-        self._trains.forget()
-        self._bound = {
-            name: np.array(array, self.inputs[name][1], order="C") for name, array in inputs.items()
-        }
-        with torch_here.translated_errors(f"the inputs of {self._what}"):
-            for name, array in self._bound.items():
-                self._staging.upload(array, self._given[name].data_ptr())
-            self._stream.synchronize()
+    def _kept(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        return np.array(array, dtype, order="C")  # of memory that the parent writes to again
 
-    def run(self) -> None:
-        with torch_here.translated_errors(self._what):
-            self._launch()
-
-    def synchronize(self) -> None:
-        with torch_here.translated_errors(self._what):
-            self._stream.synchronize()
-
-    def fetch(self) -> dict[str, np.ndarray]:
-        found = {}
-        with torch_here.translated_errors(f"the outputs of {self._what}"):
-            for name, tensor in self._left.items():
-                shape, dtype = self.outputs[name]
-                array = np.empty(shape, dtype)
-                self._staging.download(tensor.data_ptr(), array)
-                found[name] = array.astype(np.float32, copy=False)
-        return found
-
-    def time_runs(self, count: int, cold: bool = False) -> int:
-        with torch_here.translated_errors(self._what):
-            return self._trains.time(count, cold)
-
-    def time_queued(self, count: int) -> int:
-        with torch_here.translated_errors(self._what):
-            return self._trains.time(count, queued=True)
-
-    @property
-    def stirring(self) -> Stirring | None:
-        return self._trains.stirring
-
-    @property
-    def stirring_ns(self) -> float:
-        return self._trains.stirring_ns
-
-    def witnesses(self) -> tuple[Witness, ...]:
-        with torch_here.translated_errors(f"the outputs of {self._what}"):
-            return self._trains.witnesses()
+    def _start(self) -> None:
+        self._launch()
 
     def close(self) -> None:
         global _whose
+        self._closed = True
         if _whose is self:
             _whose = None
         for name in ("_trains", "_launch", "_graph", "_call", "_net", "_left", "_given", "_staging"):

@@ -62,6 +62,51 @@ def test_what_comes_back_is_of_the_batch_that_was_sent(machine: Machine) -> None
         assert other[1] > 0, "it sent another batch"
 
 
+# Memory of the device that has room for two lanes.
+FULL = """
+import numpy as np
+from engine import backends, lanes
+from engine.backend import Options
+from engine.cuda.lane import CudaLane
+from engine.end_to_end import Affine, Asked, Pool
+from kernels.errors import OutOfMemoryError
+from tests.engine.backends.nets import small_net
+from tests.standin.errors import OutOfMemoryError as Full
+
+class Large(CudaLane):
+    made, most = 0, 2
+
+    def _room(self, nbytes):
+        Large.made += 1
+        if Large.made > Large.most:
+            raise Full(1 << 40)
+        return super()._room(nbytes)
+
+lanes.CudaLane = Large
+pool = Pool({"x": np.zeros((10, 3, 12, 12), np.uint8)}, 2, lanes.allocator("cuda"))
+asked = Asked("x", Affine((0.02, 0.01, 0.03), (0.0, 0.0, 0.0), 144))
+
+def opened():
+    return lanes.opened(backends.get("engine-cuda"), small_net(), "fp32", Options(), pool, asked)
+
+pipeline = opened()
+print("lanes", len(pipeline.lanes))
+pipeline.close()
+Large.made, Large.most = 0, 0
+try:
+    opened()
+except OutOfMemoryError as error:
+    print(error)
+"""
+
+
+def test_as_many_batches_are_in_flight_as_memory_has_room_for(machine: Machine) -> None:
+    out, _ = machine.python("-c", FULL)
+    assert "lanes 2" in out
+    assert "memory did not suffice for" in out
+    assert "engine-cuda at batch 2, end to end" in out
+
+
 def test_a_comparison_has_both_clocks(machine: Machine) -> None:
     words = ("--backend", "engine-cuda", "--backend", "ort-cuda", "--batch", "2", "--images", "8")
     quick = ("--budget", "0.02", "--instances", "1", "--no-layer-pass", "--no-tune", "--charts", "none")

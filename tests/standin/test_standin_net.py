@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.cuda.one_kernel import WRONG
 from kernels.net.layers import layers
 from kernels.net.plan import Way, room
 from kernels.net.text import one_kernel
 from kernels.ops import Params
 from tests.kernels import nets
+from tests.standin.conftest import Machine
 from tests.standin.device import Device
 from tests.standin.modules.cupy import Cupy
 from tests.standin.settings import Settings
@@ -68,3 +70,25 @@ def test_its_clock_stamps_are_there_in_the_build_for_them_alone(tmp_path: Path) 
     rows = np.frombuffer(ctypes.string_at(int(held.ptr), 8 * blocks * width), np.int64).reshape(blocks, width)
     assert (rows[:, :-2] > 0).all()
     assert (rows[:, -1] > rows[:, -2]).all()
+
+
+# A kernel for all that does nothing at all: what it is to write the kernels one by one have written before.
+IDLE = """
+from dataclasses import replace
+from engine.backend import Options
+from engine.backends.engine_cuda import BACKEND
+from engine.cuda.one_kernel import Trial
+from tests.engine.planning.test_runs import net
+
+loaded = Trial._loaded
+Trial._loaded = lambda self, *how: replace(loaded(self, *how), start=lambda: None)
+for options in (Options(anyway=True), Options()):
+    session = BACKEND.prepare(net(), 3, "fp32", options)
+    print(session.facts["one_kernel"])
+    session.close()
+"""
+
+
+def test_a_kernel_that_writes_nothing_is_not_taken_for_a_fast_one(machine: Machine) -> None:
+    out, _ = machine.python("-c", IDLE)
+    assert out.splitlines() == [f"no: {WRONG}"] * 2, "now, and by what is kept of it"

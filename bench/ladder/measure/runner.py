@@ -33,7 +33,7 @@ from bench.measure import environment, limits, possible, unrest
 from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
-from bench.measure.timing import Rules, Stopped, Timing, time_together
+from bench.measure.timing import Rules, Stopped, Timing, few, time_together
 from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
 from engine.apart import pool
@@ -185,7 +185,7 @@ class LadderRunner:
                     raise timing.error
                 self._say(RungStarted(case=entrant.case, stage="check"))
                 self._check_again(entrant)
-                self._settle(self._possible(self._measured(entrant, timing, sampler.result(key))))
+                self._settle(self._possible(entrant, self._measured(entrant, timing, sampler.result(key))))
             except Stopped:
                 raise
             except Exception as error:
@@ -223,20 +223,19 @@ class LadderRunner:
 
     # ---------------------------------------------------------------------------------------------- outcomes
 
-    def _possible(self, made: RungMeasurement) -> RungMeasurement:
-        if made.case.scope == "model" or isinstance(self._params, Net):
-            return made
-        work = possible.of_params(self._params, compared_in(made.case.precision))
+    def _possible(self, entrant: Entrant, made: RungMeasurement) -> RungMeasurement:
+        if entrant.model is not None:
+            work = possible.of_model(entrant.model.graph, self._job.batch, made.case.precision)
+        else:
+            assert not isinstance(self._params, Net)
+            work = possible.of_params(self._params, compared_in(made.case.precision))
         return possible.held(made, work, self._limits, self._job.l2 == "cold")
 
     def _measured(self, entrant: Entrant, timing: Timing, telemetry: Telemetry) -> RungMeasurement:
         timed = entrant.timed
         warnings = [*timing.warnings, *([entrant.short] if entrant.short else [])]
         warnings += timed.warnings if isinstance(timed, Trial) else []
-        if len(timing.samples_ns) < Rules.min_samples:
-            count = len(timing.samples_ns)
-            fit = "sample fits" if count == 1 else "samples fit"
-            warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
+        warnings += few(timing)
         if moved := unrest.warning(timing):
             warnings.append(moved)
         session = entrant.model.session if entrant.model else getattr(timed, "session", None)

@@ -220,9 +220,17 @@ def forked(
     return None
 
 
+@functools.cache
 def possible() -> bool:
-    """Whether this system can fork, and tell when what is nobody's child here has ended."""
-    return sys.platform == "linux" and hasattr(os, "pidfd_open")
+    """Whether this system can fork, and tell when what is nobody's child here has ended: asked of the kernel,
+    which may be older than the one that this Python was built for, or forbid it."""
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
 
 
 def environment(folders: Sequence[Path] = ()) -> dict[str, str]:

@@ -21,6 +21,7 @@ from bench.diff.where import where
 from bench.results import apart, stats
 from bench.results.records import ErrorStats, Layer
 from bench.results.stats import Interval
+from tests.bench import synthetic
 from tests.bench.diff.runs import OURS, THEIRS, ours, run
 
 
@@ -64,6 +65,22 @@ def test_a_ratio_of_intervals(known):
 
 
 # ------------------------------------------------------------------------------------------------- verdicts
+
+
+def test_rates_end_to_end_are_compared_where_as_much_was_carried(tmp_path):
+    def with_rate(top_k, ns):
+        def change(measurement):
+            sent = synthetic.end_to_end(ns if measurement.case.backend == OURS else 1e5)
+            return msgspec.structs.replace(measurement, end_to_end=msgspec.structs.replace(sent, top_k=top_k))
+
+        return change
+
+    plain, slower, best = (
+        run(tmp_path / name, batches=(4,), change=with_rate(top_k, ns))
+        for name, top_k, ns in (("a", 0, 1e5), ("b", 0, 1.5e5), ("c", 3, 1.5e5))
+    )
+    assert verdicts(plain, slower)[f"{OURS}, end to end", 4] == "SLOWER"
+    assert (f"{OURS}, end to end", 4) not in verdicts(plain, best), "all scores are more than the best three"
 
 
 def test_a_change_is_found_where_it_is_and_on_whatever_machine_state(before, tmp_path):

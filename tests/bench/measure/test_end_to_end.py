@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import engine.lanes
-from bench.measure import end_to_end, timing
+from bench.measure import end_to_end, possible, timing
 from bench.measure.end_to_end import Flows
 from bench.measure.runner import Runner
+from bench.results import doubt
 from bench.results.messages import Measured, Start
 from bench.results.records import Job, Measurement
 from bench.results.rows import rows
@@ -41,6 +43,9 @@ JOB = Job(
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = timing.Rules(warmup_s=0.002, rewarm_s=0.001, min_s=0.005, budget_s=0.02, sample_ns_host=500_000)
     monkeypatch.setattr(end_to_end, "rules", lambda job: rules)
+    # How quiet this machine is, is no matter of these tests.
+    monkeypatch.setattr(end_to_end, "few", lambda timed: [])
+    monkeypatch.setattr(end_to_end.unrest, "warning", lambda timed: "")
 
 
 def measured(job: Job) -> dict[str, Measurement]:
@@ -119,6 +124,45 @@ def test_batches_that_begin_alike_by_chance_are_no_doubt(monkeypatch: pytest.Mon
     assert found.end_to_end.warnings == ()
 
 
+def test_a_rate_that_moved_or_rests_on_little_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a forward pass is: a verdict between two runs follows from neither."""
+    monkeypatch.setattr(end_to_end, "few", lambda timed: [f"only {len(timed.samples_ns)} samples"])
+    monkeypatch.setattr(end_to_end.unrest, "warning", lambda timed: f"{doubt.UNQUIET}: {len(timed.rounds)}")
+    found = measured(JOB)
+    for one in found.values():
+        assert one.end_to_end is not None
+        few, moved = one.end_to_end.warnings
+        assert few.startswith("only ")
+        assert moved.startswith(doubt.UNQUIET)
+
+
+def test_where_right_answers_move_it_is_said_that_nothing_is_known_of_batches_in_flight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine.lanes, "HostLane", Behind)
+    monkeypatch.setattr(end_to_end.LoadedModel, "moves", True)
+    (found,) = measured(msgspec.structs.replace(JOB, backends=("engine-cpu",))).values()
+    assert found.disposition == "ok"
+    assert found.end_to_end is not None
+    assert found.end_to_end.warnings == (end_to_end.MOVES,)
+
+
+def test_an_invalid_case_has_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its passes are faster than possible, so nothing of it is shown as right."""
+
+    def held(measurement: Measurement, *_: object) -> Measurement:
+        if measurement.case.backend == "ort-cpu":
+            return measurement
+        return msgspec.structs.replace(
+            measurement, disposition="invalid", reason="faster than possible", samples_ns=(), rounds=()
+        )
+
+    monkeypatch.setattr(possible, "held", held)
+    found = {row.case.backend: row for row in rows(measured(JOB).values())}
+    assert found["engine-cpu"].end_to_end is None
+    assert found["ort-cpu"].end_to_end is not None
+
+
 def test_answers_that_tell_no_batch_from_another_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(end_to_end, "unlike", lambda *_: None)
     (found,) = measured(msgspec.structs.replace(JOB, backends=("engine-cpu",))).values()
@@ -136,6 +180,29 @@ def test_the_best_classes_are_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     assert too_many.disposition == "ok", "the forward pass is measured"
     assert too_many.end_to_end is not None
     assert too_many.end_to_end.refused.startswith("the best 11 of 10 classes cannot be had")
+
+
+def test_rewritten_models_differ_where_what_they_answer_does() -> None:
+    """By the name under which what is made of one is kept."""
+    nodes = [helper.make_node("Relu", ["x"], ["a"], "a"), helper.make_node("Neg", ["x"], ["b"], "b")]
+    graph = from_proto(make_model(nodes, {"x": ("N", 10)}, ["a", "b"], {}, opset=13), "two")
+    one, other = (rewritten(graph, Asked(scores=name, top_k=2)) for name in ("a", "b"))
+    assert one.sha256 != other.sha256
+
+
+def test_the_best_of_float16_scores_are_had() -> None:
+    value = helper.make_tensor_value_info
+    sides = [value(name, TensorProto.FLOAT16, ["N", 10]) for name in ("x", "y")]
+    body = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "y")], "half", sides[:1], sides[1:])
+    proto = helper.make_model(body, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    wanted = rewritten(from_proto(proto, "half"), Asked(scores="y", top_k=2))
+    session = backends.get("ort-cpu").prepare_here(wanted, 3, "fp32", Options(threads=1))  # type: ignore[attr-defined]
+    x = random((3, 10), 0).astype(np.float16)
+    session.bind({"x": x})
+    session.run()
+    found = session.fetch()
+    session.close()
+    assert end_to_end.unlike(found, {"y": np.maximum(x, 0)}, Asked(scores="y", top_k=2), "fp16") is None
 
 
 def test_best_classes_are_held_to_what_they_score_and_to_what_they_are() -> None:
@@ -179,8 +246,6 @@ def test_bytes_become_the_numbers_that_the_host_makes(shape: Any, spec: str, lay
 
 def _sums(shape: Any) -> Graph:
     """x → 2 · x."""
-    from onnx import helper
-
     nodes = [helper.make_node("Mul", ["x", "two"], ["y"], "mul")]
     proto = make_model(nodes, {"x": ("N", *shape[1:])}, ["y"], {"two": np.full((), 2, np.float32)}, opset=13)
     return from_proto(proto, "doubling")

@@ -114,3 +114,20 @@ def test_an_invalid_rung_tops_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None
     assert {m.disposition for m in found} == {"invalid"}
     shown = rows(msgspec.structs.replace(planned, limits=slow), found)
     assert all(row.time is None and row.speedup is None and row.gain is None for row in shown)
+
+
+def test_a_whole_net_is_held_to_what_its_model_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = msgspec.structs.replace(CPU, bytes_per_s=1.0, cache_nbytes=1)
+    monkeypatch.setattr(runner.limits, "limits", lambda *_: slow)
+    step, _ = plan.node_of("lenet5-digits", "net", "0", 1, "cpu")
+    job = plan.job_of(
+        step.params, "cpu", model="lenet5-digits", node=step.nodes[0], batch=1, rungs=("numpy_call_a_step",),
+        budget_s=0.02, quick=True, instances=1, threads=1,
+    )  # fmt: skip
+    told: list[object] = []
+    cases = plan.plan(job).cases
+    runner.LadderRunner(LadderStart(job=job, cases=cases), told.append, lambda: False).run()
+    found = [said.measurement for said in told if isinstance(said, RungMeasured)]
+    assert {m.case.key: m.disposition for m in found} == dict.fromkeys(
+        ("numpy_call_a_step", "reference"), "invalid"
+    )

@@ -229,3 +229,20 @@ def _runs(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def test_where_the_system_tells_of_no_process_they_are_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One older than that which this Python was built for, or a container that forbids it."""
+
+    def refused(pid: int, flags: int = 0) -> int:
+        raise OSError(38, "Function not implemented")
+
+    pool.close_all()
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    starting.possible.cache_clear()
+    try:
+        assert not isinstance(_run(tmp_path, "plain", "    work(x, y)\n"), Forked)
+    finally:
+        starting.possible.cache_clear()
