@@ -16,6 +16,8 @@ from bench.run.past import Took, Where
 
 LEAST_S = 0.1  # beside which two times do not differ
 SURE = 0.5  # times that it takes to believe half of how much slower this run is
+SHARED = 2.0  # times of a model that say as much as what all models had
+UNHELD = ("first", "before", "after")  # the parts that no budget holds
 KNOWN = 0.5  # how much the very turn counts beside what its size tells
 AGED = 0.4  # by which all of a run may take longer than an earlier one, or less long
 
@@ -66,18 +68,28 @@ class Told:
         return max(0.0, known**KNOWN * (by_size + LEAST_S) ** (1 - KNOWN) - LEAST_S)
 
     def _slower(self, part: str, model: str) -> float:
-        """How many times as long as in earlier runs it takes in this one, by this model's turns: those of
-        another may be held to the budget where this one's are not, or the other way round."""
+        """How many times as long as in earlier runs it takes in this one, by this model's turns; where they
+        are few, by what a busy machine makes slower in all turns, which samples held to a budget are not."""
         if (part, model) not in self._times:
-            found = [
-                math.log((seconds + LEAST_S) / (known + LEAST_S))
-                for one in self._turns
-                if one.where.model == model
-                for backend, seconds in one.of(part)
-                if (known := self._known.get((part, one.where, one.nbytes, backend))) is not None
-            ]
-            self._times[part, model] = math.exp(sum(found) / (len(found) + SURE))
+            own = self._logs((part,), model)
+            if part == "samples":
+                self._times[part, model] = math.exp(sum(own) / (len(own) + SURE))
+            else:
+                shared = self._logs(UNHELD)
+                load = sum(shared) / (len(shared) + 1.0)
+                self._times[part, model] = math.exp((sum(own) + SHARED * load) / (len(own) + SHARED))
         return self._times[part, model]
+
+    def _logs(self, parts: Sequence[str], model: str | None = None) -> list[float]:
+        """How the times of this run (of this model's turns) stand to those of earlier ones, as logarithms."""
+        return [
+            math.log((seconds + LEAST_S) / (known + LEAST_S))
+            for one in self._turns
+            if model in (None, one.where.model)
+            for part in parts
+            for backend, seconds in one.of(part)
+            if (known := self._known.get((part, one.where, one.nbytes, backend))) is not None
+        ]
 
     def _line(self, part: str, model: str, backend: str) -> expected.Line:
         which = part, model, backend
