@@ -3,7 +3,8 @@
 The lowest layer: it imports nothing of the project but itself.
 
 - `kernels.errors`: the exception tree; every error a user can meet is one sentence. `kernels.cache`: the
-  cache folder, `atomic_file`. `kernels.nearest`: `did_you_mean`. Every layer uses these.
+  cache folder, `atomic_file`. `kernels.kept`: small files in it, found again by what they were found on.
+  `kernels.nearest`: `did_you_mean`. Every layer uses these.
 - `kernels.ops`: one file an operator, with its record (`Conv`, `Gemm`, …): what a kernel is told, on all
   devices, and all that the engine and the judge have to know of the operator: shapes, weights, rows,
   arguments, how it divides among threads, small shapes (`kernels.ops.Params` says what).

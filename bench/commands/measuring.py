@@ -76,6 +76,7 @@ def measure(
     """Run what is missing of each. cluster: the address of one whose machines do it, gpu: on which kind;
     spare: has the first worker, if one was started ahead."""
     from bench.run import beforehand, client
+    from bench.run.past import Past
     from bench.run.progress import RunProgress
 
     total = sum(len(folder.cases) for folder in folders)
@@ -84,11 +85,11 @@ def measure(
     if not any(missing):
         return Ending()
     to_come = [case for cases in missing for case in cases]
-    kind = folders[0].kind
+    kind, job = folders[0].kind, folders[0].job
     if cluster:
         return _spread(folders[0], missing[0], cluster, gpu)
     with (
-        RunProgress(kind, total, total - len(to_come), to_come, folders[0].job) as shown,
+        RunProgress(kind, total, total - len(to_come), to_come, job, Past(kind.verb, job)) as shown,
         beforehand.looked_at(kind.verb, lambda text: shown.say(f"warning: {text}")),
     ):
         for folder, cases in zip(folders, missing, strict=True):

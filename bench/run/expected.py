@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 # Seconds, as LeNet, ece408 and AlexNet had them on two cores: always, by the megabyte, by the image, by both.
 # Of a turn: what comes before its timing, where it is its model's first, or another; of a case: its samples
@@ -18,12 +17,13 @@ from typing import Any
 WEIGHTS = {
     "first": (3.0, 0.07, 0.002, 0.0005),
     "before": (0.5, 0.02, 0.002, 0.0005),
-    "samples": (1.0, 0.006, 0.002, 0.001),
-    "after": (0.75, 0.03, 0.002, 0.0035),
+    "samples": (1.0, 0.006, 0.001, 0.001),
+    "after": (0.75, 0.03, 0.001, 0.0035),
 }
 UNSURE = (0.6, 0.6, 1.5, 1.5)  # of each weight, by which another machine's or model's may differ
-TOGETHER = 0.15  # of that, what all weights have in common: a slow machine is slow in all
+TOGETHER = 0.4  # of that, what all weights have in common: a slow machine is slow in all
 OWN, OTHERS = 0.45, 0.9  # of a part's time, by which turns of the same model and of others differ
+OWN_SAMPLES = 0.32  # which the budget holds together
 BACKENDS = 0.5  # and by how much more cases of other backends
 LEAST_S = 0.3  # of which a turn that differs by so much says nothing
 UNKNOWN = 1.0  # megabytes of a model whose file is not known
@@ -33,9 +33,8 @@ FLOOR = 0.25  # of what was expected beforehand, below which nothing is expected
 Weights = tuple[float, ...]
 
 
-def sampling_s(job: Any) -> float:
+def sampling_s(budget: float | None) -> float:
     """Of a case whose passes are short: the budget, and the warm-ups that come with it."""
-    budget = getattr(job, "budget_s", None)
     return 1.0 if budget is None else min(1.6 * budget, budget + 1.0)
 
 
@@ -44,9 +43,10 @@ def taken(megabytes: float, batch: int) -> Weights:
     return (1.0, megabytes, float(batch), megabytes * batch)
 
 
-def differs(same_model: bool, same_backend: bool) -> float:
+def differs(part: str, same_model: bool, same_backend: bool) -> float:
     """Of a part's time, by which that of another turn differs anyway."""
-    return (OWN if same_model else OTHERS) + (0.0 if same_backend else BACKENDS)
+    own = OWN_SAMPLES if part == "samples" else OWN
+    return (own if same_model else OTHERS) + (0.0 if same_backend else BACKENDS)
 
 
 @dataclass
@@ -67,6 +67,20 @@ class Line:
     def at(self, x: Sequence[float]) -> float:
         return max(_dot(self.weights, x), _dot(self._least, x))
 
+    def copy(self) -> Line:
+        """One that learns by itself."""
+        other = Line(self.weights)
+        other.weights, other._least = self.weights, self._least
+        other.spread = self.spread
+        return other
+
+    def doubt(self, share: float) -> None:
+        """Be less sure of how long all takes together, by such a share of it."""
+        self.spread = [
+            [entry + share**2 * a * b for entry, b in zip(row, self.weights, strict=True)]
+            for row, a in zip(self.spread, self.weights, strict=True)
+        ]
+
     def learn(self, x: Sequence[float], seconds: float, differs: float, farther: bool = False) -> None:
         """differs: of the time, by which such turns do anyway; farther: of a larger batch than any before,
         which is longer by right and not held up."""
@@ -86,10 +100,10 @@ class Line:
         ]
 
 
-def line(part: str, job: Any) -> Line:
-    """What is known of a part before any turn."""
+def line(part: str, budget: float | None) -> Line:
+    """What is known of a part before any turn. budget: in seconds, None where there is none."""
     always, *others = WEIGHTS[part]
-    return Line([sampling_s(job) if part == "samples" else always, *others])
+    return Line([sampling_s(budget) if part == "samples" else always, *others])
 
 
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:

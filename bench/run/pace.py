@@ -5,7 +5,8 @@ Cases that are timed in turns end together, so what is looked at is a turn: from
 until all that began have ended. Its three parts are counted apart, as each tells of another thing: what comes
 before its timing (reading a model, judging it, tuning) is long for a model's first turn and short for the
 others; the samples go by the budget; the answers and layers that are looked at then go by the model. Each
-grows with the model and the batch size: bench.run.expected learns by how much from the turns that are over.
+grows with the model and the batch size: bench.run.told learns by how much from the turns that are over, of
+this run and of earlier ones on this machine.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.run import bounds, expected
+from bench.results.records import LOST, Environment
+from bench.run import bounds
+from bench.run.past import Past, Took, Where
+from bench.run.told import Told
 from models import names
 
 TELLING = 5  # of the cases, one in so many has to be done before there is an estimate
 TIMED = "time"
+CUT_SHORT = ("cancelled", *LOST)  # how a case ends whose turn took what no other one takes
 WIDE = (0.6, 1.7)  # of what few turns say, where a range is told
 LEAST = 0.05  # of a part that lasts longer than was thought, which is still to come
 STEADY = 0.03  # of the time left, by which what is said may differ from what is thought before it moves
@@ -29,10 +34,9 @@ class _Turn:
     """Seconds; timed: when the first of its cases was; looked: when it was over with all of their samples;
     last: when a case of it ended.
     began, left, sampled: its cases, by key; ends: of those that had samples, the backend and what came after
-    them, in seconds."""
+    them, in seconds. whole: nothing has cut it short."""
 
-    model: str
-    batch: int
+    where: Where
     first: bool
     start: float
     timed: float | None = None
@@ -42,7 +46,8 @@ class _Turn:
     began: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
     sampled: set[str] = field(default_factory=set)
-    ends: list[tuple[str, float]] = field(default_factory=list)
+    ends: dict[str, float] = field(default_factory=dict)
+    whole: bool = True
 
     @property
     def before(self) -> float:
@@ -53,13 +58,18 @@ class _Turn:
         """Of one of its cases that were timed."""
         return (self._looked - self.start - self.before) / max(1, len(self.sampled))
 
-    def took(self, part: str) -> list[tuple[str, float]]:
-        """Seconds of a part of it, and of which backend, where that is told apart."""
-        if part == "after":
-            return self.ends
-        if part == "samples":
-            return [("", self.samples)]
-        return [("", self.before)] if self.first == (part == "first") else []
+    def took(self, nbytes: int, budget: float | None) -> Took:
+        """All that is to be learned of it. What is heard late may seem to have begun before the turn."""
+        before = max(0.0, self.before)
+        return Took(
+            where=self.where,
+            nbytes=nbytes,
+            budget_s=budget,
+            first=before if self.first else None,
+            before=None if self.first else before,
+            samples=max(0.0, self.samples),
+            after={backend: max(0.0, seconds) for backend, seconds in self.ends.items()},
+        )
 
     @property
     def _looked(self) -> float:
@@ -69,20 +79,41 @@ class _Turn:
 class Pace:
     """Tell it what happens; all times in seconds since the start, on a clock that pauses with the run. job:
     what was asked for, as far as it says how long a case is sampled; nbytes: of a model's file, 0 where that
-    is not known."""
+    is not known; past: what earlier runs on this machine took, read as soon as a worker has said which it
+    is, and added to by `keep` (None: nothing is)."""
 
-    def __init__(self, job: Any = None, nbytes: Callable[[str], int] = names.nbytes) -> None:
+    def __init__(
+        self,
+        job: Any = None,
+        nbytes: Callable[[str], int] = names.nbytes,
+        past: Past | None = None,
+    ) -> None:
         self._job = job
         self._nbytes = nbytes
-        self._known_nbytes: dict[str, int] = {}
-        self._turns: list[_Turn] = []
+        self._past = past
+        self._budget: float | None = getattr(job, "budget_s", None)
+        self._told = Told((), self._budget, nbytes)
+        self._turns: list[Took] = []  # that are over and were timed
+        self._whole: list[Took] = []  # of them
         self._now: _Turn | None = None
         self._settled: set[str] = set()
         self._ahead: list[tuple[Any, str, float]] = []
         self._by_backend: dict[str, set[bool]] = {}  # whether cases that have ended were timed
         self._last = 0.0  # when the last turn ended
-        self._lines: dict[tuple[str, str, str], expected.Line] = {}  # by part, model and backend
         self._said: tuple[float, float] | None = None  # when, and how long it takes from then
+
+    def greeted(self, machine: Environment) -> None:
+        """A worker has said what it runs on."""
+        if self._past is None:
+            return
+        self._told = Told(self._past.of(machine), self._budget, self._nbytes)
+        for turn in self._turns:
+            self._told.learn(turn)
+
+    def keep(self) -> None:
+        """What the turns of this run took that nothing cut short, for later ones."""
+        if self._past is not None:
+            self._past.keep(self._whole)
 
     def started(self, case: Any, stage: str, now: float) -> None:
         if case.key in self._settled:
@@ -93,9 +124,9 @@ class Pace:
             self._ahead.append((case, stage, now))
             return
         if turn is None:
-            model = _model(case)
-            first = all(other.model != model for other in self._timed)
-            turn = self._now = _Turn(model, getattr(case, "batch", 1), first, self._last)
+            where = _where(case)
+            first = all(other.where.model != where.model for other in self._turns)
+            turn = self._now = _Turn(where, first, self._last)
         turn.began.add(case.key)
         turn.left.add(case.key)
         if turn.timed is not None and turn.looked is None and stage != TIMED:
@@ -104,7 +135,7 @@ class Pace:
             turn.sampled.add(case.key)
             turn.timed = now if turn.timed is None else turn.timed
 
-    def settled(self, case: Any, now: float) -> None:
+    def settled(self, case: Any, now: float, disposition: str = "ok") -> None:
         self._settled.add(case.key)
         turn = self._now
         if turn is None:
@@ -112,14 +143,17 @@ class Pace:
             return
         self._by_backend.setdefault(_backend(case), set()).add(case.key in turn.sampled)
         turn.left.discard(case.key)
+        turn.whole &= disposition not in CUT_SHORT
         if case.key in turn.sampled:
-            turn.ends.append((_backend(case), now - max(turn.last, turn.looked or now)))
+            turn.ends[_backend(case)] = now - max(turn.last, turn.looked or now)
         turn.last = now
         if not turn.left and turn.began:
             turn.end = self._last = now
-            self._turns.append(turn)
-            self._lines.clear()
             self._now = None
+            if turn.timed is not None:
+                self._turns.append(turn.took(self._nbytes(turn.where.model), self._budget))
+                self._told.learn(self._turns[-1])
+                self._whole += self._turns[-1:] if turn.whole else []
             ahead, self._ahead = self._ahead, []
             for told in ahead:
                 self.started(*told)
@@ -157,76 +191,49 @@ class Pace:
         return max(LEAST * least, least - now), max(least, most - now)
 
     def _guess(self, cases: Sequence[Any], now: float) -> float | None:
-        if not self._timed:
+        if not self._told.tells:
             return None
         current = self._now
         under_way = current.began if current is not None else set()
-        known = {turn.model for turn in self._timed} | ({current.model} if current else set())
-        turns: dict[tuple[str, int, str], list[str]] = {}  # to come, and the backends of each
+        known = {turn.where.model for turn in self._turns} | ({current.where.model} if current else set())
+        turns: dict[Where, list[str]] = {}  # to come, and the backends of each
         for case in cases:
             if case.key in under_way or self._by_backend.get(_backend(case)) == {False}:
                 continue  # of the turn under way; or of a backend that refuses every case, and soon
-            which = (_model(case), getattr(case, "batch", 1), getattr(case, "precision", ""))
-            turns.setdefault(which, []).append(_backend(case))
+            turns.setdefault(_where(case), []).append(_backend(case))
         seconds = 0.0
-        for (model, batch, _), members in turns.items():
-            seconds += self._part("before" if model in known else "first", model, batch)
-            seconds += self._cases(members, model, batch)
-            known.add(model)
+        for where, members in turns.items():
+            seconds += self._told.part("before" if where.model in known else "first", where)
+            seconds += self._cases(members, where)
+            known.add(where.model)
         if current is not None:
             seconds += self._of_current(current, [case for case in cases if case.key in current.left], now)
         return seconds
 
-    @property
-    def _timed(self) -> list[_Turn]:
-        return [turn for turn in self._turns if turn.timed is not None]
-
     def _of_current(self, turn: _Turn, cases: Sequence[Any], now: float) -> float:
         """cases: those of it that have not ended."""
-        where = turn.model, turn.batch
         members = [_backend(case) for case in cases if turn.timed is None or case.key in turn.sampled]
         if turn.timed is None:
-            before = self._part("first" if turn.first else "before", *where)
-            return _rest(before, now - turn.start) + self._cases(members, *where)
-        after = self._after(members, *where)
+            before = self._told.part("first" if turn.first else "before", turn.where)
+            return _rest(before, now - turn.start) + self._cases(members, turn.where)
+        after = self._after(members, turn.where)
         if turn.looked is None:
-            return _rest(len(turn.sampled) * self._part("samples", *where), now - turn.timed) + after
+            samples = len(turn.sampled) * self._told.part("samples", turn.where)
+            return _rest(samples, now - turn.timed) + after
         return _rest(after, now - max(turn.last, turn.looked))
 
-    def _cases(self, members: Sequence[str], model: str, batch: int) -> float:
+    def _cases(self, members: Sequence[str], where: Where) -> float:
         """What cases of a turn take on these backends, once it is timed."""
-        samples = len(members) * self._part("samples", model, batch)
-        return samples + self._after(members, model, batch)
+        return len(members) * self._told.part("samples", where) + self._after(members, where)
 
-    def _after(self, members: Sequence[str], model: str, batch: int) -> float:
+    def _after(self, members: Sequence[str], where: Where) -> float:
         """What comes after their samples."""
-        return sum(self._part("after", model, batch, backend) for backend in members)
-
-    def _part(self, part: str, model: str, batch: int, backend: str = "") -> float:
-        """What a part is expected to take, by the turns that are over."""
-        which = part, model, backend
-        if which not in self._lines:
-            line = self._lines[which] = expected.line(part, self._job)
-            largest = 0
-            for turn in sorted(self._timed, key=lambda turn: turn.model == model):
-                own = turn.model == model
-                x = expected.taken(self._megabytes(turn.model), turn.batch)
-                for where, seconds in turn.took(part):
-                    differs = expected.differs(own, where == backend)
-                    line.learn(x, seconds, differs, own and turn.batch > largest > 0)
-                largest = max(largest, turn.batch if own else 0)
-        return self._lines[which].at(expected.taken(self._megabytes(model), batch))
-
-    def _megabytes(self, model: str) -> float:
-        if model and model not in self._known_nbytes and (nbytes := self._nbytes(model)):
-            self._known_nbytes[model] = nbytes  # one that is still to be built has none yet
-        if not model:
-            return 0.0
-        return self._known_nbytes[model] / 1e6 if model in self._known_nbytes else expected.UNKNOWN
+        return sum(self._told.part("after", where, backend) for backend in members)
 
 
-def _model(case: Any) -> str:
-    return str(getattr(case, "model", ""))
+def _where(case: Any) -> Where:
+    model, batch = str(getattr(case, "model", "")), int(getattr(case, "batch", 1))
+    return Where(model, batch, str(getattr(case, "precision", "")), int(getattr(case, "images", 0)))
 
 
 def _backend(case: Any) -> str:

@@ -10,17 +10,25 @@ from types import TracebackType
 from typing import Any
 
 from bench.kinds.registry import Kind, case_words
-from bench.results.messages import Log, Progress
+from bench.results.messages import Hello, Log, Progress
 from bench.run.pace import Pace
+from bench.run.past import Past
 from bench.words import units
 
 
 class RunProgress:
     """Feed it the client's events. total: cases, of which so many are `done` already and these are to come;
-    job: what was asked for. `with` it for as long as the run goes."""
+    job: what was asked for; past: what such runs took before, where this one is done by one worker on this
+    machine. `with` it for as long as the run goes."""
 
     def __init__(
-        self, kind: Kind[Any, Any], total: int, done: int = 0, cases: Sequence[Any] = (), job: Any = None
+        self,
+        kind: Kind[Any, Any],
+        total: int,
+        done: int = 0,
+        cases: Sequence[Any] = (),
+        job: Any = None,
+        past: Past | None = None,
     ) -> None:
         from rich.console import Console
 
@@ -29,7 +37,7 @@ class RunProgress:
         self._total = total
         self._done = done
         self._cases = {case.key: case for case in cases}
-        self._pace = Pace(job)
+        self._pace = Pace(job, past=past)
         self._started = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
@@ -71,6 +79,7 @@ class RunProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._pace.keep()
         if self._bar is not None:
             self._bar.stop()
 
@@ -79,7 +88,7 @@ class RunProgress:
         kind, now = self._kind, time.monotonic() - self._started
         if isinstance(event, kind.line):
             self._cases.pop(event.case.key, None)
-            self._pace.settled(event.case, now)
+            self._pace.settled(event.case, now, event.disposition)
             self._settled(event)
         elif isinstance(event, kind.started):
             self._pace.started(event.case, event.stage, now)
@@ -91,6 +100,8 @@ class RunProgress:
             so_far = f": about {units.duration(event.median_ns)} so far"
             self._so_far[event.case.key] = so_far
             self._show(f"{kind.turn(event.case, 'time')}{so_far}")
+        elif isinstance(event, Hello):
+            self._pace.greeted(event.environment)
         elif isinstance(event, Progress):
             done = f" ({event.fraction:.0%})" if event.fraction is not None else ""
             self._show(f"{self._words}: {event.text}{done}" if self._words else f"{event.text}{done}")

@@ -24,6 +24,7 @@ from bench.results.store import to_run_again
 from bench.run import beforehand
 from bench.run.client import worker_command
 from bench.run.pace import Pace
+from bench.run.past import Past
 from bench.run.supervisor import Supervisor
 from gui.base.background import Background
 from gui.sessions.run_writer import RunWriter
@@ -165,6 +166,7 @@ class Measuring(QObject):
         self._worker.quit()
         self._supervisor = None
         if self._writer is not None:
+            self._writer.beside(self._pace.keep)
             self._writer.finish()
             self._writer.wait()
             self._writer = None
@@ -210,7 +212,7 @@ class Measuring(QObject):
         self._turn = ""
         self._clock.restart()
         self._look()
-        self._pace = Pace(folder.job)
+        self._pace = Pace(folder.job, past=Past(self.kind.verb, folder.job))
         self._counting.start()
         self.standing = Standing()
         self._stand(phase="starting", words="starting the worker", done=self._before)
@@ -247,6 +249,7 @@ class Measuring(QObject):
                 self._expected(message)
             else:
                 if isinstance(message, Hello):
+                    self._pace.greeted(message.environment)
                     self.greeted.emit(message)
                 words = self._heard(message) or words
                 if self._writer is not None:
@@ -256,7 +259,7 @@ class Measuring(QObject):
 
     def _on_settled(self, measurements: Sequence[Any]) -> None:
         for measurement in measurements:
-            self._pace.settled(measurement.case, self._clock.seconds)
+            self._pace.settled(measurement.case, self._clock.seconds, measurement.disposition)
             if self._writer is not None:
                 self._writer.append(measurement)
 
@@ -282,6 +285,7 @@ class Measuring(QObject):
         if self._supervisor is not None and (reason := self._supervisor.reason):
             self.told.emit(reason[:1].upper() + reason[1:])
         if self._writer is not None:
+            self._writer.beside(self._pace.keep)
             self._writer.finish()
 
     def _on_closed(self) -> None:

@@ -46,6 +46,10 @@ class RunWriter(QObject):
         """Add what the worker wrote on its standard error to the run's log."""
         self._orders.put(lambda: self._log(data))
 
+    def beside(self, write: _Order) -> None:
+        """Have this called after what came before it, whatever it writes elsewhere."""
+        self._orders.put(write)
+
     def finish(self) -> None:
         """Write what is left, then end the thread."""
         self._orders.put(None)

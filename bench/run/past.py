@@ -1,0 +1,110 @@
+"""What the parts of turns took in earlier runs on this machine, kept for the next run that asks how long it
+may still take (bench.run.pace). Nothing that is measured reads it.
+
+An entry is what one kind of run had, on one machine, asked for in one way; it holds the newest turns alone.
+Two runs that end at once may lose one's turns, never an entry; where the cache cannot be written nothing is
+kept, and the next run is told of as the first one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from bench.results.records import Environment, Record
+from kernels.errors import KernelError
+from kernels.kept import Key, Store
+
+MOST_TURNS = 64  # of an entry
+MOST_ENTRIES = 64
+_STORE = Store("pace", 1, "what a run took", MOST_ENTRIES)
+# What of a job decides how long a case of it takes, beside the case itself and the budget.
+_ASKED = ("threads", "instances", "layers", "end_to_end", "l2", "tune", "tune_reference", "dataset", "runs")
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+
+
+class Where(NamedTuple):
+    """What a turn is of, and its cases have in common."""
+
+    model: str
+    batch: Count = 1
+    precision: str = ""
+    images: Count = 0
+
+
+class Took(Record, frozen=True):
+    """A turn's parts in seconds. nbytes: of the model's file, 0 where there is none; before: what came before
+    its timing, where it was the model's first turn in its run (`first`) or another; samples: of one of its
+    cases, at this budget; after: what came after them, by backend."""
+
+    where: Where
+    nbytes: Count = 0
+    budget_s: Seconds | None = None
+    first: Seconds | None = None
+    before: Seconds | None = None
+    samples: Seconds | None = None
+    after: dict[str, Seconds] = msgspec.field(default_factory=dict)
+
+    def of(self, part: str) -> list[tuple[str, float]]:
+        """Seconds of a part of it (of bench.run.expected.WEIGHTS), and on which backend, where that is told
+        apart."""
+        if part == "after":
+            return [*self.after.items()]
+        seconds = {"first": self.first, "before": self.before, "samples": self.samples}[part]
+        return [("", seconds)] if seconds is not None else []
+
+
+class Past:
+    """Of runs of this kind that were asked for like this job."""
+
+    def __init__(self, kind: str, job: Any) -> None:
+        self._kind = kind
+        self._asked = {name: str(getattr(job, name, "")) for name in _ASKED}
+        self._key: Key | None = None
+
+    def of(self, machine: Environment) -> tuple[Took, ...]:
+        """What is known of them on this machine, the oldest first."""
+        self._key = {
+            **self._asked,
+            "machine": machine.machine,
+            "cpu": machine.cpu,
+            "cores": str(machine.cores),
+            "gpu": f"{machine.gpu} {machine.gpu_uuid}".strip(),
+        }
+        return _STORE.read(self._kind, self._key, tuple[Took, ...]) or ()
+
+    def keep(self, took: Iterable[Took]) -> None:
+        """Beside what is kept by now; what was known of the same turns goes, part by part. Turns that name no
+        model say too little of what they are of."""
+        new = [one for one in took if one.where.model]
+        if self._key is None or not new:
+            return
+        known = {one.where: one for one in _STORE.read(self._kind, self._key, tuple[Took, ...]) or ()}
+        for one in new:
+            known[one.where] = _newer(known.pop(one.where, one), one)
+        with contextlib.suppress(KernelError):
+            _STORE.write(self._kind, self._key, list(known.values())[-MOST_TURNS:])
+
+
+def name(model: str) -> str:
+    """What a model is kept under: one given by path by all of it."""
+    return os.path.abspath(model) if model.endswith(".onnx") else model
+
+
+def _newer(old: Took, new: Took) -> Took:
+    """A turn is its model's first or another: what it is not was told by an earlier one."""
+    if old.nbytes != new.nbytes:
+        return new
+    return msgspec.structs.replace(
+        new,
+        first=old.first if new.first is None else new.first,
+        before=old.before if new.before is None else new.before,
+        samples=old.samples if new.samples is None else new.samples,
+        after=old.after | new.after,
+    )
