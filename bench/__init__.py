@@ -37,7 +37,8 @@
   layers, each checked alone before anything is timed, by `bench.measure.answers.layer_errors`);
   `bench.measure.loaded_model`: what the cases of one model share (graph, images, golden answers, the
   reference's answers); `bench.results.artifacts`: the npz files.
-- `bench.measure.tuned.tuning`: what a case needs measured before it is prepared;
+- `bench.measure.tuned.tuning`: what a case needs measured before it is prepared; the kernels of all batch
+  sizes are compiled ahead, while float64 is worked out;
   `bench.measure.tuned.rungs`: our rungs for each step of a plan. One whose first pass is far slower than
   the best's is let go; the others are judged in some images of the batch (`bench.judge.batch_check`), the
   best timed together, and the one to take is judged in every image: where it fails, the next best. Inputs
@@ -65,6 +66,8 @@
   one document by a jinja2 template (`bench/show/templates`), HTML or Markdown (`report_form`, `report_html`,
   `report_files`), with the
   sentences of `bench.show.overview`.
+- `bench.goals`: speed goals, data a kind of machine, held against two runs of each comparison that they need
+  (`report goals`): reached, not reached or open, by intervals; why, by a case's floor and its longest step.
 - `bench.measure.selfcheck`: a backend against itself, prepared, timed and judged as two are: how often
   the interval of the ratio misses 1, with exact bounds (`bench.results.rates`); its file is gone on with
   over several calls.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from kernels.estimates.fitted_device import MULTIPROCESSORS
@@ -67,6 +68,7 @@ _SECOND_KERNEL_US = 0.8
 _MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
 
 
+@functools.lru_cache(maxsize=4096)  # a plan asks several times for each step
 def fit(m: int, n: int, k: int) -> tuple[SlicedTile, int]:
     """The tile and the number of parts that should take least time."""
     choices = [

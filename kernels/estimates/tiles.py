@@ -8,6 +8,7 @@ AlexNet, LeNet-5 and the ECE 408 net on the likely tiles and parts) on an NVIDIA
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -94,15 +95,21 @@ def fit(
 ) -> tuple[Tile, int]:
     """The tile and the number of parts (out of `parts`) that should take least time for `batch` products of
     m × k by k × n."""
+    return _fit(tuple(tiles.items()), m, n, k, batch, parts)
+
+
+@functools.lru_cache(maxsize=4096)  # a plan asks several times for each step
+def _fit(
+    rated: tuple[tuple[Tile, float], ...], m: int, n: int, k: int, batch: int, parts: tuple[int, ...]
+) -> tuple[Tile, int]:
     choices = [
-        (tile, count)
-        for tile in tiles
+        (tile, rate, count)
+        for tile, rate in rated
         for count in parts
         if count == 1 or _worth(tile, count, m, n, k, batch)
     ]
-    return min(
-        choices, key=lambda choice: microseconds(choice[0], tiles[choice[0]], m, n, k, batch, choice[1])
-    )
+    tile, _, count = min(choices, key=lambda one: microseconds(one[0], one[1], m, n, k, batch, one[2]))
+    return tile, count
 
 
 def microseconds(tile: Tile, rate: float, m: int, n: int, k: int, batch: int, parts: int) -> float:
