@@ -139,10 +139,11 @@ def _ends(times: Interval) -> tuple[float, float]:
 
 def settled(tried: Sequence[Graded]) -> bool:
     """Whether these measurements of one kernel say what it reaches: all thresholds, or twice the same. A
-    process on a busy machine may be slow for as long as it lives, and another one is not."""
+    process on a busy machine may be slow for as long as it lives, and another one is not. What is told from
+    times alone, that it remembers its inputs, has to be found twice as well."""
     last = tried[-1]
     if last.disposition != "ok":
-        return True
+        return not _remembers(last) or any(map(_remembers, tried[:-1]))
     if _doubtful(last):
         return False
     return all(t.reached for t in last.thresholds) or any(t.band == last.band for t in tried[:-1])
@@ -153,6 +154,10 @@ def decided(tried: Sequence[Graded]) -> Graded:
     if settled(tried):
         return tried[-1]
     return sorted(tried, key=lambda made: made.band)[len(tried) // 2]
+
+
+def _remembers(made: Graded) -> bool:
+    return made.finding is not None and made.finding.fault == "remembers"
 
 
 def _doubtful(made: Graded) -> bool:

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -126,19 +127,25 @@ def first_run(session: Session) -> int:
 
 
 def warm_up(
-    session: Timeable, runs: int, seconds: float, clock: Callable[[], int] = time.perf_counter_ns
+    session: Timeable,
+    runs: int,
+    seconds: float,
+    clock: Callable[[], int] = time.perf_counter_ns,
+    rough: bool = False,
 ) -> float:
-    """At least `runs` passes and `seconds`; returns nanoseconds a pass, judged by the later half."""
+    """At least `runs` passes and `seconds`; returns nanoseconds a pass, judged by the later half. rough: they
+    are good enough to say how many passes make a sample (engine.backend.Warmed)."""
+    timed = partial(warm_runs, session) if rough else session.time_runs
     end = clock() + int(seconds * 1e9)
     count, done = 1, 0
-    times: list[float] = [warm_runs(session, 1)]
+    times: list[float] = [timed(1)]
     while (done := done + count) < runs or clock() < end:
         # Trains that grow: a short net is warm in its train as it will be timed, a long one is not run for
         # longer than need be.
         left = max(0, end - clock())
         per_run = max(LEAST_NS, min(times))
         count = max(1, min(2 * count, runs - done if left == 0 else math.ceil(left / per_run)))
-        times.append(warm_runs(session, count) / count)
+        times.append(timed(count) / count)
     return statistics.median(times[len(times) // 2 :])
 
 
@@ -249,13 +256,14 @@ class _Sampler:
             session = instances[instance]
         scale = 1.0 if self._on_host(key) else ON_DEVICE
         if turn == 0:
-            per_run = warm_up(session, rules.warmup_runs, scale * rules.warmup_s, self._clock)
+            per_run = warm_up(session, rules.warmup_runs, scale * rules.warmup_s, self._clock, rough=True)
             timing.runs_per_sample = self._train(key, per_run)
             timing.sample_s = timing.runs_per_sample * per_run / 1e9
         else:
             # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
             slow = timing.sample_s > rules.warmup_s and turn >= len(instances)
-            warm_up(session, 1 if slow else rules.warmup_runs, scale * rules.rewarm_s, self._clock)
+            runs = 1 if slow else rules.warmup_runs
+            warm_up(session, runs, scale * rules.rewarm_s, self._clock, rough=True)
         first = turn < self._least or (len(instances) > 1 and not taken[instance])
         share = self._share(timing, first, scale * rules.min_s)
         samples, spent = self._take(session, timing, share)

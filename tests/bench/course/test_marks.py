@@ -7,6 +7,8 @@ import io
 import json
 from pathlib import Path
 
+import msgspec
+
 from bench.course import judging, written
 from bench.course.assignment import Asked, Assignment, TaskEntry
 from bench.course.marks import agreement, marks, ranking
@@ -133,6 +135,17 @@ def test_what_is_missed_is_missed_twice_and_of_three_the_middle_counts() -> None
     assert not judging.settled([close])
     assert judging.decided([slow, close, close]).band == 2
     assert judging.settled([graded("a", 0, 0, "incorrect")])
+
+
+def test_that_a_kernel_remembers_its_inputs_is_found_twice_before_it_counts() -> None:
+    """It is told from times, by which a busy machine has accused one that was right."""
+    found = Finding(fault="remembers", reason="is faster where few of its inputs changed")
+    accused = msgspec.structs.replace(graded("a", 0, 0, "incorrect"), finding=found)
+    assert not judging.settled([accused])
+    assert judging.decided([accused, accused]) is accused
+    right = graded("a", 3, 4)
+    assert judging.decided([accused, right]) is right
+    assert judging.settled([accused, graded("a", 0, 0, "incorrect")])
 
 
 def test_repeats_are_compared_by_band() -> None:
