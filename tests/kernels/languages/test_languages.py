@@ -268,7 +268,7 @@ def test_a_file_that_never_ends_is_ended_and_one_that_ends_its_process_is_told(
             "is said to have hidden = 1,000,000,000,000, and 64 is the most",
         ),
     ],
-    ids=str,
+    ids=["broken", "a list", "no text", "deep", "a fact less", "a fact too large"],
 )
 def test_a_file_that_speaks_for_its_compiler_is_not_believed(
     written: dict[str, str], message: str, tmp_path: Path
