@@ -7,9 +7,11 @@ reads them), the PTX, and what its launch has to know of it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -33,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 180.0
 MOST_NBYTES = 64 << 20  # of a cubin
 _START = "import sys; from kernels.languages import child; sys.exit(child.main())"
+# Of the facts of a kernel: bytes of shared memory and threads of a block, pointers that its compiler adds.
+_MOST = {"shared_nbytes": 1 << 20, "threads": 1024, "hidden": 64}
 # What is kept beside the cubin, under these endings.
 _KEPT = {child.LOG: ".log", child.PTX: ".ptx", child.FACTS: ".json", child.CUBIN: ".cubin"}
 _MADE_BY = ("compiling.py", "child.py", "linking.py", "compilers")
@@ -138,7 +142,7 @@ def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any])
         }
         said = _run(rung, language, folder, json.dumps(asked))
         if (failed := folder / child.FAILED).is_file():
-            told = json.loads(_read(failed))
+            told = _told(rung, failed, text=str, line=int, language=str)
             if unusable := told["language"]:
                 raise UnavailableError(
                     f"{rung.label} cannot be compiled here: {language.title} does not compile the least "
@@ -148,12 +152,32 @@ def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any])
             reason = f"{rung.label} does not compile for {arch}: {told['text']}"
             raise KernelError(f"{rung.path}{line}: {reason}")
         try:
-            return {file: _read(folder / file) for file in _KEPT}
+            made = {file: _read(folder / file) for file in _KEPT}
+            _told(rung, folder / child.FACTS, **dict.fromkeys(_MOST, int))
+            return made
         except OSError:
             raise KernelError(
                 f"{rung.path}: {rung.label} does not compile for {arch}: {language.title} said nothing"
                 f"{': ' + said if said else ''}"
             ) from None
+
+
+def _told(rung: Rung, path: Path, **kinds: type) -> dict[str, Any]:
+    """What a file of the process apart says, which the rung's own may have written: these, of these types,
+    numbers within bounds. Raises KernelError."""
+    try:
+        told = json.loads(_read(path))
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict) or any(type(told.get(name)) is not kind for name, kind in kinds.items()):
+        raise KernelError(
+            f"{rung.path}: {rung.label} wrote {path.name} itself: that is for its compiler to do"
+        )
+    for name in kinds.keys() & _MOST.keys():
+        if not 0 <= told[name] <= _MOST[name]:
+            what = f"{rung.label} is said to have {name} = {told[name]:,}"
+            raise KernelError(f"{rung.path}: {what}, and {_MOST[name]:,} is the most")
+    return told
 
 
 def _read(path: Path) -> bytes:
@@ -165,7 +189,8 @@ def _read(path: Path) -> bytes:
 
 
 def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
-    """Ask the process apart; the last line that it has said. It ends with all that it started."""
+    """Ask the process apart; the last line that it has said. It ends with all that it started, but for what
+    has made itself a session of its own."""
     python = language.environment.interpreter()
     places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     with subprocess.Popen(
@@ -188,5 +213,8 @@ def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
         finally:
             if process.poll() is None:
                 ends.kill(process.pid)
+            elif os.name == "posix":  # what it left behind in its group
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
     lines = said.strip().splitlines()
     return lines[-1][:300] if lines else ""

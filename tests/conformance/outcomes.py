@@ -15,7 +15,7 @@ import numpy as np
 from engine import backends
 from engine.backend import Options
 from engine.graph.importer import from_proto
-from kernels.errors import KernelscopeError
+from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError
 from tests.conformance.onnx_suite import Case, cases
 
 
@@ -53,9 +53,12 @@ def _kind(backend: str, index: int) -> str:
 
 
 def came_of(backend: str, case: Case) -> Outcome:
-    """Run a test and look at the answers."""
+    """Run a test and look at the answers. A kernel that was taken and then failed is no refusal, and where a
+    device is lost with it nothing behind it is one."""
     try:
         answers = _answers(backend, case)
+    except (KernelError, OutOfMemoryError, UnavailableError) as error:
+        return Outcome("wrong", f"{type(error).__name__}: {error}")
     except KernelscopeError as error:
         return Outcome("refused", str(error))
     try:

@@ -11,7 +11,14 @@ import onnx
 import pytest
 
 from engine.backend import Backend
-from tests.conformance import report
+from kernels.errors import (
+    KernelError,
+    KernelscopeError,
+    OutOfMemoryError,
+    UnavailableError,
+    UnsupportedError,
+)
+from tests.conformance import outcomes, report
 from tests.conformance.exclusions import EVERYWHERE, LEFT_OUT, ON_CUDA
 from tests.conformance.onnx_suite import cases
 from tests.conformance.outcomes import came_of, outcome
@@ -59,6 +66,27 @@ def test_a_wrong_answer_is_seen() -> None:
     off.flat[-1] += 1
     for expected in (off, case.expected[0][..., :-1]):
         assert came_of("engine-cpu", replace(case, expected=(expected,))).kind == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (UnsupportedError("not an operator of ours"), "refused"),
+        (KernelError("CUDA failed on it: an illegal memory access"), "wrong"),
+        (OutOfMemoryError("memory did not suffice"), "wrong"),
+        (UnavailableError("the device is gone"), "wrong"),
+    ],
+)
+def test_a_kernel_that_fails_is_no_refusal(
+    error: KernelscopeError, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(name: str, case: object) -> None:
+        raise error
+
+    monkeypatch.setattr(outcomes, "_answers", fails)
+    came = outcomes.came_of("engine-cpu", cases()[0])
+    assert came.kind == kind
+    assert str(error) in came.why
 
 
 def test_every_exclusion_has_tests() -> None:

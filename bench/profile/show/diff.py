@@ -14,6 +14,10 @@ from bench.results.records import stem
 from bench.results.rows import label
 
 _CASES = ("model", "backends", "batches", "precision")
+OTHER_WORK = (
+    "each profile is of another number of images a pass, which is other work, and no verdict follows: "
+    "profile both at the same batch size"
+)
 NO_VERDICT = (
     "no case has its passes in several rounds in both profiles, and from one round no verdict follows: "
     "profile again those that are older or began cold (a comparison gives a verdict, too)"
@@ -52,8 +56,13 @@ def compared(one: ProfileFolder, other: ProfileFolder) -> Compared:
         pairs=pairs,
         differences=(*differs.models(files[0], files[1]), *differs.jobs(one.job, other.job, _CASES)),
         waterfalls=falls,
-        no_verdict="" if told else NO_VERDICT,
+        no_verdict="" if told else OTHER_WORK if any(map(_in_rounds, found)) else NO_VERDICT,
     )
+
+
+def _in_rounds(pair: tuple[CaseProfile | None, CaseProfile | None]) -> bool:
+    """Whether both have their passes in several rounds."""
+    return all(made is not None and len(made.pass_rounds) > 1 for made in pair)
 
 
 def _pair(a: CaseProfile | None, b: CaseProfile | None, meant: set[str]) -> Pair:

@@ -17,6 +17,7 @@ from bench.profile import waterfall
 from bench.profile.event_files import write_events
 from bench.profile.events import Activity, HostSpan
 from bench.profile.kind import KIND
+from bench.profile.show.diff import NO_VERDICT, OTHER_WORK
 from tests.bench.profile.planted_changes import (
     CPU,
     H200,
@@ -383,5 +384,5 @@ def test_no_verdict_follows_from_one_round_another_batch_or_an_unquiet_machine(t
     told = {}
     for name, other in (("loud", loud), ("alone", alone), ("half", half)):
         diff = diff_between(kept, saved(tmp_path / name, other))
-        told[name] = [change.verdict for change in diff.changes], bool(diff.no_verdict)
-    assert told == {"loud": (["UNCLEAR"], False), "alone": ([""], True), "half": ([""], True)}
+        told[name] = [change.verdict for change in diff.changes], diff.no_verdict
+    assert told == {"loud": (["UNCLEAR"], ""), "alone": ([""], NO_VERDICT), "half": ([""], OTHER_WORK)}

@@ -3,9 +3,12 @@ process apart, and launched as every other."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -249,6 +252,60 @@ def test_a_file_that_never_ends_is_ended_and_one_that_ends_its_process_is_told(
     monkeypatch.setattr(compiling, "WAIT_S", 60.0)
     with pytest.raises(KernelError, match="Triton said nothing"):
         nvrtc.compile_rung(mine(tmp_path, top="import os; os._exit(0)"), "sm_90", {"ROWS": 1, "WIDTH": 2})
+
+
+@pytest.mark.usefixtures("triton")
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ({"failed.json": "{"}, r"wrote failed\.json itself"),
+        ({"failed.json": "[]"}, r"wrote failed\.json itself"),
+        ({"failed.json": '{"text": 1, "line": 0, "language": ""}'}, r"wrote failed\.json itself"),
+        ({"facts.json": "[" * 100_000}, r"wrote facts\.json itself"),
+        ({"facts.json": '{"shared_nbytes": 0, "threads": 32}'}, r"wrote facts\.json itself"),
+        (
+            {"facts.json": '{"shared_nbytes": 0, "threads": 32, "hidden": 1000000000000}'},
+            "is said to have hidden = 1,000,000,000,000, and 64 is the most",
+        ),
+    ],
+    ids=["broken", "a list", "no text", "deep", "a fact less", "a fact too large"],
+)
+def test_a_file_that_speaks_for_its_compiler_is_not_believed(
+    written: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    """What it says is kept beside the cubin, and read by who launches it."""
+    files = {"rung.cubin": "", "rung.ptx": "", "rung.log": "", **written}
+    write = f"import os, pathlib; [pathlib.Path(n).write_text(t) for n, t in {files!r}.items()]; os._exit(0)"
+    rung = mine(tmp_path, top=write)
+    with pytest.raises(KernelError, match=message):
+        nvrtc.compile_rung(rung, "sm_90", {"ROWS": 1, "WIDTH": 2})
+    assert not list((tmp_path / "cache").glob("cubin/*.cubin"))
+
+
+@pytest.mark.usefixtures("triton")
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
+def test_a_file_leaves_no_process_behind(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    fork = "import os, time; child = os.fork()"
+    wait = "os.close(2) or time.sleep(100) if child == 0 else os._exit(0)"
+    rung = mine(tmp_path, top=f"{fork}; {wait}")
+    marked = f"KERNELSCOPE_MARKED={told}".encode()
+    os.environ["KERNELSCOPE_MARKED"] = str(told)
+    try:
+        with pytest.raises(KernelError, match="said nothing"):
+            nvrtc.compile_rung(rung, "sm_90", {"ROWS": 1, "WIDTH": 2})
+    finally:
+        del os.environ["KERNELSCOPE_MARKED"]
+    left: list[int] = []
+    for _ in range(50):  # what is killed takes a moment to be gone
+        left = []
+        for place in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                left += [int(place.parent.name)] if marked in place.read_bytes() else []
+        if not left:
+            break
+        time.sleep(0.1)
+    assert left == []
 
 
 @pytest.mark.usefixtures("triton")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bench.measure.tuned import layouts as tuned
@@ -22,10 +23,11 @@ BATCH = 3
 
 
 class Backend:
-    """Whose sessions take so many nanoseconds a pass, by the way (0: its memory does not suffice)."""
+    """Whose sessions take so many nanoseconds a pass, by the way (0: its memory does not suffice). wrong: the
+    way whose answer is off."""
 
-    def __init__(self, **times: float) -> None:
-        self.times, self.closed = times, 0
+    def __init__(self, wrong: str = "", **times: float) -> None:
+        self.times, self.wrong, self.closed = times, wrong, 0
 
     def prepare(self, graph: Graph, batch: int, precision: str, how: Options) -> Any:
         taken = self.times[how.layouts]
@@ -35,7 +37,11 @@ class Backend:
         def close() -> None:
             self.closed += 1
 
-        return SimpleNamespace(time_runs=lambda count: int(count * taken), close=close)
+        answer = np.full((batch, 5), 0.2 if how.layouts == self.wrong else 1.0, np.float32)
+        return SimpleNamespace(
+            time_runs=lambda count: int(count * taken), close=close, bind=lambda inputs: None,
+            run=lambda: None, synchronize=lambda: None, fetch=lambda: {"y": answer},
+        )  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +73,12 @@ def test_no_layouts_are_taken_where_they_are_slower() -> None:
     assert kept(Backend(chosen=2e6, none=1e6)) == []
     unkept = planner.plan(network(), BATCH, "cuda", "fp16", replace(HOW, tuned=False))
     assert any(step.writes != PLAIN for step in unkept.steps), "without times the kernels decide"
+
+
+def test_a_way_that_gives_other_answers_is_not_taken_however_fast() -> None:
+    wrong = Backend(chosen=1e6, none=2e6, wrong="chosen")
+    assert kept(wrong) == []
+    assert wrong.closed == 2
 
 
 def test_products_take_other_kernels_where_the_whole_is_faster_so(monkeypatch: pytest.MonkeyPatch) -> None:
