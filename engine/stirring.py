@@ -21,6 +21,7 @@ from engine.rung_rows import Given, Rows
 
 FEWEST, MOST = 512, 4096  # places a tensor and pass
 VALUES = 1024  # that are drawn from, at most
+LEAST = 0.05  # of what was measured is left to the passes, whatever is taken off for what goes with them
 POISON = 0xFF  # each byte of a poisoned value: a NaN in every float, -1 in every signed integer
 
 # What a hash is for, so that no two draws go together.

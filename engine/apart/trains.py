@@ -13,7 +13,7 @@ from engine.apart.client import Child
 from engine.apart.memory import Spec
 from engine.apart.renewed import Renewed
 from engine.apart.slots import Kept, Slots, most
-from engine.stirring import Stirring
+from engine.stirring import LEAST, Stirring
 from engine.witness import SAME, Witness
 
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
@@ -80,11 +80,12 @@ class ApartTrains:
             whole = timed.train_ns(
                 self._child, self._number, slots, self._next, now, untimed=untimed, cold=cold
             )
-            # No pass takes less than a nanosecond, whatever the machine did while nothing was run.
-            taken += max(whole - overhead, now)
+            # Where the machine was busier while nothing was run than while something was, little is left.
+            passes_ns = max(whole - overhead, LEAST * whole)
+            taken += passes_ns
             self._kept.offer(slots, self._next, now)
             self.trigger_ns, self.at_once = overhead / now, now
-            self._pass_ns, self._ended = max(whole - overhead, now) / now, time.perf_counter_ns()
+            self._pass_ns, self._ended = passes_ns / now, time.perf_counter_ns()
             self._next += now
             left -= now
         return round(taken)

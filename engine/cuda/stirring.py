@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.cuda.runtime import Staging, capability_of
 from engine.rung_rows import Given
-from engine.stirring import LOOKED_AT, POISONED, VALUES, Stirring, places_of
+from engine.stirring import LEAST, LOOKED_AT, POISONED, VALUES, Stirring, places_of
 from engine.witness import Witness
 from kernels import nvrtc, registry
 
@@ -25,7 +25,6 @@ RING = 64  # passes whose answers are kept where they are looked at
 TRAIN = 64  # stirrings that their cost is measured on
 ROUNDS = 5
 BLOCK = 256
-LEAST = 0.05  # of what was measured is left to the passes, whatever is taken off
 WORDS = 4  # u64 of stirring.cu's State
 ALIGNMENT = 256
 

@@ -18,10 +18,10 @@ from engine.backend import check_inputs
 from engine.cuda.lane import OnDevice
 from engine.cuda.renewing import CudaRenewing
 from engine.cuda.runtime import Staging, translated
-from engine.cuda.stirring import LEAST, ROUNDS, TRAIN, CudaStirring, CudaTensor, Stirs, refusal
+from engine.cuda.stirring import ROUNDS, TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 from engine.cuda.stream import Stream, Work
 from engine.rung_rows import Given
-from engine.stirring import Stirring
+from engine.stirring import LEAST, Stirring
 from engine.witness import SAME, Witness
 
 RENEWING = "renewing"  # every value of the inputs, a launch after the other
