@@ -111,7 +111,7 @@ class _Assignment:
         for place, step in enumerate(steps if every else ()):
             known = all(plan.holder(name) in plan.weights for name in step.inputs[1:] if name)
             free = known and step.params.weight_inputs and step.chosen != "named"
-            if not free or len(rungs[place].reads) > 1:
+            if not free or len(rungs[place].reads) > 1 or len(rungs[place].writes) > 1:
                 continue
             able = (r for r in _laying_out(plan, step.op) if _able(step, r, PLAIN, PLAIN))
             if (other := next(able, None)) is not None:
