@@ -2,8 +2,9 @@
 
 A tensor is laid out as NHWC, in float16 or rounded to TF32, where the step that writes it and all that read
 it have rungs for that, and nobody else sees it: not the model's inputs and outputs, nor what is read as
-another shape. Products keep the rungs chosen for them; other steps take such as read the layout.
-Steps that may be one kernel together (engine.planning.runs) keep what that kernel reads.
+another shape. The matrix between two products is so many images of one pixel. Products keep the rungs chosen
+for them; other steps take such as read the layout. Steps that may be one kernel together
+(engine.planning.runs) keep what that kernel reads.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def in_way(plan: Plan, way: str, options: Options) -> tuple[Step, ...]:
     made = _Assignment.of(plan, options, every=way == "all")
     for place in range(len(plan.steps)):
         made.settle(place)
-    return tuple(made.steps)
+    # What took a rung for a layout that did not come of it keeps its own.
+    idle = (step.chosen == CHOSEN and step.reads == step.writes == PLAIN for step in made.steps)
+    return tuple(own if no else step for own, step, no in zip(plan.steps, made.steps, idle, strict=True))
 
 
 def read(plan: Plan) -> Timed | None:
@@ -87,8 +90,8 @@ def _key(plan: Plan) -> Key | None:
 
 
 def _laying_out(plan: Plan, op: str) -> list[Rung]:
-    """The rungs of ours in a plan's precision that know other layouts than ONNX's."""
-    ours = registry.rungs(plan.device, op)
+    """The rungs of ours in a plan's precision that know other layouts than ONNX's, best guess first."""
+    ours = sorted(registry.rungs(plan.device, op), key=lambda r: (r.priority, r.number), reverse=True)
     return [rung for rung in ours if len(rung.reads) > 1 and rung.precision == plan.precision]
 
 
@@ -162,7 +165,8 @@ def _readers(plan: Plan) -> dict[str, list[int]]:
     for place, step in enumerate(plan.steps):
         for i, name in enumerate(filter(None, step.inputs)):
             shape = made.get(name)
-            alike = shape is not None and len(shape) == 4 and plan.tensors[name].dtype == "float32"
+            images = shape is not None and (len(shape) == 4 or (len(shape) == 3 and shape[0] == 1))
+            alike = images and plan.tensors[name].dtype == "float32"
             if not alike or i != 0 or step.params.input_shapes[0] != shape:
                 apart.add(name)
             found[name].append(place)

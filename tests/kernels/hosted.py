@@ -37,6 +37,7 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
     hosted.device.synchronize()
     if writes == PLAIN:
         return y.bytes.view(case.dtype).reshape(case.expected.shape).copy()
-    filled = y.bytes.view(layouts.dtype(writes)).reshape(shape[0], shape[2], shape[3], -1)
-    assert not filled[..., shape[1] :].any(), "what fills a chunk up is zero, for readers multiply it"
+    images, channels, height, width = layouts.as_images(shape)
+    filled = y.bytes.view(layouts.dtype(writes)).reshape(images, height, width, -1)
+    assert not filled[..., channels:].any(), "what fills a chunk up is zero, for readers multiply it"
     return layouts.brought_back(filled, shape)

@@ -13,6 +13,7 @@ from kernels.launch import nhwc
 from kernels.layouts import HALVES, PLAIN, ROUNDED
 from kernels.ops import OPS
 from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pool import Pool
@@ -65,6 +66,29 @@ def test_partial_sums_are_added_into_chunks(
     assert cuda_cases.differs(answer(hosted, rung, case), case, "fp16") == ""
 
 
+PRODUCTS = [
+    (rung, params)
+    for rung in RUNGS
+    for m, n, k in ((1, 13, 77), (3, 20, 1030), (7, 9, 8), (130, 21, 45))
+    for params in [Gemm(m, n, k, trans_b=True, alpha=0.5, beta=2.0, bias=True, activation="tanh")]
+    if rung.op == "gemm" and rung.refusal(params) is None
+]
+
+
+@pytest.mark.parametrize(("rung", "params"), PRODUCTS, ids=lambda it: getattr(it, "name", None))
+def test_products_read_and_write_chunks_that_no_size_divides(
+    rung: Rung, params: Gemm, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = cuda_cases.gemm_case(np.random.default_rng(0), params)
+    chunks = rung.reads[1]
+    for parts in (1, 2):
+        monkeypatch.setattr(tensor_tiles, "fit", lambda *_, of=parts: (tensor_tiles.GEMM_TILES[-1], of))
+        for reads, writes in ((chunks, PLAIN), (PLAIN, chunks), (chunks, chunks)):
+            for at_end in (True, False):
+                found = answer(hosted, layouts.laid_out(rung, reads, writes), case, at_end)
+                assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes, parts)
+
+
 def test_few_channels_are_folded_and_the_sum_is_the_same(hosted: on_the_host.Hosted) -> None:
     params = Conv(1, 3, 20, 23, 9, 5, 6, 6, 7, 3, 3, 1, 2, 0, 1, bias=True)
     assert nhwc.folding(params, 8) == launch.launch(params, CONV).defines["FOLD"] == 3
@@ -90,7 +114,7 @@ def test_groups_that_are_no_whole_chunks_are_refused_in_words() -> None:
 def test_what_32_bits_cannot_count_is_refused() -> None:
     params = Conv(2**18, 64, 64, 64, 64, 3, 3, 62, 62)
     assert "32 bits" in str(launch.refusal(replace(params, n=2**20), CONV))
-    for rung in (rung for rung in RUNGS if rung.op != "conv"):
+    for rung in (rung for rung in RUNGS if rung.op in ("pool", "lrn_pool")):
         window = Pool("max", 2**27, 8, 64, 64, 2, 2, 32, 32, 2, 2)
         given = window if rung.op == "pool" else LrnPool.of(Lrn(2**27, 8, 4096, 5), window)
         assert "32 bits" in str(launch.refusal(given, rung))
