@@ -9,8 +9,9 @@ for them; other steps take such as read the layout. Steps that may be one kernel
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -21,7 +22,7 @@ from engine.options import Options
 from engine.planning import choices, runs
 from engine.tuned_store import Key
 from kernels import launch, registry
-from kernels.layouts import PLAIN, laid_out
+from kernels.layouts import PLAIN, as_images, laid_out
 from kernels.net.plan import MOST_WEIGHTS_NBYTES, weights_nbytes
 from kernels.ops import PRECISIONS
 from kernels.registry import Rung
@@ -165,12 +166,23 @@ def _readers(plan: Plan) -> dict[str, list[int]]:
     for place, step in enumerate(plan.steps):
         for i, name in enumerate(filter(None, step.inputs)):
             shape = made.get(name)
-            images = shape is not None and (len(shape) == 4 or (len(shape) == 3 and shape[0] == 1))
-            alike = images and plan.tensors[name].dtype == "float32"
-            if not alike or i != 0 or step.params.input_shapes[0] != shape:
+            given = step.params.input_shapes[0]
+            alike = shape is not None and _images(shape) and _pixels(given) == _pixels(shape)
+            if not alike or i != 0 or plan.tensors[name].dtype != "float32":
                 apart.add(name)
             found[name].append(place)
     return {name: places for name, places in found.items() if name not in apart}
+
+
+def _images(shape: Sequence[int]) -> bool:
+    """Whether a step has a tensor of this shape as images, or as the matrix of one product."""
+    return len(shape) == 4 or (len(shape) == 3 and shape[0] == 1)
+
+
+def _pixels(shape: Sequence[int]) -> tuple[int, ...]:
+    """Images, channels and pixels, whether a step tells rows of them apart or not."""
+    images, channels, *rest = as_images(shape)
+    return images, channels, math.prod(rest)
 
 
 def _able(step: Step, rung: Rung, reads: str, writes: str) -> bool:

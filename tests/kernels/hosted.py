@@ -19,7 +19,8 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
     module = hosted.RawModule(path=str(hosted.compiled(rung, "sm_90", how.defines)))
     held = [how.packed[i](a) if i in how.packed else a for i, a in enumerate(case.inputs) if a is not None]
     if layouts.reads(rung) != PLAIN:
-        held[0] = layouts.as_it_lies(layouts.reads(rung), held[0])
+        images = held[0].reshape(case.params.input_shapes[0])
+        held[0] = layouts.as_it_lies(layouts.reads(rung), images)
     # A texture begins where textures may, as the pages do; constants are copied from the device's memory.
     guarded = [Guarded(array, at_end and not how.texture) for array in held]
     addresses = [each.address for each in guarded]
@@ -40,4 +41,4 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
     images, channels, height, width = layouts.as_images(shape)
     filled = y.bytes.view(layouts.dtype(writes)).reshape(images, height, width, -1)
     assert not filled[..., channels:].any(), "what fills a chunk up is zero, for readers multiply it"
-    return layouts.brought_back(filled, shape)
+    return layouts.brought_back(filled, shape).reshape(case.expected.shape)

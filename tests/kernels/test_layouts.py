@@ -114,9 +114,10 @@ def test_groups_that_are_no_whole_chunks_are_refused_in_words() -> None:
 def test_what_32_bits_cannot_count_is_refused() -> None:
     params = Conv(2**18, 64, 64, 64, 64, 3, 3, 62, 62)
     assert "32 bits" in str(launch.refusal(replace(params, n=2**20), CONV))
-    for rung in (rung for rung in RUNGS if rung.op in ("pool", "lrn_pool")):
+    for rung in (rung for rung in RUNGS if rung.op in ("pool", "lrn", "lrn_pool")):
         window = Pool("max", 2**27, 8, 64, 64, 2, 2, 32, 32, 2, 2)
-        given = window if rung.op == "pool" else LrnPool.of(Lrn(2**27, 8, 4096, 5), window)
+        sums = Lrn(2**27, 8, 4096, 5)
+        given = {"pool": window, "lrn": sums, "lrn_pool": LrnPool.of(sums, window)}[rung.op]
         assert "32 bits" in str(launch.refusal(given, rung))
 
 

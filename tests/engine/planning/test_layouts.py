@@ -115,6 +115,25 @@ def test_tf32_travels_in_float32() -> None:
     assert made.placements["r1"].nbytes == BATCH * 16 * 16 * 20 * 4, "twenty channels are five whole chunks"
 
 
+def test_a_normalisation_alone_takes_and_hands_on_chunks() -> None:
+    rng = np.random.default_rng(0)
+    weights = {
+        "w1": rng.standard_normal((20, 3, 3, 3)).astype(np.float32),
+        "w2": rng.standard_normal((9, 20, 3, 3)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c1"], "conv1"),
+        helper.make_node("LRN", ["c1"], ["n1"], "norm1", size=5),
+        helper.make_node("Conv", ["n1", "w2"], ["y"], "conv2"),
+    ]
+    graph = from_proto(make_model(nodes, {"x": ("N", 3, 9, 7)}, ("y",), weights, ranks={"y": 4}))
+    for precision, layout in (("fp16", HALVES), ("tf32", ROUNDED)):
+        first = planned(graph, {"conv1": f"band_{precision}", "conv2": f"nhwc_{precision}"}, precision)
+        assert [step.op for step in first.steps] == ["conv", "lrn", "conv"]
+        assert [step.writes for step in first.steps] == [layout, layout, PLAIN]
+        assert first.steps[1].rung == f"nhwc_{precision}"
+
+
 def test_products_hand_chunks_to_each_other_where_that_is_tried() -> None:
     made = planned(products(), {}, layouts="all")
     assert travels(made) == ["fc1", "fc2"]
