@@ -380,11 +380,11 @@ def _lrn(rng: np.random.Generator) -> Iterator[Case]:
         if size % 2:
             y = _onnxruntime("LRN", x, size=size, alpha=alpha, beta=beta, bias=bias)
         else:
-            y = _normalised(q, x)
+            y = normalised(q, x)
         yield Case(q, (x.reshape(n, c, h * w),), y.reshape(n, c, h * w))
 
 
-def _normalised(q: Lrn, x: Array) -> Array:
+def normalised(q: Lrn, x: Array) -> Array:
     """LRN of x (n, c, h, w) in float64 by the formula of the specification."""
     wide = x.astype(np.float64)
     squares = np.pad(wide**2, ((0, 0), ((q.size - 1) // 2, q.size // 2), (0, 0), (0, 0)))
@@ -432,7 +432,7 @@ def _lrn_pool(rng: np.random.Generator) -> Iterator[Case]:
 def _lrn_pool_case(rng: np.random.Generator, q: LrnPool, ceil_mode: bool) -> Case:
     x = 3 * _normal(rng, q.n, q.c, q.h, q.w)
     # What is pooled is rounded to float32 first, which is far below what is tolerated.
-    y = _pooled(q.pool, _normalised(q.lrn, x).astype(np.float32), ceil_mode)
+    y = _pooled(q.pool, normalised(q.lrn, x).astype(np.float32), ceil_mode)
     return Case(replace(q, out_h=y.shape[2], out_w=y.shape[3]), (x,), y)
 
 

@@ -66,6 +66,24 @@ def test_partial_sums_are_added_into_chunks(
     assert cuda_cases.differs(answer(hosted, rung, case), case, "fp16") == ""
 
 
+@pytest.mark.parametrize("name", ["nhwc_fp16", "nhwc_tf32"])
+@pytest.mark.parametrize(
+    "params", [Lrn(130, 13, 6, 5, 0.5), Lrn(7, 9, 35, 9, 0.5), Lrn(3, 33, 1, 4, beta=0.6)]
+)
+def test_sums_over_channels_reach_into_the_chunks_beside(
+    name: str, params: Lrn, hosted: on_the_host.Hosted
+) -> None:
+    """With channels that no chunk divides; a window of nine takes whole chunks of four."""
+    rung = registry.find("cuda", "lrn", name)
+    x = np.random.default_rng(0).standard_normal(params.input_shapes[0]).astype(np.float32)
+    case = Case(params, (x,), cuda_cases.normalised(params, x))
+    for reads, writes in ((0, 1), (1, 0), (1, 1)):
+        for at_end in (True, False):
+            as_laid_out = layouts.laid_out(rung, rung.reads[reads], rung.writes[writes])
+            found = answer(hosted, as_laid_out, case, at_end)
+            assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
+
+
 PRODUCTS = [
     (rung, params)
     for rung in RUNGS
