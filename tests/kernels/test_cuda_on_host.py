@@ -1,7 +1,7 @@
 """Every CUDA rung that is no library's, compiled for the host, its threads in turns: its answers are right.
 
-So the texts are held to what they compute, and launches to what they pass, on a machine without a GPU; what
-only a device does (its caches, clusters, copies that are still on their way) is not seen here.
+So the texts are held to what they compute, launches to what they pass, and both to their own memory, on a
+machine without a GPU; what only a device does (its caches, clusters, warps at once) is not seen here.
 """
 
 from __future__ import annotations
