@@ -37,11 +37,17 @@ def chunk(layout: str) -> int:
     return _CHUNK_NBYTES // dtype(layout).itemsize
 
 
+def as_images(shape: Sequence[int]) -> tuple[int, ...]:
+    """A tensor's shape with the axes of images. The matrix of a product, with its axis of 1 in front, is as
+    many images of one pixel as it has rows."""
+    return tuple(shape) if len(shape) == 4 else (*shape[1:], 1, 1)
+
+
 def nbytes(layout: str, shape: Sequence[int]) -> int:
-    """Of a tensor of this shape, as ONNX has it."""
+    """Of a tensor of this shape, as its step has it."""
     if layout == PLAIN:
         return 4 * math.prod(shape)
-    images, channels, *pixels = shape
+    images, channels, *pixels = as_images(shape)
     return _CHUNK_NBYTES * images * math.prod(pixels) * -(-channels // chunk(layout))
 
 
@@ -69,12 +75,14 @@ def writes(rung: Rung) -> str:
 
 def brought_back(held: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """A tensor that lies as NHWC as ONNX has it, in float32."""
-    images, channels, height, width = shape
-    return held.reshape(images, height, width, -1)[..., :channels].transpose(0, 3, 1, 2).astype(np.float32)
+    images, channels, height, width = as_images(shape)
+    found = held.reshape(images, height, width, -1)[..., :channels].transpose(0, 3, 1, 2)
+    return found.astype(np.float32).reshape(shape)
 
 
 def as_it_lies(layout: str, array: np.ndarray) -> np.ndarray:
     """The other way round."""
+    array = array.reshape(as_images(array.shape))
     images, channels, height, width = array.shape
     filled = -(-channels // chunk(layout)) * chunk(layout)
     held = np.zeros((images, height, width, filled), dtype(layout))

@@ -12,6 +12,7 @@ import numpy as np
 
 SLAB_NBYTES = 64
 CHUNK_NBYTES = 16
+PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in float16, or of two in tf32
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
@@ -51,6 +52,22 @@ def nhwc_slabs(weight: np.ndarray, group: int, fold: int, precision: str, tile: 
     filled = np.zeros((m, kh * kw, -(-channels // each) * each), np.float32)
     filled[..., :channels] = taps.reshape(m, channels, kh * kw).swapaxes(1, 2)
     return slabs(filled.reshape(group, m // group, -1), precision, tile)
+
+
+def band_slabs(weight: np.ndarray, precision: str, tile: int) -> np.ndarray:
+    """Filters (m, c, kh, kw) → (1, slabs, channels in tiles of `tile`, depth), taps numbered by channel, then
+    down the window, then by the pieces of its rows, which are filled up with zeros to whole pieces
+    (cuda/conv_band.cuh). Lane l of an instruction has the piece l % 4 of the next four."""
+    m, channels, kh, kw = weight.shape[-4:]
+    each = depth(precision)
+    rows = np.zeros((m, channels * kh, -(-kw // PIECE) * PIECE), np.float32)
+    rows[..., :kw] = weight.reshape(m, channels * kh, kw)
+    taps = rows.reshape(m, -1)
+    steps = np.zeros((m, -(-taps.shape[1] // each) * each), np.float32)
+    steps[:, : taps.shape[1]] = taps
+    lanes = CHUNK_NBYTES // 4
+    ordered = steps.reshape(m, -1, each // (lanes * PIECE), lanes, PIECE).swapaxes(2, 3)
+    return slabs(ordered.reshape(1, m, -1), precision, tile)
 
 
 def gemm_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.ndarray:

@@ -2,14 +2,16 @@
 
 A tensor is laid out as NHWC, in float16 or rounded to TF32, where the step that writes it and all that read
 it have rungs for that, and nobody else sees it: not the model's inputs and outputs, nor what is read as
-another shape. Products keep the rungs chosen for them; other steps take such as read the layout.
-Steps that may be one kernel together (engine.planning.runs) keep what that kernel reads.
+another shape. The matrix between two products is so many images of one pixel. Products keep the rungs chosen
+for them; other steps take such as read the layout. Steps that may be one kernel together
+(engine.planning.runs) keep what that kernel reads.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -20,7 +22,7 @@ from engine.options import Options
 from engine.planning import choices, runs
 from engine.tuned_store import Key
 from kernels import launch, registry
-from kernels.layouts import PLAIN, laid_out
+from kernels.layouts import PLAIN, as_images, laid_out
 from kernels.net.plan import MOST_WEIGHTS_NBYTES, weights_nbytes
 from kernels.ops import PRECISIONS
 from kernels.registry import Rung
@@ -55,7 +57,9 @@ def in_way(plan: Plan, way: str, options: Options) -> tuple[Step, ...]:
     made = _Assignment.of(plan, options, every=way == "all")
     for place in range(len(plan.steps)):
         made.settle(place)
-    return tuple(made.steps)
+    # What took a rung for a layout that did not come of it keeps its own.
+    idle = (step.chosen == CHOSEN and step.reads == step.writes == PLAIN for step in made.steps)
+    return tuple(own if no else step for own, step, no in zip(plan.steps, made.steps, idle, strict=True))
 
 
 def read(plan: Plan) -> Timed | None:
@@ -87,8 +91,8 @@ def _key(plan: Plan) -> Key | None:
 
 
 def _laying_out(plan: Plan, op: str) -> list[Rung]:
-    """The rungs of ours in a plan's precision that know other layouts than ONNX's."""
-    ours = registry.rungs(plan.device, op)
+    """The rungs of ours in a plan's precision that know other layouts than ONNX's, best guess first."""
+    ours = sorted(registry.rungs(plan.device, op), key=lambda r: (r.priority, r.number), reverse=True)
     return [rung for rung in ours if len(rung.reads) > 1 and rung.precision == plan.precision]
 
 
@@ -111,7 +115,7 @@ class _Assignment:
         for place, step in enumerate(steps if every else ()):
             known = all(plan.holder(name) in plan.weights for name in step.inputs[1:] if name)
             free = known and step.params.weight_inputs and step.chosen != "named"
-            if not free or len(rungs[place].reads) > 1:
+            if not free or len(rungs[place].reads) > 1 or len(rungs[place].writes) > 1:
                 continue
             able = (r for r in _laying_out(plan, step.op) if _able(step, r, PLAIN, PLAIN))
             if (other := next(able, None)) is not None:
@@ -162,11 +166,23 @@ def _readers(plan: Plan) -> dict[str, list[int]]:
     for place, step in enumerate(plan.steps):
         for i, name in enumerate(filter(None, step.inputs)):
             shape = made.get(name)
-            alike = shape is not None and len(shape) == 4 and plan.tensors[name].dtype == "float32"
-            if not alike or i != 0 or step.params.input_shapes[0] != shape:
+            given = step.params.input_shapes[0]
+            alike = shape is not None and _images(shape) and _pixels(given) == _pixels(shape)
+            if not alike or i != 0 or plan.tensors[name].dtype != "float32":
                 apart.add(name)
             found[name].append(place)
     return {name: places for name, places in found.items() if name not in apart}
+
+
+def _images(shape: Sequence[int]) -> bool:
+    """Whether a step has a tensor of this shape as images, or as the matrix of one product."""
+    return len(shape) == 4 or (len(shape) == 3 and shape[0] == 1)
+
+
+def _pixels(shape: Sequence[int]) -> tuple[int, ...]:
+    """Images, channels and pixels, whether a step tells rows of them apart or not."""
+    images, channels, *rest = as_images(shape)
+    return images, channels, math.prod(rest)
 
 
 def _able(step: Step, rung: Rung, reads: str, writes: str) -> bool:

@@ -129,7 +129,7 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
     }
     for step in made.steps:
         if step.writes != PLAIN:
-            held[step.output] = nbytes(step.writes, made.tensors[step.output].shape)
+            held[step.output] = nbytes(step.writes, step.params.output_shape)
     return place(
         lives(
             [([made.holder(name) for name in step.inputs], step.output) for step in made.steps],

@@ -7,32 +7,16 @@
 // each group is filled up to whole chunks.
 #pragma once
 #include "common.cuh"
+#include "conv_out.cuh"
 #include "mma.cuh"
 #include "nhwc.cuh"
 #include "overlap.cuh"
 
 #define ROWS_AT_ONCE (THREADS / CHUNKS)  // whose chunks the threads of a block copy together
-#define OUT_COLUMNS 8
-#define OUT_LEAD (WARP_ROWS + 8)
-#define AT_ONCE (EACH == 8 && PARTS == 1 ? 8 : 4)  // values in 16 bytes: partial sums are float32
-#define PIECE (AT_ONCE == 8 ? WARP_COLUMNS : 16)   // channels of a warp that are laid out at once
-#define PIECE_LEAD (PIECE + AT_ONCE)
 #define ACROSS 8  // chunks of a block that lays x out
 #define SLAB (STAGES * CHUNKS * (TILE_ROWS + TILE_COLUMNS))  // chunks of shared memory
 static_assert(TILE_ROWS * CHUNKS % THREADS == 0, "every thread copies as many chunks of patches");
-static_assert(16 * SLAB >= 4 * (THREADS / LANES) * OUT_COLUMNS * OUT_LEAD, "8 channels of each warp must fit");
-static_assert(SLAB >= (THREADS / LANES) * WARP_ROWS * PIECE_LEAD / AT_ONCE, "so must a piece of chunks");
-static_assert(Kind::CHUNK == EACH, "chunks of the product are those of the tensors");
-
-#if PARTS > 1
-using Out = float;
-__device__ __forceinline__ void put(Out* to, float sum, float, bool) { *to = sum; }
-#else
-using Out = Kind::Cell;
-__device__ __forceinline__ void put(Out* to, float sum, float more, bool real) {
-    *to = Kind::cell(real ? activate(sum + more, AFTER) : 0.0f);
-}
-#endif
+static_assert(SLAB >= LAID_OUT, "what the warps lay out at once must fit");
 
 // x as the product sees it.
 struct Source {
@@ -207,67 +191,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     wait_for_all_but<0>();
     __syncthreads();
 
-    float* parts = workspace + 4 * source.size(p.n);
-    if (WRITES) {
-        // Each warp's tile through shared memory, a piece at a time, its channels side by side.
-        Out* out = reinterpret_cast<Out*>(shared) + warp * WARP_ROWS * PIECE_LEAD;
-        // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
-        const int every = chunks_of(p.m) * EACH, begins = g * outputs;
-        const int filled = (g == p.group - 1 ? every : begins + outputs) - begins;
-        Out* to_all = PARTS > 1 ? reinterpret_cast<Out*>(parts) + (index_t)part * pixels * every
-                                : reinterpret_cast<Out*>(y);
-#pragma unroll
-        for (int piece = 0; piece < WARP_COLUMNS; piece += PIECE) {
-#pragma unroll
-            for (int j = piece / OUT_COLUMNS; j < (piece + PIECE) / OUT_COLUMNS; ++j) {
-                const int o = first_output + warp_column + j * OUT_COLUMNS + lane / 4;
-                const float more = PARTS == 1 && bias && o < outputs ? bias[g * outputs + o] : 0.0f;
-                Out* to = out + lane % 4 * 2 * PIECE_LEAD + j * OUT_COLUMNS - piece + lane / 4;
-#pragma unroll
-                for (int i = 0; i < WARP_ROWS / MMA_ROWS; ++i)
-#pragma unroll
-                    for (int s = 0; s < 2; ++s) {
-                        const float sum = tile.sum[j / 2][i][j % 2 * 2 + s];
-                        put(to + (i * MMA_ROWS + s) * PIECE_LEAD, o < outputs ? sum : 0.0f, more, o < outputs);
-                    }
-            }
-            __syncwarp();
-            for (int e = lane; e < WARP_ROWS * (PIECE / AT_ONCE); e += LANES) {
-                const int r = e / (PIECE / AT_ONCE), c = e % (PIECE / AT_ONCE) * AT_ONCE;
-                const int pixel = first_pixel + warp_row + r, o = first_output + warp_column + piece + c;
-                if (pixel < pixels && o < filled)
-                    *reinterpret_cast<uint4*>(to_all + (index_t)pixel * every + begins + o) =
-                        *reinterpret_cast<const uint4*>(out + r * PIECE_LEAD + c);
-            }
-            __syncwarp();
-        }
-        return;
-    }
-
-    // Out through shared memory, 8 channels at a time: neighbouring lanes then write neighbouring pixels.
-    float* out = reinterpret_cast<float*>(shared) + warp * OUT_COLUMNS * OUT_LEAD;
-#pragma unroll
-    for (int j = 0; j < WARP_COLUMNS / OUT_COLUMNS; ++j) {
-#pragma unroll
-        for (int i = 0; i < WARP_ROWS / MMA_ROWS; ++i)
-#pragma unroll
-            for (int s = 0; s < 2; ++s)
-                out[lane / 4 * OUT_LEAD + i * MMA_ROWS + lane % 4 * 2 + s] = tile.sum[j / 2][i][j % 2 * 2 + s];
-        __syncwarp();
-#pragma unroll 1
-        for (int e = lane; e < OUT_COLUMNS * WARP_ROWS; e += LANES) {
-            const int o = first_output + warp_column + j * OUT_COLUMNS + e / WARP_ROWS;
-            const int pixel = first_pixel + warp_row + e % WARP_ROWS;
-            if (o >= outputs || pixel >= pixels) continue;
-            const float v = out[e / WARP_ROWS * OUT_LEAD + e % WARP_ROWS];
-            const index_t place = ((index_t)(pixel / area) * p.m + g * outputs + o) * area + pixel % area;
-            if (PARTS > 1)
-                parts[(index_t)part * p.n * p.m * area + place] = v;
-            else
-                y[place] = activate(bias ? v + bias[g * outputs + o] : v, AFTER);
-        }
-        __syncwarp();
-    }
+    write_tile(tile, shared, first_pixel + warp_row, pixels, first_output + warp_column, outputs, g, part, bias, y,
+               workspace + 4 * source.size(p.n), p);
 }
 
 // Adds the parts, always in the same order.

@@ -1,13 +1,37 @@
 // The product on tensor cores: the kernels of the rungs on the launch shape gemm_tensor, which differ in what they
 // compute in alone. Included behind the rung's struct Kind, which says that (mma.cuh).
+//
+// READS, WRITES: a and y are rows of whole chunks in the element type of the product (nhwc.cuh: images of one pixel),
+// filled up with zeros. Such an a is copied past the registers, as b is, STAGES - 1 slabs ahead.
 #pragma once
 #include "common.cuh"
 #include "mma.cuh"
 
+#ifndef READS  // in rungs that know a and y as float32 alone
+#define READS 0
+#define WRITES 0
+#endif
+#define LEFT_STAGES (READS ? STAGES : 2)
 #define OUT_ROWS 8
 #define OUT_LEAD (WARP_COLUMNS + 4)
 static_assert((TILE_ROWS / WARP_ROWS) * WARPS_ACROSS * OUT_ROWS * OUT_LEAD <= STAGES * TILE_COLUMNS * 4 * CHUNKS,
               "8 rows of every warp must fit where the slabs of b were");
+
+// The sums of a chunk of columns from c on, as they become y; zeros behind the last column.
+__device__ __forceinline__ void write_chunk(const float* sums, const float* bias, float* y, int r, int c,
+                                            const GemmParams& p) {
+    float v[Kind::CHUNK];
+#pragma unroll
+    for (int e = 0; e < Kind::CHUNK; ++e) {
+        v[e] = 0.0f;
+        if (c + e >= p.n) continue;
+        v[e] = p.alpha * sums[e];
+        if (bias) v[e] += p.beta * bias[r * p.bias_stride_m + (c + e) * p.bias_stride_n];
+        v[e] = activate(v[e], p.activation);
+    }
+    const int chunks = (p.n + Kind::CHUNK - 1) / Kind::CHUNK;
+    reinterpret_cast<uint4*>(y)[(index_t)r * chunks + c / Kind::CHUNK] = Kind::chunk(v);
+}
 
 // A block a tile of y, or of its part of the sum.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
@@ -15,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
          float* __restrict__ y, float* __restrict__ workspace, const __grid_constant__ GemmParams given) {
     const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
     __shared__ uint4 right[STAGES][TILE_COLUMNS * CHUNKS];
-    __shared__ uint4 left[2][TILE_ROWS * CHUNKS];
+    __shared__ uint4 left[LEFT_STAGES][TILE_ROWS * CHUNKS];
 
     // This block's part of the slabs, their number the same for all parts or one less.
     const int slabs = (p.k + DEPTH - 1) / DEPTH;
@@ -33,9 +57,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     float held[LOADS][Kind::CHUNK];
     WarpTile<Kind, WARP_ROWS, WARP_COLUMNS> tile;
 
-    // Starts the copies of a slab of b; a group is closed even when nothing is left, so that their number tells which
+    // Starts the copies of a slab of b and, of READS, of a; a group is closed even when nothing is left, so that their number tells which
     // have arrived.
-    auto copy_right = [&](int slab) {
+    auto copy = [&](int slab) {
         if (slab < end) {
             const uint4* from = columns + (index_t)slab * wide * CHUNKS;
 #pragma unroll
@@ -43,6 +67,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 const int e = thread + l * THREADS;
                 if (TILE_COLUMNS * CHUNKS % THREADS != 0 && e >= TILE_COLUMNS * CHUNKS) break;
                 copy_async_16(&right[(slab - begin) % STAGES][e], from + e);
+            }
+        }
+        if (READS && slab < end) {
+            const int chunks = (p.k + Kind::CHUNK - 1) / Kind::CHUNK;  // of a row
+#pragma unroll
+            for (int l = 0; l < LOADS; ++l) {
+                const int e = thread + l * THREADS, row = e / CHUNKS, chunk = e % CHUNKS;
+                if (TILE_ROWS * CHUNKS % THREADS != 0 && e >= TILE_ROWS * CHUNKS) break;
+                const bool inside = first_row + row < p.m && slab * CHUNKS + chunk < chunks;
+                const index_t place = inside ? (index_t)(first_row + row) * chunks + slab * CHUNKS + chunk : 0;
+                copy_async_16(&left[(slab - begin) % LEFT_STAGES][place_in_slab(row, chunk)],
+                              reinterpret_cast<const uint4*>(a) + place, inside);
             }
         }
         close_group();
@@ -78,18 +114,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     };
 
 #pragma unroll
-    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_right(begin + ahead);
-    fetch(begin);
-    keep(begin);
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy(begin + ahead);
+    if (!READS) {
+        fetch(begin);
+        keep(begin);
+    }
     for (int slab = begin; slab < end; ++slab) {
         // Of each thread's copies this slab's have arrived; after the barrier everybody's, and the slab before has been
         // multiplied by all, so that its place is free.
         wait_for_all_but<STAGES - 2>();
         __syncthreads();
-        copy_right(slab + STAGES - 1);
-        const bool more = slab + 1 < end;
+        copy(slab + STAGES - 1);
+        const bool more = !READS && slab + 1 < end;
         if (more) fetch(slab + 1);
-        tile.add(left[(slab - begin) % 2], right[(slab - begin) % STAGES], warp_row, warp_column);
+        tile.add(left[(slab - begin) % LEFT_STAGES], right[(slab - begin) % STAGES], warp_row, warp_column);
         if (more) keep(slab + 1);
     }
     __syncthreads();
@@ -104,6 +142,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             for (int s = 0; s < 4; ++s)
                 out[(lane % 4 * 2 + s % 2) * OUT_LEAD + j * MMA_COLUMNS + lane / 4 + s / 2 * 8] = tile.sum[j][i][s];
         __syncwarp();
+        if (WRITES && PARTS == 1) {
+            for (int e = lane; e < OUT_ROWS * WARP_COLUMNS / Kind::CHUNK; e += LANES) {
+                const int down = e / (WARP_COLUMNS / Kind::CHUNK), right = e % (WARP_COLUMNS / Kind::CHUNK) * Kind::CHUNK;
+                const int r = first_row + warp_row + i * OUT_ROWS + down, c = first_column + warp_column + right;
+                if (r < p.m && c < p.n) write_chunk(out + down * OUT_LEAD + right, bias, y, r, c, p);
+            }
+            __syncwarp();
+            continue;
+        }
 #pragma unroll 1
         for (int e = lane; e < OUT_ROWS * WARP_COLUMNS; e += LANES) {
             const int r = first_row + warp_row + i * OUT_ROWS + e / WARP_COLUMNS;
@@ -128,6 +175,19 @@ extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float*
                                        const float* __restrict__ bias, float* __restrict__ y,
                                        float* __restrict__ workspace, const GemmParams p) {
     const index_t total = (index_t)p.m * p.n;
+    if (WRITES) {
+        const int chunks = (p.n + Kind::CHUNK - 1) / Kind::CHUNK;
+        for (index_t i = first_element(); i < (index_t)p.m * chunks; i += grid_stride()) {
+            const int r = i / chunks, c = i % chunks * Kind::CHUNK;
+            float sums[Kind::CHUNK] = {};
+            for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+                for (int e = 0; e < Kind::CHUNK; ++e)
+                    if (c + e < p.n) sums[e] += workspace[part * total + (index_t)r * p.n + c + e];
+            write_chunk(sums, bias, y, r, c, p);
+        }
+        return;
+    }
     for (index_t i = first_element(); i < total; i += grid_stride()) {
         float sum = 0.0f;
 #pragma unroll 16

@@ -65,6 +65,12 @@ struct WarpTile {
 #pragma unroll
         for (int i = 0; i < ROWS / MMA_ROWS; ++i)
             row[i] = rows[place_in_slab(first_row + i * MMA_ROWS + lane / CHUNKS, lane % CHUNKS)];
+        add(row, columns, first_column);
+    }
+
+    // With the chunks of its rows that this lane has already.
+    __device__ __forceinline__ void add(const uint4 (&row)[ROWS / MMA_ROWS], const uint4* columns, int first_column) {
+        const int lane = threadIdx.x % LANES;
 #pragma unroll
         for (int j = 0; j < COLUMNS / MMA_COLUMNS; ++j) {
             const uint4* packed = columns + (first_column + j * MMA_COLUMNS) * CHUNKS + lane;

@@ -4,40 +4,17 @@
 // memory. x and y may also be NCHW float32. The shapes are compiled in by kernels/launch/nhwc.py.
 #pragma once
 #include "nhwc.cuh"
+#include "nhwc_lrn.cuh"
 #include "overlap.cuh"
 #include "pool.cuh"
 
 #define SPAN ((TILE - 1) * STRIDE_W + KW)  // columns of the image under a band
 #define ROWS ((OUTS - 1) * STRIDE_H + KH)  // and rows
-#define ALL_CHUNKS ((C + EACH - 1) / EACH)
-#define BEFORE ((SIZE - 1) / 2)  // channels of the sum
-#define BEHIND (SIZE / 2)
 
 // How many of `taps` places from `first` on count in an average, along an axis of `size` with `after` behind it.
 __device__ __forceinline__ int counted(int first, int taps, int size, int after) {
     const int last = first + taps;
     return COUNT_PAD ? min(last, size + after) - first : min(last, size) - max(first, 0);
-}
-
-// The chunk before, the one asked for and the one behind it of a pixel; zeros where there are no channels. Without a sum
-// over channels only the middle one.
-__device__ __forceinline__ void read_chunks(float (&v)[3 * EACH], const float* x, unsigned image, int pixel, int chunk) {
-    if (READS) {
-        const uint4* from = reinterpret_cast<const uint4*>(x) + ((index_t)image * (H * W) + pixel) * ALL_CHUNKS + chunk;
-        const uint4 none = {};
-        to_floats(v + EACH, from[0]);
-        if (SIZE > 0) {
-            to_floats(v, chunk > 0 ? from[-1] : none);
-            to_floats(v + 2 * EACH, chunk + 1 < ALL_CHUNKS ? from[1] : none);
-        }
-    } else {
-        const float* from = x + (index_t)image * C * (H * W) + pixel;
-#pragma unroll
-        for (int e = SIZE > 0 ? EACH - BEFORE : EACH; e < 2 * EACH + (SIZE > 0 ? BEHIND : 0); ++e) {
-            const int channel = (chunk - 1) * EACH + e;
-            v[e] = channel >= 0 && channel < C ? from[(index_t)channel * (H * W)] : 0.0f;
-        }
-    }
 }
 
 // A block a band: OUTS rows of TILE outputs, CHUNKS_AT_ONCE chunks of channels. scale, bias, beta: of the normalisation.
@@ -63,16 +40,10 @@ __device__ __forceinline__ void pool_band(const float* __restrict__ x, float* y,
             const int iy = top + row;
             if (ix < 0 || ix >= W || iy < 0 || iy >= H || chunk >= ALL_CHUNKS) continue;
             float v[3 * EACH];
-            read_chunks(v, x, image, iy * W + ix, chunk);
+            read_chunks(v, x, image, iy * W + ix, H * W, chunk);
 #pragma unroll
             for (int e = 0; e < EACH; ++e) {
-                float value = v[EACH + e];
-                if (SIZE > 0) {
-                    float sum = 0.0f;
-#pragma unroll
-                    for (int k = -BEFORE; k <= BEHIND; ++k) sum += v[EACH + e + k] * v[EACH + e + k];
-                    value *= __powf(bias + scale * sum, -beta);  // to 21 bits or so
-                }
+                const float value = normalised(v, e, scale, bias, beta);
 #pragma unroll
                 for (int o = 0; o < OUTS; ++o)
                     if (row >= o * STRIDE_H && row < o * STRIDE_H + KH) found[o][e] = joined(found[o][e], value);

@@ -18,6 +18,7 @@ alone: it is then told of a smaller batch. A stage may be a `Product`, which a l
 """
 
 from kernels.launch import (
+    band,
     cluster,
     depthwise,
     direct,
@@ -45,6 +46,7 @@ __all__ = [
     "Pack",
     "Product",
     "Stage",
+    "band",
     "cluster",
     "depthwise",
     "direct",

@@ -14,6 +14,7 @@ from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.conv import Conv
+from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pool import Pool
 from kernels.registry import Rung
@@ -127,3 +128,16 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     block = min(_THREADS, _WARP * ceil(span * at_once, _WARP))
     return Launch((blocks(outs), 1, 1), (block, 1, 1), p.scalars(), defines=defines)
+
+
+@shape
+def nhwc_chunks(params: Lrn, rung: Rung) -> Launch:
+    """A thread a chunk of EACH channels of a pixel. The channels C and the SIZE of the window are compiled
+    in."""
+    p, each = params, define(rung, "EACH")
+    units = p.n * p.inner * ceil(p.c, each)
+    if max(units, p.c * p.inner) > MAX_X - _THREADS:
+        raise KernelError(f"{rung.label} counts pixels and chunks of channels in 32 bits; {p} has more")
+    defines: dict[str, Define] = {"C": p.c, "SIZE": p.size}
+    defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
+    return Launch((ceil(units, _THREADS), 1, 1), (_THREADS, 1, 1), p.scalars(), defines=defines)

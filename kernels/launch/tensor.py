@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from kernels import packing
+from kernels import layouts, packing
 from kernels.errors import KernelError
 from kernels.estimates import tensor_tiles
 from kernels.estimates.tensor_tiles import TensorTile
 from kernels.launch.core import MAX_X, Launch, Pack, define, in_parts, shape
+from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
 
 _WEIGHT = 1  # the place of the weights among the inputs
+_SHARED_NBYTES = 48 << 10  # of a block, without asking for more
+_HALVES = packing.CHUNK_NBYTES // 2  # of a chunk
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
 
 
@@ -57,14 +60,18 @@ def conv_tensor(params: Conv, rung: Rung) -> Launch:
 def gemm_tensor(params: Gemm, rung: Rung) -> Launch:
     """A block a tile of y, tiles in grid.x, those of one stretch of rows beside each other; the sum in PARTS
     parts, a block each (grid.y). Parts as conv_tensor, added by the stage `gemm_reduce`. a is read VECTOR
-    elements at once."""
+    elements at once, or in whole chunks."""
     precision = rung.precision
     _one_matrix(params, rung)
     slabs = ceil(params.k, packing.depth(precision))
     tile, parts = tensor_tiles.fit(tiles(rung), precision, params.m, params.n, slabs, 1)
     pack = Pack(packing.gemm_slabs, (params.trans_b, precision, tile.columns))
     grid = (ceil(params.m, tile.rows) * ceil(params.n, tile.columns), parts, 1)
-    defines = tile.defines | {"VECTOR": 4 if params.k % 4 == 0 else 1}
+    defines: dict[str, Define] = {**tile.defines, "VECTOR": 4 if params.k % 4 == 0 else 1}
+    defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
+    if layouts.reads(rung) != layouts.PLAIN:  # whose slabs lie in shared memory as those of b do
+        held = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
+        defines["STAGES"] = min(held, define(rung, "STAGES"))
     return in_parts(params, grid, tile.threads, parts, defines, {_WEIGHT: pack})
 
 
@@ -75,12 +82,14 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     float16, each column a row of whole 16 bytes."""
     _one_matrix(params, rung)
     block, columns = define(rung, "BLOCK"), define(rung, "COLUMNS")
-    groups = ceil(params.n, columns)
+    wide = params.n if layouts.writes(rung) == layouts.PLAIN else ceil(params.n, _HALVES) * _HALVES
+    groups = ceil(wide, columns)
     warps = 1
     while 2 * warps * 32 <= block and warps * groups < _FEW_WARPS and params.k >= 512 * warps:
         warps *= 2
     grid = (ceil(groups * warps, block // 32), 1, 1)
-    defines = {"ROWS": params.m, "WARPS": warps}
+    defines: dict[str, Define] = {"ROWS": params.m, "WARPS": warps}
+    defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
     packed = {_WEIGHT: Pack(packing.half_rows, (params.trans_b,))}
     return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed=packed)
 

@@ -250,19 +250,19 @@ def conv_case(rng: np.random.Generator, q: Conv) -> Case:
 
 
 def _gemm(rng: np.random.Generator) -> Iterator[Case]:
-    yield _gemm_case(rng, Gemm(1, 4096, 300, trans_b=True, bias=True, activation="relu"))
+    yield gemm_case(rng, Gemm(1, 4096, 300, trans_b=True, bias=True, activation="relu"))
     for m in range(1, 9):
-        yield _gemm_case(rng, Gemm(m, 84, 120, trans_b=True, bias=True, activation="tanh"))
-    yield _gemm_case(rng, Gemm(3, 10, 33, trans_b=True, bias=True))  # k is no multiple of four
-    yield _gemm_case(rng, Gemm(257, 10, 84, trans_b=True, bias=True))
-    yield _gemm_case(rng, Gemm(130, 129, 67))
+        yield gemm_case(rng, Gemm(m, 84, 120, trans_b=True, bias=True, activation="tanh"))
+    yield gemm_case(rng, Gemm(3, 10, 33, trans_b=True, bias=True))  # k is no multiple of four
+    yield gemm_case(rng, Gemm(257, 10, 84, trans_b=True, bias=True))
+    yield gemm_case(rng, Gemm(130, 129, 67))
     # Long sums of few outputs
-    yield _gemm_case(rng, Gemm(16, 128, 1800, trans_b=True, bias=True, activation="relu"))
-    yield _gemm_case(rng, Gemm(9, 33, 1001, trans_b=True, bias=True, alpha=0.5, beta=2.0, activation="tanh"))
-    yield _gemm_case(rng, Gemm(17, 20, 640, trans_a=True, batch=2, stride_a=640 * 17, stride_b=640 * 20))
-    yield _gemm_case(rng, Gemm(2, 5, 2052, trans_b=True, bias=True))
-    yield _gemm_case(rng, Gemm(1, 1, 1))
-    yield _gemm_case(rng, Gemm(5, 6, 7, batch=70_000, stride_a=35, stride_b=0))  # more than grid.z holds
+    yield gemm_case(rng, Gemm(16, 128, 1800, trans_b=True, bias=True, activation="relu"))
+    yield gemm_case(rng, Gemm(9, 33, 1001, trans_b=True, bias=True, alpha=0.5, beta=2.0, activation="tanh"))
+    yield gemm_case(rng, Gemm(17, 20, 640, trans_a=True, batch=2, stride_a=640 * 17, stride_b=640 * 20))
+    yield gemm_case(rng, Gemm(2, 5, 2052, trans_b=True, bias=True))
+    yield gemm_case(rng, Gemm(1, 1, 1))
+    yield gemm_case(rng, Gemm(5, 6, 7, batch=70_000, stride_a=35, stride_b=0))  # more than grid.z holds
     for _ in range(24):
         m, n, k = (_pick(rng, 1, 2, 9, 16, 31, 64, 100) for _ in range(3))
         batch = _pick(rng, 1, 1, 3)
@@ -284,10 +284,10 @@ def _gemm(rng: np.random.Generator) -> Iterator[Case]:
             stride_b=k * n if batch > 1 and not shared else 0,
             activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
         )
-        yield _gemm_case(rng, drawn)
+        yield gemm_case(rng, drawn)
 
 
-def _gemm_case(rng: np.random.Generator, q: Gemm) -> Case:
+def gemm_case(rng: np.random.Generator, q: Gemm) -> Case:
     a = _normal(rng, q.batch if q.stride_a else 1, *((q.k, q.m) if q.trans_a else (q.m, q.k)))
     b = _normal(rng, q.batch if q.stride_b else 1, *((q.n, q.k) if q.trans_b else (q.k, q.n)))
     left = (a.swapaxes(1, 2) if q.trans_a else a).astype(np.float64)
@@ -380,11 +380,11 @@ def _lrn(rng: np.random.Generator) -> Iterator[Case]:
         if size % 2:
             y = _onnxruntime("LRN", x, size=size, alpha=alpha, beta=beta, bias=bias)
         else:
-            y = _normalised(q, x)
+            y = normalised(q, x)
         yield Case(q, (x.reshape(n, c, h * w),), y.reshape(n, c, h * w))
 
 
-def _normalised(q: Lrn, x: Array) -> Array:
+def normalised(q: Lrn, x: Array) -> Array:
     """LRN of x (n, c, h, w) in float64 by the formula of the specification."""
     wide = x.astype(np.float64)
     squares = np.pad(wide**2, ((0, 0), ((q.size - 1) // 2, q.size // 2), (0, 0), (0, 0)))
@@ -432,7 +432,7 @@ def _lrn_pool(rng: np.random.Generator) -> Iterator[Case]:
 def _lrn_pool_case(rng: np.random.Generator, q: LrnPool, ceil_mode: bool) -> Case:
     x = 3 * _normal(rng, q.n, q.c, q.h, q.w)
     # What is pooled is rounded to float32 first, which is far below what is tolerated.
-    y = _pooled(q.pool, _normalised(q.lrn, x).astype(np.float32), ceil_mode)
+    y = _pooled(q.pool, normalised(q.lrn, x).astype(np.float32), ceil_mode)
     return Case(replace(q, out_h=y.shape[2], out_w=y.shape[3]), (x,), y)
 
 

@@ -1,7 +1,7 @@
 """Every CUDA rung that is no library's, compiled for the host, its threads in turns: its answers are right.
 
-So the texts are held to what they compute, and launches to what they pass, on a machine without a GPU; what
-only a device does (its caches, clusters, copies that are still on their way) is not seen here.
+So the texts are held to what they compute, launches to what they pass, and both to their own memory, on a
+machine without a GPU; what only a device does (its caches, clusters, warps at once) is not seen here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cuda.stages import starts
 from kernels import arguments, launch, registry
 from kernels.launch import depthwise
 from kernels.nvrtc import Define
@@ -22,6 +21,7 @@ from kernels.registry import Rung
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
+from tests.kernels.hosted import answer
 
 OURS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
 RUNGS = [rung for rung in OURS if not (rung.yardstick or rung.language)]
@@ -37,20 +37,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     hosted = on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
 
     def of(rung: Rung, case: Case) -> np.ndarray:
-        how = launch.launch(case.params, rung)
-        module = hosted.RawModule(path=str(hosted.compiled(rung, "sm_90", how.defines)))
-        given = [
-            hosted.asarray(how.packed[i](array) if i in how.packed else array)
-            for i, array in enumerate(case.inputs)
-            if array is not None
-        ]
-        # Nothing that was there before may be taken for an answer.
-        poison = np.full(case.expected.size * case.dtype.itemsize, 0xFF, np.uint8).view(case.dtype)
-        y, scratch = hosted.asarray(poison), hosted.cuda.alloc(max(1, how.workspace_nbytes or 0))
-        addresses = [int(array.data.ptr) for array in given]
-        for start in starts(hosted, module, rung, how, addresses, int(y.data.ptr), int(scratch.ptr)):
-            start()
-        return y.on_host().reshape(case.expected.shape)
+        return answer(hosted, rung, case)
 
     return of
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.cuda.stages import starts
 from kernels import launch, layouts, registry
 from kernels.estimates import nhwc_tiles, tensor_tiles
 from kernels.launch import nhwc
 from kernels.layouts import HALVES, PLAIN, ROUNDED
 from kernels.ops import OPS
 from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pool import Pool
@@ -21,6 +21,7 @@ from kernels.registry import Rung
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
+from tests.kernels.hosted import answer
 
 RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if len(rung.reads) > 1]
 MOST_FLOPS = 100_000
@@ -32,29 +33,6 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
     if on_the_host.COMPILER is None:
         pytest.skip("no compiler for the host")
     return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
-
-
-def _answer(hosted: on_the_host.Hosted, rung: Rung, case: Case) -> np.ndarray:
-    """As the rung is compiled to read and write."""
-    how = launch.launch(case.params, rung)
-    module = hosted.RawModule(path=str(hosted.compiled(rung, "sm_90", how.defines)))
-    held = [how.packed[i](a) if i in how.packed else a for i, a in enumerate(case.inputs) if a is not None]
-    if layouts.reads(rung) != PLAIN:
-        held[0] = layouts.as_it_lies(layouts.reads(rung), held[0])
-    given = [hosted.asarray(array) for array in held]
-    writes, shape = layouts.writes(rung), case.params.output_shape
-    # Nothing that was there before may be taken for an answer.
-    poison = np.full(layouts.nbytes(writes, shape), 0xFF, np.uint8)
-    y, scratch = hosted.asarray(poison), hosted.cuda.alloc(max(1, how.workspace_nbytes or 0))
-    addresses = [int(array.data.ptr) for array in given]
-    for start in starts(hosted, module, rung, how, addresses, int(y.data.ptr), int(scratch.ptr)):
-        start()
-    answer = y.on_host()
-    if writes == PLAIN:
-        return answer.view(np.float32).reshape(case.expected.shape)
-    filled = answer.view(layouts.dtype(writes)).reshape(shape[0], shape[2], shape[3], -1)
-    assert not filled[..., shape[1] :].any(), "what fills a chunk up is zero, for readers multiply it"
-    return layouts.brought_back(filled, shape)
 
 
 def _richest(rung: Rung) -> Case:
@@ -70,7 +48,7 @@ def test_a_rung_is_right_in_every_layout(
 ) -> None:
     as_laid_out = layouts.laid_out(rung, rung.reads[reads], rung.writes[writes])
     case = _richest(as_laid_out)
-    assert cuda_cases.differs(_answer(hosted, as_laid_out, case), case, rung.precision) == ""
+    assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
 
 def _case(params: Conv) -> Case:
@@ -85,14 +63,55 @@ def test_partial_sums_are_added_into_chunks(
     rung = layouts.laid_out(CONV, PLAIN, HALVES)
     assert launch.launch(params, rung).defines["PARTS"] == 3
     case = _case(params)
-    assert cuda_cases.differs(_answer(hosted, rung, case), case, "fp16") == ""
+    assert cuda_cases.differs(answer(hosted, rung, case), case, "fp16") == ""
+
+
+@pytest.mark.parametrize("name", ["nhwc_fp16", "nhwc_tf32"])
+@pytest.mark.parametrize(
+    "params", [Lrn(130, 13, 6, 5, 0.5), Lrn(7, 9, 35, 9, 0.5), Lrn(3, 33, 1, 4, beta=0.6)]
+)
+def test_sums_over_channels_reach_into_the_chunks_beside(
+    name: str, params: Lrn, hosted: on_the_host.Hosted
+) -> None:
+    """With channels that no chunk divides; a window of nine takes whole chunks of four."""
+    rung = registry.find("cuda", "lrn", name)
+    x = np.random.default_rng(0).standard_normal(params.input_shapes[0]).astype(np.float32)
+    case = Case(params, (x,), cuda_cases.normalised(params, x))
+    for reads, writes in ((0, 1), (1, 0), (1, 1)):
+        for at_end in (True, False):
+            as_laid_out = layouts.laid_out(rung, rung.reads[reads], rung.writes[writes])
+            found = answer(hosted, as_laid_out, case, at_end)
+            assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
+
+
+PRODUCTS = [
+    (rung, params)
+    for rung in RUNGS
+    for m, n, k in ((1, 13, 77), (3, 20, 1030), (7, 9, 8), (130, 21, 45))
+    for params in [Gemm(m, n, k, trans_b=True, alpha=0.5, beta=2.0, bias=True, activation="tanh")]
+    if rung.op == "gemm" and rung.refusal(params) is None
+]
+
+
+@pytest.mark.parametrize(("rung", "params"), PRODUCTS, ids=lambda it: getattr(it, "name", None))
+def test_products_read_and_write_chunks_that_no_size_divides(
+    rung: Rung, params: Gemm, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = cuda_cases.gemm_case(np.random.default_rng(0), params)
+    chunks = rung.reads[1]
+    for parts in (1, 2):
+        monkeypatch.setattr(tensor_tiles, "fit", lambda *_, of=parts: (tensor_tiles.GEMM_TILES[-1], of))
+        for reads, writes in ((chunks, PLAIN), (PLAIN, chunks), (chunks, chunks)):
+            for at_end in (True, False):
+                found = answer(hosted, layouts.laid_out(rung, reads, writes), case, at_end)
+                assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes, parts)
 
 
 def test_few_channels_are_folded_and_the_sum_is_the_same(hosted: on_the_host.Hosted) -> None:
     params = Conv(1, 3, 20, 23, 9, 5, 6, 6, 7, 3, 3, 1, 2, 0, 1, bias=True)
     assert nhwc.folding(params, 8) == launch.launch(params, CONV).defines["FOLD"] == 3
     case = _case(params)
-    assert cuda_cases.differs(_answer(hosted, CONV, case), case, "fp16") == ""
+    assert cuda_cases.differs(answer(hosted, CONV, case), case, "fp16") == ""
 
 
 def test_folding_is_for_few_channels_and_a_stride() -> None:
@@ -113,9 +132,10 @@ def test_groups_that_are_no_whole_chunks_are_refused_in_words() -> None:
 def test_what_32_bits_cannot_count_is_refused() -> None:
     params = Conv(2**18, 64, 64, 64, 64, 3, 3, 62, 62)
     assert "32 bits" in str(launch.refusal(replace(params, n=2**20), CONV))
-    for rung in (rung for rung in RUNGS if rung.op != "conv"):
+    for rung in (rung for rung in RUNGS if rung.op in ("pool", "lrn", "lrn_pool")):
         window = Pool("max", 2**27, 8, 64, 64, 2, 2, 32, 32, 2, 2)
-        given = window if rung.op == "pool" else LrnPool.of(Lrn(2**27, 8, 4096, 5), window)
+        sums = Lrn(2**27, 8, 4096, 5)
+        given = {"pool": window, "lrn": sums, "lrn_pool": LrnPool.of(sums, window)}[rung.op]
         assert "32 bits" in str(launch.refusal(given, rung))
 
 
@@ -139,4 +159,4 @@ def test_many_images_are_laid_out_a_few_at_a_time(
         how = launch.launch(params, rung)
         assert [stage.function for stage in how.stages("conv")] == ["conv_lay_out", "conv"] * 3
         assert how.workspace_nbytes == 2 * 16 * 6 * 5
-        assert cuda_cases.differs(_answer(hosted, rung, case), case, "fp16") == ""
+        assert cuda_cases.differs(answer(hosted, rung, case), case, "fp16") == ""

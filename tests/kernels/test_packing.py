@@ -89,13 +89,13 @@ def test_halves_of_finite_numbers_are_finite() -> None:
 @pytest.mark.parametrize("rung", TENSOR, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_launch_packs_its_weights_and_equal_ones_alike(rung: registry.Rung) -> None:
     given = {
-        "conv": Conv(2, 16, 9, 9, 24, 3, 3, 7, 7, bias=True),
+        "conv": Conv(2, 8, 9, 9, 24, 3, 3, 7, 7, bias=True),
         "gemm": Gemm(8 if "m_max" in rung.needs else 64, 40, 100, trans_b=True),
     }[rung.op]
     how = launch.launch(given, rung)
     assert set(how.packed) == {1}
     assert how.packed == launch.launch(given, rung).packed
-    shape = (24, 16, 3, 3) if rung.op == "conv" else (1, 40, 100)
+    shape = (24, 8, 3, 3) if rung.op == "conv" else (1, 40, 100)
     packed = how.packed[1](np.ones(shape, np.float32))
     assert packed.dtype == (np.float16 if rung.precision == "fp16" else np.float32)
     assert packed.astype(np.float64).sum() == np.prod(shape)

@@ -10,7 +10,7 @@ sys.path.insert(0, {root!r})
 import numpy as np
 from engine.backends.engine_cuda import BACKEND
 from engine.options import Options
-from tests.engine.planning.test_layouts import NHWC, network
+from tests.engine.planning.test_layouts import NHWC, network, products
 
 def answer(batch, outputs, **options):
     how = Options(tuned=False, rungs=NHWC, one_kernel=False, **options)
@@ -35,6 +35,21 @@ for batch in (1, 3, 7):
             error = np.linalg.norm(array - other[name]) / np.linalg.norm(plain[name])
             assert error < 2e-3, (batch, name, error)
     assert layers["r2"].shape == (batch, 64, 7, 7) and layers["r2"].dtype == np.float32
+
+def of_products(batch, layouts):
+    how = Options(tuned=False, one_kernel=False, layouts=layouts)
+    session = BACKEND.prepare(products(), batch, "fp16", how)
+    session.bind({{"x": np.random.default_rng(1).standard_normal((batch, 130)).astype(np.float32)}})
+    session.run()
+    session.synchronize()
+    found = session.fetch()["y"]
+    session.close()
+    return [step.writes for step in session.plan.steps], found
+
+for batch in (1, 7, 130):
+    (ways, found), (plain, expected) = of_products(batch, "all"), of_products(batch, "none")
+    assert ways == ["nhwc float16", "nhwc float16", "nchw float32"] and set(plain) == {{"nchw float32"}}
+    assert np.linalg.norm(found - expected) / np.linalg.norm(expected) < 2e-3, batch
 print("alike")
 """
 

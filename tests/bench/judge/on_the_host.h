@@ -1,6 +1,8 @@
 // What stands before a CUDA kernel that is compiled for the host: CUDA's words, the threads of a block, which run one
 // after another or take turns, and what they exchange.
 #include <math.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +13,7 @@ static Three blockIdx, blockDim, threadIdx, gridDim;
 #define __forceinline__ inline
 #define __global__
 #define __constant__
-#define __shared__ static
+#define __shared__ static __attribute__((section("of_a_block")))
 #define __restrict__
 #define __grid_constant__
 #define __launch_bounds__(...)
@@ -73,6 +75,37 @@ template <class T> static T __shfl_sync(unsigned, T v, int lane, int = 32) { ret
 template <class T> static T __shfl_down_sync(unsigned, T v, int by, int = 32) {
     return of_lane_(v, current_ % 32 + by < 32 ? current_ % 32 + by : current_ % 32);
 }
+// Shared memory before a block begins: NaN in every type.
+extern char __start_of_a_block[] __attribute__((weak)), __stop_of_a_block[] __attribute__((weak));
+static void forget_() {
+    if (__start_of_a_block) memset(__start_of_a_block, 0xff, __stop_of_a_block - __start_of_a_block);
+}
+// Copies that go on by themselves, as late as they may be: where they go to is NaN from the start on, and what they bring
+// is there when it has been waited for. group: how many the thread had closed before.
+struct Copy { void* to; const void* from; int nbytes, group; };
+struct Copies { Copy going[256]; int count, closed; };
+static Copies copies_[1024];
+static void copy_later_(void* to, const void* from, int nbytes, bool inside) {
+    Copies& mine = copies_[current_];
+    if (mine.count == 256) abort();
+    memset(to, 0xff, nbytes);
+    mine.going[mine.count++] = {to, inside ? from : nullptr, nbytes, mine.closed};
+}
+static void close_() { ++copies_[current_].closed; }
+static void arrived_(int newest) {
+    Copies& mine = copies_[current_];
+    int kept = 0;
+    for (int i = 0; i < mine.count; ++i) {
+        const Copy& it = mine.going[i];
+        if (it.group >= mine.closed - newest)
+            mine.going[kept++] = it;
+        else if (it.from)
+            memcpy(it.to, it.from, it.nbytes);
+        else
+            memset(it.to, 0, it.nbytes);
+    }
+    mine.count = kept;
+}
 static void* body_;
 template <class Body> static void thread_() {
     (*(Body*)body_)();
@@ -114,13 +147,29 @@ template <class Body> static bool in_turns_(Body& body, int threads) {
     turns_ = nullptr;
     return true;
 }
+// Where memory ends that a kernel may touch, the grid ends (see Guarded in on_the_host.py).
+static sigjmp_buf outside_;
+static void touched_(int) { siglongjmp(outside_, 1); }
+struct Watch {
+    struct sigaction before[2];
+    Watch() {
+        struct sigaction mine = {};
+        mine.sa_handler = touched_;
+        sigaction(SIGSEGV, &mine, &before[0]), sigaction(SIGBUS, &mine, &before[1]);
+    }
+    ~Watch() { sigaction(SIGSEGV, &before[0], nullptr), sigaction(SIGBUS, &before[1], nullptr); }
+};
 template <class Body> static int run_(const unsigned (&size)[6], bool turns, Body body) {
     gridDim.x = size[0], gridDim.y = size[1], gridDim.z = size[2];
     blockDim.x = size[3], blockDim.y = size[4], blockDim.z = size[5];
     const int threads = size[3] * size[4] * size[5];
+    const Watch watch;
+    if (sigsetjmp(outside_, 1)) return turns_ = nullptr, 2;
     for (blockIdx.z = 0; blockIdx.z < gridDim.z; ++blockIdx.z)
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
             for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
+                forget_();
+                for (int i = 0; i < threads; ++i) copies_[i].count = copies_[i].closed = 0;
                 if (turns && !in_turns_(body, threads)) return 1;
                 for (int i = threads; !turns && i-- > 0;) let_(i), body();
             }

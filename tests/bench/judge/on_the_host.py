@@ -2,13 +2,15 @@
 
 A block's threads run one after another, the first of them last: it is the one that goes on where all have
 come to the end. Where a file's threads wait for each other or exchange values, each has a stack of its own
-and they take turns at every wait; a block has its shared memory to itself, for blocks run one after another.
-Not for clusters.
+and they take turns at every wait; a block has its shared memory to itself, for blocks run one after another,
+and finds NaN in it. Copies that go on by themselves are done when they are waited for, and their places hold
+NaN until then. Not for clusters.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import re
 import shutil
 import subprocess
@@ -38,7 +40,7 @@ _TYPES = {
 }
 # CUDA's assembly, in the words of on_the_host.h.
 _ASSEMBLY = {
-    "extern __shared__ float4 dynamic[];": "alignas(128) static float4 dynamic[227 * 64];",
+    "extern __shared__ float4 dynamic[];": "alignas(128) __shared__ float4 dynamic[227 * 64];",
     'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));': "time = host_ns();",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));': "_Float16 half = v; memcpy(&bits, &half, 2);",
     'asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));':
@@ -49,12 +51,14 @@ _ASSEMBLY = {
     'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));':
         "bits = (same_bits<unsigned>(v) + 0x1000u) & 0xffffe000u;",
 }  # fmt: skip
-# Longer pieces of it. Copies that would go on by themselves are done at once.
+# Longer pieces of it.
 _PIECES = {
     r'asm volatile\("cp\.async\.c[ag]\.shared\.global \[%0\], \[%1\], (\d+), %2;".*?\);':
-        r"if (inside) memcpy(to, from, \1); else memset(to, 0, \1);",
-    r'asm volatile\("cp\.async\.cg\.shared\.global \[%0\], \[%1\], 16;".*?\);': "memcpy(to, from, 16);",
-    r'asm volatile\("cp\.async\.(?:commit|wait)_group.*?\);': "",
+        r"copy_later_(to, from, \1, inside);",
+    r'asm volatile\("cp\.async\.cg\.shared\.global \[%0\], \[%1\], 16;".*?\);':
+        "copy_later_(to, from, 16, true);",
+    r'asm volatile\("cp\.async\.commit_group.*?\);': "close_();",
+    r'asm volatile\("cp\.async\.wait_group %0;" ::"n"\((\w+)\).*?\);': r"arrived_(\1);",
     r'asm\("mma\.sync\.aligned\.m16n8k8\..*?\);': "multiply_<8>(sum, columns, row0, row1);",
     r'asm\("mma\.sync\.aligned\.m16n8k16\..*?\);': "multiply_<16>(sum, columns, row0, row1);",
 }  # fmt: skip
@@ -109,13 +113,32 @@ class Hosted(Cupy):
                         there = ctypes.c_char.in_dll(library, constant)
                         ctypes.memmove(ctypes.addressof(there), memory.ptr, sizes[constant])
                     stuck = launch(*size, *map(_given, args))
-                    assert not stuck, f"{name}: threads wait, and nobody lets them go on"
+                    assert stuck != 1, f"{name}: threads wait, and nobody lets them go on"
+                    assert stuck != 2, f"{name}: touches memory that is not its own"
 
                 self.device.current.put(Work(do, launched=Launched(path)))
 
             return kernel
 
         return SimpleNamespace(get_function=get_function, get_global=held.__getitem__)
+
+
+class Guarded:
+    """Bytes on whole pages of their own, between two that nobody may touch, as near as 16 bytes allow to the
+    one behind them (at_end) or in front."""
+
+    def __init__(self, held: np.ndarray, at_end: bool = True) -> None:
+        page, libc = mmap.PAGESIZE, ctypes.CDLL(None, use_errno=True)
+        whole = -(-max(1, held.nbytes) // page) * page
+        self._pages = mmap.mmap(-1, whole + 2 * page)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
+        for edge in (start, start + page + whole):
+            if libc.mprotect(ctypes.c_void_p(edge), ctypes.c_size_t(page), 0):
+                raise OSError(ctypes.get_errno(), "mprotect")
+        offset = page + (whole - -(-held.nbytes // 16) * 16 if at_end else 0)
+        self.address = start + offset
+        self.bytes = np.frombuffer(self._pages, np.uint8, held.nbytes, offset)
+        self.bytes[:] = np.ascontiguousarray(held).reshape(-1).view(np.uint8)
 
 
 def _given(value: Any) -> Any:
@@ -128,7 +151,9 @@ def _given(value: Any) -> Any:
 def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctypes.CDLL:
     its = _text(rung.path, set())
     turns = turns and bool(_TURNS.search(its))
-    text = _WORDS + arguments.preamble(rung) + its
+    text = arguments.preamble(rung) + its
+    # Of this file alone: what the linker shares between files cannot lie in a section of ours.
+    text = _WORDS + (text if "__constant__" in its else f"namespace {{\n{text}\n}}\n")
     # C's own headers, not what the C++ library makes of them, which takes longer to read than the kernel.
     flags = ["-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS", *(f"-D{name}={value}" for name, value in defines.items())]
     source = Path(to).with_suffix(".cpp")
@@ -143,7 +168,17 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     record = OPS.get(rung.op)
     struct = arguments.struct_name(record) if record else "no"
     source.write_text(text + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
-    options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-gnu-unique", "-Wl,-Bsymbolic", *flags]
+    options = [
+        "-std=c++17",
+        "-O1",
+        "-w",
+        "-U_FORTIFY_SOURCE",
+        "-shared",
+        "-fPIC",
+        "-fno-gnu-unique",
+        "-Wl,-Bsymbolic",
+        *flags,
+    ]
     subprocess.run([COMPILER, *options, str(source), "-o", to], check=True)
     return ctypes.CDLL(to)
 

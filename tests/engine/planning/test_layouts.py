@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 from onnx import helper
@@ -49,6 +50,25 @@ def network(outputs: tuple[str, ...] = ("y",)) -> Graph:
     return from_proto(make_model(nodes, {"x": ("N", 3, 35, 35)}, outputs, constants, ranks=ranks))
 
 
+def products() -> Graph:
+    """AlexNet's fully connected layers, fewer and of widths that no chunk divides."""
+    rng = np.random.default_rng(0)
+    sizes = (130, 45, 37, 10)
+    weights = {
+        f"w{i}": rng.standard_normal((n, k)).astype(np.float32) / np.float32(np.sqrt(k))
+        for i, (k, n) in enumerate(pairwise(sizes), 1)
+    }
+    biases = {f"b{i}": rng.standard_normal(n).astype(np.float32) for i, n in enumerate(sizes[1:], 1)}
+    nodes = [
+        helper.make_node("Gemm", ["x", "w1", "b1"], ["g1"], "fc1", transB=1),
+        helper.make_node("Relu", ["g1"], ["r1"], "relu1"),
+        helper.make_node("Gemm", ["r1", "w2", "b2"], ["g2"], "fc2", transB=1),
+        helper.make_node("Relu", ["g2"], ["r2"], "relu2"),
+        helper.make_node("Gemm", ["r2", "w3", "b3"], ["y"], "fc3", transB=1),
+    ]
+    return from_proto(make_model(nodes, {"x": ("N", sizes[0])}, ("y",), weights | biases))
+
+
 def planned(
     graph: Graph, rungs: Mapping[str, str] = NHWC, precision: str = "fp16", layouts: str = ""
 ) -> Plan:
@@ -93,6 +113,42 @@ def test_tf32_travels_in_float32() -> None:
     made = planned(network(), dict.fromkeys(NHWC, "nhwc_tf32"), "tf32")
     assert [step.name for step in made.steps if step.writes == ROUNDED] == ["conv1", "conv2", "conv3"]
     assert made.placements["r1"].nbytes == BATCH * 16 * 16 * 20 * 4, "twenty channels are five whole chunks"
+
+
+def test_a_normalisation_alone_takes_and_hands_on_chunks() -> None:
+    rng = np.random.default_rng(0)
+    weights = {
+        "w1": rng.standard_normal((20, 3, 3, 3)).astype(np.float32),
+        "w2": rng.standard_normal((9, 20, 3, 3)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c1"], "conv1"),
+        helper.make_node("LRN", ["c1"], ["n1"], "norm1", size=5),
+        helper.make_node("Conv", ["n1", "w2"], ["y"], "conv2"),
+    ]
+    graph = from_proto(make_model(nodes, {"x": ("N", 3, 9, 7)}, ("y",), weights, ranks={"y": 4}))
+    for precision, layout in (("fp16", HALVES), ("tf32", ROUNDED)):
+        first = planned(graph, {"conv1": f"band_{precision}", "conv2": f"nhwc_{precision}"}, precision)
+        assert [step.op for step in first.steps] == ["conv", "lrn", "conv"]
+        assert [step.writes for step in first.steps] == [layout, layout, PLAIN]
+        assert first.steps[1].rung == f"nhwc_{precision}"
+
+
+def test_products_hand_chunks_to_each_other_where_that_is_tried() -> None:
+    made = planned(products(), {}, layouts="all")
+    assert travels(made) == ["fc1", "fc2"]
+    assert {step.rung for step in made.steps} == {"chunk_columns"}
+    assert made.placements["r1"].nbytes == BATCH * 48 * 2, "45 halves are six whole chunks"
+    many = plan(products(), 64, "cuda", "tf32", Options(tuned=False, one_kernel=False, layouts="all"))
+    assert [step.rung for step in many.steps] == ["chunks_tf32"] * 3
+    assert [step.writes for step in many.steps] == [ROUNDED, ROUNDED, PLAIN]
+    assert travels(planned(products(), {})) == [], "of themselves they keep the rungs chosen for them"
+
+
+def test_what_takes_a_rung_for_a_layout_that_does_not_come_of_it_keeps_its_own() -> None:
+    made, own = (planned(network(), {}, layouts=way) for way in ("all", "none"))
+    assert made.steps[-1] == own.steps[-1]
+    assert made.steps[-1].reads == PLAIN
 
 
 def test_outputs_and_finer_precisions_keep_the_models_layout() -> None:

@@ -1,0 +1,95 @@
+// A product with a few rows in float16, bound by reading b: a warp streams the weights of a few columns at once.
+#pragma once
+#include "common.cuh"
+#include "half.cuh"
+#include "warp.cuh"
+
+#define CHUNK 8  // halves in 16 bytes
+
+#ifndef READS  // in the rung that knows a and y as float32 alone
+#define READS 0
+#define WRITES 0
+#endif
+
+// READS, WRITES: a and y are rows of whole chunks of halves (nhwc.cuh: images of one pixel), filled up with zeros.
+// b comes packed: each column of the product a row of halves, filled up with zeros to whole chunks.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+         float* __restrict__ y, const GemmParams p) {
+    __shared__ float shares[BLOCK / LANES][ROWS][COLUMNS];
+    const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const int share = warp % WARPS * LANES + lane;  // where this thread begins along k
+    const index_t first_column = first_element() / (LANES * WARPS) * COLUMNS;
+    // What is written of a row.
+    const int wide = WRITES ? (p.n + CHUNK - 1) / CHUNK * CHUNK : p.n;
+    if (WARPS == 1 && first_column >= wide) return;  // with more, everybody meets at the barrier
+    const int chunks = (p.k + CHUNK - 1) / CHUNK, last = first_column < p.n ? chunks : 0;
+    const uint4* weights[COLUMNS];
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c)  // beyond the last column the last once more, to be thrown away
+        weights[c] = reinterpret_cast<const uint4*>(b) + min(first_column + c, (index_t)p.n - 1) * chunks;
+
+    float sum[ROWS][COLUMNS] = {};
+#pragma unroll 2
+    for (int j = share; j < last; j += LANES * WARPS) {
+        float v[COLUMNS][CHUNK];
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) {
+            const uint4 halves = weights[c][j];
+            const unsigned pairs[4] = {halves.x, halves.y, halves.z, halves.w};
+#pragma unroll
+            for (int e = 0; e < CHUNK; ++e)
+                v[c][e] = half_to_float((half_bits)(pairs[e / 2] >> e % 2 * 16));
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const float* from = a + (index_t)r * p.k + j * CHUNK;
+            float u[CHUNK];
+            if (READS) {
+                const uint4 halves = reinterpret_cast<const uint4*>(a)[(index_t)r * chunks + j];
+                const unsigned pairs[4] = {halves.x, halves.y, halves.z, halves.w};
+#pragma unroll
+                for (int e = 0; e < CHUNK; ++e) u[e] = half_to_float((half_bits)(pairs[e / 2] >> e % 2 * 16));
+            } else if (p.k % CHUNK == 0) {  // every row of a then begins on 16 bytes, as the tensor does
+                const float4 first = reinterpret_cast<const float4*>(from)[0];
+                const float4 second = reinterpret_cast<const float4*>(from)[1];
+                u[0] = first.x, u[1] = first.y, u[2] = first.z, u[3] = first.w;
+                u[4] = second.x, u[5] = second.y, u[6] = second.z, u[7] = second.w;
+            } else {
+#pragma unroll
+                for (int e = 0; e < CHUNK; ++e) u[e] = j * CHUNK + e < p.k ? from[e] : 0.0f;
+            }
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c)
+#pragma unroll
+                for (int e = 0; e < CHUNK; ++e) sum[r][c] += u[e] * v[c][e];
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) {
+            const float total = sum_of_lanes(sum[r][c]);
+            if (lane == 0) shares[warp][r][c] = total;
+        }
+    if (WARPS > 1)
+        __syncthreads();
+    else
+        __syncwarp();
+    if (warp % WARPS != 0) return;
+    for (int e = lane; e < ROWS * COLUMNS; e += LANES) {
+        const int r = e / COLUMNS, c = e % COLUMNS;
+        const index_t column = first_column + c;
+        if (column >= wide) continue;
+        float total = shares[warp][r][c];
+#pragma unroll
+        for (int s = 1; s < WARPS; ++s) total += shares[warp + s][r][c];
+        float w = p.alpha * total;
+        if (bias && column < p.n) w += p.beta * bias[r * p.bias_stride_m + column * p.bias_stride_n];
+        w = activate(w, p.activation);
+        if (WRITES)
+            reinterpret_cast<half_bits*>(y)[r * wide + column] = (half_bits)to_halves(column < p.n ? w : 0.0f, 0.0f);
+        else
+            y[(index_t)r * p.n + column] = w;
+    }
+}
