@@ -99,11 +99,13 @@ class ChartView(QFrame):
         self.chart, self._ticks = chart, tuple(ticks)
         self._nothing.setVisible(chart is None)
         own = () if self._shared else (self._legend,)
-        for widget in (*own, self._area, self._finding, self._notes, self._scale_x, self._scale_y):
+        # Each widget once, to what it will be: shown and then hidden, it lays the card out twice.
+        for widget in (*own, self._area):
             widget.setVisible(chart is not None)
         if chart is None:
             self._switchable = ()
-            self._panels.hide()
+            for widget in (self._panels, self._finding, self._notes, self._scale_x, self._scale_y):
+                widget.hide()
             self._title.setText("")
             self._title.meaning = ""
             return
