@@ -212,6 +212,7 @@ class ComparePage(Page):
         placed = asked_for | ({"accuracy"} if answers is not None and not words else set())
         if placed != self._placed:
             self._placed = placed
+            self.strip.give(roomy=not placed)  # more charts stand in two rows
             held = placed | (CHARTS.keys() - {"accuracy"})
             self._grid.hold([view for name, view in self.views.items() if name in held])
 
