@@ -23,6 +23,7 @@ from bench.charts import Chart
 from bench.show.looks import WIDTHS, Look
 from gui.base.boxes import filled
 from gui.base.folders import ask_folder
+from gui.base.scale import WIDE
 from gui.widgets.labels import Label
 
 FORMATS = {"png": "PNG", "svg": "SVG", "pdf": "PDF", "csv": "CSV, the numbers"}
@@ -118,6 +119,7 @@ class ExportForm(QDialog):
         form = QFormLayout()
         form.setVerticalSpacing(8)
         formats = QHBoxLayout()
+        formats.setSpacing(WIDE)
         for box in self.formats.values():
             formats.addWidget(box)
         formats.addStretch(1)

@@ -207,8 +207,9 @@ class JobForm(JobFields):
 
     def set_busy(self, busy: bool) -> None:
         """While a run is active, nothing can be started."""
-        self._busy = busy
-        self._update()
+        if busy != self._busy:  # told with every message of a worker
+            self._busy = busy
+            self._update()
 
     def request_run(self) -> None:
         """As the Run button: tell what is wrong below it, or ask for the run."""

@@ -15,7 +15,8 @@ from gui.base.boxes import filled
 from gui.base.placing import placed, put_on_screen
 
 Keys = dict[str, str]  # what is pressed → what it does
-COLUMNS = 2
+COLUMNS = 3
+SIZE = QSize(1200, 600)  # where there is room: nothing has to be scrolled to
 SEVERAL = 3
 
 
@@ -91,7 +92,7 @@ class ShortcutSheet(QDialog):
         text.setAccessibleName("Keyboard shortcuts")
         text.setHtml(_html(found, self.palette().accent().color().name()))
         filled(QVBoxLayout(self), text, margins=(12, 12, 12, 12))
-        self.resize(placed(QSize(900, 700), self.screen().availableGeometry()).size())
+        self.resize(placed(SIZE, self.screen().availableGeometry()).size())
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)  # which puts it over the middle of the window

@@ -43,6 +43,7 @@ PAIRED = "a speed-up compares times round by round, not the two medians"
 PANELS = {"speed": 2, "breakdown": 4}  # that a chart has in a usual run
 LEAST_HEIGHT = 430  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after which the views that are left wait for the next turn
+TABLE = "table"  # drawn in its turn, as one of the views
 
 
 class ComparePage(Page):
@@ -148,16 +149,18 @@ class ComparePage(Page):
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
         # A few views at a time, beginning where the last time ended: the user need not wait for all of them.
         end = time.perf_counter() + BUDGET_S
-        names = list(self.views)
+        names = [*self.views, TABLE]
         for done in range(len(names)):
             name = names[(self._next + done) % len(names)]
-            self.views[name].told = told
-            self.views[name].show_chart(found.get(f"{title(model)}-{name}"), ticks)
+            if name == TABLE:
+                self.table.show_rows([*rows, *map(expected_row, self.state.provisional(model or None))])
+            else:
+                self.views[name].told = told
+                self.views[name].show_chart(found.get(f"{title(model)}-{name}"), ticks)
             if time.perf_counter() > end and done + 1 < len(names):
                 self._next = (self._next + done + 1) % len(names)
                 self.invalidate()
                 return
-        self.table.show_rows([*rows, *map(expected_row, self.state.provisional(model or None))])
         self._mark()
 
     def select(self) -> None:
@@ -209,6 +212,7 @@ class ComparePage(Page):
         placed = asked_for | ({"accuracy"} if answers is not None and not words else set())
         if placed != self._placed:
             self._placed = placed
+            self.strip.give(roomy=not placed)  # more charts stand in two rows
             held = placed | (CHARTS.keys() - {"accuracy"})
             self._grid.hold([view for name, view in self.views.items() if name in held])
 

@@ -37,7 +37,8 @@ from gui.widgets.labels import Label, Lines, as_tip
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
 NARROW = 420  # pixels of a whole chart's width, below which its switches are in its context menu alone
-LITTLE = 256  # pixels of a whole chart's height, below which its finding has one line
+# Pixels of a whole chart's height from which its finding has a second line, a third, a fourth.
+LINES = (256, 280, 380)
 
 pg.setConfigOptions(antialias=True)
 
@@ -99,11 +100,13 @@ class ChartView(QFrame):
         self.chart, self._ticks = chart, tuple(ticks)
         self._nothing.setVisible(chart is None)
         own = () if self._shared else (self._legend,)
-        for widget in (*own, self._area, self._finding, self._notes, self._scale_x, self._scale_y):
+        # Each widget once, to what it will be: shown and then hidden, it lays the card out twice.
+        for widget in (*own, self._area):
             widget.setVisible(chart is not None)
         if chart is None:
             self._switchable = ()
-            self._panels.hide()
+            for widget in (self._panels, self._finding, self._notes, self._scale_x, self._scale_y):
+                widget.hide()
             self._title.setText("")
             self._title.meaning = ""
             return
@@ -199,7 +202,7 @@ class ChartView(QFrame):
     def _build(self) -> None:
         self._title = ChartTitle()
         self._title.setProperty("role", "chart-title")
-        self._finding = Lines(most=2)
+        self._finding = Lines(most=2, smaller=2.0)
         self._finding.setProperty("role", "finding")
         self._panels = Combo()
         self._panels.setAccessibleName("Panel")
@@ -339,7 +342,8 @@ class ChartView(QFrame):
 
     def _limit_finding(self) -> None:
         """What is drawn comes first where there is little room; the whole finding is its tooltip."""
-        most = 8 if self._expand.isChecked() else 2 if self.height() >= LITTLE else 1
+        most = 1 + sum(self.height() >= height for height in LINES)
+        most = 8 if self._expand.isChecked() else most
         if most != self._finding.most:
             self._finding.most = most
             self._finding.updateGeometry()

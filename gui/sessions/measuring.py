@@ -31,6 +31,8 @@ from gui.sessions.run_writer import RunWriter
 from gui.sessions.standing import RunClock, Standing
 from gui.sessions.worker_process import WorkerProcess
 
+RECKON_S = 0.2  # between two reckonings of the time left, while nothing but words changes
+
 
 class Measuring(QObject):
     """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
@@ -80,6 +82,7 @@ class Measuring(QObject):
         self._announced = beforehand.Announced(kind.verb)
         self.warned: tuple[str, ...] = ()  # what was told of the machine
         self._pace = Pace()
+        self._reckoned = 0.0  # when the time left was, by the clock
         self._counting = QTimer(self)  # the time left goes down while nothing is heard, too
         self._counting.setInterval(1000)
         self._counting.timeout.connect(self._stand)
@@ -313,9 +316,13 @@ class Measuring(QObject):
         if new.phase == "pausing" and not self._worker.process_id:
             new = replace(new, phase="paused")
         if machine is not None:
-            total = self._before + len(machine.cases)
-            left = self._pace.left(machine.pending, total, self._clock.seconds) if total else None
-            new = replace(new, total=total, left=left)
+            new = replace(new, total=self._before + len(machine.cases))
+            now = self._clock.seconds
+            # Of other words alone the time left is hardly another, and there may be 1,000 of them a second.
+            if replace(new, words=self.standing.words) != self.standing or now - self._reckoned > RECKON_S:
+                self._reckoned = now
+                left = self._pace.left(machine.pending, new.total, now) if new.total else None
+                new = replace(new, left=left)
         if new != self.standing:
             self.standing = new
             self.stands.emit(new)

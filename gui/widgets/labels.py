@@ -9,6 +9,8 @@ from PySide6 import QtGui
 from PySide6.QtCore import QSize, Qt, QUrl
 from PySide6.QtGui import (
     QDesktopServices,
+    QFont,
+    QFontMetrics,
     QFontMetricsF,
     QMouseEvent,
     QPainter,
@@ -153,10 +155,12 @@ class Elided(Label):
 
 
 class Lines(Label):
-    """Wrapped text of at most `most` lines; the last one is cut short where there is more."""
+    """Wrapped text of at most `most` lines; where there is more, in letters up to `smaller` points smaller if
+    all of it stands there then, else the last line is cut short."""
 
-    def __init__(self, most: int, parent: QWidget | None = None) -> None:
+    def __init__(self, most: int, parent: QWidget | None = None, smaller: float = 0.0) -> None:
         self.most = most
+        self.smaller = smaller
         super().__init__(parent=parent)
         self.setWordWrap(True)
         policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -171,7 +175,8 @@ class Lines(Label):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        return int(len(self._lines(width)) * self.fontMetrics().lineSpacing()) + 2
+        lines, font = self._laid(width)
+        return int(len(lines) * QFontMetrics(font).lineSpacing()) + 2
 
     def sizeHint(self) -> QSize:
         return QSize(200, self.heightForWidth(max(200, self.width())))
@@ -187,17 +192,38 @@ class Lines(Label):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setPen(self.palette().windowText().color())
-        step = self.fontMetrics().lineSpacing()
-        for number, line in enumerate(self._lines(self.width())):
-            painter.drawText(0, number * step + self.fontMetrics().ascent() + 1, line)
+        lines, font = self._laid(self.width())
+        metrics = QFontMetrics(font)
+        painter.setFont(font)
+        for number, line in enumerate(lines):
+            painter.drawText(0, number * metrics.lineSpacing() + metrics.ascent() + 1, line)
 
-    def _lines(self, width: int) -> list[str]:
+    def lines(self) -> list[str]:
+        """What stands there at this width, line by line."""
+        return self._laid(self.width())[0]
+
+    def _laid(self, width: int) -> tuple[list[str], QFont]:
+        """The lines, and in which letters: the largest that all of the text stands in, if one does."""
+        lines, cut = self._broken(width, self.font())
+        step = 0.5
+        while cut and step <= self.smaller:
+            font = QFont(self.font())
+            font.setPointSizeF(self.font().pointSizeF() - step)
+            tried, still = self._broken(width, font)
+            if not still:
+                return tried, font
+            step += 0.5
+        return lines, self.font()
+
+    def _broken(self, width: int, font: QFont) -> tuple[list[str], bool]:
+        """The lines in this font, and whether the last one is cut short."""
         text = self.text()
-        layout = QTextLayout(text, self.font())
+        layout = QTextLayout(text, font)
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WordWrap)
         layout.setTextOption(option)
         found: list[str] = []
+        cut = False
         layout.beginLayout()
         line = layout.createLine()
         while line.isValid():
@@ -205,12 +231,12 @@ class Lines(Label):
             found.append(text[line.textStart() : line.textStart() + line.textLength()].rstrip())
             if len(found) == self.most:
                 rest = text[line.textStart() :]
-                elide = Qt.TextElideMode.ElideRight
-                found[-1] = QFontMetricsF(self.font()).elidedText(rest, elide, width)
+                found[-1] = QFontMetricsF(font).elidedText(rest, Qt.TextElideMode.ElideRight, width)
+                cut = found[-1] != rest
                 break
             line = layout.createLine()
         layout.endLayout()
-        return found or [""]
+        return found or [""], cut
 
 
 def labelled(field: QWidget, words: str, gap: int = 10) -> QWidget:

@@ -54,11 +54,14 @@ class RowsTable(TableView):
         super().__init__("Measurements", parent)
         self._fitted = 0  # how many rows there were when the columns were fitted
         self._count = 0
+        self._rows: list[Row] = []
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         """Make these the rows; those of cases that are being measured come last."""
-        self.show_table(Table(COLUMNS, rows))
-        self._count = len(rows)
+        if list(rows) != self._rows:  # a page asks for this with every chart that it draws
+            self._rows = list(rows)
+            self.show_table(Table(COLUMNS, rows))
+            self._count = len(rows)
 
     def shown_rows(self) -> list[Row]:
         """The measured rows in the order they are sorted."""

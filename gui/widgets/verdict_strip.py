@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
@@ -22,7 +22,9 @@ LARGER = 3.5  # points that a line is larger by than what stands around it
 QWIDGETSIZE_MAX = (1 << 24) - 1
 HIGH = 800  # pixels of a window; in a lower one lines are as large as what stands around them
 MUCH = 520  # characters in all, beyond which they are but half as much larger
-MOST, LOW_MOST = 0.34, 0.05  # of the window's height, of a low one's, beyond which the strip scrolls
+MOST = 0.34  # of the window's height, beyond which the strip scrolls
+LOW_MOST = 0.05  # the same of a low window, where the page has no more to spare
+REST = 416  # pixels of a low window's page that charts in one row, their legend and the table need
 LOW_FIRST = 0.075  # of a low one's, for the first model's sentence where it is longer
 KEPT = 3.4  # lines that each model has room for from the start: four of those that are smaller
 RELIABLE = "\N{CHECK MARK} reliable"  # where every batch size has a verdict, and nothing is to be doubted
@@ -39,6 +41,7 @@ class VerdictStrip(QScrollArea):
         super().__init__(parent)
         self._theming = theming
         self._shown: object = None
+        self._roomy = True
         self._lines: list[_Line] = []
         self._inside = QWidget()
         self._layout = QVBoxLayout(self._inside)
@@ -90,6 +93,12 @@ class VerdictStrip(QScrollArea):
                 if verdict.model == model:
                     self.ensureWidgetVisible(line, 0, 0)
 
+    def give(self, roomy: bool) -> None:
+        """Whether what stands below needs little of a low window's height."""
+        if roomy != self._roomy:
+            self._roomy = roomy
+            self._fit()
+
     def sizeHint(self) -> QSize:
         return QSize(200, self.height())
 
@@ -99,7 +108,14 @@ class VerdictStrip(QScrollArea):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        if (page := self.parentWidget()) is not None:
+            page.installEventFilter(self)  # once, however often it is said
         self._fit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.parentWidget() and event.type() == QEvent.Type.Resize:
+            self._fit()
+        return super().eventFilter(watched, event)
 
     def _fit(self) -> None:
         """As high as its lines are at this width, up to what it may have of the window."""
@@ -117,8 +133,10 @@ class VerdictStrip(QScrollArea):
         whole = self.window().height() if self.window() is not self else QWIDGETSIZE_MAX
         room = round(MOST * whole)
         if whole < HIGH:
+            page = self.parentWidget()
+            spare = page.height() - REST if self._roomy and page is not None else 0
             first = around.top() + (self._lines[0].heightForWidth(width) if self._lines else 0)
-            room = max(round(LOW_MOST * whole), min(first, round(LOW_FIRST * whole)))
+            room = max(spare, round(LOW_MOST * whole), min(first, round(LOW_FIRST * whole)))
         self.setFixedHeight(wanted if wanted <= room else max(end for end in ends if end <= max(room, 1)))
         self.verticalScrollBar().setSingleStep(self._lines[0].line_height if self._lines else 1)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QTextBrowser, QWidget
 
 from gui.base import icons
 from gui.base.placing import FRAME, placed
@@ -95,6 +95,20 @@ def test_the_sheet_of_shortcuts_is_no_larger_than_the_screen(make_window):
     room = window.screen().availableGeometry().size() - FRAME
     for dialog in (ShortcutSheet({}, window), GlossaryWindow(window)):
         assert dialog.size().boundedTo(room) == dialog.size()
+
+
+def test_all_shortcuts_stand_on_one_sheet_where_there_is_room(make_window):
+    from gui.help import shortcuts
+
+    window = make_window("ok", begin=False)
+    window.menu_actions.by_name["shortcuts"].trigger()
+    dialog = window.findChild(shortcuts.ShortcutSheet)
+    dialog.resize(shortcuts.SIZE)
+    QApplication.processEvents()
+    text = dialog.findChild(QTextBrowser)
+    assert text.verticalScrollBar().maximum() == 0
+    assert text.horizontalScrollBar().maximum() == 0
+    dialog.close()
 
 
 def test_a_window_kept_from_a_larger_screen_comes_back_onto_this_one(make_window):

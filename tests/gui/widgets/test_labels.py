@@ -59,3 +59,19 @@ def test_an_axis_label_has_the_theme_s_colour_whichever_came_first(qtbot):
             assert muted in plot.y_axis.label.toHtml().lower(), (name, label)
         plot.restyle()
         assert muted in plot.y_axis.label.toHtml().lower(), name
+
+
+def test_words_are_written_smaller_before_they_are_cut(qtbot):
+    words = "The largest part of a pass at batch 256: conv 46 % on ort-cpu, copy in 31 % on ort-cuda."
+    cut, whole = Lines(most=2), Lines(most=2, smaller=2.0)
+    for label in (cut, whole):
+        qtbot.addWidget(label)
+        label.setText(words)
+    width = next(w for w in range(400, 60, -1) if cut._broken(w, cut.font())[1])
+    for label in (cut, whole):
+        label.resize(width, 60)
+    assert cut.lines()[-1].endswith("…")
+    assert " ".join(whole.lines()) == words
+    whole.resize(80, 60)
+    assert whole.lines()[-1].endswith("…"), "no letters are so small"
+    assert whole.toolTip()

@@ -8,9 +8,12 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QTextDocument
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
+from bench.kinds.summaries import SAMPLE
 from bench.results.records import Validity
 from bench.show import overview
+from gui.shell import screenshots
 from gui.shell.inspector import EMPTY
 from gui.widgets.verdict_strip import RELIABLE
 from tests.bench import synthetic
@@ -132,7 +135,7 @@ def test_a_comparison_has_a_line_of_its_own_and_says_whether_to_believe_it(make_
 
 
 def test_in_a_low_window_the_first_sentence_is_whole_and_all_can_be_scrolled_to(window, qtbot):
-    window.resize(1268, 676)
+    window.resize(1268, 600)
     window.redraw.flush()
     strip = window.pages[0].strip
     qtbot.waitUntil(lambda: strip.height() < 80)
@@ -143,3 +146,23 @@ def test_in_a_low_window_the_first_sentence_is_whole_and_all_can_be_scrolled_to(
     bar.setValue(bar.maximum())
     assert second.geometry().bottom() - bar.value() <= strip.viewport().height()
     assert window.room.toolbar.buttons["run"].isVisible()
+
+
+@pytest.mark.parametrize("size", [(1354, 724), (1268, 676)])
+def test_on_a_laptop_s_screen_all_models_have_their_answer(make_window, qtbot, size):
+    window = make_window("ok", begin=False)
+    window.resize(*size)
+    screenshots.open_run(window, SAMPLE)
+    qtbot.waitUntil(lambda: not window.form.isVisible())
+    window.redraw.flush()
+    QApplication.processEvents()
+    window.redraw.flush()
+    strip = window.pages[0].strip
+    first, second = strip.lines
+    assert first.geometry().bottom() <= strip.viewport().height()
+    assert second.geometry().top() + second.line_height <= strip.viewport().height()
+    if size[1] > 700:
+        assert strip.verticalScrollBar().maximum() == 0
+    for view in window.page.views.values():
+        assert all(plot.height() >= 160 for plot in view.plots.values() if view.isVisible())
+        assert not view._finding.isVisible() or not view._finding.lines()[-1].endswith("…"), view.finding
