@@ -18,6 +18,7 @@ import msgspec
 
 from engine import tuned_store
 from engine.graph.plan import Plan, Step
+from engine.machine import driver as cuda_driver
 from engine.options import Options
 from engine.planning import choices, runs
 from engine.tuned_store import Key
@@ -186,7 +187,9 @@ def _pixels(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _able(step: Step, rung: Rung, reads: str, writes: str) -> bool:
-    """Whether a rung can do this step so."""
-    if reads not in rung.reads or writes not in rung.writes or rung.refusal(step.params) is not None:
+    """Whether a rung can do this step so, on the device that is here, if one is."""
+    gpu = cuda_driver.device()
+    refused = rung.refusal(step.params, None if gpu is None else gpu.capability) is not None
+    if reads not in rung.reads or writes not in rung.writes or refused:
         return False
     return launch.refusal(step.params, laid_out(rung, reads, writes)) is None

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from onnx import helper
 
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.graph.plan import Plan
+from engine.machine import driver as cuda_driver
 from engine.options import Options
 from engine.planning import runs
 from engine.planning.planner import plan
@@ -143,6 +145,13 @@ def test_products_hand_chunks_to_each_other_where_that_is_tried() -> None:
     assert [step.rung for step in many.steps] == ["chunks_tf32"] * 3
     assert [step.writes for step in many.steps] == [ROUNDED, ROUNDED, PLAIN]
     assert travels(planned(products(), {})) == [], "of themselves they keep the rungs chosen for them"
+
+
+def test_a_device_that_cannot_compile_them_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for capability, many in ((7, 5), 0), ((8, 6), 2):
+        gpu = cuda_driver.CudaDevice("a GPU", capability, 40)
+        monkeypatch.setattr(cuda_driver, "device", lambda gpu=gpu: gpu)
+        assert len(travels(planned(products(), {}, layouts="all"))) == many, capability
 
 
 def test_what_takes_a_rung_for_a_layout_that_does_not_come_of_it_keeps_its_own() -> None:
