@@ -142,9 +142,11 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     assert kernels
     record = OPS.get(rung.op)
     struct = arguments.struct_name(record) if record else "no"
-    source.write_text(text + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
-    options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-gnu-unique", "-Wl,-Bsymbolic", *flags]
-    subprocess.run([COMPILER, *options, str(source), "-o", to], check=True)
+    # What is read already need not be read again, and has no more defines to know.
+    read = source.with_suffix(".ii")
+    read.write_text(plain + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
+    options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-gnu-unique", "-Wl,-Bsymbolic"]
+    subprocess.run([COMPILER, *options, str(read), "-o", to], check=True)
     return ctypes.CDLL(to)
 
 
