@@ -26,6 +26,7 @@ from tests.standin import answers, arguments, unpacking
 from tests.standin.code import Module
 from tests.standin.device import Device
 from tests.standin.errors import CudaError, OutOfMemoryError
+from tests.standin.memory import Block, fill
 from tests.standin.modules import driver
 from tests.standin.modules import nvrtc as compiler
 from tests.standin.modules.cupy import Cupy
@@ -284,3 +285,12 @@ def test_an_answer_is_that_of_the_memory_it_is_given() -> None:
     x.array.view(np.float32)[:] = [0, 0, 0, 1, 1, 1]
     answer.do()
     np.testing.assert_allclose(y.array.view(np.float32), 1 / 3, rtol=1e-6)
+
+
+def test_much_memory_is_set_to_zero_as_far_as_was_asked() -> None:
+    block = Block((65 << 20) + 999, pinned=False)
+    fill(block.array, 7)
+    fill(block.array[333:-333], 0)
+    assert not block.array[333:-333].any()
+    assert (block.array[:333] == 7).all()
+    assert (block.array[-333:] == 7).all()

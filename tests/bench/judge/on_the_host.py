@@ -155,7 +155,8 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     # Of this file alone: what the linker shares between files cannot lie in a section of ours.
     text = _WORDS + (text if "__constant__" in its else f"namespace {{\n{text}\n}}\n")
     # C's own headers, not what the C++ library makes of them, which takes longer to read than the kernel.
-    flags = ["-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS", *(f"-D{name}={value}" for name, value in defines.items())]
+    flags = ["-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS", "-U_FORTIFY_SOURCE"]
+    flags += [f"-D{name}={value}" for name, value in defines.items()]
     source = Path(to).with_suffix(".cpp")
     source.write_text(text)
     assert COMPILER is not None
@@ -167,19 +168,11 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     assert kernels
     record = OPS.get(rung.op)
     struct = arguments.struct_name(record) if record else "no"
-    source.write_text(text + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
-    options = [
-        "-std=c++17",
-        "-O1",
-        "-w",
-        "-U_FORTIFY_SOURCE",
-        "-shared",
-        "-fPIC",
-        "-fno-gnu-unique",
-        "-Wl,-Bsymbolic",
-        *flags,
-    ]
-    subprocess.run([COMPILER, *options, str(source), "-o", to], check=True)
+    # What is read already need not be read again, and has no more defines to know.
+    read = source.with_suffix(".ii")
+    read.write_text(plain + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
+    options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-gnu-unique", "-Wl,-Bsymbolic"]
+    subprocess.run([COMPILER, *options, str(read), "-o", to], check=True)
     return ctypes.CDLL(to)
 
 

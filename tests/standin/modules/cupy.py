@@ -14,7 +14,7 @@ from tests.standin.code import Function, Module
 from tests.standin.device import Device, Event, Graph, Launched, Stream, Work
 from tests.standin.errors import INVALID, NOT_FOUND, CudaError, OutOfMemoryError
 from tests.standin.launching import Kernel
-from tests.standin.memory import ALIGNMENT, Block
+from tests.standin.memory import ALIGNMENT, Block, fill
 from tests.standin.modules.arrays import Array
 from tests.standin.settings import CUDA, NAME
 
@@ -332,7 +332,7 @@ class _Pointer:
         part = block.array[self._offset : self._offset + nbytes]
 
         def do() -> None:
-            part.fill(value)
+            fill(part, value)
             block.version += 1
 
         cost = _COPY_US + nbytes / _COPIED_A_US
