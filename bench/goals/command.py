@@ -58,6 +58,11 @@ def goals(
         taken = needs.take(wanted, own, needs.Limits(budget, largest, images), measure)
     for path in report.write(wanted, taken, target, title):
         print(path)
+    if set(taken.why.values()) == {needs.NEEDS_GPU}:
+        print(
+            f"{name} {needs.NEEDS_GPU}: nothing was measured, the report holds the goals alone",
+            file=sys.stderr,
+        )
     failed = [f"{need}: {why}" for need, why in taken.why.items() if why not in needs.EXPECTED]
     for line in failed:
         print(line, file=sys.stderr)

@@ -261,13 +261,16 @@ def test_a_report_holds_every_goal_and_where_it_comes_from(tmp_path: Path) -> No
 
 
 def test_nothing_can_be_measured_without_a_gpu_and_every_goal_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     goals = presets.load("speed-h200")
     monkeypatch.setattr(type(backends.get("engine-cuda")), "unavailable", lambda self: "there is no GPU")
     taken = needs.take(goals, tmp_path / "own", Limits())
     assert set(taken.why.values()) == {needs.NEEDS_GPU}
     assert all(found.outcome == UNKNOWN for found in judged.held(goals, taken))
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["report", "goals", "speed-h200"]) == 0
+    assert "speed-h200 needs a GPU: nothing was measured" in capsys.readouterr().err
 
 
 SMALL = Goals(
