@@ -11,6 +11,7 @@ import numpy as np
 from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import CublasLibrary, starts
 from kernels import nvrtc
+from kernels.errors import UnavailableError
 from kernels.languages.compiling import settled
 from kernels.launch import launch
 from kernels.ops import Params
@@ -30,6 +31,16 @@ class Device:
         digits = str(cupy.cuda.Device().compute_capability)
         self.capability = (int(digits[:-1]), int(digits[-1]))
         self.arch = f"sm_{digits}"
+
+    def compiles(self, rung: Rung, params: Params) -> bool:
+        """False where the package of a rung's language is here and compiles nothing, as beside a NumPy that
+        is too new for it."""
+        try:
+            if rung.language:
+                nvrtc.compile_rung(rung, self.arch, launch(params, rung).defines)
+        except UnavailableError:
+            return False
+        return True
 
     def run(
         self,

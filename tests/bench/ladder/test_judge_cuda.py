@@ -20,6 +20,7 @@ from kernels.ops import Params
 from kernels.ops.gemm import Gemm
 from tests.bench.judge import on_the_host
 from tests.bench.ladder.test_judge import CONV, NAMES, PLANTED
+from tests.kernels.cuda_device import Device
 
 DEADLY = {"illegal": "crashed", "endless": "timed_out"}
 RUNGS = [rung for rung in registry.rungs("cuda", "conv", [PLANTED]) if rung.user]
@@ -83,7 +84,7 @@ def test_a_planted_fault_is_caught_named_and_placed(rung: registry.Rung) -> None
 )
 def test_our_rungs_pass(params: Params) -> None:
     for rung in registry.rungs("cuda", params.op):
-        if rung.refusal(params, (9, 0)) is None:
+        if rung.refusal(params, (9, 0)) is None and Device().compiles(rung, params):
             with judge.examine(rung, params, rung.precision) as trial:
                 assert trial.time_runs(20) > 0
                 assert trial.spot_check("during timing") is None

@@ -125,7 +125,7 @@ SAMPLER = """
 import json, sys
 from engine import backends
 from engine.cuda import cupti
-from engine.graph.graph import importer
+from engine.graph import importer
 from engine.backend import Options
 from models import catalogue
 graph = importer.load(catalogue.path("lenet5-digits"))

@@ -211,8 +211,8 @@ def test_outputs_agree_with_onnxruntime(gpu: None, graph: Graph, batch: int, cud
 def test_graph_and_plain_launches_give_the_same_bits(gpu: None, graph: Graph) -> None:
     images = _images(16)
     outcome = []
-    for cuda_graph in (True, False):
-        session = BACKEND.prepare(graph, 16, options=Options(cuda_graph=cuda_graph))
+    for cuda_graph in (True, False):  # one kernel for several steps, which a graph alone has, sums otherwise
+        session = BACKEND.prepare(graph, 16, options=Options(cuda_graph=cuda_graph, one_kernel=False))
         session.bind({"x": images})
         for _ in range(5):
             session.run()
@@ -282,7 +282,7 @@ def test_fetch_copies_and_timing_leaves_what_was_bound(gpu: None, graph: Graph) 
     first = session.fetch()
     kept = {name: value.copy() for name, value in first.items()}
     times = session.op_times(0.1)
-    assert [t.clock for t in times] == ["events"] * len(times)
+    assert {t.clock for t in times} <= {"events", "stamps"}  # stamps: of steps that are one kernel
     assert all(t.time_ns > 0 for t in times)
     assert sorted(n for t in times for n in t.nodes) == sorted(
         n.name for n in graph.nodes if n.op_type != "Flatten"

@@ -186,6 +186,8 @@ def test_clip_behind_a_convolution(backend: Backend, upper: float) -> None:
 @pytest.mark.parametrize("sizes", [[4, 8], [3, 1, 7], [1] * 33])
 @pytest.mark.parametrize("axis", [1, 3])
 def test_concat(backend: Backend, sizes: list[int], axis: int) -> None:
+    if backend.name == "ort-cuda" and len(sizes) > 32:
+        pytest.skip("onnxruntime-gpu 1.31.1 ends the process there (seen on an H200)")
     names = [f"x{i}" for i in range(len(sizes))]
     feeds = {}
     for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
