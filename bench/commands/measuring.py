@@ -90,7 +90,7 @@ def measure(
         return _spread(folders[0], missing[0], cluster, gpu)
     with (
         RunProgress(kind, total, total - len(to_come), to_come, job, Past(kind.verb, job)) as shown,
-        beforehand.looked_at(kind.verb, lambda text: shown.say(f"warning: {text}")),
+        beforehand.looked_at(kind.verb, shown.looked),
     ):
         for folder, cases in zip(folders, missing, strict=True):
             if cases and not cancelled:

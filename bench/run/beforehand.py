@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,6 +27,14 @@ _NAMED = 0.5  # of what others use, that a single program has to use to be named
 _SAME_S = 1.0  # by which two readings of when a process began may differ
 
 
+class Looked(NamedTuple):
+    """What was seen of the machine: what speaks against measuring now, in sentences; and how many times as
+    long what keeps a core busy takes as it does alone."""
+
+    sentences: tuple[str, ...] = ()
+    slowed: float = 1.0
+
+
 class _Entry(msgspec.Struct):
     """A process that measures: its number, when it began, what it measures."""
 
@@ -35,13 +44,12 @@ class _Entry(msgspec.Struct):
 
 
 @contextlib.contextmanager
-def looked_at(what: str, tell: Callable[[str], None]) -> Iterator[None]:
-    """For as long as something is measured: others see it, and `tell` hears, once, what speaks against
-    measuring now, from a thread of its own."""
+def looked_at(what: str, tell: Callable[[Looked], None]) -> Iterator[None]:
+    """For as long as something is measured: others see it, and `tell` hears, once, what was seen of the
+    machine, from a thread of its own."""
 
     def look_and_tell() -> None:
-        for sentence in look():
-            tell(sentence)
+        tell(look())
 
     looking = threading.Thread(target=look_and_tell, name="the machine beforehand", daemon=True)
     entry = Announced(what)
@@ -54,9 +62,21 @@ def looked_at(what: str, tell: Callable[[str], None]) -> Iterator[None]:
         entry.leave()
 
 
-def look(seconds: float = LOOK_S) -> list[str]:
-    """What speaks against measuring now, in sentences; takes so many seconds."""
-    return [*filter(None, [other_instances(), other_programs(seconds), gpu_in_use()])]
+def look(seconds: float = LOOK_S) -> Looked:
+    """Takes so many seconds."""
+    instances = other_instances()
+    used = used_by_others(seconds)
+    cores = os.cpu_count() or 1
+    waiting = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    sentences = filter(None, [instances, said(used, cores), gpu_in_use()])
+    return Looked(tuple(sentences), slowed(sum(used.values()), waiting, cores))
+
+
+def slowed(used: float, waiting: float, cores: int) -> float:
+    """How many times as long it takes what has a thread a core, where the cores are shared out fairly. used:
+    cores that others keep busy; waiting: how many threads wanted one over the last minute, which says how
+    many share them where all are taken, and nothing of others that have ended meanwhile."""
+    return 1.0 + max(used, waiting) / cores if used >= MUCH else 1.0
 
 
 # ---------------------------------------------------------------------------------------- another instance
@@ -132,8 +152,8 @@ def _entries() -> Path:
 # ------------------------------------------------------------------------------------------ other programs
 
 
-def other_programs(seconds: float = LOOK_S) -> str:
-    """A sentence where other programs keep the cores busy, "" where they are idle enough."""
+def used_by_others(seconds: float = LOOK_S) -> dict[str, float]:
+    """Cores that each other program keeps busy, by its name; takes so many seconds."""
     before = _spent()
     start = time.monotonic()
     time.sleep(seconds)
@@ -145,7 +165,7 @@ def other_programs(seconds: float = LOOK_S) -> str:
         if key[0] not in own:
             cores = (spent - before.get(key, ("", 0.0))[1]) / took
             used[name] = used.get(name, 0.0) + max(0.0, cores)
-    return said(used, os.cpu_count() or 1)
+    return used
 
 
 def gpu_in_use() -> str:
@@ -161,7 +181,8 @@ def gpu_in_use() -> str:
 
 
 def said(used: dict[str, float], cores: int) -> str:
-    """The sentence. used: cores that each program keeps busy, by its name."""
+    """A sentence where other programs keep the cores busy, "" where they are idle enough. used: cores that
+    each program keeps busy, by its name."""
     whole = sum(used.values())
     if whole < MUCH:
         return ""

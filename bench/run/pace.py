@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from bench.results.records import LOST, Environment
 from bench.run import bounds
 from bench.run.past import Past, Took, Where
@@ -58,13 +60,14 @@ class _Turn:
         """Of one of its cases that were timed."""
         return (self._looked - self.start - self.before) / max(1, len(self.sampled))
 
-    def took(self, nbytes: int, budget: float | None) -> Took:
+    def took(self, nbytes: int, budget: float | None, slowed: float) -> Took:
         """All that is to be learned of it. What is heard late may seem to have begun before the turn."""
         before = max(0.0, self.before)
         return Took(
             where=self.where,
             nbytes=nbytes,
             budget_s=budget,
+            slowed=slowed,
             first=before if self.first else None,
             before=None if self.first else before,
             samples=max(0.0, self.samples),
@@ -92,6 +95,8 @@ class Pace:
         self._nbytes = nbytes
         self._past = past
         self._budget: float | None = getattr(job, "budget_s", None)
+        self._earlier: tuple[Took, ...] = ()
+        self._slowed = 1.0
         self._told = Told((), self._budget, nbytes)
         self._turns: list[Took] = []  # that are over and were timed
         self._whole: list[Took] = []  # of them
@@ -106,7 +111,21 @@ class Pace:
         """A worker has said what it runs on."""
         if self._past is None:
             return
-        self._told = Told(self._past.of(machine), self._budget, self._nbytes)
+        self._earlier = self._past.of(machine)
+        self._tell_anew()
+
+    def slowed(self, times: float) -> None:
+        """So many times as long as alone things take beside other programs, as these were when it began
+        (bench.run.beforehand)."""
+        if times == self._slowed:
+            return
+        self._slowed = times
+        self._turns = [msgspec.structs.replace(turn, slowed=times) for turn in self._turns]
+        self._whole = [msgspec.structs.replace(turn, slowed=times) for turn in self._whole]
+        self._tell_anew()
+
+    def _tell_anew(self) -> None:
+        self._told = Told(self._earlier, self._budget, self._nbytes, self._slowed)
         for turn in self._turns:
             self._told.learn(turn)
 
@@ -151,7 +170,7 @@ class Pace:
             turn.end = self._last = now
             self._now = None
             if turn.timed is not None:
-                self._turns.append(turn.took(self._nbytes(turn.where.model), self._budget))
+                self._turns.append(turn.took(self._nbytes(turn.where.model), self._budget, self._slowed))
                 self._told.learn(self._turns[-1])
                 self._whole += self._turns[-1:] if turn.whole else []
             ahead, self._ahead = self._ahead, []

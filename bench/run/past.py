@@ -41,11 +41,13 @@ class Where(NamedTuple):
 class Took(Record, frozen=True):
     """A turn's parts in seconds. nbytes: of the model's file, 0 where there is none; before: what came before
     its timing, where it was the model's first turn in its run (`first`) or another; samples: of one of its
-    cases, at this budget; after: what came after them, by backend."""
+    cases, at this budget; after: what came after them, by backend; slowed: how many times as long as alone
+    it took beside other programs, as these were when its run began."""
 
     where: Where
     nbytes: Count = 0
     budget_s: Seconds | None = None
+    slowed: Annotated[float, msgspec.Meta(ge=1, le=1e6)] = 1.0
     first: Seconds | None = None
     before: Seconds | None = None
     samples: Seconds | None = None
@@ -58,6 +60,16 @@ class Took(Record, frozen=True):
             return [*self.after.items()]
         seconds = {"first": self.first, "before": self.before, "samples": self.samples}[part]
         return [("", seconds)] if seconds is not None else []
+
+    def alone(self) -> Took:
+        """What it would have taken if no other program had used the cores; samples are held to a budget."""
+        return msgspec.structs.replace(
+            self,
+            slowed=1.0,
+            first=None if self.first is None else self.first / self.slowed,
+            before=None if self.before is None else self.before / self.slowed,
+            after={backend: seconds / self.slowed for backend, seconds in self.after.items()},
+        )
 
 
 class Past:
@@ -98,13 +110,19 @@ def name(model: str) -> str:
 
 
 def _newer(old: Took, new: Took) -> Took:
-    """A turn is its model's first or another: what it is not was told by an earlier one."""
+    """A turn is its model's first or another: what it is not was told by an earlier one. Samples end as soon
+    as a verdict is clear, which it is by chance: what they took on one budget is the mean of all before and
+    of the last, in equal parts."""
     if old.nbytes != new.nbytes:
         return new
+    old, new = old.alone(), new.alone()
+    samples = old.samples if new.samples is None else new.samples
+    if old.samples is not None and new.samples is not None and old.budget_s == new.budget_s:
+        samples = (old.samples + new.samples) / 2
     return msgspec.structs.replace(
         new,
+        samples=samples,
         first=old.first if new.first is None else new.first,
         before=old.before if new.before is None else new.before,
-        samples=old.samples if new.samples is None else new.samples,
         after=old.after | new.after,
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.kinds.registry import Kind, case_words
 from bench.results.messages import Hello, Log, Progress
+from bench.run.beforehand import Looked
 from bench.run.pace import Pace
 from bench.run.past import Past
 from bench.words import units
@@ -39,6 +40,7 @@ class RunProgress:
         self._cases = {case.key: case for case in cases}
         self._pace = Pace(job, past=past)
         self._started = time.monotonic()
+        self._slowed = 1.0
         self._bar: Any = None
         self._task: Any = None
         self._words = ""
@@ -86,6 +88,7 @@ class RunProgress:
     def __call__(self, event: Any) -> None:
         """One message of the worker, or a measurement that was just settled."""
         kind, now = self._kind, time.monotonic() - self._started
+        self._pace.slowed(self._slowed)
         if isinstance(event, kind.line):
             self._cases.pop(event.case.key, None)
             self._pace.settled(event.case, now, event.disposition)
@@ -110,6 +113,12 @@ class RunProgress:
         if self._bar is not None:
             span = self._pace.left(tuple(self._cases.values()), self._total, now)
             self._bar.update(self._task, left=(span, time.monotonic()) if span is not None else None)
+
+    def looked(self, machine: Looked) -> None:
+        """What was seen of the machine before anything is measured, by whichever thread looked."""
+        for sentence in machine.sentences:
+            self.say(f"warning: {sentence}")
+        self._slowed = machine.slowed
 
     def say(self, text: str) -> None:
         """A line that stays."""

@@ -1,7 +1,8 @@
 """What a part of a turn is expected to take: by size (bench.run.expected), as turns of earlier runs on this
 machine and of this one tell. Where an earlier run had the very same turn, that counts, too: it knows what no
-size tells (a verdict that is clear early). It counts for half, as it is one time alone, which something may
-have held up, and is taken as much slower or faster as this run is beside that one.
+size tells. What comes before and after its samples is nearly all that counts then; its samples, which are
+as long as it takes until a verdict is clear and differ from run to run, count for half. Both are taken as
+much slower or faster as this run is beside that one.
 """
 
 from __future__ import annotations
@@ -18,19 +19,28 @@ LEAST_S = 0.1  # beside which two times do not differ
 SURE = 0.5  # times that it takes to believe half of how much slower this run is
 SHARED = 2.0  # times of a model that say as much as what all models had
 UNHELD = ("first", "before", "after")  # the parts that no budget holds
-KNOWN = 0.5  # how much the very turn counts beside what its size tells
+# How much the very turn counts beside what its size tells.
+KNOWN, KNOWN_SAMPLES = 0.85, 0.5
 AGED = 0.4  # by which all of a run may take longer than an earlier one, or less long
 
 
 class Told:
     """earlier: turns of other runs; budget: of a case of this one, in seconds, None where there is none;
-    nbytes: of a model's file, 0 where there is none."""
+    nbytes: of a model's file, 0 where there is none; slowed: how many times as long as alone this one takes
+    beside other programs. What no budget holds is reckoned as it would take alone."""
 
-    def __init__(self, earlier: Sequence[Took], budget: float | None, nbytes: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        earlier: Sequence[Took],
+        budget: float | None,
+        nbytes: Callable[[str], int],
+        slowed: float = 1.0,
+    ) -> None:
         self._budget = budget
         self._nbytes = nbytes
+        self._slowed = slowed
         self._known_nbytes: dict[str, int] = {}
-        self._earlier = [self._at_this_budget(one) for one in earlier]
+        self._earlier = [self._at_this_budget(one.alone()) for one in earlier]
         self._known = {
             (part, one.where, one.nbytes, backend): seconds
             for one in self._earlier
@@ -44,7 +54,7 @@ class Told:
 
     def learn(self, turn: Took) -> None:
         """A turn of this run is over."""
-        self._turns.append(turn)
+        self._turns.append(turn.alone())
         self._lines.clear()
         self._times.clear()
         for model in [model for model, nbytes in self._known_nbytes.items() if not nbytes]:
@@ -57,6 +67,10 @@ class Told:
 
     def part(self, part: str, where: Where, backend: str = "") -> float:
         """Seconds that it is expected to take."""
+        return self._alone(part, where, backend) * (self._slowed if part in UNHELD else 1.0)
+
+    def _alone(self, part: str, where: Where, backend: str) -> float:
+        """What it would take if no other program used the cores."""
         nbytes = self._known_nbytes.get(where.model)
         if nbytes is None:
             nbytes = self._known_nbytes[where.model] = self._nbytes(where.model)
@@ -65,7 +79,8 @@ class Told:
         if known is None:
             return by_size
         known = (known + LEAST_S) * self._slower(part, where.model)
-        return max(0.0, known**KNOWN * (by_size + LEAST_S) ** (1 - KNOWN) - LEAST_S)
+        counts = KNOWN_SAMPLES if part == "samples" else KNOWN
+        return max(0.0, known**counts * (by_size + LEAST_S) ** (1 - counts) - LEAST_S)
 
     def _slower(self, part: str, model: str) -> float:
         """How many times as long as in earlier runs it takes in this one, by this model's turns; where they

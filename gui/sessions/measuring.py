@@ -225,16 +225,17 @@ class Measuring(QObject):
         """Have the machine looked at, and tell other instances that this one measures."""
         self._announced = announced = beforehand.Announced(self.kind.verb)
 
-        def work() -> list[str]:
+        def work() -> beforehand.Looked:
             announced.enter()
             return beforehand.look()
 
         self.background.start("look at the machine", work, self._warn)
 
-    def _warn(self, sentences: Sequence[str]) -> None:
+    def _warn(self, machine: beforehand.Looked) -> None:
         """What speaks against measuring now; it stops nothing."""
-        self.warned += tuple(sentences)
-        self.looked.emit(tuple(sentences))
+        self._pace.slowed(machine.slowed)
+        self.warned += machine.sentences
+        self.looked.emit(machine.sentences)
 
     def _on_said(self, messages: Sequence[Any]) -> None:
         words = ""

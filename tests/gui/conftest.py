@@ -78,7 +78,7 @@ def _garbage_now_and_then():
 @pytest.fixture(autouse=True)
 def _nobody_else_on_the_machine(monkeypatch):
     """What else runs where the tests do is none of theirs."""
-    monkeypatch.setattr(beforehand, "look", list)
+    monkeypatch.setattr(beforehand, "look", beforehand.Looked)
 
 
 class Patient(QtBot):

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from bench.run import beforehand, nvml
-from bench.run.beforehand import Announced, looked_at, other_instances, other_programs, said
+from bench.run.beforehand import Announced, Looked, looked_at, other_instances, said, slowed, used_by_others
 from kernels.cache import cache_dir
 
 ELSEWHERE = """
@@ -65,7 +65,8 @@ def test_a_busy_stranger_is_noticed_and_our_own_processes_are_not(
     try:
         assert own.pid in beforehand._own()
         assert stranger not in beforehand._own()
-        assert "of a core" in other_programs(0.6)
+        assert "of a core" in said(used_by_others(0.6), 2)
+        assert beforehand.look(0.6).slowed > 1.2
         # As if this machine had nobody else: what is ours is not counted.
         spent = beforehand._spent
         monkeypatch.setattr(
@@ -73,7 +74,8 @@ def test_a_busy_stranger_is_noticed_and_our_own_processes_are_not(
             "_spent",
             lambda: {key: value for key, value in spent().items() if key[0] in (own.pid, os.getpid())},
         )
-        assert other_programs(0.3) == ""
+        assert said(used_by_others(0.3), 2) == ""
+        assert beforehand.look(0.3).slowed == 1.0
     finally:
         own.kill()
         own.wait()
@@ -144,9 +146,25 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
 
 
 def test_what_is_measured_headless_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(beforehand, "look", lambda: ["Another program"])
+    told: list[Looked] = []
+    seen = Looked(("Another program",), 2.0)
+    monkeypatch.setattr(beforehand, "look", lambda: seen)
     with looked_at("compare", told.append):
         assert (cache_dir() / "measuring" / f"{os.getpid()}.json").exists()
-    assert told == ["Another program"]
+    assert told == [seen]
     assert not (cache_dir() / "measuring" / f"{os.getpid()}.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("used", "waiting", "cores", "times"),
+    [
+        (0.1, 6.0, 2, 1.0),  # others have ended, of which the last minute still tells
+        (1.0, 0.2, 2, 1.5),  # they have just begun
+        (2.0, 6.0, 2, 4.0),  # more of them than there are cores
+        (2.0, 2.0, 16, 1.125),
+    ],
+)
+def test_how_much_longer_things_take_beside_others(
+    used: float, waiting: float, cores: int, times: float
+) -> None:
+    assert slowed(used, waiting, cores) == times

@@ -95,3 +95,11 @@ def test_times_that_there_cannot_be_are_none(change: dict[str, object]) -> None:
     file.write_bytes(msgspec.json.encode(held))
     told.keep([took(before=3.0)])
     assert [one.before for one in Past("compare", JOB).of(MACHINE)] == [3.0]
+
+
+def test_what_was_kept_on_a_busy_machine_is_known_as_it_takes_alone() -> None:
+    of().keep([took(before=1.0)])
+    of().keep([msgspec.structs.replace(took(before=6.0), samples=4.0, slowed=3.0, after={"a": 9.0})])
+    (one,) = Past("compare", JOB).of(MACHINE)
+    assert (one.slowed, one.before, one.after) == (1.0, 2.0, {"a": 3.0})
+    assert one.samples == 3.0, "held to the budget; between what it was before and what it was now"

@@ -34,7 +34,7 @@ def test_a_busy_machine_is_slow_with_every_model_and_samples_keep_to_their_budge
     for batch in (1, 8, 64):
         busy.learn(took("one", batch, times=4.0))
     assert busy.part("after", there, "a") > 1.5 * before["after"]
-    assert busy.part("samples", there) == pytest.approx(before["samples"], rel=0.1)
+    assert busy.part("samples", there) == pytest.approx(before["samples"], rel=0.25)
 
 
 def test_a_model_that_is_slower_by_itself_makes_no_other_ones_samples_longer() -> None:
@@ -57,3 +57,14 @@ def test_another_file_of_the_same_name_is_another_model() -> None:
     early = [msgspec.structs.replace(one, samples=0.1) for one in EARLIER[:3]]
     known, changed = (Told(early, 1.0, lambda model, n=n: n) for n in (1_000_000, 1_000_001))  # type: ignore[misc]
     assert known.part("samples", where) < changed.part("samples", where)
+
+
+def test_beside_other_programs_what_no_budget_holds_takes_longer() -> None:
+    where = Where("one", 8, "fp32")
+    alone, beside = (Told(EARLIER, 1.0, lambda model: 1_000_000, times) for times in (1.0, 3.0))
+    assert beside.part("before", where) == pytest.approx(3 * alone.part("before", where))
+    assert beside.part("samples", where) == alone.part("samples", where)
+    busy = [msgspec.structs.replace(took("one", 8, times=3.0), slowed=3.0)]
+    quiet = [took("one", 8)]
+    times = [Told(turns, 1.0, lambda model: 1_000_000).part("after", where, "a") for turns in (busy, quiet)]
+    assert times[0] == pytest.approx(times[1]), "what was kept beside others is known as it is alone"

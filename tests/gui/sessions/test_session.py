@@ -48,7 +48,7 @@ def test_what_speaks_against_measuring_now_is_told_and_stops_nothing(make_window
 
     def look():
         seen.extend(path.stem for path in (cache_dir() / "measuring").glob("*.json"))
-        return [words]
+        return beforehand.Looked((words,))
 
     monkeypatch.setattr(beforehand, "look", look)
     window = make_window("ok")
