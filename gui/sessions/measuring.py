@@ -8,6 +8,7 @@ is peculiar to a kind a subclass adds: how it begins, what is shown of a message
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -282,7 +283,8 @@ class Measuring(QObject):
     def _on_stopped(self) -> None:
         self._stopped()
         self._pace.interrupted(self._clock.seconds)
-        if self.standing.phase == "pausing":
+        if self.standing.phase in ("pausing", "paused"):
+            self._reckoned = -math.inf  # the clock stands still, and what was under way begins anew
             self._stand(phase="paused")
 
     def _on_finished(self) -> None:

@@ -167,6 +167,27 @@ def test_a_pause_lets_the_worker_go_and_loses_nothing(make_window, qtbot):
     assert [m.disposition for m in window.state.measurements] == ["ok"] * 4
 
 
+def test_the_time_left_knows_that_a_pause_makes_a_case_begin_anew(make_window, qtbot, monkeypatch):
+    window = make_window("held", "ok")
+    window.start(JOB)
+    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1)
+    pace = window.session._pace
+    monkeypatch.setattr(pace, "left", lambda *a: (4.0, 4.0))
+
+    def interrupted(now):
+        if window.session.standing.phase == "pausing":
+            window.session._stand()  # that the process is gone may be seen before it is told
+            assert window.session.standing.phase == "paused"
+        monkeypatch.setattr(pace, "left", lambda *a: (16.0, 16.0))
+
+    monkeypatch.setattr(pace, "interrupted", interrupted)
+    window.progress.pause_button.click()
+    qtbot.waitUntil(lambda: window.session.standing.phase == "paused")
+    qtbot.waitUntil(lambda: window.session.standing.left == (16.0, 16.0))
+    with qtbot.waitSignal(window.session.ended):
+        window.progress.pause_button.click()
+
+
 def test_a_job_that_is_given_up_is_told_in_the_banner(make_window, run_to_end):
     window = make_window("quit")
     run_to_end(window, JOB)
