@@ -13,9 +13,9 @@ import msgspec
 from bench.commands import toml_files
 
 FOLDER = Path(__file__).parent / "data"
-Value = Literal["speedup", "time", "end_to_end", "flow", "peak", "unknown"]
+Value = Literal["speedup", "time", "launched", "end_to_end", "flow", "peak"]
 # Of these less is better; they are met by what is at most so large.
-AT_MOST = ("time", "peak")
+AT_MOST = ("time", "launched", "peak")
 
 
 class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -41,10 +41,11 @@ class Need(_Words, frozen=True, kw_only=True):
 class Goal(_Words, frozen=True, kw_only=True):
     """What one model is to reach in a precision at some batch sizes. need: where it is measured.
 
-    value: "speedup", the time of `against` over ours; "time" of a pass, s; "end_to_end", the rate from host
-    images to host answers over that of `against`; "flow", that rate over what the slower of the bus and the
-    forward pass alone would allow; "peak", bytes of device memory; "unknown": a goal that no comparison
-    measures, and `note` says why. wanted: one a batch size, at least (of AT_MOST at most) so much.
+    value: "speedup", the time of `against` over ours; "time" of a pass in a train of them, s; "launched", of
+    one that is launched and waited for, on the host's clock, s; "end_to_end", the rate from host images to
+    host answers over that of `against`; "flow", that rate over what the slower of the bus and the forward
+    pass alone would allow; "peak", bytes of device memory. wanted: one a batch size, at least (of AT_MOST at
+    most) so much.
     """
 
     model: str
@@ -55,7 +56,6 @@ class Goal(_Words, frozen=True, kw_only=True):
     precision: str = "fp32"
     batches: tuple[int, ...] = (1,)
     wanted: tuple[float, ...]
-    note: str = ""
 
 
 class Goals(_Words, frozen=True, kw_only=True):
