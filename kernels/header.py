@@ -1,7 +1,8 @@
 """What a rung's header may say, and whether what it says holds for given params.
 
 kernels.registry shows a whole header. Its table `tune` names defines that may be other numbers, and which:
-`ladder --tune` looks for the fastest. The keys of its table `needs` (NEEDS has those that fit an operator; a
+`ladder --tune` looks for the fastest. Its table `prefers` has the keys of `needs`: where they do not hold, an
+engine takes the rung only if it was timed to be the fastest, or named. The keys of its table `needs` (NEEDS has those that fit an operator; a
 key that fits no field of the op's params is an error, and so is any key that is not here):
 
     dtype = ["float32"]          element types it takes; float32 alone where absent
@@ -20,12 +21,14 @@ key that fits no field of the op's params is an error, and so is any key that is
     rank_max = 6                 binary, compare, where, transpose, pad: at most so many axes
     m_max = 8                    gemm, conv, conv_pool: at most so many rows or channels of y
     m_min = 9                    gemm, conv, conv_pool: at least so many
+    outputs_min = 65536          at least so many elements of y
     weights_max = 16384          conv, conv_pool, gemm: at most so many elements of the weights
     image_max = 16384            conv, conv_pool: at most so many elements of one image
     axis_max = 1024              softmax, reduce: at most so many elements along the axis
     size_max = 9                 lrn, lrn_pool: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
     compute_capability = "8.0"   CUDA only: the least device that can run it
+    architecture = "9.0"         CUDA only: the one that can, whose own instructions it uses (sm_90a)
 """
 
 from __future__ import annotations
@@ -66,6 +69,7 @@ _HEADER_KEYS = {
     "defines": dict,
     "tune": dict,
     "needs": dict,
+    "prefers": dict,
 }
 
 
@@ -95,12 +99,13 @@ _AT_MOST: dict[str, tuple[str, ...]] = {
     "weights_max": ("weights",),
     "image_max": ("image",),
 }
-_AT_LEAST: dict[str, tuple[str, ...]] = {"m_min": ("m",)}
+_AT_LEAST: dict[str, tuple[str, ...]] = {"m_min": ("m",), "outputs_min": ("outputs",)}
+_OF_DEVICES = ("compute_capability", "architecture")
 
 
 def _types(op: str) -> dict[str, str]:
     """What can be asked of an operator's params, fields and properties, and of which type it is."""
-    asked = vars(OPS[op]).items()
+    asked = [member for of in reversed(OPS[op].__mro__) for member in vars(of).items()]
     told = {
         name: value.fget.__annotations__["return"] for name, value in asked if isinstance(value, property)
     }
@@ -116,14 +121,14 @@ def _needs_of(op: str) -> tuple[str, ...]:
     keys += [key for key in _FLAGS if types.get(key) == "bool"]
     if not types.keys() & {"axis", "inner", "kh"} and "size_max" in keys:
         keys.remove("size_max")  # the size of an element-wise op is its grid, not what a rung is built for
-    return (*keys, "multiple_of", "compute_capability")
+    return (*keys, "multiple_of", *_OF_DEVICES)
 
 
 NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType({op: _needs_of(op) for op in OPS})
 
 
 def parse(path: Path, device: str, source: str) -> dict[str, Any]:
-    """The checked header of a rung's file, with `defines` and `needs`. Raises KernelError naming the file."""
+    """The checked header of a rung's file, with `defines`, `needs` and `prefers`. Raises KernelError naming the file."""
     try:
         header = tomllib.loads(_text(path, source))
     except tomllib.TOMLDecodeError as error:
@@ -131,7 +136,8 @@ def parse(path: Path, device: str, source: str) -> dict[str, Any]:
     _check_keys(path, device, header)
     header["defines"] = _checked_defines(path, header.get("defines", {}))
     header["tune"] = _checked_tune(path, device, header.get("tune", {}), header["defines"])
-    header["needs"] = _checked_needs(path, device, header["op"], header.get("needs", {}))
+    for table in ("needs", "prefers"):
+        header[table] = _checked_needs(path, device, header["op"], header.get(table, {}))
     return header
 
 
@@ -157,11 +163,12 @@ def unmet(key: str, value: Any, params: Params, capability: tuple[int, int] | No
         for name, divisor in value.items():
             if getattr(params, name) % divisor:
                 return f"needs {name} to be a multiple of {divisor}, and it is {getattr(params, name)}"
-    elif key == "compute_capability" and capability is not None:
-        major, minor = value
-        if tuple(capability) < (major, minor):
-            have = f"{capability[0]}.{capability[1]}"
-            return f"needs compute capability {major}.{minor} or newer, and this device has {have}"
+    elif key in _OF_DEVICES and capability is not None:
+        given, alone = tuple(capability), key == "architecture"
+        if given < value or (alone and given != value):
+            wanted, have = (f"{major}.{minor}" for major, minor in (value, given))
+            how = "itself" if alone else "or newer"
+            return f"needs compute capability {wanted} {how}, and this device has {have}"
     return None
 
 
@@ -274,7 +281,7 @@ def _checked_tune(
 def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -> dict[str, Any]:
     checked = dict(needs)
     for key, value in needs.items():
-        if key not in NEEDS[op] or (key == "compute_capability" and device != "cuda"):
+        if key not in NEEDS[op] or (key in _OF_DEVICES and device != "cuda"):
             hint = did_you_mean(key, NEEDS[op])
             raise KernelError(f"{path}: unknown need {key!r} for {op} on {device}{hint}")
         bad = KernelError(f"{path}: need {key} = {value!r} is not {_expected(op, key)}")
@@ -287,7 +294,7 @@ def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -
                 name not in names or type(by) is not int or by < 1 for name, by in value.items()
             ):
                 raise bad
-        elif key == "compute_capability":
+        elif key in _OF_DEVICES:
             match = _CAPABILITY.fullmatch(value) if isinstance(value, str) else None
             if match is None:
                 raise bad
@@ -307,7 +314,7 @@ def _expected(op: str, key: str) -> str:
         return f"a list out of {', '.join(_words_of(op, key))}"
     if key == "multiple_of":
         return "a table of fields of the op's params and the numbers that divide them"
-    if key == "compute_capability":
+    if key in _OF_DEVICES:
         return 'a string such as "8.0"'
     return "true or false" if key in _FLAGS else "a whole number"
 

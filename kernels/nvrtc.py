@@ -176,6 +176,8 @@ def _resources(log: str) -> Resources | None:
 
 def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tuple[Path, list[str]]:
     """Where the cubin is kept, and what it is compiled with."""
+    if rung.needs.get("architecture") == _capability(arch) and not arch.endswith("a"):
+        arch += "a"  # with what this architecture alone has
     if rung.language:
         return compiling.where(rung, arch, codes() | dict(rung.defines) | dict(defines)), []
     options = [f"-arch={arch}", *OPTIONS]
@@ -185,6 +187,11 @@ def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tup
         key.update(part.encode() + b"\0")
     name = f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key.hexdigest()[:24]}.cubin"
     return cache_dir() / "cubin" / name, options
+
+
+def _capability(arch: str) -> tuple[int, int]:
+    digits = arch.removeprefix("sm_").rstrip("a")
+    return int(digits[:-1]), int(digits[-1])
 
 
 def _define(name: str, value: Define) -> str:

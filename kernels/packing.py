@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 SLAB_NBYTES = 64
+WIDE_SLAB_NBYTES = 128  # of a channel, where a warpgroup multiplies
 CHUNK_NBYTES = 16
 PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in float16, or of two in tf32
 _LARGEST_HALF = float(np.finfo(np.float16).max)
@@ -41,6 +42,32 @@ def nhwc_slabs(weight: np.ndarray, group: int, fold: int, precision: str, tile: 
     """Filters (m, c // group, kh, kw) → (group, slabs, channels in tiles of `tile`, depth), taps
     numbered down and across the window, then by channels filled up with zeros to whole chunks. fold: so many
     rows and columns of the window are channels of one tap, as those of the pixels are."""
+    return slabs(_nhwc_taps(weight, group, fold, precision), precision, tile)
+
+
+def swizzled_slabs(weight: np.ndarray, group: int, fold: int, precision: str, tile: int) -> np.ndarray:
+    """As `nhwc_slabs`, in slabs of twice the depth, each as a warpgroup reads it from shared memory
+    (cuda/wgmma.cuh): chunk c of a channel lies at c ^ channel % 8."""
+    columns = _nhwc_taps(weight, group, fold, precision)
+    groups, wide, steps = columns.shape
+    each = WIDE_SLAB_NBYTES // SLAB_NBYTES * depth(precision)
+    count, padded = -(-steps // each), -(-wide // tile) * tile
+    filled = np.zeros((groups, padded, count * each), np.float16 if precision == "fp16" else np.float32)
+    filled[:, :wide, :steps] = converted(columns, precision)
+    chunks = WIDE_SLAB_NBYTES // CHUNK_NBYTES
+    packed = filled.reshape(groups, padded, count, chunks, -1).swapaxes(1, 2)
+    return swizzled(packed).reshape(groups, count, padded, each)
+
+
+def swizzled(packed: np.ndarray) -> np.ndarray:
+    """Slabs (…, channels, chunks, values) with the chunks of each channel where they lie, or back."""
+    channels, chunks = packed.shape[-3:-1]
+    channel = np.arange(channels)[:, None]
+    return packed[..., channel, np.arange(chunks)[None, :] ^ channel % chunks, :]
+
+
+def _nhwc_taps(weight: np.ndarray, group: int, fold: int, precision: str) -> np.ndarray:
+    """Filters → (group, channels of it, steps of the sum)."""
     m, channels, kh, kw = weight.shape[-4:]
     taps = weight.reshape(m, channels, kh, kw)
     if fold > 1:
@@ -51,7 +78,7 @@ def nhwc_slabs(weight: np.ndarray, group: int, fold: int, precision: str, tile: 
     each = CHUNK_NBYTES * depth(precision) // SLAB_NBYTES
     filled = np.zeros((m, kh * kw, -(-channels // each) * each), np.float32)
     filled[..., :channels] = taps.reshape(m, channels, kh * kw).swapaxes(1, 2)
-    return slabs(filled.reshape(group, m // group, -1), precision, tile)
+    return filled.reshape(group, m // group, -1)
 
 
 def band_slabs(weight: np.ndarray, precision: str, tile: int) -> np.ndarray:

@@ -25,6 +25,8 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     TILE = [8, 16, 32]
     [needs]                      # what params must be for the rung to apply; absent: anything
     group = 1
+    [prefers]                    # and for an engine to take it untimed and unnamed, in the same words
+    outputs_min = 65536
 
 kernels.header says which keys `needs` may have. Helpers that are no rungs begin with `_` (or are `.cuh`). A
 header outside this vocabulary, a name that does not agree with its file, or two files with one number or one
@@ -76,7 +78,7 @@ _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 class Rung:
     """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
     names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
-    comes from the user's own folder. `precision`: what it computes in. `yardstick`: a library's kernels
+    comes from the user's own folder. `prefers`: see `suits`. `precision`: what it computes in. `yardstick`: a library's kernels
     do the work. `tune`: by define, the values that it may have. `packs`: it wants weights that are known
     when a model is prepared. `overlaps`: its kernels wait themselves for the one in front. `language`: what
     it is written in, "" where that is the device's own. `number` is
@@ -105,6 +107,7 @@ class Rung:
     reads: tuple[str, ...] = (layouts.PLAIN,)
     writes: tuple[str, ...] = (layouts.PLAIN,)
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
+    prefers: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def label(self) -> str:
@@ -115,6 +118,10 @@ class Rung:
     def by_default(self) -> bool:
         """Whether an engine may take this rung without being asked to, and without having timed it."""
         return not (self.side or self.user)
+
+    def suits(self, params: Params) -> bool:
+        """Whether it is meant for such params, so that an engine may take it untimed."""
+        return all(unmet(key, value, params, None) is None for key, value in self.prefers.items())
 
     def refusal(self, params: Params, capability: tuple[int, int] | None = None) -> str | None:
         """Why this rung cannot run `params` (on a device of compute `capability`, if given), or None."""
@@ -195,9 +202,9 @@ def default(
     reasons = []
     for rung in candidates(device, params.op, precision, weights_known):
         reason = rung.refusal(params, capability)
-        if reason is None:
+        if reason is None and rung.suits(params):
             return rung
-        reasons.append(reason)
+        reasons.append(reason or f"{rung.label} is meant for others")
     raise KernelError(
         f"no {device} kernel for this {params.op}: " + ("; ".join(reasons) or "there is no rung at all")
     )
@@ -373,4 +380,5 @@ def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: 
         reads=tuple(header.get("reads", (layouts.PLAIN,))),
         writes=tuple(header.get("writes", (layouts.PLAIN,))),
         tune=MappingProxyType(header["tune"]),
+        prefers=MappingProxyType(header["prefers"]),
     )

@@ -86,6 +86,7 @@ def candidates(
         return not refused and (device != "cuda" or launch.refusal(params, rung) is None)
 
     ladder = list(filter(able, registry.candidates(device, params.op, precision, weights_known)))
+    ladder.sort(key=lambda rung: not rung.suits(params))
     beside = filter(able, registry.beside(device, params.op, precision, weights_known))
     return (*ladder[:1], *beside, *ladder[1:]) if ladder else ()
 

@@ -118,7 +118,8 @@ class _Assignment:
             free = known and step.params.weight_inputs and step.chosen != "named"
             if not free or len(rungs[place].reads) > 1 or len(rungs[place].writes) > 1:
                 continue
-            able = (r for r in _laying_out(plan, step.op) if _able(step, r, PLAIN, PLAIN))
+            meant = (r for r in _laying_out(plan, step.op) if r.suits(step.params))
+            able = (r for r in meant if _able(step, r, PLAIN, PLAIN))
             if (other := next(able, None)) is not None:
                 steps[place] = replace(step, rung=other.name, precision=other.precision, chosen=CHOSEN)
                 rungs[place] = other

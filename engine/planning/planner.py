@@ -198,7 +198,7 @@ def ladder_choice(
                 return Chosen(timed, "timed", found.precision)
         reasons = []
         for rung in registry.candidates(device, wanted.op, precision, weights_known):
-            if rung.compiled and not options.compiled:
+            if (rung.compiled and not options.compiled) or not rung.suits(wanted):
                 continue
             reason = rung.refusal(wanted, capability)
             if reason is None and device == "cuda":

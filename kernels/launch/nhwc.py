@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from kernels import layouts, packing
 from kernels.errors import KernelError
-from kernels.estimates import nhwc_tiles
+from kernels.estimates import nhwc_tiles, wgmma_tiles
 from kernels.launch.core import MAX_X, Launch, Pack, Stage, define, in_parts, shape
 from kernels.launch.tensor import tiles
 from kernels.launch.windows import window
@@ -31,65 +32,141 @@ _MOST_SPAN = 64  # columns of the image under a band
 _ENOUGH_BLOCKS = 264  # two a multiprocessor of a large device
 
 
-@shape
-def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
-    """As conv_tensor, over NHWC chunks of EACH channels. An x that lies as NCHW float32 is laid out
-    so by a stage before it, conv_lay_out, at the beginning of the scratch memory; partial sums lie behind.
-    FOLD: how many rows and columns of pixels that stage makes channels of one (`folding`)."""
-    p, in_chunk = params, define(rung, "EACH")
+@dataclass(frozen=True)
+class Seen:
+    """A convolution as the product over chunks sees it. fold: see `folding`; kh, kw: of the window, h, w: of
+    an image, both then folded; chunks: of a pixel and group."""
+
+    params: Conv
+    plain: bool
+    fold: int
+    kh: int
+    kw: int
+    h: int
+    w: int
+    chunks: int
+
+    @property
+    def pixels(self) -> int:
+        """Rows of the product."""
+        return self.params.n * self.params.out_h * self.params.out_w
+
+    @property
+    def taps(self) -> int:
+        """Chunks of its sum."""
+        return self.kh * self.kw * self.chunks
+
+    @property
+    def padded(self) -> bool:
+        p = self.params
+        return self.fold == 1 and any((p.pad_top, p.pad_left, p.pad_bottom, p.pad_right))
+
+    @property
+    def defines(self) -> dict[str, Define]:
+        """What a kernel is told of it."""
+        after = code("ACTIVATION", self.params.activation)
+        return {"FOLD": self.fold, "PADDED": int(self.padded), "AFTER": after}
+
+
+def seen(p: Conv, rung: Rung) -> Seen:
+    """Raises KernelError where the rung cannot read or write these channels, or count them."""
+    each = define(rung, "EACH")
     plain = layouts.reads(rung) == layouts.PLAIN
     channels, wide = p.c // p.group, p.m // p.group
-    if not plain and p.group > 1 and channels % in_chunk:
+    if not plain and p.group > 1 and channels % each:
         raise KernelError(f"{rung.label} reads whole chunks of channels; {p} has groups of {channels}")
-    if layouts.writes(rung) != layouts.PLAIN and p.group > 1 and wide % in_chunk:
+    if layouts.writes(rung) != layouts.PLAIN and p.group > 1 and wide % each:
         raise KernelError(f"{rung.label} writes whole chunks of channels; {p} has groups of {wide}")
-    fold = folding(p, in_chunk) if plain else 1
+    fold = folding(p, each) if plain else 1
     depth, kh, kw, h, w = channels, p.kh, p.kw, p.h, p.w
     if fold > 1:
         depth, kh, kw = channels * fold * fold, ceil(p.kh, fold), ceil(p.kw, fold)
         h, w = p.out_h + kh - 1, p.out_w + kw - 1
-    chunks = ceil(depth, in_chunk)
-    pixels, laid_out = p.n * p.out_h * p.out_w, p.n * h * w
-    if max(pixels, laid_out * chunks * p.group, p.c * p.h * p.w, kh * kw * chunks) > MAX_X - 4096:
+    found = Seen(p, plain, fold, kh, kw, h, w, ceil(depth, each))
+    if max(found.pixels, p.n * h * w * found.chunks * p.group, p.c * p.h * p.w, found.taps) > MAX_X - 4096:
         raise KernelError(f"{rung.label} counts pixels and chunks of channels in 32 bits; {p} has more")
-    slabs = ceil(kh * kw * chunks * in_chunk, packing.depth(rung.precision))
-    tile, parts = nhwc_tiles.fit(tiles(rung), rung.precision, pixels, wide, slabs, p.group)
-    held = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
-    padded = fold == 1 and any((p.pad_top, p.pad_left, p.pad_bottom, p.pad_right))
-    defines: dict[str, Define] = {**tile.defines, "STAGES": min(held, _MOST_STAGES), "FOLD": fold}
-    defines |= {"PADDED": int(padded), "AFTER": code("ACTIVATION", p.activation)}
-    defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
-    pack = Pack(packing.nhwc_slabs, (p.group, fold, rung.precision, tile.columns))
+    return found
 
-    def blocks(images: int) -> tuple[int, int, int]:
-        rows = ceil(images * p.out_h * p.out_w, tile.rows)
-        return rows * ceil(wide, tile.columns), 1, p.group * parts
+
+def laid_out_before(
+    how: Launch, of: Seen, rung: Rung, blocks: Callable[[int], tuple[int, int, int]], at_once: bool = False
+) -> Launch:
+    """The launch with the stage conv_lay_out before it, in front of its scratch memory, where x lies as NCHW
+    float32: for all images, or a few at a time, so that what was laid out is read while it is still in the
+    cache. blocks: the grid for so many images; at_once: they cannot be told apart."""
+    if not of.plain:
+        return how
+    p = of.params
+    each = packing.CHUNK_NBYTES * of.h * of.w * of.chunks * p.group  # bytes of an image that is laid out
 
     def laying_out(images: int) -> tuple[int, int, int]:
-        return ceil(images * h * w, _PIXELS), ceil(chunks * p.group, _THREADS // _PIXELS), 1
+        return ceil(images * of.h * of.w, _PIXELS), ceil(of.chunks * p.group, _THREADS // _PIXELS), 1
 
-    how = in_parts(p, blocks(p.n), tile.threads, parts, defines, {_WEIGHT: pack})
-    if parts > 1 and layouts.writes(rung) != layouts.PLAIN:  # whose partial sums lie as y does, in float32
-        filled = pixels * ceil(p.m, in_chunk) * in_chunk
-        adding = Stage("conv_reduce", (min(ceil(filled // 4, 128), MAX_X), 1, 1), (128, 1, 1))
-        how = replace(how, workspace_nbytes=4 * parts * filled, then=(adding,))
-    if not plain:
-        return how
-    each = packing.CHUNK_NBYTES * h * w * chunks * p.group  # bytes of an image that is laid out
-    if parts > 1 or p.n * each <= _KEPT_NBYTES:
+    if at_once or p.n * each <= _KEPT_NBYTES:
         first = Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))
         return replace(how, before=(first,), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
-    # A few images at a time: what was laid out is read while it is still in the cache.
-    stages: list[Stage] = []
+    turns: list[Stage] = []
     few = max(1, _KEPT_NBYTES // each)
     answer = layouts.nbytes(layouts.writes(rung), p.of_rows(1).output_shape) // 4
     for begin in range(0, p.n, few):
         images = min(few, p.n - begin)
         told = p.of_rows(images).scalars()
         at, to = begin * p.image, begin * answer
-        stages.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, told, at, to))
-        stages.append(Stage("conv", blocks(images), (tile.threads, 1, 1), 0, told, at, to))
-    return replace(how, grid=(0, 1, 1), before=tuple(stages), workspace_nbytes=few * each)
+        turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, told, at, to))
+        turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, told, at, to))
+    return replace(how, grid=(0, 1, 1), before=tuple(turns), workspace_nbytes=few * each)
+
+
+@shape
+def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
+    """As conv_tensor, over NHWC chunks of EACH channels. An x that lies as NCHW float32 is laid out
+    so by a stage before it, conv_lay_out, at the beginning of the scratch memory; partial sums lie behind.
+    FOLD: how many rows and columns of pixels that stage makes channels of one (`folding`)."""
+    p, in_chunk = params, define(rung, "EACH")
+    of, wide = seen(p, rung), p.m // p.group
+    slabs = ceil(of.taps * in_chunk, packing.depth(rung.precision))
+    tile, parts = nhwc_tiles.fit(tiles(rung), rung.precision, of.pixels, wide, slabs, p.group)
+    held = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
+    defines: dict[str, Define] = {**tile.defines, **of.defines, "STAGES": min(held, _MOST_STAGES)}
+    defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
+    pack = Pack(packing.nhwc_slabs, (p.group, of.fold, rung.precision, tile.columns))
+
+    def blocks(images: int) -> tuple[int, int, int]:
+        rows = ceil(images * p.out_h * p.out_w, tile.rows)
+        return rows * ceil(wide, tile.columns), 1, p.group * parts
+
+    how = in_parts(p, blocks(p.n), tile.threads, parts, defines, {_WEIGHT: pack})
+    if parts > 1 and layouts.writes(rung) != layouts.PLAIN:  # whose partial sums lie as y does, in float32
+        filled = of.pixels * ceil(p.m, in_chunk) * in_chunk
+        adding = Stage("conv_reduce", (min(ceil(filled // 4, 128), MAX_X), 1, 1), (128, 1, 1))
+        how = replace(how, workspace_nbytes=4 * parts * filled, then=(adding,))
+    return laid_out_before(how, of, rung, blocks, parts > 1)
+
+
+@shape
+def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
+    """As conv_nhwc_tensor, a warpgroup for 64 of a block's TILE_ROWS pixels, without parts."""
+    p, of, wide = params, seen(params, rung), params.m // params.group
+    rows = define(rung, "TILE_ROWS")
+    columns = wgmma_tiles.fit(of.pixels, wide, p.group, rows)
+    stages, at_once = wgmma_tiles.stages(rows, columns)
+    defines: dict[str, Define] = {**of.defines, "TILE_ROWS": rows, "TILE_COLUMNS": columns, "STAGES": stages}
+    defines |= {"BLOCKS_AT_ONCE": at_once}
+    defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
+
+    def blocks(images: int) -> tuple[int, int, int]:
+        return ceil(images * p.out_h * p.out_w, rows) * ceil(wide, columns), 1, p.group
+
+    how = Launch(
+        blocks(p.n),
+        (wgmma_tiles.threads(rows), 1, 1),
+        p.scalars(),
+        shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns),
+        defines=defines,
+        workspace_nbytes=0,
+        packed={_WEIGHT: Pack(packing.swizzled_slabs, (p.group, of.fold, rung.precision, columns))},
+    )
+    return laid_out_before(how, of, rung, blocks)
 
 
 def folding(p: Conv, each: int) -> int:

@@ -87,8 +87,9 @@ def check(rungs: Sequence[Rung], device: Launcher, say: Callable[[str], None]) -
 
 
 def _too_new(rung: Rung, capability: tuple[int, int]) -> str:
-    needed = tuple(rung.needs.get("compute_capability", (0, 0)))
-    if capability >= needed:
+    alone = rung.needs.get("architecture")
+    needed = tuple(alone or rung.needs.get("compute_capability", (0, 0)))
+    if capability == needed or (capability > needed and not alone):
         return ""
     least, here = (".".join(map(str, c)) for c in (needed, capability))
     return f"it needs compute capability {least}, and this device has {here}"

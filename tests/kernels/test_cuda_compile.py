@@ -29,7 +29,7 @@ RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if not rung.l
 
 def _least(rung: registry.Rung, number: int) -> str:
     """The oldest architecture that it says it runs on, which has the fewest instructions."""
-    needed = rung.needs.get("compute_capability", (0, 0))
+    needed = rung.needs.get("architecture", rung.needs.get("compute_capability", (0, 0)))
     fitting = ("sm_75", ALIKE[number % len(ALIKE)], "sm_90")
     return next(arch for arch in fitting if (int(arch[3:-1]), int(arch[-1])) >= tuple(needed))
 

@@ -80,12 +80,29 @@ def _conv_tensor(module: Module, p: Conv) -> _Layout:
     return _Layout(layout.shape, layout.dtype, back)
 
 
-def _conv_nhwc(module: Module, p: Conv) -> _Layout:
+def _swizzled_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
+    """To (group, columns, steps)."""
+    each, tile = 2 * packing.depth(module.precision), module.define("TILE_COLUMNS")
+    count, padded = ceil(steps, each), ceil(wide, tile) * tile
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        chunks = packing.swizzled(packed.reshape(group, count, padded, 8, each // 8)).swapaxes(1, 2)
+        return chunks.reshape(group, padded, count * each)[:, :wide, :steps]
+
+    dtype = np.float16 if module.precision == "fp16" else np.float32
+    return _Layout((group, count, padded, each), dtype, back)
+
+
+def _conv_wgmma(module: Module, p: Conv) -> _Layout:
+    return _conv_nhwc(module, p, _swizzled_slabs)
+
+
+def _conv_nhwc(module: Module, p: Conv, slabs: Callable[..., _Layout] = _slabs) -> _Layout:
     filters, channels, fold = p.m // p.group, p.c // p.group, module.define("FOLD")
     high, wide, depth = ceil(p.kh, fold), ceil(p.kw, fold), channels * fold * fold
     each = module.define("EACH")
     chunks = ceil(depth, each) * each
-    layout = _slabs(module, p.group, filters, high * wide * chunks)
+    layout = slabs(module, p.group, filters, high * wide * chunks)
 
     def back(packed: np.ndarray) -> np.ndarray:
         taps = layout.back(packed).reshape(p.m, high, wide, chunks)[..., :depth]
@@ -160,6 +177,7 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "conv_pool_whole_image": _whole_image,
     "conv_tensor": _conv_tensor,
     "conv_nhwc_tensor": _conv_nhwc,
+    "conv_nhwc_wgmma": _conv_wgmma,
     "conv_band": _conv_band,
     "conv_winograd": _winograd,
     "conv_fft": _fft,

@@ -106,6 +106,46 @@ static void arrived_(int newest) {
     }
     mine.count = kept;
 }
+// Products of a warpgroup that go on by themselves, as late as they may be: each reads its operands, swizzled as the
+// device does it, when it has been waited for.
+struct Products { float* sum; const void *rows, *columns; int count, chunk, group; };
+struct Queue { Products going[64]; int count, closed; };
+static Queue queues_[1024];
+static float swizzled_(const void* operand, int row, int step, int chunk) {
+    const size_t nbytes = 16 / chunk;
+    size_t at = (size_t)operand + row * 128 + step * nbytes;
+    at ^= (at >> 7 & 7) << 4;
+    if (chunk == 8) return *(const _Float16*)at;
+    unsigned word;
+    memcpy(&word, (const void*)at, 4);
+    word &= 0xffffe000u;
+    float v;
+    memcpy(&v, &word, 4);
+    return v;
+}
+template <int CHUNK, int N> static void multiply_later_(float (&sum)[N][4], const void* rows, const void* columns) {
+    Queue& mine = queues_[current_];
+    if (mine.count == 64) abort();
+    mine.going[mine.count++] = {&sum[0][0], rows, columns, N, CHUNK, mine.closed};
+}
+static void close_products_() { ++queues_[current_].closed; }
+static void products_(int newest) {
+    Queue& mine = queues_[current_];
+    int kept = 0;
+    const int lane = current_ % 32, first = current_ / 32 % 4 * 16 + lane / 4;
+    for (int i = 0; i < mine.count; ++i) {
+        const Products it = mine.going[i];
+        if (it.group >= mine.closed - newest) {
+            mine.going[kept++] = it;
+            continue;
+        }
+        for (int e = 0; e < 4 * it.count; ++e)
+            for (int step = 0; step < 2 * it.chunk; ++step)
+                it.sum[e] += swizzled_(it.rows, first + e / 2 % 2 * 8, step, it.chunk) *
+                             swizzled_(it.columns, e / 4 * 8 + lane % 4 * 2 + e % 2, step, it.chunk);
+    }
+    mine.count = kept;
+}
 static void* body_;
 template <class Body> static void thread_() {
     (*(Body*)body_)();
@@ -169,7 +209,7 @@ template <class Body> static int run_(const unsigned (&size)[6], bool turns, Bod
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
             for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
                 forget_();
-                for (int i = 0; i < threads; ++i) copies_[i].count = copies_[i].closed = 0;
+                for (int i = 0; i < threads; ++i) copies_[i].count = copies_[i].closed = queues_[i].count = queues_[i].closed = 0;
                 if (turns && !in_turns_(body, threads)) return 1;
                 for (int i = threads; !turns && i-- > 0;) let_(i), body();
             }

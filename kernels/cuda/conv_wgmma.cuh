@@ -1,0 +1,161 @@
+// The convolution as a matrix product over activations in NHWC (nhwc.cuh), as conv_nhwc.cuh has it, by warpgroups that
+// multiply in the background (wgmma.cuh): its rows the pixels of the whole batch, GROUP_ROWS a warpgroup, its columns the
+// channels of a group. Both operands go from shared memory to the tensor cores without passing through registers.
+// Included behind the rung's struct Kind.
+//
+// Slabs are copied while others are multiplied. A block waits for its products before each barrier, so that the slab
+// multiplied last is overwritten next; meanwhile the tensor cores have those of the multiprocessor's other block.
+#pragma once
+#include "common.cuh"
+#include "conv_chunks.cuh"
+#include "nhwc.cuh"
+#include "overlap.cuh"
+#include "wgmma.cuh"
+
+#define THREADS (GROUP * (TILE_ROWS / GROUP_ROWS))
+#define ROWS_AT_ONCE (THREADS / CHUNKS)                   // whose chunks the threads of a block copy together
+#define LOADS (TILE_ROWS / ROWS_AT_ONCE)                  // chunks of patches that a thread copies of a slab
+#define COPIES (TILE_COLUMNS * CHUNKS / THREADS)          // and of weights
+#define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))        // chunks of both
+#define AHEAD (STAGES - 1)                                // slabs that are copied ahead
+#define WARP_ROWS 16                                      // pixels whose sums a warp has
+#define OUT_LEAD (TILE_COLUMNS + (WRITES && EACH == 8 ? 8 : 4))
+static_assert(TILE_COLUMNS * CHUNKS % THREADS == 0, "every thread copies as many chunks of weights");
+static_assert(AHEAD > 0, "a slab is copied before it is multiplied");
+
+#if WRITES
+using Out = Kind::Cell;
+__device__ __forceinline__ Out as_written(float v) { return Kind::cell(v); }
+#else
+using Out = float;
+__device__ __forceinline__ Out as_written(float v) { return v; }
+#endif
+static_assert(SLAB * STAGES * 16 >= TILE_ROWS * OUT_LEAD * (int)sizeof(Out), "what is laid out at once must fit");
+
+extern __shared__ __align__(1024) uint4 slabs[];
+
+// A block a tile of y. Taps are numbered down and across the window, then by chunks of channels: the order in which the
+// weights were packed.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
+    conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+         float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    auto weights = [&](int stage) { return slabs + stage * SLAB; };
+    auto patches = [&](int stage) { return slabs + stage * SLAB + CHUNKS * TILE_COLUMNS; };
+
+    let_next_begin();
+    const Source source(p);
+    const int outputs = p.m / p.group, area = p.out_h * p.out_w, pixels = p.n * area;
+    const int g = blockIdx.z, count = (source.kh * source.kw * source.chunks + CHUNKS - 1) / CHUNKS;
+    const int across = (outputs + TILE_COLUMNS - 1) / TILE_COLUMNS;
+    const int first_output = blockIdx.x % across * TILE_COLUMNS;
+    const int first_pixel = blockIdx.x / across * TILE_ROWS;
+    const int thread = threadIdx.x, lane = thread % LANES, group = thread / GROUP;
+    // Weights come packed: by group, slab and channel (a whole number of tiles of them), each slab as it is to lie.
+    const int wide = across * TILE_COLUMNS;
+    const uint4* filters = reinterpret_cast<const uint4*>(weight) + ((index_t)g * count * wide + first_output) * CHUNKS;
+
+    // The same chunk of every slab is this thread's, for LOADS pixels.
+    const int mine = thread % CHUNKS, first_row = thread / CHUNKS;
+    int corner[LOADS], top[LOADS], left[LOADS];
+#pragma unroll
+    for (int l = 0; l < LOADS; ++l) {
+        const int pixel = first_pixel + first_row + l * ROWS_AT_ONCE;
+        const int image = pixel / area, oy = pixel % area / p.out_w, ox = pixel % area % p.out_w;
+        top[l] = oy * source.stride_h - source.top;
+        left[l] = ox * source.stride_w - source.left;
+        corner[l] = pixel < pixels ? ((image * source.h + top[l]) * source.w + left[l]) * source.pixel + g * source.chunks
+                                   : -0x7fffffff;
+    }
+    int chunk = mine % source.chunks, column = mine / source.chunks % source.kw, row = mine / source.chunks / source.kw;
+
+    // Start the copies of a slab, of which the one before was the last.
+    auto copy_weights = [&](int slab, int stage) {
+        if (slab >= count) return;
+        const uint4* packed = filters + (index_t)slab * wide * CHUNKS;
+#pragma unroll
+        for (int l = 0; l < COPIES; ++l) copy_async_16(&weights(stage)[thread + l * THREADS], packed + thread + l * THREADS);
+    };
+#pragma unroll
+    for (int ahead = 0; ahead < AHEAD; ++ahead) copy_weights(ahead, ahead);
+    wait_for_previous();
+
+    const uint4* from = reinterpret_cast<const uint4*>(READS ? x : workspace);
+    auto copy_patches = [&](int slab, int stage) {
+        if (slab < count) {
+            const int down = row * p.dilation_h, right = column * p.dilation_w;
+            const int step = (down * source.w + right) * source.pixel + chunk;
+#pragma unroll
+            for (int l = 0; l < LOADS; ++l) {
+                // As an unsigned number what lies above or left of the image is beyond its other end.
+                bool inside = row < source.kh && corner[l] != -0x7fffffff;
+                if (PADDED)
+                    inside = inside && (unsigned)(top[l] + down) < (unsigned)source.h &&
+                             (unsigned)(left[l] + right) < (unsigned)source.w;
+                copy_async_16(&patches(stage)[place_in_slab(first_row + l * ROWS_AT_ONCE, mine)],
+                              from + (inside ? corner[l] + step : 0), inside);
+            }
+            chunk += CHUNKS;
+            while (chunk >= source.chunks) {
+                chunk -= source.chunks;
+                if (++column == source.kw) {
+                    column = 0;
+                    ++row;
+                }
+            }
+        }
+        close_group();  // even when nothing is left, so that their number tells which have arrived
+    };
+#pragma unroll
+    for (int ahead = 0; ahead < AHEAD; ++ahead) copy_patches(ahead, ahead);
+
+    GroupTile<TILE_COLUMNS> tile;
+    int stage = 0, vacant = AHEAD;
+    for (int slab = 0; slab < count; ++slab) {
+        // This thread's copies of the slab have arrived, and its group's products are done; after the barrier everybody's.
+        wait_for_all_but<AHEAD - 1>();
+        show_to_background();
+        products_but<0>();
+        __syncthreads();
+        begin_products();
+        tile.add(patches(stage) + group * GROUP_ROWS * CHUNKS, weights(stage));
+        close_products();
+        copy_weights(slab + AHEAD, vacant);
+        copy_patches(slab + AHEAD, vacant);
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+        vacant = vacant + 1 == STAGES ? 0 : vacant + 1;
+    }
+    products_but<0>();
+    wait_for_all_but<0>();
+    __syncthreads();
+
+    // Each warp's sums through shared memory, so that neighbouring lanes write neighbouring elements.
+    Out* out = reinterpret_cast<Out*>(slabs) + thread / LANES * WARP_ROWS * OUT_LEAD;
+#pragma unroll
+    for (int j = 0; j < TILE_COLUMNS / 8; ++j)
+#pragma unroll
+        for (int s = 0; s < 4; ++s) {
+            const int o = first_output + j * 8 + lane % 4 * 2 + s % 2;
+            const float more = bias && o < outputs ? bias[g * outputs + o] : 0.0f;
+            const float v = o < outputs ? activate(tile.sum[j][s] + more, AFTER) : 0.0f;
+            out[(lane / 4 + s / 2 * 8) * OUT_LEAD + j * 8 + lane % 4 * 2 + s % 2] = as_written(v);
+        }
+    __syncwarp();
+    const int begins = first_pixel + thread / LANES * WARP_ROWS;
+    if (WRITES) {
+        // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
+        const int every = chunks_of(p.m) * EACH, filled = (g == p.group - 1 ? every : (g + 1) * outputs) - g * outputs;
+        for (int e = lane; e < WARP_ROWS * (TILE_COLUMNS / EACH); e += LANES) {
+            const int r = e / (TILE_COLUMNS / EACH), c = e % (TILE_COLUMNS / EACH) * EACH;
+            if (begins + r < pixels && first_output + c < filled)
+                *reinterpret_cast<uint4*>(reinterpret_cast<Out*>(y) + (index_t)(begins + r) * every + g * outputs +
+                                          first_output + c) = *reinterpret_cast<const uint4*>(out + r * OUT_LEAD + c);
+        }
+    } else {
+        for (int e = lane; e < WARP_ROWS * TILE_COLUMNS; e += LANES) {
+            const int pixel = begins + e % WARP_ROWS, o = first_output + e / WARP_ROWS;
+            if (pixel < pixels && o < outputs)
+                y[((index_t)(pixel / area) * p.m + g * outputs + o) * area + pixel % area] =
+                    out[e % WARP_ROWS * OUT_LEAD + e / WARP_ROWS];
+        }
+    }
+}

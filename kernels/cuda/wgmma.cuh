@@ -1,0 +1,122 @@
+// Matrix products of a warpgroup: wgmma.mma_async, which reads both operands from shared memory by itself, in the
+// background (compute capability 9.0 alone).
+//
+// Four warps multiply 64 rows × k steps by k steps × up to 256 columns, k = 8 in tf32 and 16 in float16. Both operands lie
+// in slabs: for every row or column the 128 bytes of the next steps of its sum, eight chunks of 16 bytes. Chunk c of row r
+// lies at c ^ r % 8: so eight rows' chunks are in eight different banks, which is what the instruction calls a swizzle of
+// 128 bytes. A slab begins on 1,024 bytes. Of the sums lane l of warp w has those of row 16 w + l / 4 and of the eighth row
+// behind it, of columns 2 (l % 4) and the next, of every eight columns: sum[columns / 8][0], [1], and [2], [3].
+//
+// Included behind what says in which type: WGMMA_KIND, WGMMA_ORDER, and struct Kind (mma.cuh).
+#pragma once
+
+#include "async.cuh"
+#include "half.cuh"
+#include "warp.cuh"
+
+#define CHUNKS 8       // of a row in a slab
+#define GROUP 128      // threads that multiply together
+#define GROUP_ROWS 64  // and the rows that they multiply
+#define STEPS_CHUNKS 2 // of a row, in one instruction
+
+// Where a chunk of a row lies in a slab.
+__device__ __forceinline__ int place_in_slab(int row, int chunk) { return row * CHUNKS + (chunk ^ (row & 7)); }
+
+// What this thread put into shared memory is there for what reads it in the background.
+__device__ __forceinline__ void show_to_background() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Before the first product of a slab: the sums are as the registers say.
+__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+__device__ __forceinline__ void close_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// All products but those of the newest groups are done.
+template <int NEWEST>
+__device__ __forceinline__ void products_but() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(NEWEST) : "memory");
+}
+
+// An operand that begins here: its address, eight rows of 128 bytes each behind the other, swizzled.
+__device__ __forceinline__ unsigned long long operand(const uint4* slab) {
+    const unsigned address = (unsigned)__cvta_generic_to_shared(slab);
+    return (unsigned long long)(address >> 4 & 0x3fffu) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+// sum += rows · columns, of the columns that the name says.
+template <int COLUMNS>
+struct Wide;
+
+#define SUMS(j) "+f"(sum[j][0]), "+f"(sum[j][1]), "+f"(sum[j][2]), "+f"(sum[j][3])
+
+template <>
+struct Wide<64> {
+    static __device__ __forceinline__ void multiply(float (&sum)[8][4], const uint4* rows, const uint4* columns) {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.eq.u32 p, 0, 0;\n\twgmma.mma_async.sync.aligned.m64n64" WGMMA_KIND " {"
+                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+                     "}, %32, %33, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7)
+                     : "l"(operand(rows)), "l"(operand(columns)));
+    }
+};
+
+template <>
+struct Wide<96> {
+    static __device__ __forceinline__ void multiply(float (&sum)[12][4], const uint4* rows, const uint4* columns) {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.eq.u32 p, 0, 0;\n\twgmma.mma_async.sync.aligned.m64n96" WGMMA_KIND " {"
+                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+                     "}, %48, %49, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7),
+                       SUMS(8), SUMS(9), SUMS(10), SUMS(11)
+                     : "l"(operand(rows)), "l"(operand(columns)));
+    }
+};
+
+template <>
+struct Wide<128> {
+    static __device__ __forceinline__ void multiply(float (&sum)[16][4], const uint4* rows, const uint4* columns) {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.eq.u32 p, 0, 0;\n\twgmma.mma_async.sync.aligned.m64n128" WGMMA_KIND " {"
+                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+                     "}, %64, %65, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7),
+                       SUMS(8), SUMS(9), SUMS(10), SUMS(11), SUMS(12), SUMS(13), SUMS(14), SUMS(15)
+                     : "l"(operand(rows)), "l"(operand(columns)));
+    }
+};
+
+template <>
+struct Wide<192> {
+    static __device__ __forceinline__ void multiply(float (&sum)[24][4], const uint4* rows, const uint4* columns) {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.eq.u32 p, 0, 0;\n\twgmma.mma_async.sync.aligned.m64n192" WGMMA_KIND " {"
+                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+                     "}, %96, %97, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7),
+                       SUMS(8), SUMS(9), SUMS(10), SUMS(11), SUMS(12), SUMS(13), SUMS(14), SUMS(15),
+                       SUMS(16), SUMS(17), SUMS(18), SUMS(19), SUMS(20), SUMS(21), SUMS(22), SUMS(23)
+                     : "l"(operand(rows)), "l"(operand(columns)));
+    }
+};
+#undef SUMS
+
+// What a warpgroup computes: GROUP_ROWS × COLUMNS sums.
+template <int COLUMNS>
+struct GroupTile {
+    float sum[COLUMNS / 8][4] = {};
+
+    // With a slab of its rows and one of columns.
+    __device__ __forceinline__ void add(const uint4* rows, const uint4* columns) {
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; chunk += STEPS_CHUNKS)
+            Wide<COLUMNS>::multiply(sum, rows + chunk, columns + chunk);
+    }
+};

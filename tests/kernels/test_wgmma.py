@@ -1,0 +1,123 @@
+"""Convolutions by warpgroups on the host: products in the background as late as they may be, operands read as they are
+swizzled. On the device they are run by tests/kernels/test_cuda_rungs.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernels import launch, layouts, registry
+from kernels.estimates import wgmma_tiles
+from kernels.launch import nhwc
+from kernels.layouts import PLAIN
+from kernels.ops.conv import Conv
+from kernels.registry import Rung
+from tests.bench.judge import on_the_host
+from tests.kernels import cuda_cases
+from tests.kernels.hosted import answer
+
+RUNGS = [rung for rung in registry.rungs("cuda", "conv") if rung.launch == "conv_nhwc_wgmma"]
+
+# Pixels, channels and slabs that nothing divides; groups of whole chunks; strides, dilation, padding on one side.
+CASES = [
+    Conv(3, 20, 9, 7, 70, 3, 3, 9, 7, 1, 1, 1, 1, 1, 1, bias=True, activation="relu"),
+    Conv(1, 48, 13, 13, 128, 3, 3, 13, 13, 1, 1, 1, 1, 1, 1, group=2),
+    Conv(7, 5, 8, 11, 192, 2, 3, 4, 5, 2, 2, 0, 1, 0, 0, bias=True),
+    Conv(
+        2,
+        33,
+        12,
+        9,
+        100,
+        3,
+        2,
+        8,
+        8,
+        1,
+        1,
+        0,
+        0,
+        0,
+        1,
+        dilation_h=2,
+        dilation_w=2,
+        bias=True,
+        activation="tanh",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
+    if on_the_host.COMPILER is None:
+        pytest.skip("no compiler for the host")
+    return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
+
+
+def _ways(rung: Rung) -> list[tuple[str, str]]:
+    return [(reads, writes) for reads in rung.reads for writes in rung.writes]
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize("params", CASES, ids=str)
+def test_products_in_the_background_are_those_of_the_slabs_that_were_copied(
+    rung: Rung, params: Conv, hosted: on_the_host.Hosted
+) -> None:
+    case = cuda_cases.conv_case(np.random.default_rng(0), params)
+    ran = 0
+    for reads, writes in _ways(rung):
+        as_laid_out = layouts.laid_out(rung, reads, writes)
+        if launch.refusal(params, as_laid_out):
+            continue
+        for at_end in (True, False):
+            found = answer(hosted, as_laid_out, case, at_end)
+            assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
+        ran += 1
+    assert ran
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize("stages", [3, 4])
+@pytest.mark.parametrize("wide", wgmma_tiles.WAVES)
+def test_no_slab_is_overwritten_before_it_was_multiplied(
+    rung: Rung, stages: int, wide: int, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wgmma_tiles, "fit", lambda *_: wide)
+    monkeypatch.setattr(wgmma_tiles, "stages", lambda *_: (stages, 1))
+    params = replace(CASES[0], c=64, n=1)
+    as_laid_out = layouts.laid_out(rung, rung.reads[1], rung.writes[1])
+    case = cuda_cases.conv_case(np.random.default_rng(0), params)
+    assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+def test_few_channels_are_folded_and_many_images_laid_out_a_few_at_a_time(
+    rung: Rung, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = Conv(5, 3, 20, 23, 50, 5, 6, 6, 7, 3, 3, 1, 2, 0, 1, bias=True)
+    monkeypatch.setattr(nhwc, "_KEPT_NBYTES", 10_000)
+    case = cuda_cases.conv_case(np.random.default_rng(0), params)
+    for writes in rung.writes:
+        as_laid_out = layouts.laid_out(rung, PLAIN, writes)
+        how = launch.launch(params, as_laid_out)
+        assert how.defines["FOLD"] == 3
+        assert len(how.before) > 2
+        assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
+
+
+def test_it_is_for_the_one_architecture_that_has_its_instructions() -> None:
+    params = Conv(1024, 256, 13, 13, 384, 3, 3, 13, 13, 1, 1, 1, 1, 1, 1)
+    for rung in RUNGS:
+        assert rung.refusal(params, (9, 0)) is None
+        for other in ((8, 0), (10, 0)):
+            assert "9.0 itself" in str(rung.refusal(params, other))
+        assert rung.suits(params)
+        assert not rung.suits(replace(params, n=1))
+
+
+def test_tiles_are_as_wide_as_makes_for_the_shortest_waves() -> None:
+    fit = {wide: wgmma_tiles.fit(1024 * 169, wide, 1, 128) for wide in (384, 128, 192, 96, 64, 50)}
+    assert fit == {384: 192, 128: 128, 192: 192, 96: 96, 64: 64, 50: 64}
+    assert wgmma_tiles.fit(64 * 169, 384, 1, 128) == 128  # in one wave, where wider ones take two
