@@ -2,8 +2,9 @@
 
 kernels.registry shows a whole header. Its table `tune` names defines that may be other numbers, and which:
 `ladder --tune` looks for the fastest. Its table `prefers` has the keys of `needs`: where they do not hold, an
-engine takes the rung only if it was timed to be the fastest, or named. The keys of its table `needs` (NEEDS has those that fit an operator; a
-key that fits no field of the op's params is an error, and so is any key that is not here):
+engine takes the rung only if it was timed to be the fastest, or named. The keys of its table `needs` (NEEDS
+has those that fit an operator; a key that fits no field of the op's params is an error, and so is any key
+that is not here):
 
     dtype = ["float32"]          element types it takes; float32 alone where absent
     to = ["float32"]             cast: the target types it takes
@@ -128,7 +129,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType({op: _needs_of(op) for o
 
 
 def parse(path: Path, device: str, source: str) -> dict[str, Any]:
-    """The checked header of a rung's file, with `defines`, `needs` and `prefers`. Raises KernelError naming the file."""
+    """The checked header of a rung's file, with `defines`, `needs` and `prefers`. Raises KernelError naming
+    the file."""
     try:
         header = tomllib.loads(_text(path, source))
     except tomllib.TOMLDecodeError as error:

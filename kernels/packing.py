@@ -48,7 +48,17 @@ def nhwc_slabs(weight: np.ndarray, group: int, fold: int, precision: str, tile: 
 def swizzled_slabs(weight: np.ndarray, group: int, fold: int, precision: str, tile: int) -> np.ndarray:
     """As `nhwc_slabs`, in slabs of twice the depth, each as a warpgroup reads it from shared memory
     (cuda/wgmma.cuh): chunk c of a channel lies at c ^ channel % 8."""
-    columns = _nhwc_taps(weight, group, fold, precision)
+    return _wide_slabs(_nhwc_taps(weight, group, fold, precision), precision, tile)
+
+
+def gemm_swizzled_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.ndarray:
+    """As `gemm_slabs`, in slabs as `swizzled_slabs` has them."""
+    matrix = b.reshape(b.shape[-2:])
+    return _wide_slabs((matrix if trans_b else matrix.T)[None], precision, tile)
+
+
+def _wide_slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:
+    """Columns of products, (group, columns, steps) → (group, slabs, columns in tiles of `tile`, depth)."""
     groups, wide, steps = columns.shape
     each = WIDE_SLAB_NBYTES // SLAB_NBYTES * depth(precision)
     count, padded = -(-steps // each), -(-wide // tile) * tile

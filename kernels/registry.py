@@ -78,12 +78,12 @@ _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 class Rung:
     """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
     names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
-    comes from the user's own folder. `prefers`: see `suits`. `precision`: what it computes in. `yardstick`: a library's kernels
-    do the work. `tune`: by define, the values that it may have. `packs`: it wants weights that are known
-    when a model is prepared. `overlaps`: its kernels wait themselves for the one in front. `language`: what
-    it is written in, "" where that is the device's own. `number` is
-    its place in the story, `priority` whose turn it is by
-    default. `reads`, `writes`: how its first input and its output may lie; alone it is given the first."""
+    comes from the user's own folder. `prefers`: see `suits`. `precision`: what it computes in. `yardstick`: a
+    library's kernels do the work. `tune`: by define, the values that it may have. `packs`: it wants weights
+    that are known when a model is prepared. `overlaps`: its kernels wait themselves for the one in front.
+    `language`: what it is written in, "" where that is the device's own. `number` is its place in the story,
+    `priority` whose turn it is by default. `reads`, `writes`: how its first input and its output may lie;
+    alone it is given the first."""
 
     device: str
     op: str

@@ -9,7 +9,8 @@
 #include "overlap.cuh"
 #include "warp.cuh"
 
-#define ACROSS 8  // chunks of a block that lays x out
+#define ACROSS 8          // chunks of a block that lays x out
+#define AT_ONCE_FOLDED 4  // and of a warp that folds it
 
 // x as the product sees it.
 struct Source {
@@ -36,39 +37,50 @@ struct Source {
     }
 };
 
-// NCHW float32 to NHWC. A block 32 pixels × 8 chunks: lanes read neighbouring pixels, and write neighbouring
+// NCHW float32 to NHWC. With FOLD, where a pixel has few chunks: a warp eight pixels × four chunks, which are pieces of
+// as many rows of the image. Else a block 32 pixels × 8 chunks: lanes read neighbouring pixels, and write neighbouring
 // chunks.
 extern "C" __global__ void __launch_bounds__(256)
     conv_lay_out(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                  float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
-    __shared__ uint4 tile[LANES * ACROSS];
+    __shared__ uint4 tile[FOLD > 1 ? 1 : LANES * ACROSS];
     let_next_begin();
     wait_for_previous();
     const Source source(p);
-    const int pixels = p.n * source.h * source.w;
+    const int area = source.h * source.w, pixels = p.n * area;
+    const index_t plane = (index_t)p.h * p.w;
+    uint4* to = reinterpret_cast<uint4*>(workspace);
+    if (FOLD > 1) {
+        const int pixel = (blockIdx.x * 256 + threadIdx.x) / AT_ONCE_FOLDED;
+        if (pixel >= pixels) return;
+        const int image = pixel / area, place = pixel % area;
+        const int top = place / source.w * FOLD - p.pad_top, left = place % source.w * FOLD - p.pad_left;
+        const float* from = x + image * p.c * plane;
+        for (int chunk = threadIdx.x % AT_ONCE_FOLDED; chunk < source.pixel; chunk += AT_ONCE_FOLDED) {
+            float v[EACH] = {};
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                const int channel = chunk * EACH + e;
+                const int iy = top + channel / FOLD % FOLD, ix = left + channel % FOLD;
+                if (channel < source.depth && (unsigned)iy < (unsigned)p.h && (unsigned)ix < (unsigned)p.w)
+                    v[e] = from[channel / (FOLD * FOLD) * plane + iy * p.w + ix];
+            }
+            to[(index_t)pixel * source.pixel + chunk] = to_chunk(v);
+        }
+        return;
+    }
     const int first_pixel = blockIdx.x * LANES, first_chunk = blockIdx.y * ACROSS;
     {
         const int lane = threadIdx.x % LANES, row = threadIdx.x / LANES;
         const int pixel = first_pixel + lane, chunk = first_chunk + row;
         float v[EACH] = {};
         if (pixel < pixels && chunk < source.pixel) {
-            const int image = pixel / (source.h * source.w), place = pixel % (source.h * source.w);
+            const int image = pixel / area, place = pixel % area;
             const int group = chunk / source.chunks, first = chunk % source.chunks * EACH;
-            const index_t plane = (index_t)p.h * p.w;
-            const float* from = x + (index_t)image * p.c * plane;
+            const float* from = x + image * p.c * plane;
 #pragma unroll
-            for (int e = 0; e < EACH; ++e) {
-                const int channel = first + e;
-                if (channel >= source.depth) break;
-                if (FOLD > 1) {
-                    const int iy = place / source.w * FOLD + channel / FOLD % FOLD - p.pad_top;
-                    const int ix = place % source.w * FOLD + channel % FOLD - p.pad_left;
-                    if ((unsigned)iy < (unsigned)p.h && (unsigned)ix < (unsigned)p.w)
-                        v[e] = from[channel / (FOLD * FOLD) * plane + (index_t)iy * p.w + ix];
-                } else {
-                    v[e] = from[(group * source.depth + channel) * plane + place];
-                }
-            }
+            for (int e = 0; e < EACH; ++e)
+                if (first + e < source.depth) v[e] = from[(group * source.depth + first + e) * plane + place];
         }
         tile[lane * ACROSS + (row ^ (lane & 7))] = to_chunk(v);
     }
@@ -76,6 +88,5 @@ extern "C" __global__ void __launch_bounds__(256)
     const int row = threadIdx.x / ACROSS, column = threadIdx.x % ACROSS;
     const int pixel = first_pixel + row, chunk = first_chunk + column;
     if (pixel < pixels && chunk < source.pixel)
-        reinterpret_cast<uint4*>(workspace)[(index_t)pixel * source.pixel + chunk] =
-            tile[row * ACROSS + (column ^ (row & 7))];
+        to[(index_t)pixel * source.pixel + chunk] = tile[row * ACROSS + (column ^ (row & 7))];
 }

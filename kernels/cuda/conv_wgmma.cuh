@@ -2,9 +2,6 @@
 // multiply in the background (wgmma.cuh): its rows the pixels of the whole batch, GROUP_ROWS a warpgroup, its columns the
 // channels of a group. Both operands go from shared memory to the tensor cores without passing through registers.
 // Included behind the rung's struct Kind.
-//
-// Slabs are copied while others are multiplied. A block waits for its products before each barrier, so that the slab
-// multiplied last is overwritten next; meanwhile the tensor cores have those of the multiprocessor's other block.
 #pragma once
 #include "common.cuh"
 #include "conv_chunks.cuh"
@@ -109,24 +106,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     for (int ahead = 0; ahead < AHEAD; ++ahead) copy_patches(ahead, ahead);
 
     GroupTile<TILE_COLUMNS> tile;
-    int stage = 0, vacant = AHEAD;
-    for (int slab = 0; slab < count; ++slab) {
-        // This thread's copies of the slab have arrived, and its group's products are done; after the barrier everybody's.
-        wait_for_all_but<AHEAD - 1>();
-        show_to_background();
-        products_but<0>();
-        __syncthreads();
-        begin_products();
-        tile.add(patches(stage) + group * GROUP_ROWS * CHUNKS, weights(stage));
-        close_products();
-        copy_weights(slab + AHEAD, vacant);
-        copy_patches(slab + AHEAD, vacant);
-        stage = stage + 1 == STAGES ? 0 : stage + 1;
-        vacant = vacant + 1 == STAGES ? 0 : vacant + 1;
-    }
-    products_but<0>();
-    wait_for_all_but<0>();
-    __syncthreads();
+    multiply_slabs<STAGES>(
+        tile, 0, count, [&](int stage) { return patches(stage) + group * GROUP_ROWS * CHUNKS; }, weights,
+        [&](int slab, int stage) {
+            copy_weights(slab, stage);
+            copy_patches(slab, stage);
+        });
 
     // Each warp's sums through shared memory, so that neighbouring lanes write neighbouring elements.
     Out* out = reinterpret_cast<Out*>(slabs) + thread / LANES * WARP_ROWS * OUT_LEAD;

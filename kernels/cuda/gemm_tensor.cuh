@@ -11,27 +11,13 @@
 #define READS 0
 #define WRITES 0
 #endif
+#define PARTS_AT(p) 0
+#include "gemm_out.cuh"
 #define LEFT_STAGES (READS ? STAGES : 2)
 #define OUT_ROWS 8
 #define OUT_LEAD (WARP_COLUMNS + 4)
 static_assert((TILE_ROWS / WARP_ROWS) * WARPS_ACROSS * OUT_ROWS * OUT_LEAD <= STAGES * TILE_COLUMNS * 4 * CHUNKS,
               "8 rows of every warp must fit where the slabs of b were");
-
-// The sums of a chunk of columns from c on, as they become y; zeros behind the last column.
-__device__ __forceinline__ void write_chunk(const float* sums, const float* bias, float* y, int r, int c,
-                                            const GemmParams& p) {
-    float v[Kind::CHUNK];
-#pragma unroll
-    for (int e = 0; e < Kind::CHUNK; ++e) {
-        v[e] = 0.0f;
-        if (c + e >= p.n) continue;
-        v[e] = p.alpha * sums[e];
-        if (bias) v[e] += p.beta * bias[r * p.bias_stride_m + (c + e) * p.bias_stride_n];
-        v[e] = activate(v[e], p.activation);
-    }
-    const int chunks = (p.n + Kind::CHUNK - 1) / Kind::CHUNK;
-    reinterpret_cast<uint4*>(y)[(index_t)r * chunks + c / Kind::CHUNK] = Kind::chunk(v);
-}
 
 // A block a tile of y, or of its part of the sum.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
@@ -142,58 +128,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             for (int s = 0; s < 4; ++s)
                 out[(lane % 4 * 2 + s % 2) * OUT_LEAD + j * MMA_COLUMNS + lane / 4 + s / 2 * 8] = tile.sum[j][i][s];
         __syncwarp();
-        if (WRITES && PARTS == 1) {
-            for (int e = lane; e < OUT_ROWS * WARP_COLUMNS / Kind::CHUNK; e += LANES) {
-                const int down = e / (WARP_COLUMNS / Kind::CHUNK), right = e % (WARP_COLUMNS / Kind::CHUNK) * Kind::CHUNK;
-                const int r = first_row + warp_row + i * OUT_ROWS + down, c = first_column + warp_column + right;
-                if (r < p.m && c < p.n) write_chunk(out + down * OUT_LEAD + right, bias, y, r, c, p);
-            }
-            __syncwarp();
-            continue;
-        }
-#pragma unroll 1
-        for (int e = lane; e < OUT_ROWS * WARP_COLUMNS; e += LANES) {
-            const int r = first_row + warp_row + i * OUT_ROWS + e / WARP_COLUMNS;
-            const int c = first_column + warp_column + e % WARP_COLUMNS;
-            if (r >= p.m || c >= p.n) continue;
-            const index_t place = (index_t)r * p.n + c;
-            float v = out[e / WARP_COLUMNS * OUT_LEAD + e % WARP_COLUMNS];
-            if (PARTS > 1) {
-                workspace[(index_t)blockIdx.y * p.m * p.n + place] = v;
-                continue;
-            }
-            v *= p.alpha;
-            if (bias) v += p.beta * bias[r * p.bias_stride_m + c * p.bias_stride_n];
-            y[place] = activate(v, p.activation);
-        }
+        write_rows<OUT_ROWS, WARP_COLUMNS, OUT_LEAD>(out, first_row + warp_row + i * OUT_ROWS,
+                                                     first_column + warp_column, blockIdx.y, bias, y, workspace, p);
         __syncwarp();
-    }
-}
-
-// Adds the parts, always in the same order.
-extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float* __restrict__ b,
-                                       const float* __restrict__ bias, float* __restrict__ y,
-                                       float* __restrict__ workspace, const GemmParams p) {
-    const index_t total = (index_t)p.m * p.n;
-    if (WRITES) {
-        const int chunks = (p.n + Kind::CHUNK - 1) / Kind::CHUNK;
-        for (index_t i = first_element(); i < (index_t)p.m * chunks; i += grid_stride()) {
-            const int r = i / chunks, c = i % chunks * Kind::CHUNK;
-            float sums[Kind::CHUNK] = {};
-            for (int part = 0; part < PARTS; ++part)
-#pragma unroll
-                for (int e = 0; e < Kind::CHUNK; ++e)
-                    if (c + e < p.n) sums[e] += workspace[part * total + (index_t)r * p.n + c + e];
-            write_chunk(sums, bias, y, r, c, p);
-        }
-        return;
-    }
-    for (index_t i = first_element(); i < total; i += grid_stride()) {
-        float sum = 0.0f;
-#pragma unroll 16
-        for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
-        float v = p.alpha * sum;
-        if (bias) v += p.beta * bias[i / p.n * p.bias_stride_m + i % p.n * p.bias_stride_n];
-        y[i] = activate(v, p.activation);
     }
 }

@@ -120,3 +120,41 @@ struct GroupTile {
             Wide<COLUMNS>::multiply(sum, rows + chunk, columns + chunk);
     }
 };
+
+// Copies slabs begin to end, each while others are multiplied, and adds their products to the tile. rows, columns: where
+// a stage's slab of this warpgroup's rows lies, and of the columns; copy(slab, stage): starts this thread's copies of one,
+// of any number, and closes their group; those of the first STAGES - 1 are under way. A block waits for its products
+// before each barrier, so that the slab multiplied last is overwritten next; meanwhile the tensor cores have those of the
+// multiprocessor's other block. At the end nobody reads shared memory any more.
+template <int STAGES_, int COLUMNS, class Rows, class Columns, class Copy>
+__device__ __forceinline__ void multiply_slabs(GroupTile<COLUMNS>& tile, int begin, int end, Rows rows, Columns columns,
+                                               Copy copy) {
+    int stage = 0, vacant = STAGES_ - 1;
+    for (int slab = begin; slab < end; ++slab) {
+        // This thread's copies of the slab have arrived, and its group's products are done; after the barrier everybody's.
+        wait_for_all_but<STAGES_ - 2>();
+        show_to_background();
+        products_but<0>();
+        __syncthreads();
+        begin_products();
+        tile.add(rows(stage), columns(stage));
+        close_products();
+        copy(slab + STAGES_ - 1, vacant);
+        stage = stage + 1 == STAGES_ ? 0 : stage + 1;
+        vacant = vacant + 1 == STAGES_ ? 0 : vacant + 1;
+    }
+    products_but<0>();
+    wait_for_all_but<0>();
+    __syncthreads();
+}
+
+// Lane's sums of its warp's 16 rows, as they are, to rows of LEAD values.
+template <int LEAD, int COLUMNS>
+__device__ __forceinline__ void lay_out_sums(const GroupTile<COLUMNS>& tile, float* out) {
+    const int lane = threadIdx.x % LANES;
+#pragma unroll
+    for (int j = 0; j < COLUMNS / 8; ++j)
+#pragma unroll
+        for (int s = 0; s < 4; ++s)
+            out[(lane / 4 + s / 2 * 8) * LEAD + j * 8 + lane % 4 * 2 + s % 2] = tile.sum[j][s];
+}

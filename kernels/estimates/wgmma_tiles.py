@@ -1,14 +1,19 @@
-"""How a convolution by warpgroups is cut into tiles, and what a block keeps in shared memory."""
+"""How a product by warpgroups is cut into tiles, and what a block keeps in shared memory."""
 
 from __future__ import annotations
 
 from kernels.estimates.fitted_device import MULTIPROCESSORS
+from kernels.estimates.tiles import PARTS
 from kernels.packing import WIDE_SLAB_NBYTES
 
 GROUP_ROWS, GROUP_THREADS = 64, 128
-# By the columns of a tile of 128 rows: what a multiprocessor takes for as many such tiles as it holds, beside
-# each other. Of an H200, where a block of two narrow ones waits while the other multiplies.
+# By the columns of a tile of 128 rows: microseconds of a multiprocessor of an H200 for sums of _WAVE_SLABS slabs
+# in as many such tiles as it holds; and what part of that one of two takes alone.
 WAVES = {64: 50.0, 96: 54.0, 128: 61.7, 192: 45.2}
+ALONE = 0.62
+_WAVE_SLABS = 72
+_SECOND_KERNEL_US = 0.8
+_MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
 _SHARED_NBYTES = 227 << 10  # of a multiprocessor of compute capability 9.0
 _RESERVED_NBYTES = 1 << 10  # of it for each block
 _MOST_STAGES, _LEAST_STAGES = 4, 3
@@ -20,14 +25,29 @@ def threads(rows: int) -> int:
 
 
 def fit(rows: int, columns: int, batch: int, tile_rows: int) -> int:
-    """How wide the tiles of `batch` products of rows × columns are: with the shortest waves of blocks."""
+    """How wide the tiles of `batch` products of rows × columns are."""
+    return min(WAVES, key=lambda wide: _waves(rows, columns, batch, tile_rows, wide, 1))
 
-    def cost(wide: int) -> float:
-        blocks = batch * -(-rows // tile_rows) * -(-columns // wide)
-        _, held = stages(tile_rows, wide)
-        return -(-blocks // (held * MULTIPROCESSORS)) * WAVES[wide]
 
-    return min(WAVES, key=cost)
+def fit_parts(rows: int, columns: int, slabs: int, tile_rows: int) -> tuple[int, int]:
+    """The same of one product, and in how many parts its sum of so many slabs is taken."""
+
+    def cost(choice: tuple[int, int]) -> float:
+        wide, parts = choice
+        time = _waves(rows, columns, 1, tile_rows, wide, parts) * -(-slabs // parts) / _WAVE_SLABS
+        return time + (_SECOND_KERNEL_US + 2 * 4 * parts * rows * columns / _MOVED if parts > 1 else 0.0)
+
+    counts = [parts for parts in PARTS if parts == 1 or slabs >= 2 * _LEAST_STAGES * parts]
+    return min(((wide, parts) for wide in WAVES for parts in counts), key=cost)
+
+
+def _waves(rows: int, columns: int, batch: int, tile_rows: int, wide: int, parts: int) -> float:
+    """Microseconds of all waves of blocks, each as long as WAVES says."""
+    blocks = parts * batch * -(-rows // tile_rows) * -(-columns // wide)
+    _, held = stages(tile_rows, wide)
+    full, rest = divmod(blocks, held * MULTIPROCESSORS)
+    last = 0.0 if not rest else ALONE if held > 1 and rest <= MULTIPROCESSORS else 1.0
+    return (full + last) * WAVES[wide]
 
 
 def stages(rows: int, columns: int) -> tuple[int, int]:

@@ -26,6 +26,7 @@ _MOST_STAGES = 4
 _MOST_FOLD = 8
 _KEPT_NBYTES = 32 << 20  # that a large device keeps in its cache
 _PIXELS = 32  # and as many chunks as the threads allow, a block that lays x out anew
+_FOLDED_PIXELS = 64  # or folds it, four chunks of each at once
 _THREADS = 256
 _WARP = 32
 _MOST_SPAN = 64  # columns of the image under a band
@@ -100,6 +101,8 @@ def laid_out_before(
     each = packing.CHUNK_NBYTES * of.h * of.w * of.chunks * p.group  # bytes of an image that is laid out
 
     def laying_out(images: int) -> tuple[int, int, int]:
+        if of.fold > 1:
+            return ceil(images * of.h * of.w, _FOLDED_PIXELS), 1, 1
         return ceil(images * of.h * of.w, _PIXELS), ceil(of.chunks * p.group, _THREADS // _PIXELS), 1
 
     if at_once or p.n * each <= _KEPT_NBYTES:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernels import layouts, packing
 from kernels.errors import KernelError
-from kernels.estimates import tensor_tiles
+from kernels.estimates import tensor_tiles, wgmma_tiles
 from kernels.estimates.tensor_tiles import TensorTile
-from kernels.launch.core import MAX_X, Launch, Pack, define, in_parts, shape
+from kernels.launch.core import MAX_X, Launch, Pack, Stage, define, in_parts, shape
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
@@ -73,6 +75,31 @@ def gemm_tensor(params: Gemm, rung: Rung) -> Launch:
         held = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
         defines["STAGES"] = min(held, define(rung, "STAGES"))
     return in_parts(params, grid, tile.threads, parts, defines, {_WEIGHT: pack})
+
+
+@shape
+def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
+    """As gemm_tensor, a warpgroup for 64 of a block's TILE_ROWS rows. An a that lies as float32 is laid out in
+    chunks by a stage before it, gemm_lay_out, at the beginning of the scratch memory; partial sums lie
+    behind."""
+    _one_matrix(params, rung)
+    precision, rows = rung.precision, define(rung, "TILE_ROWS")
+    slabs = ceil(params.k, 2 * packing.depth(precision))
+    columns, parts = wgmma_tiles.fit_parts(params.m, params.n, slabs, rows)
+    stages, at_once = wgmma_tiles.stages(rows, columns)
+    defines: dict[str, Define] = {"TILE_ROWS": rows, "TILE_COLUMNS": columns, "STAGES": stages}
+    defines |= {"BLOCKS_AT_ONCE": at_once}
+    defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
+    pack = Pack(packing.gemm_swizzled_slabs, (params.trans_b, precision, columns))
+    grid = (ceil(params.m, rows) * ceil(params.n, columns), parts, 1)
+    how = in_parts(params, grid, wgmma_tiles.threads(rows), parts, defines, {_WEIGHT: pack})
+    how = replace(how, shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns))
+    if layouts.reads(rung) != layouts.PLAIN:
+        return how
+    chunks = params.m * ceil(params.k, packing.depth(precision) // 4)
+    first = Stage("gemm_lay_out", (min(ceil(chunks, 256), MAX_X), 1, 1), (256, 1, 1))
+    nbytes = packing.CHUNK_NBYTES * chunks + (how.workspace_nbytes or 0)
+    return replace(how, before=(first,), workspace_nbytes=nbytes)
 
 
 @shape

@@ -1,5 +1,5 @@
-"""Convolutions by warpgroups on the host: products in the background as late as they may be, operands read as they are
-swizzled. On the device they are run by tests/kernels/test_cuda_rungs.py."""
+"""Convolutions and products by warpgroups on the host: products in the background as late as they may be, operands read as
+they are swizzled. On the device they are run by tests/kernels/test_cuda_rungs.py."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kernels.estimates import wgmma_tiles
 from kernels.launch import nhwc
 from kernels.layouts import PLAIN
 from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
@@ -20,7 +21,7 @@ from tests.kernels.hosted import answer
 
 RUNGS = [rung for rung in registry.rungs("cuda", "conv") if rung.launch == "conv_nhwc_wgmma"]
 
-# Pixels, channels and slabs that nothing divides; groups of whole chunks; strides, dilation, padding on one side.
+# Pixels, channels and slabs that nothing divides; groups of whole chunks; strides, dilation, one-sided pads.
 CASES = [
     Conv(3, 20, 9, 7, 70, 3, 3, 9, 7, 1, 1, 1, 1, 1, 1, bias=True, activation="relu"),
     Conv(1, 48, 13, 13, 128, 3, 3, 13, 13, 1, 1, 1, 1, 1, 1, group=2),
@@ -47,6 +48,8 @@ CASES = [
         activation="tanh",
     ),
 ]
+
+PRODUCTS = [rung for rung in registry.rungs("cuda", "gemm") if rung.launch == "gemm_wgmma"]
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +110,30 @@ def test_few_channels_are_folded_and_many_images_laid_out_a_few_at_a_time(
         assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
 
+@pytest.mark.parametrize("rung", PRODUCTS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize(("wide", "parts"), [(64, 1), (96, 2), (128, 1), (192, 3)])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 13, 177), (130, 200, 545), (7, 64, 256)])
+def test_products_of_rows_that_no_tile_divides_in_parts(
+    rung: Rung,
+    wide: int,
+    parts: int,
+    m: int,
+    n: int,
+    k: int,
+    hosted: on_the_host.Hosted,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wgmma_tiles, "fit_parts", lambda *_: (wide, parts))
+    for params in (
+        Gemm(m, n, k, trans_b=True, alpha=0.5, beta=2.0, bias=True, activation="tanh"),
+        Gemm(m, n, k),
+    ):
+        case = cuda_cases.gemm_case(np.random.default_rng(0), params)
+        for reads, writes in _ways(rung):
+            found = answer(hosted, layouts.laid_out(rung, reads, writes), case, at_end=parts == 1)
+            assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
+
+
 def test_it_is_for_the_one_architecture_that_has_its_instructions() -> None:
     params = Conv(1024, 256, 13, 13, 384, 3, 3, 13, 13, 1, 1, 1, 1, 1, 1)
     for rung in RUNGS:
@@ -121,3 +148,10 @@ def test_tiles_are_as_wide_as_makes_for_the_shortest_waves() -> None:
     fit = {wide: wgmma_tiles.fit(1024 * 169, wide, 1, 128) for wide in (384, 128, 192, 96, 64, 50)}
     assert fit == {384: 192, 128: 128, 192: 192, 96: 96, 64: 64, 50: 64}
     assert wgmma_tiles.fit(64 * 169, 384, 1, 128) == 128  # in one wave, where wider ones take two
+
+
+def test_a_sum_is_taken_in_parts_where_blocks_would_be_few() -> None:
+    assert wgmma_tiles.fit_parts(1024, 4096, 288, 128) == (128, 1)
+    wide, parts = wgmma_tiles.fit_parts(256, 4096, 288, 128)
+    assert parts > 1
+    assert 2 * -(-4096 // wide) * parts > 100

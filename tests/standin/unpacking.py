@@ -131,6 +131,11 @@ def _gemm_tensor(module: Module, p: Gemm) -> _Layout:
     return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
 
 
+def _gemm_wgmma(module: Module, p: Gemm) -> _Layout:
+    layout = _swizzled_slabs(module, 1, p.n, p.k)
+    return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
+
+
 def _half_rows(module: Module, p: Gemm) -> _Layout:
     each = packing.CHUNK_NBYTES // 2
     padded = ceil(p.k, each) * each
@@ -182,6 +187,7 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "conv_winograd": _winograd,
     "conv_fft": _fft,
     "gemm_tensor": _gemm_tensor,
+    "gemm_wgmma": _gemm_wgmma,
     "gemm_half_columns": _half_rows,
     "gemm_sliced": _tiled_rows,
 }

@@ -1,0 +1,80 @@
+// How sums of a product on tensor cores become y: rows of float32 or, with WRITES, of whole chunks in the element type of
+// the product (Kind::chunk), with bias and activation; or as they are where they are one of several PARTS, which
+// gemm_reduce adds. These lie in the scratch memory, from PARTS_AT(p) on.
+#pragma once
+#include "common.cuh"
+#include "warp.cuh"
+
+// The sums of a chunk of columns from c on, as they become y; zeros behind the last column.
+__device__ __forceinline__ void write_chunk(const float* sums, const float* bias, float* y, int r, int c,
+                                            const GemmParams& p) {
+    float v[Kind::CHUNK];
+#pragma unroll
+    for (int e = 0; e < Kind::CHUNK; ++e) {
+        v[e] = 0.0f;
+        if (c + e >= p.n) continue;
+        v[e] = p.alpha * sums[e];
+        if (bias) v[e] += p.beta * bias[r * p.bias_stride_m + (c + e) * p.bias_stride_n];
+        v[e] = activate(v[e], p.activation);
+    }
+    const int chunks = (p.n + Kind::CHUNK - 1) / Kind::CHUNK;
+    reinterpret_cast<uint4*>(y)[(index_t)r * chunks + c / Kind::CHUNK] = Kind::chunk(v);
+}
+
+// A warp's ROWS × COLUMNS sums, which lie in rows of LEAD values in shared memory.
+template <int ROWS, int COLUMNS, int LEAD>
+__device__ __forceinline__ void write_rows(const float* out, int first_row, int first_column, int part,
+                                           const float* bias, float* y, float* workspace, const GemmParams& p) {
+    const int lane = threadIdx.x % LANES;
+    if (WRITES && PARTS == 1) {
+        for (int e = lane; e < ROWS * COLUMNS / Kind::CHUNK; e += LANES) {
+            const int down = e / (COLUMNS / Kind::CHUNK), right = e % (COLUMNS / Kind::CHUNK) * Kind::CHUNK;
+            const int r = first_row + down, c = first_column + right;
+            if (r < p.m && c < p.n) write_chunk(out + down * LEAD + right, bias, y, r, c, p);
+        }
+        return;
+    }
+#pragma unroll 1
+    for (int e = lane; e < ROWS * COLUMNS; e += LANES) {
+        const int r = first_row + e / COLUMNS, c = first_column + e % COLUMNS;
+        if (r >= p.m || c >= p.n) continue;
+        const index_t place = (index_t)r * p.n + c;
+        float v = out[e / COLUMNS * LEAD + e % COLUMNS];
+        if (PARTS > 1) {
+            workspace[PARTS_AT(p) + (index_t)part * p.m * p.n + place] = v;
+            continue;
+        }
+        v *= p.alpha;
+        if (bias) v += p.beta * bias[r * p.bias_stride_m + c * p.bias_stride_n];
+        y[place] = activate(v, p.activation);
+    }
+}
+
+// Adds the parts, always in the same order.
+extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float* __restrict__ b,
+                                       const float* __restrict__ bias, float* __restrict__ y,
+                                       float* __restrict__ workspace, const GemmParams p) {
+    const index_t total = (index_t)p.m * p.n;
+    const float* parts = workspace + PARTS_AT(p);
+    if (WRITES) {
+        const int chunks = (p.n + Kind::CHUNK - 1) / Kind::CHUNK;
+        for (index_t i = first_element(); i < (index_t)p.m * chunks; i += grid_stride()) {
+            const int r = i / chunks, c = i % chunks * Kind::CHUNK;
+            float sums[Kind::CHUNK] = {};
+            for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+                for (int e = 0; e < Kind::CHUNK; ++e)
+                    if (c + e < p.n) sums[e] += parts[part * total + (index_t)r * p.n + c + e];
+            write_chunk(sums, bias, y, r, c, p);
+        }
+        return;
+    }
+    for (index_t i = first_element(); i < total; i += grid_stride()) {
+        float sum = 0.0f;
+#pragma unroll 16
+        for (int part = 0; part < PARTS; ++part) sum += parts[part * total + i];
+        float v = p.alpha * sum;
+        if (bias) v += p.beta * bias[i / p.n * p.bias_stride_m + i % p.n * p.bias_stride_n];
+        y[i] = activate(v, p.activation);
+    }
+}

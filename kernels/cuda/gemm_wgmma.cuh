@@ -1,0 +1,89 @@
+// The product by warpgroups that multiply in the background (wgmma.cuh): GROUP_ROWS rows of a warpgroup. Included behind
+// the rung's struct Kind.
+//
+// READS, WRITES: a and y are rows of whole chunks in the element type of the product (nhwc.cuh: images of one pixel),
+// filled up with zeros. Another a is first laid out so in scratch memory (gemm_lay_out); partial sums lie behind it.
+#pragma once
+#include "common.cuh"
+#include "wgmma.cuh"
+
+#define THREADS (GROUP * (TILE_ROWS / GROUP_ROWS))
+#define ROWS_AT_ONCE (THREADS / CHUNKS)             // whose chunks the threads of a block copy together
+#define LOADS (TILE_ROWS / ROWS_AT_ONCE)            // chunks of a that a thread copies of a slab
+#define COPIES (TILE_COLUMNS * CHUNKS / THREADS)    // and of b
+#define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))  // chunks of both
+#define WARP_ROWS 16                                // whose sums a warp has
+#define OUT_LEAD (TILE_COLUMNS + 4)
+#define ROW_CHUNKS(p) ((p.k + Kind::CHUNK - 1) / Kind::CHUNK)
+#define PARTS_AT(p) (READS ? 0 : 4 * (index_t)p.m * ROW_CHUNKS(p))
+static_assert(TILE_COLUMNS * CHUNKS % THREADS == 0, "every thread copies as many chunks of b");
+static_assert(SLAB * STAGES * 16 >= TILE_ROWS * OUT_LEAD * 4, "what is laid out at once must fit");
+
+#include "gemm_out.cuh"
+
+extern __shared__ __align__(1024) uint4 slabs[];
+
+// a as rows of whole chunks.
+extern "C" __global__ void __launch_bounds__(256)
+    gemm_lay_out(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+                 float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
+    const int chunks = ROW_CHUNKS(p);
+    for (index_t i = first_element(); i < (index_t)p.m * chunks; i += grid_stride()) {
+        const index_t r = i / chunks;
+        const int k = (int)(i - r * chunks) * Kind::CHUNK;
+        float v[Kind::CHUNK];
+#pragma unroll
+        for (int e = 0; e < Kind::CHUNK; ++e) v[e] = k + e < p.k ? a[r * p.k + k + e] : 0.0f;
+        reinterpret_cast<uint4*>(workspace)[i] = Kind::chunk(v);
+    }
+}
+
+// A block a tile of y, or of its part of the sum.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
+    gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+         float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
+    auto columns = [&](int stage) { return slabs + stage * SLAB; };
+    auto rows = [&](int stage) { return slabs + stage * SLAB + CHUNKS * TILE_COLUMNS; };
+
+    // This block's part of the slabs, their number the same for all parts or one less.
+    const int chunks = ROW_CHUNKS(p), count = (chunks + CHUNKS - 1) / CHUNKS, part = blockIdx.y;
+    const int begin = (int)((index_t)count * part / PARTS), end = (int)((index_t)count * (part + 1) / PARTS);
+    const int across = (p.n + TILE_COLUMNS - 1) / TILE_COLUMNS;
+    const int first_row = blockIdx.x / across * TILE_ROWS, first_column = blockIdx.x % across * TILE_COLUMNS;
+    const int thread = threadIdx.x, warp = thread / LANES, mine = thread % CHUNKS, own_row = thread / CHUNKS;
+    // b comes packed: by slab and column (a whole number of tiles of them), each slab as it is to lie.
+    const int wide = across * TILE_COLUMNS;
+    const uint4* packed = reinterpret_cast<const uint4*>(b) + (index_t)first_column * CHUNKS + thread;
+    const uint4* from = reinterpret_cast<const uint4*>(READS ? a : workspace);
+
+    // Start the copies of a slab; a group is closed even when nothing is left, so that their number tells which have
+    // arrived.
+    auto copy = [&](int slab, int stage) {
+        if (slab < end) {
+#pragma unroll
+            for (int l = 0; l < COPIES; ++l)
+                copy_async_16(&columns(stage)[thread + l * THREADS], packed + (index_t)slab * wide * CHUNKS + l * THREADS);
+            const int chunk = slab * CHUNKS + mine;
+#pragma unroll
+            for (int l = 0; l < LOADS; ++l) {
+                const int row = own_row + l * ROWS_AT_ONCE;
+                const bool inside = first_row + row < p.m && chunk < chunks;
+                copy_async_16(&rows(stage)[place_in_slab(row, mine)],
+                              from + (inside ? (index_t)(first_row + row) * chunks + chunk : 0), inside);
+            }
+        }
+        close_group();
+    };
+#pragma unroll
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy(begin + ahead, ahead);
+    GroupTile<TILE_COLUMNS> tile;
+    multiply_slabs<STAGES>(
+        tile, begin, end, [&](int stage) { return rows(stage) + thread / GROUP * GROUP_ROWS * CHUNKS; }, columns, copy);
+
+    // Out through shared memory: neighbouring lanes then write neighbouring elements.
+    float* out = reinterpret_cast<float*>(slabs) + warp * WARP_ROWS * OUT_LEAD;
+    lay_out_sums<OUT_LEAD>(tile, out);
+    __syncwarp();
+    write_rows<WARP_ROWS, TILE_COLUMNS, OUT_LEAD>(out, first_row + warp * WARP_ROWS, first_column, part, bias, y, workspace,
+                                                  p);
+}
