@@ -101,7 +101,7 @@ _AT_MOST: dict[str, tuple[str, ...]] = {
     "image_max": ("image",),
 }
 _AT_LEAST: dict[str, tuple[str, ...]] = {"m_min": ("m",), "outputs_min": ("outputs",)}
-_OF_DEVICES = ("compute_capability", "architecture")
+OF_DEVICES = ("compute_capability", "architecture")
 
 
 def _types(op: str) -> dict[str, str]:
@@ -122,7 +122,7 @@ def _needs_of(op: str) -> tuple[str, ...]:
     keys += [key for key in _FLAGS if types.get(key) == "bool"]
     if not types.keys() & {"axis", "inner", "kh"} and "size_max" in keys:
         keys.remove("size_max")  # the size of an element-wise op is its grid, not what a rung is built for
-    return (*keys, "multiple_of", *_OF_DEVICES)
+    return (*keys, "multiple_of", *OF_DEVICES)
 
 
 NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType({op: _needs_of(op) for op in OPS})
@@ -165,7 +165,7 @@ def unmet(key: str, value: Any, params: Params, capability: tuple[int, int] | No
         for name, divisor in value.items():
             if getattr(params, name) % divisor:
                 return f"needs {name} to be a multiple of {divisor}, and it is {getattr(params, name)}"
-    elif key in _OF_DEVICES and capability is not None:
+    elif key in OF_DEVICES and capability is not None:
         given, alone = tuple(capability), key == "architecture"
         if given < value or (alone and given != value):
             wanted, have = (f"{major}.{minor}" for major, minor in (value, given))
@@ -283,7 +283,7 @@ def _checked_tune(
 def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -> dict[str, Any]:
     checked = dict(needs)
     for key, value in needs.items():
-        if key not in NEEDS[op] or (key in _OF_DEVICES and device != "cuda"):
+        if key not in NEEDS[op] or (key in OF_DEVICES and device != "cuda"):
             hint = did_you_mean(key, NEEDS[op])
             raise KernelError(f"{path}: unknown need {key!r} for {op} on {device}{hint}")
         bad = KernelError(f"{path}: need {key} = {value!r} is not {_expected(op, key)}")
@@ -296,7 +296,7 @@ def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -
                 name not in names or type(by) is not int or by < 1 for name, by in value.items()
             ):
                 raise bad
-        elif key in _OF_DEVICES:
+        elif key in OF_DEVICES:
             match = _CAPABILITY.fullmatch(value) if isinstance(value, str) else None
             if match is None:
                 raise bad
@@ -316,7 +316,7 @@ def _expected(op: str, key: str) -> str:
         return f"a list out of {', '.join(_words_of(op, key))}"
     if key == "multiple_of":
         return "a table of fields of the op's params and the numbers that divide them"
-    if key in _OF_DEVICES:
+    if key in OF_DEVICES:
         return 'a string such as "8.0"'
     return "true or false" if key in _FLAGS else "a whole number"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.results.store import write_atomically
 from kernels import arguments, registry
 from kernels.errors import InputError, KernelscopeError
-from kernels.header import NEEDS, parse
+from kernels.header import NEEDS, OF_DEVICES, parse
 from kernels.launch import SHAPES
 from kernels.ops import OPS
 from kernels.registry import SUFFIX, Rung
@@ -168,7 +168,7 @@ def _shapes(op: str) -> list[str]:
 
 def _needs(op: str, device: str) -> list[str]:
     """What a header may ask for; of a compute capability only on CUDA."""
-    return [key for key in NEEDS[op] if device == "cuda" or key != "compute_capability"]
+    return [key for key in NEEDS[op] if device == "cuda" or key not in OF_DEVICES]
 
 
 def _toml(value: object) -> str:

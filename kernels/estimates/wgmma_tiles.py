@@ -7,8 +7,8 @@ from kernels.estimates.tiles import PARTS
 from kernels.packing import WIDE_SLAB_NBYTES
 
 GROUP_ROWS, GROUP_THREADS = 64, 128
-# By the columns of a tile of 128 rows: microseconds of a multiprocessor of an H200 for sums of _WAVE_SLABS slabs
-# in as many such tiles as it holds; and what part of that one of two takes alone.
+# By the columns of a tile of 128 rows: microseconds of a multiprocessor of an H200 for sums of _WAVE_SLABS
+# slabs in as many such tiles as it holds; and what part of that one of two takes alone.
 WAVES = {64: 50.0, 96: 54.0, 128: 61.7, 192: 45.2}
 ALONE = 0.62
 _WAVE_SLABS = 72

@@ -79,8 +79,8 @@ def gemm_tensor(params: Gemm, rung: Rung) -> Launch:
 
 @shape
 def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
-    """As gemm_tensor, a warpgroup for 64 of a block's TILE_ROWS rows. An a that lies as float32 is laid out in
-    chunks by a stage before it, gemm_lay_out, at the beginning of the scratch memory; partial sums lie
+    """As gemm_tensor, a warpgroup for 64 of a block's TILE_ROWS rows. An a that lies as float32 is laid out
+    in chunks by a stage before it, gemm_lay_out, at the beginning of the scratch memory; partial sums lie
     behind."""
     _one_matrix(params, rung)
     precision, rows = rung.precision, define(rung, "TILE_ROWS")

@@ -1,5 +1,5 @@
-"""Convolutions and products by warpgroups on the host: products in the background as late as they may be, operands read as
-they are swizzled. On the device they are run by tests/kernels/test_cuda_rungs.py."""
+"""Convolutions and products by warpgroups on the host: what goes on in the background as late as it may be,
+operands read as they are swizzled. On the device they are run by tests/kernels/test_cuda_rungs.py."""
 
 from __future__ import annotations
 
