@@ -104,6 +104,7 @@ def of_files(student: str, paths: Sequence[Path], job: GradeJob) -> HandedIn:
     suffix = SUFFIX[job.device]
     kernels: list[tuple[str, str, str]] = []  # operator, file's name, text
     broken: list[str] = []
+    others: list[str] = []  # of Python that is no kernel for this device
     for path in paths:
         if path.name == ANSWERS:
             _answers(handed, path)
@@ -117,6 +118,8 @@ def of_files(student: str, paths: Sequence[Path], job: GradeJob) -> HandedIn:
                 handed.helpers[path.name] = text
             elif meant_for(job.device, path.name, text):
                 kernels.append((parse(Path(path.name), job.device, text)["op"], path.name, text))
+            else:
+                others.append(path.name)
         except KernelError as error:
             broken.append(str(error))
     taken: set[str] = set()
@@ -126,17 +129,23 @@ def of_files(student: str, paths: Sequence[Path], job: GradeJob) -> HandedIn:
             handed.files[task.name] = fitting[0][1:]
             taken.add(fitting[0][1])
         else:
-            handed.problems[task.name] = _problem(task, [k[1] for k in fitting], broken, suffix)
+            handed.problems[task.name] = _problem(task, [k[1] for k in fitting], broken, suffix, others)
     return handed
 
 
-def _problem(task: Task, names: Sequence[str], broken: Sequence[str], suffix: str) -> str:
+def _problem(
+    task: Task, names: Sequence[str], broken: Sequence[str], suffix: str, others: Sequence[str]
+) -> str:
     if names:
         return f"there are {len(names)} kernels for {task.op}, and one is wanted: {', '.join(names)}"
     if broken:
         return "; ".join(broken)
     wanted = f" called {task.file}" if task.file else ""
-    return f"no {suffix} file{wanted} for {task.op} was handed in"
+    nothing = f"no {suffix} file{wanted} for {task.op} was handed in"
+    if not others:
+        return nothing
+    be = "is no kernel for this device" if len(others) == 1 else "are no kernels for this device"
+    return f"{nothing}; {', '.join(others)} {be}: for CUDA the header of a .py names its language"
 
 
 def _answers(handed: HandedIn, path: Path) -> None:

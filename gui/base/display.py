@@ -35,6 +35,9 @@ XCB_LIBRARIES = {
     "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
 }
 
+# What the window is made with: by module, the package that brings it.
+PACKAGES = {"PySide6": "pyside6-essentials", "pyqtgraph": "pyqtgraph", "qtawesome": "qtawesome"}
+
 
 def problem(environment: Mapping[str, str] | None = None, platform: str = sys.platform) -> str | None:
     """Why no window can open here and what would help, in a sentence; None if one can.
@@ -42,8 +45,11 @@ def problem(environment: Mapping[str, str] | None = None, platform: str = sys.pl
     `environment` is os.environ unless given. Starts nothing of Qt.
     """
     environment = os.environ if environment is None else environment
-    if importlib.util.find_spec("PySide6") is None:
-        return "no window can open: PySide6 is not installed; `pip install pyside6-essentials` brings it"
+    lacking = [module for module in PACKAGES if importlib.util.find_spec(module) is None]
+    if lacking:
+        be, them = ("is", "it") if len(lacking) == 1 else ("are", "them")
+        install = f"`pip install {' '.join(PACKAGES[module] for module in lacking)}`"
+        return f"no window can open: {', '.join(lacking)} {be} not installed; {install} brings {them}"
     if not platform.startswith("linux"):
         return None
     wanted = environment.get("QT_QPA_PLATFORM", "").partition(":")[0].partition(";")[0]

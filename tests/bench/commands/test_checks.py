@@ -112,6 +112,17 @@ def test_no_display_is_said() -> None:
     assert "neither DISPLAY nor WAYLAND_DISPLAY" in (display.problem({}, "linux") or "")
 
 
+def test_what_the_window_is_made_with_is_asked_for_by_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        display, "PACKAGES", {"json": "j", "nowhere_to_be_found": "a-package", "nor_this": "b"}
+    )
+    said = display.problem({}, "linux")
+    assert said == (
+        "no window can open: nowhere_to_be_found, nor_this are not installed; "
+        "`pip install a-package b` brings them"
+    )
+
+
 def test_an_offscreen_platform_is_no_display() -> None:
     assert "QT_QPA_PLATFORM=offscreen" in (display.problem({"QT_QPA_PLATFORM": "offscreen"}, "linux") or "")
 

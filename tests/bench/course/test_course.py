@@ -156,3 +156,8 @@ def test_a_class_on_a_gpu_may_hand_in_python_that_names_its_language(tmp_path: P
     (name,) = handed.staged(job)
     assert name.startswith("a/")
     assert name.endswith(".py"), "its ending says how it is read"
+    alone = submissions.of_files("s", [other], job)
+    assert alone.problems["a"] == (
+        "no .cu file for softmax was handed in; 91_cpu.py is no kernel for this device: for CUDA the header "
+        "of a .py names its language"
+    )
