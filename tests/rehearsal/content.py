@@ -1,7 +1,8 @@
 """What a rehearsal was of: a hash of the tree's files, the same in a clone and in a copy without .git.
 
-Left out are docs/results (what a rehearsal writes lies there) and what is hidden at the top of the tree
-(.git, .venv, the settings of tools), in both ways of listing alike.
+Left out are docs/results and docs/images (what a rehearsal writes, and pictures of what it measured, lie
+there) and what is hidden at the top of the tree (.git, .venv, the settings of tools), in both ways of listing
+alike.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = PurePosixPath("docs/results")
+LEFT_OUT = (RESULTS, PurePosixPath("docs/images"))
 
 
 def content_hash(root: Path = ROOT) -> str:
@@ -36,7 +38,7 @@ def files(root: Path = ROOT) -> list[str]:
 
 def _counts(name: str) -> bool:
     path = PurePosixPath(name)
-    return not path.parts[0].startswith(".") and RESULTS not in path.parents
+    return not path.parts[0].startswith(".") and not any(folder in path.parents for folder in LEFT_OUT)
 
 
 def _tracked(root: Path) -> list[str] | None:

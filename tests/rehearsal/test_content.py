@@ -48,6 +48,8 @@ def test_it_changes_with_a_file_its_name_and_its_absence_and_not_with_results(tr
     first = content_hash(tree)
     (tree / "docs/results/rehearsal-h200.md").write_text("a page\n")
     (tree / "docs/results/h200.md").unlink()
+    (tree / "docs/images").mkdir()
+    (tree / "docs/images/compare.png").write_bytes(b"a picture of what was measured")
     assert content_hash(tree) == first
     (tree / "docs/page.md").write_text("texts\n")
     changed = content_hash(tree)
