@@ -59,8 +59,9 @@ def batches(need: Need, limits: Limits) -> tuple[int, ...]:
     return tuple(batch for batch in need.batches if not limits.largest or batch <= limits.largest)
 
 
-def job_of(need: Need, limits: Limits) -> Job:
-    """What a need asks of `compare`."""
+def job_of(need: Need, limits: Limits, again: bool = False) -> Job:
+    """What a need asks of `compare`. again: for the second time, when times are all that is wanted: where
+    they go and which layer errs, the first run tells."""
     counts = [count for count in (need.images, limits.images) if count]
     return Job(
         models=need.models,
@@ -70,7 +71,7 @@ def job_of(need: Need, limits: Limits) -> Job:
         images=(min(counts),) if counts else (),
         budget_s=limits.budget_s,
         instances=INSTANCES,
-        layers=need.layers,
+        layers=need.layers and not again,
         tune_reference=need.tune_reference,
         end_to_end=need.end_to_end,
     )
@@ -91,7 +92,8 @@ def take(goals: Goals, own: Path, limits: Limits, measures: bool = True) -> Take
     for number, runs in enumerate(taken.runs):
         for need in goals.needs:
             if batches(need, limits):
-                _take(need, own / f"{need.name}{AGAIN * number}", limits, taken, runs, measures)
+                path, job = own / f"{need.name}{AGAIN * number}", job_of(need, limits, number > 0)
+                _take(need, path, job, taken, runs, measures)
             else:
                 taken.why[need.name] = BEYOND
     if measures:
@@ -100,12 +102,10 @@ def take(goals: Goals, own: Path, limits: Limits, measures: bool = True) -> Take
     return taken
 
 
-def _take(
-    need: Need, path: Path, limits: Limits, taken: Taken, runs: dict[str, RunFolder], measures: bool
-) -> None:
+def _take(need: Need, path: Path, job: Job, taken: Taken, runs: dict[str, RunFolder], measures: bool) -> None:
     try:
         if measures:
-            _measured(need, path, limits)
+            _measured(job, path)
         if kind_of(path) is COMPARISON:
             runs[need.name] = COMPARISON.open(path)
     except KernelscopeError as error:
@@ -114,13 +114,12 @@ def _take(
         taken.why.setdefault(need.name, NOT_MEASURED)
 
 
-def _measured(need: Need, path: Path, limits: Limits) -> None:
+def _measured(job: Job, path: Path) -> None:
     from bench.commands import measuring
     from bench.kinds import folders
     from bench.questions import model_questions
     from bench.results.records import Run
 
-    job = job_of(need, limits)
     if kind_of(path) is not COMPARISON:
         run = Run(job=job, cases=model_questions.cases(job, None))
         line = COMPARISON.command_line(run.job)

@@ -320,6 +320,8 @@ def test_the_command_measures_twice_and_goes_on_with_what_was_cut(
     assert Path(capsys.readouterr().out.strip()) == out.relative_to(tmp_path)
     runs = [out.parent / name for name in ("lenet", "lenet-again")]
     assert [len(COMPARISON.open(path).measurements()) for path in runs] == [4, 4]
+    layers = [any(made.layers for made in COMPARISON.open(path).measurements()) for path in runs]
+    assert layers == [True, False], "of the second run times are wanted, and no more"
     assert (out.parent / needs.LIMITS_FILE).is_file()
     text = out.read_text("utf-8")
     assert "of 2 goals" in text
