@@ -34,6 +34,7 @@ from kernels.registry import Rung
 GAIN = 0.02  # of a pass, below which a difference is noise
 # How far two right answers of a precision may be from each other, relative to their norm.
 ALIKE = {"fp32": 1e-4, "fp32-tc": 1e-4, "tf32": 0.02, "fp16": 0.02}
+ON_TENSOR_CORES = ("tf32", "fp16")  # precisions that TF32 is precise enough for
 SLOWER = "its kernels one by one are faster here"
 WRONG = "as one kernel it does not give the answer of its kernels one by one"
 _LONG_NS = 20_000_000  # a pass of so many images that nothing is gained by trying
@@ -57,7 +58,8 @@ class Taken:
 
     @property
     def words(self) -> str:
-        return f"{len(self.run.steps)} steps as one in fp32 ({self.kernel.way.words})"
+        way = self.kernel.way
+        return f"{len(self.run.steps)} steps as one in {'tf32' if way.tensor else 'fp32'} ({way.words})"
 
     def starts(self, calls: Sequence[Callable[[], None]]) -> list[Callable[[], None]]:
         """What starts the steps of a pass, the one kernel in the place of its own."""
@@ -106,14 +108,19 @@ class Taken:
 
 
 def _kernels(
-    run: Run, batch: int, capability: tuple[int, int], multiprocessors: int, only: Sequence[Way] | None = None
+    plan: Plan,
+    run: Run,
+    capability: tuple[int, int],
+    multiprocessors: int,
+    only: Sequence[Way] | None = None,
 ) -> list[OneKernel]:
-    """A run in every way that is worth trying, or in these alone."""
+    """A run of a plan in every way that is worth trying, or in these alone."""
     found = []
-    for way in only or ways(run.layers, batch, capability, multiprocessors):
+    tensor = plan.precision in ON_TENSOR_CORES
+    for way in only or ways(run.layers, plan.batch, capability, multiprocessors, tensor):
         lies = room(run.layers, way, block_nbytes(capability, way))
         if lies is not None:
-            found.append(one_kernel(run.layers, way, lies, batch, multiprocessors))
+            found.append(one_kernel(run.layers, way, lies, plan.batch, multiprocessors))
     return found
 
 
@@ -128,7 +135,7 @@ def to_compile(
     if run is None or (known is not None and known.taken is None):
         return []
     only = [known.taken] if known is not None and known.taken is not None else None
-    kernels = _kernels(run, plan.batch, capability, multiprocessors, only)
+    kernels = _kernels(plan, run, capability, multiprocessors, only)
     found = [(kernel.rung(), kernel.defines) for kernel in kernels]
     return [*found, *((kernel.rung(), kernel.stamped()) for kernel in kernels if stamped)]
 
@@ -185,7 +192,7 @@ class Trial:
             self._keep(run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
             return WRONG if best is None else right[best] if self.anyway else SLOWER
         way = right[best][0].kernel.way
-        shared = (way.ranks, way.images, way.threads, way.blocks, way.most)
+        shared = (way.ranks, way.images, way.threads, way.blocks, way.most, way.tensor)
         self._keep(run, Timed(way=shared, one_ns=times[best], apart_ns=apart))
         return right[best]
 
@@ -196,7 +203,7 @@ class Trial:
     def _ready(self, run: Run, only: Sequence[Way] | None) -> list[Taken]:
         """Every way that can be had here, compiled and loaded."""
         count = int(self.cupy.cuda.Device().attributes["MultiProcessorCount"])
-        kernels = _kernels(run, self.plan.batch, self.capability, count, only)
+        kernels = _kernels(self.plan, run, self.capability, count, only)
         arch = f"sm_{self.capability[0]}{self.capability[1]}"
         nvrtc.compile_ahead(
             [(kernel.rung(), kernel.defines) for kernel in kernels], arch, host.physical_cores()

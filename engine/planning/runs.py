@@ -47,10 +47,11 @@ class Run:
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of trying it: the way that was fastest as (ranks, images, threads, blocks, most), None where
-    the kernels one by one are; nanoseconds of a pass in that way, and with the kernels one by one."""
+    """What came of trying it: the way that was fastest as (ranks, images, threads, blocks, most, on tensor
+    cores), None where the kernels one by one are; nanoseconds of a pass in that way, and with the kernels one
+    by one."""
 
-    way: tuple[int, int, int, int, int] | None
+    way: tuple[int, int, int, int, int, bool] | None
     one_ns: float
     apart_ns: float
 
@@ -122,5 +123,6 @@ def _key(plan: Plan, run: Run) -> Key | None:
         "steps": " ".join(choices.encoded(step.params) for step in run.steps),
         "rungs": ", ".join(rung.name for rung in rungs),
         "batch": str(plan.batch),
+        "precision": plan.precision,
         "sources": choices.digest(plan.device, texts),
     }

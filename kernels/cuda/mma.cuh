@@ -12,6 +12,7 @@
 
 #include "async.cuh"
 #include "half.cuh"
+#include "mma_sync.cuh"
 #include "warp.cuh"
 
 #define CHUNKS 4    // of a row in a slab
@@ -33,22 +34,6 @@ __device__ __forceinline__ Split split(unsigned v) {
     s.big = (v + 0x1000u) & 0xffffe000u;
     s.small = __float_as_uint(__uint_as_float(v) - __uint_as_float(s.big)) & 0xffffe000u;
     return s;
-}
-
-// sum += columns · rows. Of the sums a lane has rows 2 (l % 4) and the next: of column l / 4 in sum[0] and [1], of
-// column l / 4 + 8 in sum[2] and [3].
-__device__ __forceinline__ void mma_tf32(float (&sum)[4], uint4 columns, unsigned row0, unsigned row1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(columns.x), "r"(columns.y), "r"(columns.z), "r"(columns.w), "r"(row0), "r"(row1));
-}
-
-__device__ __forceinline__ void mma_half(float (&sum)[4], uint4 columns, unsigned row0, unsigned row1) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(columns.x), "r"(columns.y), "r"(columns.z), "r"(columns.w), "r"(row0), "r"(row1));
 }
 
 // What a warp computes: ROWS × COLUMNS sums of a block's tile, out of one slab of each operand at a time. KIND, a struct

@@ -432,6 +432,8 @@ __device__ __forceinline__ void multiply_images(float* memory, float* y, int lef
     }
 }
 
+#include "net_tensor.cuh"
+
 // Softmax along Axis values, a warp an image.
 template <class In, class Out, int Axis, int Log, int Team>
 __device__ __forceinline__ void softmax(float* memory, float* y, int left, int rank) {

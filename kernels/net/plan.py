@@ -26,6 +26,8 @@ _GROUPS = (4, 8, 12, 16, 20, 24)  # images
 _MANY = (1, 2, 3, 4, 6, 8)
 _SHARES = (1, 2, 4, 8)
 _LITTLE = 2048  # products of a layer that one block does alone
+FRAGMENT = 128  # floats that a warp takes of weights for an instruction of a product
+MOST_MAPS = 32  # of a group of a convolution, all of whose sums a warp has at once
 _REGISTERS = 56  # of a thread beside its sums
 
 
@@ -33,30 +35,34 @@ _REGISTERS = 56  # of a thread beside its sums
 class Way:
     """ranks: blocks of a team, a cluster where there are several; images: of a group, that a team computes at
     once; threads: of a block; blocks: that are to be on a multiprocessor at once; most: maps that a thread
-    computes of a convolution, as many of them as leave none over (0: as an estimate says)."""
+    computes of a convolution, as many of them as leave none over (0: as an estimate says); tensor: whether
+    convolutions and products are on tensor cores, in TF32, where their form allows it."""
 
     ranks: int
     images: int
     threads: int
     blocks: int = 1
     most: int = 0
+    tensor: bool = False
 
     @property
     def words(self) -> str:
         team = f"{self.ranks} blocks" if self.ranks > 1 else "a block"
         group = f"{self.images} images" if self.images > 1 else "an image"
-        return f"{team} of {self.threads} threads for {group}"
+        cores = " on tensor cores" if self.tensor else ""
+        return f"{team} of {self.threads} threads for {group}{cores}"
 
 
 @dataclass(frozen=True)
 class Tile:
     """Of a convolution: down × across outputs a thread in `many` maps, whose weights lie `stride` apart;
-    `shares` lanes share its channels."""
+    `shares` lanes share its channels. tensor: of a warp, on tensor cores, in all maps."""
 
     down: int
     across: int
     many: int
     shares: int
+    tensor: bool = False
 
     @property
     def stride(self) -> int:
@@ -90,7 +96,7 @@ class Buffer:
 class Shared:
     """Where a product's weights are read from: `at` in shared memory (None: from global memory), its biases
     at `bias`; a block's are `rows` of `lead` floats; slices: warps that share a sum, whose parts lie at
-    `parts`; team: blocks that share its outputs."""
+    `parts`; team: blocks that share its outputs; tensor: rows are what a warp takes for an instruction."""
 
     at: int | None
     bias: int
@@ -99,6 +105,7 @@ class Shared:
     slices: int = 1
     parts: int = 0
     team: int = 1
+    tensor: bool = False
 
     @property
     def nfloats(self) -> int:
@@ -177,7 +184,9 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     for i, layer in enumerate(layers):
         if isinstance(layer.params, Conv):
             convolutions[i] = tiles[i], end
-            end += _fours(conv_floats(layer.params, tiles[i]) + layer.params.m)
+            end += _fours(
+                conv_floats(layer.params, tiles[i]) + layer.params.m + table(layer.params, tiles[i])
+            )
         elif isinstance(layer.params, Gemm):
             biases[i] = end
             end += _fours(layer.params.n)
@@ -193,17 +202,25 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         team = way.ranks if i < solo else 1
         local = ceil(p.n, team)
         lead, rows = (_fours(p.k), local) if alone else (local, p.k)
+        if way.tensor:
+            lead, rows = FRAGMENT, ceil(p.n, 16) * ceil(p.k, 8)
         held = 4 * (end + _fours(rows * lead)) <= nbytes
-        products[i] = Shared(end if held else None, biases[i], lead, rows, slices[i], parts.get(i, 0), team)
+        products[i] = Shared(
+            end if held else None, biases[i], lead, rows, slices[i], parts.get(i, 0), team, way.tensor
+        )
         end += products[i].nfloats if held else 0
     buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
     return Room(buffers, bordered, weights, common, convolutions, products, solo, end)
 
 
 def ways(
-    layers: Sequence[Layer], batch: int, capability: tuple[int, int], multiprocessors: int
+    layers: Sequence[Layer],
+    batch: int,
+    capability: tuple[int, int],
+    multiprocessors: int,
+    tensor: bool = False,
 ) -> tuple[Way, ...]:
-    """The ways worth trying; none where nothing fits."""
+    """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough."""
     if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
         return ()
     found: list[Way] = []
@@ -223,6 +240,8 @@ def ways(
         best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
         found += [Way(1, images, 512, 1, most) for images in best for most in (6, 8)]
         found.append(Way(1, 8, 256, 2, 6))
+    if tensor and capability >= (8, 0) and batch > multiprocessors // 4:
+        found += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
     return tuple(way for way in found if _fits(layers, way, capability))
 
 
@@ -243,8 +262,15 @@ def weights_nbytes(layers: Sequence[Layer]) -> int:
 
 def conv_floats(p: Conv, tile: Tile) -> int:
     """Of a convolution's packed weights."""
+    if tile.tensor:
+        return p.group * ceil((p.c // p.group) * p.kh * p.kw, 8) * ceil(p.m // p.group, 8) * FRAGMENT // 2
     parts = ceil(p.m // p.group, tile.many)
     return p.group * parts * (p.c // p.group) * p.kh * p.kw * tile.stride
+
+
+def table(p: Conv, tile: Tile) -> int:
+    """Words of where a convolution's taps lie."""
+    return ceil((p.c // p.group) * p.kh * p.kw, 8) * 8 if tile.tensor else 0
 
 
 def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buffer:
@@ -266,9 +292,13 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
             (cells[1], tile.across, p.stride_w, p.kw, p.dilation_w),
         )
     ]
-    apart = tile.across * p.stride_w
+    apart = 1 if tile.tensor else tile.across * p.stride_w
     rows, row = max(read[0], p.pad_top + p.h), ceil(max(read[1], p.pad_left + p.w), apart) * apart
+    if tile.tensor:  # neighbouring taps are then in banks of their own, from one row to the next
+        row += (p.kw - row) % 4
     plane = rows * row
+    if tile.tensor:
+        plane += (p.kh * p.kw - plane) % 4
     if tile.shares > 1:  # lanes that share a sum read channels from banks of their own
         plane += (WARP // tile.shares - plane) % WARP
     return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart)
@@ -281,6 +311,8 @@ def _tile(layer: Layer, way: Way) -> Tile | None:
     down, across = (pool.kh, pool.kw) if pool else (min(2, p.out_h), min(2, p.out_w))
     out_h, out_w = (pool.out_h, pool.out_w) if pool else (ceil(p.out_h, down), ceil(p.out_w, across))
     channels, outputs = p.c // p.group, p.m // p.group
+    if way.tensor and across == 2 and down <= 2 and outputs <= MOST_MAPS:
+        return Tile(down, across, outputs, 1, tensor=True)
     taken: tuple[int, ...] = _MANY
     if way.most:
         allowed = [m for m in _MANY if m <= way.most and down * across * m <= MOST_SUMS]
@@ -331,6 +363,8 @@ def _slices(p: object, way: Way) -> int:
     assert isinstance(p, Gemm)
     if way.images == 1:
         return 1
+    if way.tensor:
+        return max(1, min(way.threads // WARP // ceil(p.n, 16), ceil(p.k, 8) // 4))
     warps = way.threads // WARP
     return max(1, min(warps // ceil(ceil(p.n, way.ranks), WARP), p.k // 8))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels import registry
+from kernels import packing, registry
 from kernels.launch import Stage
 from kernels.net.layers import Layer
 from kernels.net.plan import Buffer, Room, Shared, Tile, Way, conv_floats
@@ -111,6 +111,8 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
     if isinstance(p, Conv):
         tile, at = room.tiles[i]
         pool = layer.pool
+        if tile.tensor:
+            return _convolve_tensor(p, pool, tile, at, into, out, plain)
         out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
         told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
         told += [p.dilation_h, p.dilation_w, out_h, out_w, tile.down, tile.across, tile.many, tile.stride]
@@ -127,6 +129,9 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
         where = f"memory + {lies.at}" if lies.at is not None else f"weights + {streamed}"
         if lies.at is None and lies.team > 1:
             where += f" + rank * {lies.nfloats}"
+        if lies.tensor:
+            told = [p.k, p.n, lies.bias, lies.parts, lies.slices, _activation(p)]
+            return f"multiply_tensor<{into}, {out}, {_list(told)}>({plain}, {where})"
         if way.images > 1:
             told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, _activation(p)]
             return f"multiply_images<{into}, {out}, {_list(told)}>({plain}, {where})"
@@ -137,6 +142,14 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
     assert isinstance(p, Unary)
     kind = 0 if p.kind == "identity" else code("ACTIVATION", p.kind)
     return f"each<{into}, {out}, {p.size}, {kind}, {team}>({plain})"
+
+
+def _convolve_tensor(p: Conv, pool: Pool | None, tile: Tile, at: int, into: str, out: str, plain: str) -> str:
+    out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
+    told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
+    told += [out_h, out_w, tile.down, code("POOL", pool.kind) if pool else -1, _activation(p)]
+    told += [_activation(pool) if pool else 0]
+    return f"convolve_tensor<{into}, {out}, {_list(told)}>({plain})"
 
 
 def _activation(p: Params) -> int:
@@ -185,18 +198,24 @@ def _parts(
         weight, bias = found
         if isinstance(p, Conv):
             tile, at = room.tiles[i]
-            laid = _conv(weight, p, tile)
+            laid = _conv_fragments(weight, p) if tile.tensor else _conv(weight, p, tile)
             begin = at - room.weights
             common[begin : begin + laid.size] = laid
             if bias is not None:
                 common[begin + laid.size :][: p.m] = bias.reshape(-1)
+            if tile.tensor:
+                places = _table(p, room.buffers[i], way.images)
+                common[begin + laid.size + p.m :][: places.size] = places.view(np.float32)
         elif isinstance(p, Gemm):
             lies = room.products[i]
             if bias is not None:
                 begin = lies.bias - room.weights
                 common[begin : begin + p.n] = np.broadcast_to(bias.reshape(-1) * np.float32(p.beta), (p.n,))
             rows = weight.reshape(p.n, p.k) if p.trans_b else weight.reshape(p.k, p.n).T
-            laid = _rows(rows, lies) if way.images == 1 else _columns(rows, lies)
+            if lies.tensor:
+                laid = _fragments(rows)
+            else:
+                laid = _rows(rows, lies) if way.images == 1 else _columns(rows, lies)
             products.append(laid.reshape(-1))
     return [common, *products]
 
@@ -211,6 +230,36 @@ def _conv(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
     laid[..., : tile.many] = maps.reshape(p.group, parts, tile.many, taps).swapaxes(2, 3)
     assert laid.size == conv_floats(p, tile)
     return laid.reshape(-1)
+
+
+def _conv_fragments(weight: np.ndarray, p: Conv) -> np.ndarray:
+    """(m, channels, kh, kw) → (group, eight taps, eight maps, lane, 2) in TF32: lane l has taps l % 4 and
+    l % 4 + 4 of map l // 4."""
+    outputs, taps = p.m // p.group, (p.c // p.group) * p.kh * p.kw
+    filled = np.zeros((p.group, ceil(outputs, 8) * 8, ceil(taps, 8) * 8), np.float32)
+    filled[:, :outputs, :taps] = packing.tf32(weight.reshape(p.group, outputs, taps))
+    lanes = filled.reshape(p.group, -1, 8, ceil(taps, 8), 2, 4)  # tile, map, slab, near or far, step
+    return np.ascontiguousarray(lanes.transpose(0, 3, 1, 2, 5, 4)).reshape(-1)
+
+
+def _table(p: Conv, buffer: Buffer, images: int) -> np.ndarray:
+    """Where each tap lies from its window's corner on, in floats; behind the last the first, whose weights
+    are zeros."""
+    channel, row, column = np.indices((p.c // p.group, p.kh, p.kw)).reshape(3, -1)
+    places = channel * buffer.plane + row * p.dilation_h * buffer.row + column * p.dilation_w
+    found = np.zeros(ceil(places.size, 8) * 8, np.int32)
+    found[: places.size] = places * images
+    return found
+
+
+def _fragments(rows: np.ndarray) -> np.ndarray:
+    """(n, k) → (sixteen outputs, eight steps, lane, 4) in TF32: lane l has of outputs l // 4 and that + 8
+    the steps l % 4, then of both l % 4 + 4."""
+    n, k = rows.shape
+    filled = np.zeros((ceil(n, 16) * 16, ceil(k, 8) * 8), np.float32)
+    filled[:n, :k] = packing.tf32(np.ascontiguousarray(rows))
+    lanes = filled.reshape(-1, 2, 8, ceil(k, 8), 2, 4)  # tile, near or far output, output, slab, half, step
+    return np.ascontiguousarray(lanes.transpose(0, 3, 2, 5, 4, 1)).reshape(-1)
 
 
 def _rows(rows: np.ndarray, lies: Shared) -> np.ndarray:

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from bench.measure.answers.accuracy import BOUNDS
 from engine.backends.engine_cuda import BACKEND
 from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import kernel_of
@@ -21,7 +22,8 @@ from tests.kernels import nets
 WAYS = [
     Way(1, 1, 96), Way(1, 1, 512), Way(2, 1, 128), Way(4, 1, 64), Way(8, 1, 256), Way(1, 4, 128, 2),
     Way(1, 4, 512), Way(1, 8, 256, 2), Way(1, 8, 512), Way(1, 16, 256), Way(1, 20, 512),
-    Way(4, 4, 256), Way(2, 2, 256), Way(3, 8, 96),
+    Way(4, 4, 256), Way(2, 2, 256), Way(3, 8, 96), Way(1, 8, 256, 2, tensor=True),
+    Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True), Way(1, 24, 96, tensor=True),
 ]  # fmt: skip
 MADE = nets.EVERY
 _GUARD = 256
@@ -49,6 +51,8 @@ def test_a_net_gives_the_right_answer(make: Callable[[int], Sequence[Params]], w
     capability = int(digits[:-1]), int(digits[-1])
     if way.ranks > 1 and capability < (9, 0):
         pytest.skip("this device has no clusters")
+    if way.tensor and capability < (8, 0):
+        pytest.skip("its tensor cores know no TF32")
     case = _drawn(make, batch)
     found = layers(case.steps, batch)
     lies = room(found, way, block_nbytes(capability, way))
@@ -69,10 +73,13 @@ def test_a_net_gives_the_right_answer(make: Callable[[int], Sequence[Params]], w
         answers.append(back[_GUARD:-_GUARD])
     assert answers[0].tobytes() == answers[1].tobytes()
     error = answers[0] - case.expected.reshape(-1)
-    assert np.linalg.norm(error) <= 1e-5 * np.linalg.norm(case.expected)
+    bound = BOUNDS["tf32" if way.tensor else "fp32"]
+    assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
 
 
-@pytest.mark.parametrize("way", [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 256, 2)], ids=str)
+@pytest.mark.parametrize(
+    "way", [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 256, 2), Way(1, 8, 256, 2, tensor=True)], ids=str
+)
 def test_what_keeps_clock_stamps_gives_the_same_bits_and_accounts_for_each_block_s_life(way: Way) -> None:
     cupy, batch = import_cupy(), 130
     digits = str(cupy.cuda.Device().compute_capability)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from bench.measure.answers.accuracy import BOUNDS
 from kernels.net.layers import layers
 from kernels.net.plan import Way, room
 from kernels.net.text import one_kernel
@@ -32,6 +33,27 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
 def test_a_net_gives_the_right_answer(
     make: Callable[[int], Sequence[Params]], way: Way, batch: int, nbytes: int, hosted: on_the_host.Hosted
 ) -> None:
+    _is_right(make, way, batch, nbytes, hosted, 1e-5)
+
+
+@pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
+@pytest.mark.parametrize(
+    ("way", "batch"), [(Way(1, 8, 64, tensor=True), 11), (Way(1, 16, 128, 2, tensor=True), 5)], ids=str
+)
+def test_on_tensor_cores_it_is_as_right_as_their_precision(
+    make: Callable[[int], Sequence[Params]], way: Way, batch: int, hosted: on_the_host.Hosted
+) -> None:
+    _is_right(make, way, batch, NBYTES, hosted, BOUNDS["tf32"])
+
+
+def _is_right(
+    make: Callable[[int], Sequence[Params]],
+    way: Way,
+    batch: int,
+    nbytes: int,
+    hosted: on_the_host.Hosted,
+    bound: float,
+) -> None:
     case = nets.drawn(make(batch))
     found = layers(case.steps, batch)
     lies = room(found, way, nbytes)
@@ -47,4 +69,4 @@ def test_a_net_gives_the_right_answer(
     got = y.on_host()
     assert np.isnan(got[case.expected.size :]).all(), "nothing is written beyond the images that there are"
     error = got[: case.expected.size] - case.expected.reshape(-1)
-    assert np.linalg.norm(error) <= 1e-5 * np.linalg.norm(case.expected)
+    assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
