@@ -149,16 +149,25 @@ def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
 
 
 def _amount(word: str, found: Sequence[Row]) -> str:
-    """ "1.30× (batch 1) to 2.41× (batch 64) faster": a range over batch sizes is no interval, so
-    that its ends say where they stand."""
+    """ "1.30× to 2.41× faster"; `_ends` says where these are."""
     if word not in ("faster", "slower"):
         return word
+    low, high = (units.times(above_one(row.speedup or 1.0)) for row in _least_and_most(found))
+    return f"{low} {word}" if low == high else f"{low} to {high} {word}"
+
+
+def _ends(found: Sequence[Row]) -> str:
+    """ " (least at 16, most at 1)": a range over batch sizes is no interval, and its ends are seldom the
+    first and the last of them. Nothing where they are of one size."""
+    least, most = _least_and_most(found)
+    if units.times(above_one(least.speedup or 1.0)) == units.times(above_one(most.speedup or 1.0)):
+        return ""
+    return f" (least at {least.case.batch:,}, most at {most.case.batch:,})"
+
+
+def _least_and_most(found: Sequence[Row]) -> tuple[Row, Row]:
     ranked = sorted(found, key=lambda row: above_one(row.speedup or 1.0))
-    low, high = (units.times(above_one(row.speedup or 1.0)) for row in (ranked[0], ranked[-1]))
-    if low == high:
-        return f"{low} {word}"
-    first, last = (f"(batch {row.case.batch:,})" for row in (ranked[0], ranked[-1]))
-    return f"{low} {first} to {high} {last} {word}"
+    return ranked[0], ranked[-1]
 
 
 def _how(amount: str, word: str, found: Sequence[Row], known: set[int]) -> str:
@@ -168,7 +177,7 @@ def _how(amount: str, word: str, found: Sequence[Row], known: set[int]) -> str:
         return f"{amount} {where} (within {SAME_BOUND * 100:.0f} %)"
     if word == "unclear":
         return f"{amount} {where} ({why_unclear(found)})"
-    return f"{amount} {where}"
+    return f"{amount} {where}{_ends(found)}"
 
 
 def _beside(kind: str, text: str, reference: str) -> str:

@@ -66,9 +66,9 @@ def test_every_point_is_in_one_clause_and_every_ratio_is_the_row_s() -> None:
                 (units.times(r if r >= 1 else 1 / r), f"{row.case.batch:,}")
                 for r, row in zip(ratios, own, strict=True)
             }
-            told = re.findall(r"([\d.]+×) \(batch ([\d,]+)\)", clause.text)
-            assert len(told) == (2 if len(ends) > 1 else 0)
-            assert set(told) <= places
+            told = re.findall(r"\(least at ([\d,]+), most at ([\d,]+)\)", clause.text)
+            assert len(told) == (1 if len(ends) > 1 else 0)
+            assert {pair for at in told for pair in zip(ends, at, strict=True)} <= places
     assert found.text.count("engine-cuda is") == found.text.count("engine-cpu is") == 1
     assert found.text.endswith("; answers identical on 1,000 images.")
 
