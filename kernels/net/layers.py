@@ -38,7 +38,8 @@ class Layer:
 
 
 def layers(steps: Sequence[Params], batch: int) -> tuple[Layer, ...]:
-    """What these steps, each reading what the one before it gives, do to one image. Raises ValueError, saying
+    """What these steps, each reading what the one before it gives, do to one image. A pool whose windows lie
+    side by side is of the convolution before it, whether they are one step or two. Raises ValueError, saying
     why, where they cannot be one kernel."""
     found: list[Layer] = []
     for i, params in enumerate(steps):
@@ -49,8 +50,17 @@ def layers(steps: Sequence[Params], batch: int) -> tuple[Layer, ...]:
             windowed = isinstance(layer.params, Conv | Pool)
             if before is not None and windowed and before.gives[1:] != (1, 1) and before.gives != layer.takes:
                 raise ValueError(f"{params.op} reads its images in another shape than they are made in")
-            found.append(replace(layer, step=i))
+            pool = layer.params
+            if before is not None and isinstance(pool, Pool) and _ends_in(before, pool):
+                found[-1] = replace(before, gives=layer.gives, pool=pool)
+            else:
+                found.append(replace(layer, step=i))
     return tuple(found)
+
+
+def _ends_in(before: Layer, pool: Pool) -> bool:
+    """Whether it is a convolution that can end in the pool that reads it."""
+    return isinstance(before.params, Conv) and before.pool is None and _side_by_side(pool)
 
 
 def _of(params: Params, batch: int) -> tuple[Layer, ...]:

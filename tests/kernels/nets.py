@@ -74,6 +74,14 @@ def later(n: int) -> tuple[Params, ...]:
     )
 
 
+def two_steps(n: int) -> tuple[Params, ...]:
+    """As an engine has them where its convolutions are best apart from their pools."""
+    a = conv(n, 2, 11, 10, 5, 3, bias=True, activation="relu")
+    b = sized(Pool("average", n, 5, a.out_h, a.out_w, 2, 2, 0, 0, 2, 2, activation="tanh"))
+    c = conv(n, 5, b.out_h, b.out_w, 3, 2, bias=True)
+    return (a, b, c, sized(Pool("max", n, 3, c.out_h, c.out_w, 3, 3, 0, 0, 3, 3)))
+
+
 @dataclass(frozen=True)
 class Drawn:
     """A run of steps with its weights, an input, and each step's output in float64."""
@@ -101,4 +109,4 @@ def drawn(steps: Sequence[Params], seed: int = 0) -> Drawn:
     return Drawn(tuple(steps), tuple(weights), x, value)
 
 
-EVERY = [lenet, odd, overlapping, later]
+EVERY = [lenet, odd, overlapping, later, two_steps]

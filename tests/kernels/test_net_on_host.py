@@ -70,3 +70,11 @@ def _is_right(
     assert np.isnan(got[case.expected.size :]).all(), "nothing is written beyond the images that there are"
     error = got[: case.expected.size] - case.expected.reshape(-1)
     assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
+
+
+def test_a_pool_beside_its_convolution_is_part_of_it_whether_one_step_or_two() -> None:
+    first, second = layers(nets.two_steps(3), 3)
+    assert (first.step, second.step) == (0, 2)
+    assert first.pool is not None
+    assert second.pool is not None
+    assert len(layers(nets.odd(3), 3)) == 7, "windows that overlap are a layer of their own"
