@@ -17,8 +17,8 @@ __device__ __forceinline__ void multiply(Factors& tile, const float* left, index
                                          index_t lead_right, int rows, int columns, int steps, Store store) {
     // A thread's elements lie in groups of ROWS × COLUMNS, spread over the tile so that the threads of a warp read
     // neighbouring 16 bytes.
-    const int row = threadIdx.x / ACROSS * ROWS;
-    const int column = threadIdx.x % ACROSS * COLUMNS;
+    const int band = band_of(threadIdx.x), row = band * ROWS;
+    const int column = strip_of(threadIdx.x) * COLUMNS;
     Operand<TILE_M, TILE_K, true, V, THREADS> next_left;
     Operand<TILE_N, TILE_K, false, 4, THREADS> next_right;
     float sum[THREAD_M][THREAD_N] = {};
@@ -32,8 +32,7 @@ __device__ __forceinline__ void multiply(Factors& tile, const float* left, index
     next_right.keep(tile.right[0]);
     __syncthreads();
     for (int k0 = 0, slot = 0; k0 < steps; k0 += TILE_K, slot ^= 1) {
-        const bool more = k0 + TILE_K < steps;
-        if (more) fetch(k0 + TILE_K);
+        fetch(k0 + TILE_K);
 #pragma unroll
         for (int k = 0; k < TILE_K; ++k) {
             Pack<ROWS> u[THREAD_M / ROWS];
@@ -50,10 +49,8 @@ __device__ __forceinline__ void multiply(Factors& tile, const float* left, index
                 for (int j = 0; j < THREAD_N; ++j)
                     sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
         }
-        if (more) {
-            next_left.keep(tile.left[slot ^ 1]);
-            next_right.keep(tile.right[slot ^ 1]);
-        }
+        next_left.keep(tile.left[slot ^ 1]);
+        next_right.keep(tile.right[slot ^ 1]);
         __syncthreads();
     }
     // Out through shared memory, a row of every band at a time: neighbouring threads then store neighbours.
@@ -62,7 +59,7 @@ __device__ __forceinline__ void multiply(Factors& tile, const float* left, index
     for (int i = 0; i < THREAD_M; ++i) {
 #pragma unroll
         for (int j = 0; j < THREAD_N; ++j)
-            out[threadIdx.x / ACROSS][column + j / COLUMNS * (ACROSS * COLUMNS) + j % COLUMNS] = sum[i][j];
+            out[band][column + j / COLUMNS * (ACROSS * COLUMNS) + j % COLUMNS] = sum[i][j];
         __syncthreads();
 #pragma unroll 1
         for (int e = threadIdx.x; e < BANDS * TILE_N; e += THREADS) {

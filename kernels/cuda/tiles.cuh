@@ -59,4 +59,18 @@ struct Operand {
 #define THREADS ((TILE_M / THREAD_M) * ACROSS)
 #define ROWS side_by_side(THREAD_M)
 #define COLUMNS side_by_side(THREAD_N)
-#define BLOCKS_AT_ONCE (THREADS < 256 ? 384 / THREADS : 2)  // to leave registers for
+#define BLOCKS_AT_ONCE (THREAD_M * THREAD_N > 64 ? 256 / THREADS : THREADS < 256 ? 384 / THREADS : 2)  // to leave registers for
+
+// Which band of the tile a thread has, and which strip across it. A warp has 4 bands × 8 strips, and its lanes are woven:
+// neighbours (l and l ^ 1) have one band, those next to them (l and l ^ 2) one strip. Then shared memory answers a
+// warp's reads of 16 bytes, of either factor, in two turns instead of up to four: it merges those of two quarters of a
+// warp only where such lanes read the same.
+#define WOVEN (ACROSS % 8 == 0 && BANDS % 4 == 0)
+
+__device__ __forceinline__ int band_of(int thread) {
+    return WOVEN ? thread / 32 / (ACROSS / 8) * 4 + thread / 16 % 2 * 2 + thread / 2 % 2 : thread / ACROSS;
+}
+
+__device__ __forceinline__ int strip_of(int thread) {
+    return WOVEN ? thread / 32 % (ACROSS / 8) * 8 + thread / 4 % 4 * 2 + thread % 2 : thread % ACROSS;
+}

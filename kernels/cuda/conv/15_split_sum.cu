@@ -51,8 +51,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     if (thread < TILE_N)
         places[thread] =
             pixel < pixels ? ((index_t)(pixel / area) * p.m + g * outputs) * area + pixel % area : -1;
-    const int row = thread / ACROSS * ROWS;
-    const int column = thread % ACROSS * COLUMNS;
+    const int band = band_of(thread), row = band * ROWS;
+    const int column = strip_of(thread) * COLUMNS;
 
     Operand<TILE_M, TILE_K, true, VECTOR_W, THREADS> next_weights;
     float next_patches[PATCH_LOADS];
@@ -85,10 +85,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     __syncthreads();  // the first tiles are whole
     for (int k0 = begin, slot = 0; k0 < end; k0 += TILE_K, slot ^= 1) {
         const int next = k0 + TILE_K;
-        if (next < end) {
-            if ((next - begin) % TABLE == 0) fill_table(next);  // everybody read the old one before the last barrier
-            fetch(next);
-        }
+        if ((next - begin) % TABLE == 0) fill_table(next);  // everybody read the old one before the last barrier
+        fetch(next);
 #pragma unroll
         for (int k = 0; k < TILE_K; ++k) {
             Pack<ROWS> u[THREAD_M / ROWS];
@@ -105,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 for (int j = 0; j < THREAD_N; ++j)
                     sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
         }
-        if (next < end) keep(slot ^ 1);
+        keep(slot ^ 1);
         __syncthreads();  // the next tiles are whole, and nobody needs these any more
     }
 
@@ -117,13 +115,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     for (int i = 0; i < THREAD_M; ++i) {
 #pragma unroll
         for (int j = 0; j < THREAD_N; ++j)
-            out[thread / ACROSS][column + j / COLUMNS * (ACROSS * COLUMNS) + j % COLUMNS] = sum[i][j];
+            out[band][column + j / COLUMNS * (ACROSS * COLUMNS) + j % COLUMNS] = sum[i][j];
         __syncthreads();  // the rows are whole before other threads write them out
 #pragma unroll 1
-        for (int band = patch_k; band < BANDS; band += THREADS / TILE_N) {
-            const int o = first_output + band * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
+        for (int b = patch_k; b < BANDS; b += THREADS / TILE_N) {
+            const int o = first_output + b * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
             if (o >= outputs || place < 0) break;
-            const float v = out[band][patch_column];
+            const float v = out[b][patch_column];
             if (PARTS > 1)
                 workspace[(index_t)part * p.n * p.m * area + place + (index_t)o * area] = v;
             else

@@ -54,8 +54,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     if (thread < TILE_N)
         places[thread] =
             pixel < pixels ? ((index_t)(pixel / area) * p.m + g * outputs) * area + pixel % area : -1;
-    const int row = thread / ACROSS * ROWS;
-    const int column = thread % ACROSS * COLUMNS;
+    const int band = band_of(thread), row = band * ROWS;
+    const int column = strip_of(thread) * COLUMNS;
 
     float sum[THREAD_M][THREAD_N] = {};
 
@@ -124,13 +124,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     for (int i = 0; i < THREAD_M; ++i) {
 #pragma unroll
         for (int j = 0; j < THREAD_N; ++j)
-            out[thread / ACROSS][column + j / COLUMNS * (ACROSS * COLUMNS) + j % COLUMNS] = sum[i][j];
+            out[band][column + j / COLUMNS * (ACROSS * COLUMNS) + j % COLUMNS] = sum[i][j];
         __syncthreads();
 #pragma unroll 1
-        for (int band = patch_k; band < BANDS; band += THREADS / TILE_N) {
-            const int o = first_output + band * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
+        for (int b = patch_k; b < BANDS; b += THREADS / TILE_N) {
+            const int o = first_output + b * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
             if (o >= outputs || place < 0) break;
-            const float v = out[band][patch_column];
+            const float v = out[b][patch_column];
             if (PARTS > 1)
                 workspace[(index_t)part * p.n * p.m * area + place + (index_t)o * area] = v;
             else

@@ -34,8 +34,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int first_column = blockIdx.x % across * TILE_N;
     // A thread's outputs lie in groups of ROWS × COLUMNS, spread over the tile so that the threads of a warp read
     // neighbouring 16 bytes.
-    const int row = threadIdx.x / ACROSS * ROWS;
-    const int column = threadIdx.x % ACROSS * COLUMNS;
+    const int band = band_of(threadIdx.x), row = band * ROWS;
+    const int column = strip_of(threadIdx.x) * COLUMNS;
     const index_t lead_a = TRANS_A ? p.m : p.k, lead_b = TRANS_B ? p.k : p.n;
 
     for (int matrix = blockIdx.z; matrix < p.batch; matrix += gridDim.z) {
@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         for (int i = 0; i < THREAD_M; ++i) {
 #pragma unroll
             for (int l = 0; l < THREAD_N; ++l)
-                out[threadIdx.x / ACROSS][column + l / COLUMNS * (ACROSS * COLUMNS) + l % COLUMNS] = sum[i][l];
+                out[band][column + l / COLUMNS * (ACROSS * COLUMNS) + l % COLUMNS] = sum[i][l];
             __syncthreads();  // the rows are whole before other threads write them out
 #pragma unroll 1
             for (int e = threadIdx.x; e < BANDS * TILE_N; e += THREADS) {

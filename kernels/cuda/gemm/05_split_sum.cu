@@ -35,8 +35,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int first_column = blockIdx.x % across * TILE_N;
     // A thread's outputs lie in groups of ROWS × COLUMNS, spread over the tile so that the threads of a warp read
     // neighbouring 16 bytes.
-    const int row = threadIdx.x / ACROSS * ROWS;
-    const int column = threadIdx.x % ACROSS * COLUMNS;
+    const int band = band_of(threadIdx.x), row = band * ROWS;
+    const int column = strip_of(threadIdx.x) * COLUMNS;
     // This block's part of the sum: whole steps, their number the same for all parts or one less.
     const int steps = (p.k + TILE_K - 1) / TILE_K;
     const int begin = (int)((index_t)steps * blockIdx.y / PARTS) * TILE_K;
@@ -44,23 +44,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const index_t lead_a = TRANS_A ? p.m : p.k, lead_b = TRANS_B ? p.k : p.n;
 
     for (int matrix = blockIdx.z; matrix < p.batch; matrix += gridDim.z) {
-        const float* pa = a + matrix * p.stride_a + (TRANS_A ? first_row : first_row * lead_a);
-        const float* pb = b + matrix * p.stride_b + (TRANS_B ? first_column * lead_b : first_column);
+        const float* pa = a + matrix * p.stride_a + (TRANS_A ? first_row + begin * lead_a : first_row * lead_a + begin);
+        const float* pb =
+            b + matrix * p.stride_b + (TRANS_B ? first_column * lead_b + begin : first_column + begin * lead_b);
+        int remain = end - begin;  // steps that are not fetched yet
         Operand<TILE_M, TILE_K, !TRANS_A, VECTOR_A, THREADS> next_left;
         Operand<TILE_N, TILE_K, TRANS_B, VECTOR_B, THREADS> next_right;
         float sum[THREAD_M][THREAD_N] = {};
 
-        auto fetch = [&](int k0) {
-            next_left.fetch(pa + (TRANS_A ? k0 * lead_a : k0), lead_a, p.m - first_row, end - k0);
-            next_right.fetch(pb + (TRANS_B ? k0 : k0 * lead_b), lead_b, p.n - first_column, end - k0);
+        auto fetch = [&] {
+            next_left.fetch(pa, lead_a, p.m - first_row, remain);
+            next_right.fetch(pb, lead_b, p.n - first_column, remain);
+            pa += TRANS_A ? TILE_K * lead_a : TILE_K;
+            pb += TRANS_B ? TILE_K : TILE_K * lead_b;
+            remain -= TILE_K;
         };
-        fetch(begin);
+        fetch();
         next_left.keep(left[0]);
         next_right.keep(right[0]);
         __syncthreads();  // the first tiles are whole
-        for (int k0 = begin, slot = 0; k0 < end; k0 += TILE_K, slot ^= 1) {
-            const bool more = k0 + TILE_K < end;
-            if (more) fetch(k0 + TILE_K);
+        for (int slot = 0; remain > -TILE_K; slot ^= 1) {
+            fetch();
 #pragma unroll
             for (int j = 0; j < TILE_K; ++j) {
                 Pack<ROWS> u[THREAD_M / ROWS];
@@ -77,10 +81,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                     for (int l = 0; l < THREAD_N; ++l)
                         sum[i][l] += u[i / ROWS].v[i % ROWS] * v[l / COLUMNS].v[l % COLUMNS];
             }
-            if (more) {
-                next_left.keep(left[slot ^ 1]);
-                next_right.keep(right[slot ^ 1]);
-            }
+            next_left.keep(left[slot ^ 1]);
+            next_right.keep(right[slot ^ 1]);
             __syncthreads();  // the next tiles are whole, and nobody needs these any more
         }
         // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
@@ -90,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         for (int i = 0; i < THREAD_M; ++i) {
 #pragma unroll
             for (int l = 0; l < THREAD_N; ++l)
-                out[threadIdx.x / ACROSS][column + l / COLUMNS * (ACROSS * COLUMNS) + l % COLUMNS] = sum[i][l];
+                out[band][column + l / COLUMNS * (ACROSS * COLUMNS) + l % COLUMNS] = sum[i][l];
             __syncthreads();  // the rows are whole before other threads write them out
 #pragma unroll 1
             for (int e = threadIdx.x; e < BANDS * TILE_N; e += THREADS) {
