@@ -37,5 +37,5 @@ __device__ __forceinline__ float larger(float a, float b) {
 __device__ __forceinline__ index_t first_element() { return (index_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ index_t grid_stride() { return (index_t)gridDim.x * blockDim.x; }
 
-// Elements from one row in scratch memory to the next, so that each begins on 16 bytes.
-__device__ __forceinline__ index_t row_length(int elements) { return ((index_t)elements + 3) / 4 * 4; }
+// Elements from one row in scratch memory to the next, so that each begins on a sector of memory, 32 bytes.
+__device__ __forceinline__ index_t row_length(int elements) { return ((index_t)elements + 7) / 8 * 8; }

@@ -138,8 +138,9 @@ def parts(p: Conv, images: int) -> Iterator[tuple[Conv, int, int]]:
 
 
 def row(elements: int) -> int:
-    """Elements from one row in scratch memory to the next, so that each begins on 16 bytes."""
-    return ceil(elements, 4) * 4
+    """Elements from one row in scratch memory to the next, so that each begins on a sector of memory, 32
+    bytes."""
+    return ceil(elements, 8) * 8
 
 
 def _patches(part: Conv, input_offset: int) -> Stage:

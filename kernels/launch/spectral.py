@@ -47,9 +47,9 @@ def conv_winograd(params: Conv, rung: Rung) -> Launch:
 
 @shape
 def conv_fft(params: Conv, rung: Rung) -> Launch:
-    """Transforms of LENGTH × LENGTH elements, which give LENGTH − kernel + 1 outputs each way: three products
-    a frequency, LENGTH · (LENGTH / 2 + 1) frequencies. A block transforms TILES tiles of a channel or map, a
-    thread two rows of one. The length is that of the fewest multiplications."""
+    """Transforms of LENGTH × LENGTH elements, which give SPAN_H × SPAN_W outputs: three products a
+    frequency, LENGTH · (LENGTH / 2 + 1) frequencies. A block transforms TILES tiles of a channel or map, a
+    thread two rows of one and a column of its spectrum. The length is that of the fewest multiplications."""
     p = params
     lengths = [length for length in _TILES if length >= max(p.kh, p.kw)]
     filters = p.weights // (p.kh * p.kw)
@@ -60,14 +60,15 @@ def conv_fft(params: Conv, rung: Rung) -> Launch:
         fit or lengths[:1],
         key=lambda length: _places(length) * max(_LEAST_COLUMNS, p.n * _tiles(p, length)),
     )
-    block = _TILES[length] * length // 2
+    block = _TILES[length] * (length // 2 + 1)
+    spans = {"SPAN_H": length - p.kh + 1, "SPAN_W": length - p.kw + 1}
     return _three(
         p,
         rung,
         _places(length),
         _tiles(p, length),
         (block, _TILES[length]),
-        {"LENGTH": length, "TILES": _TILES[length]},
+        {"LENGTH": length, "TILES": _TILES[length], **spans},
         Pack(fft_weights, (p.group, length)),
     )
 

@@ -9,6 +9,8 @@ packs = true
 [defines]
 LENGTH = 16        # of a transform each way: 8, 16 or 32
 TILES = 32         # that a block transforms together
+SPAN_H = 14        # outputs of a tile each way, LENGTH - KH + 1
+SPAN_W = 14
 TILE_M = 128
 TILE_N = 128
 THREAD_M = 8
@@ -32,20 +34,22 @@ dilation = 1
 #define WIDE (LENGTH / 2 + 1)  // of a row's spectrum: the rest is its mirror image
 #define FREQUENCIES (LENGTH * WIDE)
 #define PLACES (3 * FREQUENCIES)
-#define TRANSFORMING (TILES * LENGTH / 2)  // threads of a block that transforms
+#define TRANSFORMING (TILES * WIDE)  // threads of a block that transforms: one a column of a spectrum
+#define ON_ROWS (TILES * LENGTH / 2)  // of them one a pair of rows
+#define OUTPUTS (SPAN_H * SPAN_W | 1)  // elements from one tile to the next in shared memory: an odd number meets all banks
+static_assert(OUTPUTS * sizeof(float) <= LENGTH * WIDE * 2 * sizeof(float), "outputs must fit where spectra were");
 
-extern "C" __global__ void __launch_bounds__(TRANSFORMING)
+extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     __shared__ Complex spectra[LENGTH][WIDE][TILES];  // of the rows
-    const int span_h = LENGTH - p.kh + 1, span_w = LENGTH - p.kw + 1;
-    const int tiles = tiles_of(p, span_h, span_w), channel = blockIdx.y;
+    const int tiles = tiles_of(p, SPAN_H, SPAN_W), channel = blockIdx.y;
     const index_t lead = row_length(tiles);
+    const int own = threadIdx.x % TILES, tile = blockIdx.x * TILES + own;
 
-    {  // Two rows of real numbers are one of complex ones, whose spectrum holds both.
-        const int own = threadIdx.x % TILES, row = threadIdx.x / TILES * 2;
-        const int tile = blockIdx.x * TILES + own;
-        const Place at = place_of(tile, p, span_h, span_w);
+    if (threadIdx.x < ON_ROWS) {  // Two rows of real numbers are one of complex ones, whose spectrum holds both.
+        const int row = threadIdx.x / TILES * 2;
+        const Place at = place_of(tile, p, SPAN_H, SPAN_W);
         const float* in = x + ((index_t)at.image * p.c + channel) * p.h * p.w;
         const int iy = at.top + row - p.pad_top;
         const bool first = tile < tiles && iy >= 0 && iy < p.h, second = tile < tiles && iy + 1 >= 0 && iy + 1 < p.h;
@@ -66,44 +70,49 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING)
         }
     }
     __syncthreads();
-    for (int e = threadIdx.x; e < TILES * WIDE; e += TRANSFORMING) {
-        const int own = e % TILES, k = e / TILES, tile = blockIdx.x * TILES + own;
-        if (tile >= tiles) continue;
-        Complex v[LENGTH];
+    if (tile >= tiles) return;
+    const int k = threadIdx.x / TILES;
+    Complex v[LENGTH];
 #pragma unroll
-        for (int j = 0; j < LENGTH; ++j) v[j] = spectra[j][k][own];
-        fft<LENGTH, false>(v);
-        float* out = workspace + ((index_t)k * p.c + channel) * lead + tile;
-        const index_t part = FREQUENCIES * (p.c * lead);
+    for (int j = 0; j < LENGTH; ++j) v[j] = spectra[j][k][own];
+    fft<LENGTH, false>(v);
+    float* out = workspace + ((index_t)k * p.c + channel) * lead + tile;
+    const index_t part = FREQUENCIES * (p.c * lead);
 #pragma unroll
-        for (int j = 0; j < LENGTH; ++j, out += WIDE * (p.c * lead)) {
-            out[0] = v[j].re + v[j].im;
-            out[part] = v[j].re;
-            out[2 * part] = v[j].im;
-        }
+    for (int j = 0; j < LENGTH; ++j, out += WIDE * (p.c * lead)) {
+        out[0] = v[j].re + v[j].im;
+        out[part] = v[j].re;
+        out[2 * part] = v[j].im;
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                   float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
-    multiply_places<PLACES>(weight, workspace, p, LENGTH - p.kh + 1, LENGTH - p.kw + 1);
+    multiply_places<PLACES>(weight, workspace, p, SPAN_H, SPAN_W);
 }
 
-extern "C" __global__ void __launch_bounds__(TRANSFORMING)
+extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
     conv_outputs(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                  float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     __shared__ Complex spectra[LENGTH][WIDE][TILES];
-    const int span_h = LENGTH - p.kh + 1, span_w = LENGTH - p.kw + 1;
-    const int tiles = tiles_of(p, span_h, span_w), om = blockIdx.y;
+    __shared__ index_t corners[TILES];  // of each tile in y, and how many of its rows and columns lie in y
+    __shared__ int rows[TILES], columns[TILES];
+    const int tiles = tiles_of(p, SPAN_H, SPAN_W), om = blockIdx.y;
     const index_t lead = row_length(tiles);
+    const int own = threadIdx.x % TILES, tile = blockIdx.x * TILES + own;
 
-    for (int e = threadIdx.x; e < TILES * WIDE; e += TRANSFORMING) {
-        const int own = e % TILES, k = e / TILES, tile = blockIdx.x * TILES + own;
-        if (tile >= tiles) continue;
+    if (threadIdx.x < TILES) {
+        const Place at = place_of(tile, p, SPAN_H, SPAN_W);
+        corners[own] = (((index_t)at.image * p.m + om) * p.out_h + at.top) * p.out_w + at.left;
+        rows[own] = tile < tiles ? min(SPAN_H, p.out_h - at.top) : 0;
+        columns[own] = min(SPAN_W, p.out_w - at.left);
+    }
+    Complex v[LENGTH];
+    if (tile < tiles) {
+        const int k = threadIdx.x / TILES;
         const float* sums = workspace + ((index_t)PLACES * p.c + (index_t)k * p.m + om) * lead + tile;
         const index_t part = FREQUENCIES * (p.m * lead);
-        Complex v[LENGTH];
 #pragma unroll
         for (int j = 0; j < LENGTH; ++j, sums += WIDE * (p.m * lead))
             v[j] = {sums[0] - sums[2 * part], sums[0] + sums[part]};
@@ -112,24 +121,32 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING)
         for (int j = 0; j < LENGTH; ++j) spectra[j][k][own] = v[j];
     }
     __syncthreads();
-    const int own = threadIdx.x % TILES, row = threadIdx.x / TILES * 2, tile = blockIdx.x * TILES + own;
-    if (tile >= tiles || row >= span_h) return;
-    Complex v[LENGTH];
+    const int row = threadIdx.x / TILES * 2;
+    const bool mine = tile < tiles && threadIdx.x < ON_ROWS && row < SPAN_H;
+    if (mine) {
 #pragma unroll
-    for (int k = 0; k < WIDE; ++k) {
-        const Complex a = spectra[row][k][own], b = spectra[row + 1][k][own];
-        v[k] = {a.re - b.im, a.im + b.re};
-        if (k > 0 && k < LENGTH / 2) v[LENGTH - k] = {a.re + b.im, b.re - a.im};
+        for (int k = 0; k < WIDE; ++k) {
+            const Complex a = spectra[row][k][own], b = spectra[row + 1][k][own];
+            v[k] = {a.re - b.im, a.im + b.re};
+            if (k > 0 && k < LENGTH / 2) v[LENGTH - k] = {a.re + b.im, b.re - a.im};
+        }
+        fft<LENGTH, true>(v);
     }
-    fft<LENGTH, true>(v);
-    const Place at = place_of(tile, p, span_h, span_w);
-    float* out = y + (((index_t)at.image * p.m + om) * p.out_h + at.top + row) * p.out_w + at.left;
-    const bool second = row + 1 < span_h && at.top + row + 1 < p.out_h;
-    const float shift = bias ? bias[om] : 0.0f;
+    // Out through shared memory: neighbouring threads then write neighbours of a row.
+    __syncthreads();
+    float(*out)[OUTPUTS] = (float(*)[OUTPUTS])spectra;
+    if (mine) {
 #pragma unroll
-    for (int j = 0; j < LENGTH; ++j) {
-        if (j >= span_w || at.left + j >= p.out_w || at.top + row >= p.out_h) continue;
-        out[j] = activate(v[j].re + shift, p.activation);
-        if (second) out[p.out_w + j] = activate(v[j].im + shift, p.activation);
+        for (int j = 0; j < SPAN_W; ++j) {
+            out[own][row * SPAN_W + j] = v[j].re;
+            if (row + 1 < SPAN_H) out[own][(row + 1) * SPAN_W + j] = v[j].im;
+        }
+    }
+    __syncthreads();
+    const float shift = bias ? bias[om] : 0.0f;
+    for (int e = threadIdx.x; e < TILES * SPAN_H * SPAN_W; e += TRANSFORMING) {
+        const int of = e / (SPAN_H * SPAN_W), at = e % (SPAN_H * SPAN_W), r = at / SPAN_W, c = at % SPAN_W;
+        if (r < rows[of] && c < columns[of])
+            y[corners[of] + (index_t)r * p.out_w + c] = activate(out[of][at] + shift, p.activation);
     }
 }
