@@ -27,9 +27,12 @@
   between stays in shared memory; a block or a cluster computes a group of images), `engine.cuda.one_kernel`
   tries a few ways of sharing the work out against the steps' own kernels, once a machine, and takes none
   whose answer differs. The plan's steps stay what they are: layers are judged by them, and timed by clock
-  stamps inside the one kernel. It computes in fp32, for tf32 and fp16 too.
+  stamps inside the one kernel. For tf32 and fp16 it
+  computes in fp32 too, or its products on tensor cores in TF32, whichever was timed to be faster.
 - `engine.graph.plan`: `Plan`, `Step`, `TensorSpec`. `engine.planning.planner`: `plan(graph, batch, device,
   precision, options) -> Plan`.
+- Where one tensor between two steps decides how much memory a pass takes, these run for a quarter of the
+  images at a time (`engine.planning.image_turns`, `Plan.turns`).
 - `engine.planning.groups`: `groups(graph, batch) -> tuple[Group, ...]`: which ONNX nodes run as one step
   (nodes, op_type, inputs, output tensor, shape, parameters, flops, nbytes), the same for every backend,
   so that errors and times of two backends are compared over the same nodes. A model the engine refuses

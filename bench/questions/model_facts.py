@@ -86,7 +86,7 @@ def _total(made: Plan) -> str:
     return (
         f"batch {made.batch:,} on {made.device} in {made.precision}: kernels {made.chosen_words}; "
         f"weights {units.nbytes(made.weights_nbytes)}, activations {units.nbytes(made.arena_nbytes)}, "
-        f"peak {units.nbytes(made.peak_nbytes)}{_as_one(made)}"
+        f"peak {units.nbytes(made.peak_nbytes)}{_as_one(made)}{'; ' * bool(made.turns)}{made.turns_words}"
     )
 
 

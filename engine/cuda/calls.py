@@ -10,6 +10,7 @@ from engine.cuda import overlap
 from engine.cuda.stages import CublasLibrary, starts
 from engine.cuda.weights import Constant
 from engine.graph.plan import Plan
+from engine.planning import image_turns
 from kernels import nvrtc
 from kernels.languages.compiling import settled
 from kernels.launch import Launch
@@ -21,6 +22,12 @@ class Call:
     """A step's launch, a kernel or more, with everything they take, pointers included."""
 
     stages: tuple[Callable[[], None], ...]
+    turns: int = 1  # that its stages are of, as many each
+
+    def turn(self, number: int) -> tuple[Callable[[], None], ...]:
+        """The stages of one of its turns."""
+        each = len(self.stages) // self.turns
+        return self.stages[number * each : (number + 1) * each]
 
     def start(self) -> None:
         """On the current stream."""
@@ -31,6 +38,17 @@ class Call:
 def start(calls: Sequence[Call]) -> None:
     for call in calls:
         call.start()
+
+
+def in_turns(plan: Plan, calls: Sequence[Call]) -> list[Call]:
+    """The calls of a plan's steps in the order of a pass: those that take turns are in the place of their
+    first, turn by turn."""
+    turns, made = plan.turns, list(calls)
+    if turns is not None:
+        own = made[turns.start : turns.end]
+        order = [stage for number in range(turns.count) for call in own for stage in call.turn(number)]
+        made[turns.start : turns.end] = [Call(tuple(order)), *[Call(())] * (len(own) - 1)]
+    return made
 
 
 def compiled(
@@ -44,27 +62,33 @@ def compiled(
     scratch: int,
 ) -> tuple[list[Call], list[Call]]:
     """Every step's kernel, from the disk cache or compiled now, and its launch; and the launches again with
-    those that can begin early doing so (empty where none can). shapes, packed: of each step its rung and
-    launch, and by the input's place the constant it is given; constants, pointer: where those and the tensors
-    lie; scratch: where the workspace does."""
+    those that can begin early doing so (empty where none can, and where steps take turns). shapes, packed: of
+    each step its rung and launch, and by the input's place the constant it is given; constants, pointer:
+    where those and the tensors lie; scratch: where the workspace does."""
     arch = f"sm_{capability[0]}{capability[1]}"
     modules: dict[str, Any] = {}
     library = CublasLibrary(cupy)
     calls: list[Call] = []
     early: list[Call] = []
     overlaps = False
-    for step, (rung, shape), given in zip(plan.steps, shapes, packed, strict=True):
+    for index, (rung, shape) in enumerate(shapes):
+        step, given = plan.steps[index], packed[index]
         path = str(cubin := nvrtc.compile_rung(rung, arch, shape.defines))
         how = settled(shape, rung, cubin)
         if path not in modules:
             modules[path] = cupy.RawModule(path=path)
         inputs = [constants[given[i]] if i in given else pointer(name) for i, name in enumerate(step.inputs)]
-        known = cupy, modules[path], rung, how, inputs, pointer(step.output), scratch, library
-        calls.append(Call(starts(*known)))
+        stages: list[Callable[[], None]] = []
+        moves = image_turns.moves(plan, index)
+        for read, written in moves:
+            moved = [inputs[0] + read, *inputs[1:]]
+            known = cupy, modules[path], rung, how, moved, pointer(step.output) + written, scratch, library
+            stages += starts(*known)
+        calls.append(Call(tuple(stages), len(moves)))
         # Such a kernel reads its weights before it waits for the one in front, which must not write them.
         weights = [name for i, name in enumerate(step.inputs) if i in step.params.weight_inputs and name]
         constant = all(name in plan.weights for name in weights)
-        can = rung.overlaps and constant and capability >= overlap.CAPABILITY
+        can = rung.overlaps and constant and capability >= overlap.CAPABILITY and plan.turns is None
         overlaps |= can
         early.append(Call(starts(*known, overlap=True)) if can else calls[-1])
     return calls, early if overlaps else []

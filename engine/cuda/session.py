@@ -19,10 +19,10 @@ from engine.backend import OpTime, Options, Part
 from engine.cuda import overlap as cuda_overlap
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda import step_times
-from engine.cuda.calls import Call, compiled, start
+from engine.cuda.calls import Call, compiled, in_turns, start
 from engine.cuda.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
-from engine.cuda.stages import Launches, put_by
+from engine.cuda.stages import Launches, orders
 from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream
 from engine.cuda.trains import CudaTrains, DeviceSession
@@ -81,7 +81,7 @@ class EngineCudaSession(DeviceSession):
         self._plan = planner.plan(
             graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=launches.workspace
         )
-        self._shapes = [launches.of_step(step) for step in self._plan.steps]
+        self._shapes = [launches.of_step(self._plan.at_once(i)) for i in range(len(self._plan.steps))]
         constants, self._packed = laid_out(self._plan, [shape for _, shape in self._shapes])
         planned = clock()
         self._pool = cupy.cuda.MemoryPool()
@@ -90,12 +90,14 @@ class EngineCudaSession(DeviceSession):
         allocated = clock()
         self._upload_weights(constants)
         uploaded = clock()
-        self._calls, early = compiled(
+        self._of_steps, early = compiled(
             cupy, capability, self._plan, self._shapes, self._packed, self._pointers,
             lambda name: int(self._pointer(name)), int(self._workspace.ptr) if self._workspace else 0,
         )  # fmt: skip
-        self._of_steps = self._calls
+        self._calls = in_turns(self._plan, self._of_steps)
         self._facts |= {"kernels": self._plan.chosen_words, **machine(cupy, capability)}
+        if self._plan.turns is not None:
+            self._facts["turns"] = self._plan.turns_words
         # Loads the code onto the device and shows a launch that fails, before any capture.
         self._launch_all()
         self._stream.synchronize()
@@ -104,8 +106,9 @@ class EngineCudaSession(DeviceSession):
             self._facts["cuda_graph"] = f"no: {reason}" if reason else "yes"
             if self._graph is not None and early and options.early:
                 self._begin_early(early)
-            self._of_steps = self._calls
-            if self._graph is not None and options.one_kernel and (options.tuned or options.anyway):
+                self._of_steps = self._calls
+            apart = self._plan.turns is not None or not options.one_kernel
+            if self._graph is not None and not apart and (options.tuned or options.anyway):
                 self._as_one_kernel(options)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
@@ -242,8 +245,8 @@ class EngineCudaSession(DeviceSession):
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What a pass puts on the device, in order; see engine.observe.Launching."""
-        orders = [put_by(*one) for one in zip(self._plan.steps, self._shapes, strict=True)]
-        return tuple(item for its in (self._one.order(orders) if self._one else orders) for item in its)
+        made = orders(self._plan, self._shapes)
+        return tuple(item for its in (self._one.order(made) if self._one else made) for item in its)
 
     def launch_parts(self) -> tuple[Part, ...]:
         """See engine.observe.Parted."""

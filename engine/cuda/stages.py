@@ -10,7 +10,7 @@ from engine.backend import Options
 from engine.cuda import textures
 from engine.cuda.cublas import Cublas
 from engine.cuda.overlap import overlapping
-from engine.graph.plan import Step
+from engine.graph.plan import Plan, Step
 from engine.planning import tuned_defines
 from kernels import launch, registry
 from kernels.errors import KernelError, OutOfMemoryError
@@ -123,11 +123,24 @@ def launching(kernel: Any, stage: Stage, arguments: tuple[Any, ...]) -> Callable
     return start
 
 
-def put_by(step: Step, ready: tuple[Rung, Launch]) -> list[tuple[Step, str]]:
+Order = list[tuple[Step, str]]
+
+
+def put_by(step: Step, ready: tuple[Rung, Launch]) -> Order:
     """What a step's launch puts on the device, in order; see engine.observe.Launching."""
     rung, how = ready
     copied = [(step, "memcpy")] if how.constant is not None else []
     return copied + [(step, stage.function) for stage in how.stages(rung.op)]
+
+
+def orders(plan: Plan, shapes: Sequence[tuple[Rung, Launch]]) -> list[Order]:
+    """The same of every step; of those that take turns all in the place of the first, turn by turn."""
+    made = [put_by(*one) for one in zip(plan.steps, shapes, strict=True)]
+    if (turns := plan.turns) is not None:
+        own = made[turns.start : turns.end]
+        one_turn = [item for order in own for item in order]
+        made[turns.start : turns.end] = [one_turn * turns.count, *[[]] * (len(own) - 1)]
+    return made
 
 
 class Launches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,6 +64,22 @@ class ArenaSlot:
 
 
 @dataclass(frozen=True)
+class Turns:
+    """Steps `start` to `end` (not itself one of them), each of which alone reads what the one before it
+    gives, run for `images` images at a time: all of them for the first, then all for the next, `count` times.
+    What they hand on has room for those images alone."""
+
+    start: int
+    end: int
+    images: int
+    count: int
+
+    @property
+    def steps(self) -> range:
+        return range(self.start, self.end)
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a Session runs. Buffers that are never live together share bytes of the arena.
 
@@ -85,6 +101,14 @@ class Plan:
     outputs: tuple[str, ...]
     arena_nbytes: int
     workspace_nbytes: int
+    turns: Turns | None = None
+
+    def at_once(self, index: int) -> Step:
+        """A step as it is launched: of the images of a turn, where it takes turns."""
+        step = self.steps[index]
+        if self.turns is None or index not in self.turns.steps:
+            return step
+        return replace(step, params=step.params.of_rows(self.turns.images))
 
     def holder(self, name: str) -> str:
         """The tensor whose bytes `name` is: itself, or what it is a view of."""
@@ -105,6 +129,14 @@ class Plan:
         """Whether a product (what it multiplies by is a weight) computes in a finer precision than the
         plan's."""
         return bool(step.params.weight_inputs) and step.precision != self.precision
+
+    @property
+    def turns_words(self) -> str:
+        """Which steps take turns: "conv1 and norm1 run 256 images at a time"; "" where none do."""
+        if self.turns is None:
+            return ""
+        names = " and ".join(self.steps[index].name for index in self.turns.steps)
+        return f"{names} run {self.turns.images:,} images at a time"
 
     @property
     def weights_nbytes(self) -> int:

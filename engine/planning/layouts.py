@@ -24,7 +24,6 @@ from engine.planning import choices, runs
 from engine.tuned_store import Key
 from kernels import launch, registry
 from kernels.layouts import PLAIN, as_images, laid_out
-from kernels.net.plan import MOST_WEIGHTS_NBYTES, weights_nbytes
 from kernels.ops import PRECISIONS
 from kernels.registry import Rung
 
@@ -123,9 +122,8 @@ class _Assignment:
             if (other := next(able, None)) is not None:
                 steps[place] = replace(step, rung=other.name, precision=other.precision, chosen=CHOSEN)
                 rungs[place] = other
-        run = runs.longest(plan) if options.one_kernel else None
-        small = run is not None and weights_nbytes(run.layers) <= MOST_WEIGHTS_NBYTES
-        kept = range(run.start, run.end) if run is not None and small else ()
+        run = runs.kept(plan) if options.one_kernel else None
+        kept = range(run.start, run.end) if run is not None else ()
         return cls(plan, steps, rungs, _readers(plan), frozenset(kept))
 
     def settle(self, place: int) -> None:

@@ -16,7 +16,7 @@ from engine.graph.plan import ArenaSlot, Plan, Step, TensorSpec
 from engine.ops import Kernel, View
 from engine.options import Options
 from engine.passes import Joins, Program, program
-from engine.planning import choices, layouts
+from engine.planning import choices, image_turns, layouts
 from engine.planning.step_fusion import always, better_fused, never
 from kernels import launch, registry
 from kernels.errors import InputError, UnsupportedError
@@ -116,7 +116,14 @@ def plan(
     )
     made = replace(made, steps=layouts.assigned(made, options))
     placements, arena = _placed(made)
-    scratch = max((workspace(step) for step in made.steps), default=0) if workspace else 0
+    if (turns := image_turns.found(made, options)) is not None:
+        taking = replace(made, turns=turns)
+        fewer, smaller = _placed(taking)
+        if smaller <= (1 - image_turns.GAIN) * arena:
+            made, placements, arena = taking, fewer, smaller
+    scratch = 0
+    if workspace:
+        scratch = max((workspace(made.at_once(i)) for i in range(len(made.steps))), default=0)
     return replace(made, placements=placements, arena_nbytes=arena, workspace_nbytes=scratch)
 
 
@@ -130,6 +137,9 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
     for step in made.steps:
         if step.writes != PLAIN:
             held[step.output] = nbytes(step.writes, step.params.output_shape)
+    if made.turns is not None:
+        for index in made.turns.steps[:-1]:
+            held[made.steps[index].output] = image_turns.handed_on(made.at_once(index))
     return place(
         lives(
             [([made.holder(name) for name in step.inputs], step.output) for step in made.steps],

@@ -16,7 +16,7 @@ from engine.tuned_store import Key
 from kernels import registry
 from kernels.layouts import PLAIN
 from kernels.net.layers import Layer, layers
-from kernels.net.plan import Way
+from kernels.net.plan import MOST_WEIGHTS_NBYTES, Way, weights_nbytes
 from kernels.net.text import FILE, Weights
 
 KIND = "nets"
@@ -69,7 +69,7 @@ def longest(plan: Plan) -> Run | None:
             continue
         end = start
         found: tuple[Layer, ...] = ()
-        while end < len(plan.steps) and (end == start or _alone(plan, end)):
+        while end < len(plan.steps) and (end == start or alone(plan, end)):
             try:
                 more = layers([step.params for step in plan.steps[start : end + 1]], plan.batch)
             except ValueError:
@@ -82,6 +82,12 @@ def longest(plan: Plan) -> Run | None:
     return best
 
 
+def kept(plan: Plan) -> Run | None:
+    """The longest where its weights are so few that it may well be faster as one kernel."""
+    run = longest(plan)
+    return run if run is not None and weights_nbytes(run.layers) <= MOST_WEIGHTS_NBYTES else None
+
+
 def _fit(plan: Plan, step: Step) -> bool:
     """Whether its rung was not named, and it reads one tensor, as models have them, and constants."""
     constants = (plan.holder(name) in plan.weights for name in step.inputs[1:] if name)
@@ -90,7 +96,7 @@ def _fit(plan: Plan, step: Step) -> bool:
     return step.chosen != "named" and plan.holder(step.inputs[0]) not in plan.weights and all(constants)
 
 
-def _alone(plan: Plan, place: int) -> bool:
+def alone(plan: Plan, place: int) -> bool:
     """Whether this step reads what the one before it gives, and nothing else does."""
     given = plan.steps[place - 1].output
     uses = Counter(plan.holder(name) for step in plan.steps for name in step.inputs)

@@ -1,0 +1,68 @@
+"""Which steps of a plan take turns, some images at a time, so that what they hand on takes less memory.
+
+The first layers of a net hand on its largest tensors: AlexNet's first convolution 1,024 images of 96 maps of
+55 × 55, as much as the images themselves, of which the pool behind it leaves a quarter. Where such a tensor
+decides how much memory a pass takes, the step that writes it and the one that reads it run for a quarter of
+the images at a time.
+"""
+
+from __future__ import annotations
+
+from engine.graph.plan import Plan, Step, Turns
+from engine.options import Options
+from engine.planning import runs
+from kernels import launch, registry
+from kernels.layouts import laid_out, nbytes
+
+COUNT = 4
+LEAST_NBYTES = 256 << 20  # of a tensor: what is smaller is not worth the launches
+GAIN = 0.1  # by so much less memory, at least
+_ALIGNMENT = 512  # of where a turn's images begin, as tensors do
+
+
+def found(plan: Plan, options: Options) -> Turns | None:
+    """The two steps with the largest tensor between them that can; None where there are none, and where steps
+    may be one kernel, which hands nothing on. Whether it saves memory is for the caller to see."""
+    images = plan.batch // COUNT
+    if plan.device != "cuda" or not options.turns or plan.batch % COUNT:
+        return None
+    best, most = None, LEAST_NBYTES - 1
+    for end in range(1, len(plan.steps)):
+        size = handed_on(plan.steps[end - 1])
+        if size > most and runs.alone(plan, end):
+            turns = Turns(end - 1, end + 1, images, COUNT)
+            if all(_able(plan, turns, index, options) for index in turns.steps):
+                best, most = turns, size
+    return None if best is None or (options.one_kernel and runs.kept(plan) is not None) else best
+
+
+def handed_on(step: Step) -> int:
+    """Bytes of what a step writes, as it lies."""
+    return nbytes(step.writes, step.params.output_shape)
+
+
+def moves(plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
+    """How many bytes further on a step's first input and its output lie, launch by launch."""
+    turns = plan.turns
+    if turns is None or index not in turns.steps:
+        return ((0, 0),)
+    step = plan.at_once(index)
+    read = 0 if index > turns.start else nbytes(step.reads, step.params.input_shapes[0])
+    written = 0 if index < turns.end - 1 else handed_on(step)
+    return tuple((turn * read, turn * written) for turn in range(turns.count))
+
+
+def _able(plan: Plan, turns: Turns, index: int, options: Options) -> bool:
+    """Whether a step's images stand alone, its kernel takes so few of them, and they lie where it can read
+    them; a kernel that was named runs as it is."""
+    step = plan.steps[index]
+    p = step.params
+    constant = all(plan.holder(name) in plan.weights for name in step.inputs[1:] if name)
+    if step.chosen == "named" or not constant or not p.images or p.rows != plan.batch:
+        return False
+    rung = registry.find(plan.device, step.op, step.rung, options.kernel_dirs)
+    few = p.of_rows(turns.images)
+    sizes = nbytes(step.reads, few.input_shapes[0]), nbytes(step.writes, few.output_shape)
+    if any(size % _ALIGNMENT for size in sizes) or rung.user:
+        return False
+    return launch.refusal(few, laid_out(rung, step.reads, step.writes)) is None
