@@ -19,7 +19,7 @@ from bench.results.messages import (
     Start,
     WorkerMessage,
 )
-from bench.results.records import SCHEMA, Case, Environment, Measurement, Run, stem
+from bench.results.records import PARTS, SCHEMA, Case, Environment, Measurement, Run, stem
 from bench.run.bounds import INSTANCES
 
 RunFolder = Folder[Run, Measurement]
@@ -56,7 +56,7 @@ KIND: Kind[Run, Measurement] = Kind(
     header=Run,
     line=Measurement,
     schema=SCHEMA,
-    parts=("predictions", "layers"),
+    parts=PARTS,
     planned=False,  # the window leaves it to the worker which cases a job means
     worker=("bench.measure.worker",),
     start=Start,

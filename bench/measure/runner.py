@@ -21,7 +21,7 @@ from bench.measure.outcomes import Restart, broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, time_together
-from bench.measure.tuned import tuning
+from bench.measure.tuned import tuning, twins
 from bench.measure.tuned.reference import DeviceLost
 from bench.questions import model_questions
 from bench.results.messages import (
@@ -91,6 +91,7 @@ class Runner:
         self._say = say
         self._stopped = stopped
         self._settled: set[str] = set()
+        self._same: dict[str, tuple[Case, ...]] = {}  # of the group: see twins.found
         self._known: dict[str, MachineLimits | None] = {}
         reporter = Reporter(say, stopped)
         self._progress, self._go_on = reporter.progress, reporter.go_on
@@ -151,19 +152,28 @@ class Runner:
         self._say(ModelLoaded(model=self._loaded.info()))
         for group in members:
             later = self._group(group)
-            for case in later:  # memory did not suffice beside the others
+            for case in later:
                 self._group((case,))
 
     def _group(self, group: Sequence[Case]) -> list[Case]:
-        """Measure one group; returns cases that ran out of memory and may fit once they are alone."""
+        """Measure one group; returns cases to be measured alone: those that ran out of memory and may fit
+        then, and those that another was to speak for, which came to nothing once it was timed."""
+        assert self._loaded is not None
         ready: dict[str, Contender] = {}
         later: list[Case] = []
         group = [case for case in group if self._tuned(case)]
+        self._same = twins.found(
+            group, self._loaded.graph, partial(tuning.options, loaded=self._loaded, job=self._job)
+        )
+        spoken_for = {case.key for others in self._same.values() for case in others}
+        todo = [case for case in group if case.key not in spoken_for]
         try:
-            for case in group:
+            for case in todo:
                 entrant = self._prepared(case, later if len(group) > 1 else None)
                 if entrant is not None:
                     ready[case.key] = entrant
+                else:
+                    todo += self._same.pop(case.key, ())
             flows = self._end_to_end(ready) if self._job.end_to_end and ready else {}
             # When each has its first: what memory is left is for the others.
             for key in tuple(ready) if self._job.instances > 1 else ():
@@ -174,7 +184,7 @@ class Runner:
         finally:
             for entrant in ready.values():
                 self._close(entrant)
-        return later
+        return [*later, *itertools.chain.from_iterable(self._same.values())]
 
     def _tuned(self, case: Case) -> bool:
         """Measure first what this machine does not know yet of a case; False where that was its end."""
@@ -310,6 +320,9 @@ class Runner:
     def _settle(self, measurement: Measurement) -> None:
         self._settled.add(measurement.case.key)
         self._say(Measured(measurement=measurement))
+        if measurement.disposition == "ok":
+            for case in self._same.pop(measurement.case.key, ()):
+                self._settle(twins.as_own(measurement, case, self._start.folder))
 
     def _abandon(self, case: Case, error: Exception) -> None:
         """A case that never had a contender."""

@@ -38,6 +38,10 @@ StopReason = Literal["verdict", "interval", "exhausted", "budget", "max_samples"
 LOST: tuple[Disposition, ...] = ("crashed", "timed_out")
 KILLED_BY = "killed by"
 FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
+# The fact that tells where the figures of a case that is the same as another one are from.
+MEASURED_AS = "measured_as"
+# What a run keeps beside its lines, each a folder with a file a case (bench.results.artifacts).
+PARTS = ("predictions", "layers")
 
 # The phases of a measurement, in the order they are shown. The first four happen once, in `prepare`; the
 # others are medians of one host-to-host pass of one batch; what no phase explains is shown as the rest.

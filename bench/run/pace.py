@@ -11,6 +11,7 @@ this run and of earlier ones on this machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,6 +105,8 @@ class Pace:
         self._settled: set[str] = set()
         self._ahead: list[tuple[Any, str, float]] = []
         self._by_backend: dict[str, set[bool]] = {}  # whether cases that have ended were timed
+        # By backend: cases that had a turn, and those that another spoke for (bench.measure.tuned.twins).
+        self._own, self._spoken_for = Counter[str](), Counter[str]()
         self._last = 0.0  # when the last turn ended
         self._said: tuple[float, float] | None = None  # when, and how long it takes from then
 
@@ -157,9 +160,13 @@ class Pace:
     def settled(self, case: Any, now: float, disposition: str = "ok") -> None:
         self._settled.add(case.key)
         turn = self._now
+        if disposition == "ok" and (turn is None or case.key not in turn.began):
+            self._spoken_for[_backend(case)] += 1  # it took no time, and tells of none
+            return
         if turn is None:
             self._last = now
             return
+        self._own[_backend(case)] += 1
         self._by_backend.setdefault(_backend(case), set()).add(case.key in turn.sampled)
         turn.left.discard(case.key)
         turn.whole &= disposition not in CUT_SHORT
@@ -243,11 +250,17 @@ class Pace:
 
     def _cases(self, members: Sequence[str], where: Where) -> float:
         """What cases of a turn take on these backends, once it is timed."""
-        return len(members) * self._told.part("samples", where) + self._after(members, where)
+        samples = self._told.part("samples", where)
+        return sum(self._share(each) * (samples + self._after([each], where)) for each in members)
 
     def _after(self, members: Sequence[str], where: Where) -> float:
         """What comes after their samples."""
         return sum(self._told.part("after", where, backend) for backend in members)
+
+    def _share(self, backend: str) -> float:
+        """The share of a backend's cases that are measured by themselves, as far as they have ended."""
+        own, others = self._own[backend], self._spoken_for[backend]
+        return own / (own + others) if others else 1.0
 
 
 def _where(case: Any) -> Where:

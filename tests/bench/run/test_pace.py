@@ -318,6 +318,25 @@ def test_what_came_at_once_may_be_heard_in_any_order() -> None:
     assert 5 < said[0] == said[1] < 40, "the next turn alone, whose cases are heard of in order"
 
 
+def test_a_case_that_another_spoke_for_took_no_time_and_tells_of_none() -> None:
+    """Whether it is settled within its turn or after it; the next ones' are thought of as those before."""
+    groups = planned(("net",), (1, 2, 4))
+    said = []
+    for last in (False, True):
+        pace = Pace(Job(models=("net",), backends=BACKENDS))
+        for group in groups[:2]:
+            for stage in ("prepare", "time"):
+                pace.started(group[0], stage, 0.0)
+            for case in group if last else reversed(group):
+                pace.settled(case, 10.0)
+        assert {backend for turn in pace._turns for backend in turn.after} == {groups[0][0].backend}
+        told = pace.left(groups[2], 6, 10.0)
+        alone = pace.left(groups[2][:1], 6, 10.0)
+        assert told == alone
+        said.append(told)
+    assert None not in said
+
+
 def test_what_says_no_budget_tells_nothing_until_a_case_is_done_and_nothing_at_the_end() -> None:
     (group,) = planned(("net",), (1,))
     pace = Pace()

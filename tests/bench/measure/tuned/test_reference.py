@@ -12,13 +12,16 @@ import pytest
 from onnx import helper
 
 import engine.backends
+from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import cases, timing
 from bench.measure.answers import oracle
+from bench.measure.contender import Contender
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.runner import Runner
 from bench.measure.tuned import reference as tune_reference
 from bench.measure.tuned import tuning
 from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
+from bench.results import artifacts
 from bench.results.messages import CaseStarted, Measured, Start
 from bench.results.records import Job
 from engine import configuration as ort_configuration
@@ -336,10 +339,10 @@ def tuned(monkeypatch):
     return variants
 
 
-def go(job):
-    messages = []
+def go(job, folder="", messages=None):
+    messages = [] if messages is None else messages
     # Planned here: another process would not know of these backends.
-    Runner(Start(job=job, cases=cases.plan(job)), messages.append, lambda: False).run()
+    Runner(Start(job=job, cases=cases.plan(job), folder=str(folder)), messages.append, lambda: False).run()
     return {m.measurement.case.backend: m.measurement for m in messages if isinstance(m, Measured)}, [
         m.case.backend for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"
     ]
@@ -356,7 +359,7 @@ def test_default_and_tuned_are_rows_each_and_the_sweep_is_made_once(model, tuned
         tune_reference=True,
     )
     found, swept_for = go(job)
-    assert list(found) == ["ort-cpu", "ort-cpu-tuned", "ort-cpu-tuned-strict"]
+    assert set(found) == {"ort-cpu", "ort-cpu-tuned", "ort-cpu-tuned-strict"}
     assert swept_for == ["ort-cpu-tuned"], "the other winner comes of the same sweep"
     for name in ("ort-cpu-tuned", "ort-cpu-tuned-strict"):
         one = found[name]
@@ -381,6 +384,80 @@ def test_without_a_sweep_it_is_refused_in_words(model, tuned):
     found, _ = go(job)
     assert found["ort-cpu-tuned"].disposition == "unsupported"
     assert "compare --tune-reference does that" in found["ort-cpu-tuned"].reason
+
+
+def chosen(monkeypatch, model, deeds):
+    """Two variants of a doctored ort-cpu that was swept over `deeds`; a job of them."""
+    doctored, real = Doctored(deeds), get("ort-cpu")
+    doctored.supports, doctored.unavailable = real.supports, real.unavailable
+    variants = [Tuned(doctored, "lenient", "", strict=False), Tuned(doctored, "strict", "", strict=True)]
+    listed = {b.name: b for b in variants} | {"ort-cpu": real}
+    sweep, _ = swept(model, doctored, list(deeds))
+    ort_tuning.write("ort-cpu", loaded(model).graph, 3, "fp32", sweep)
+    monkeypatch.setattr(engine.backends, "_found", lambda: listed)
+    return Job(
+        models=(model,),
+        backends=("ort-cpu", "lenient", "strict"),
+        batches=(3,),
+        dataset="random",
+        threads=1,
+        budget_s=0.02,
+    )
+
+
+def test_what_is_the_same_is_measured_once(model, monkeypatch, tmp_path):
+    deeds = {named("plain"): (900_000, right), named("good"): (400_000, right)}
+    job, messages = chosen(monkeypatch, model, deeds), []
+    found, _ = go(job, tmp_path, messages)
+    begun = {m.case.backend for m in messages if isinstance(m, CaseStarted)}
+    assert begun == {"ort-cpu", "strict"}
+    assert set(found) == {"ort-cpu", "strict", "lenient"}
+    own, other = found["strict"], found["lenient"]
+    assert other.facts["measured_as"] == "strict: the same configuration"
+    assert "measured_as" not in own.facts
+    assert "measured_as" not in found["ort-cpu"].facts
+    assert own.samples_ns
+    assert own.layers
+    case, facts = other.case, {**own.facts, "measured_as": other.facts["measured_as"]}
+    assert other == msgspec.structs.replace(own, case=case, facts=facts)
+    for kind in COMPARISON.parts:
+        one, copy = (artifacts.path(tmp_path, kind, m.case) for m in (own, other))
+        assert one.read_bytes() == copy.read_bytes()
+
+
+def test_what_differs_is_measured_each(model, monkeypatch):
+    deeds = {named("plain"): (900_000, right), named("off"): (100_000, off), named("good"): (400_000, right)}
+    found, _ = go(chosen(monkeypatch, model, deeds))
+    assert {one.facts.get("measured_as") for one in found.values()} == {None}
+    assert {one.disposition for one in found.values()} == {"ok"}
+    assert found["strict"].facts["tuned_worst_layer"] != found["lenient"].facts["tuned_worst_layer"]
+
+
+def test_where_the_one_that_speaks_for_the_other_fails_both_are_measured(model, monkeypatch):
+    """Before it is timed, and after."""
+    for late in (False, True):
+        deeds = {named("plain"): (900_000, right), named("good"): (400_000, right)}
+        job, messages = chosen(monkeypatch, model, deeds), []
+        stage = "take_apart" if late else "prepare"
+        real = getattr(Contender, stage)
+
+        def failing(self, *given, real=real):
+            if self.case.backend == "strict":
+                raise KernelError("cuDNN says no")
+            return real(self, *given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Contender, stage, failing)
+            found, _ = go(job, messages=messages)
+        assert {name: one.disposition for name, one in found.items()} == {
+            "ort-cpu": "ok",
+            "lenient": "ok",
+            "strict": "failed",
+        }
+        assert "measured_as" not in found["lenient"].facts
+        timed = [m.case.backend for m in messages if isinstance(m, CaseStarted) and m.stage == "time"]
+        assert "lenient" in timed
+        assert sum(isinstance(m, Measured) for m in messages) == 3, "each is settled once"
 
 
 def test_a_lenient_answer_counts_and_shows_how_far_off_it_is(model, tuned, monkeypatch):
