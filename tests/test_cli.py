@@ -224,7 +224,7 @@ MISTAKES = {
     "compare --batch lenet5-digit=1": "did you mean 'lenet5-digits'",
     "compare --batch =1": "names no model",
     "compare --images lenet5-digits=0": "images 0 is out of range",
-    "compare --layers --no-layer-pass": "nothing to print",
+    "compare --layers --no-layer-pass": "--layers is of the layer pass",
     "compare --batch ,": "names no number",
     "compare --backend engine-cp": "did you mean 'engine-cpu'",
     "compare --backend ,": "--backend names nothing",

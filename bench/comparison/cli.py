@@ -168,7 +168,9 @@ def compare(
     spread.check(cluster, gpu)
     for option, given in (("--layers", layers), ("--bisect", bisect)):
         if given and not layer_pass:
-            raise InputError(f"{option} has nothing to print with --no-layer-pass; leave one of them away")
+            raise InputError(
+                f"{option} is of the layer pass, which --no-layer-pass skips; leave one of them away"
+            )
     if top_k is not None and top_k < 1:
         raise InputError(f"--top-k {top_k} is out of range; ask for 1 or more classes")
     if top_k is not None and not end_to_end and resume is None:

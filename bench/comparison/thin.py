@@ -55,13 +55,14 @@ def thin_measurement(measurement: Measurement, samples: int, errors: bool, shape
     """One measurement with at most about `samples` samples (see `keep`). errors: whether its layers keep
     theirs; shapes: their sizes and work."""
     kept, rounds = keep(measurement.samples_ns, measurement.rounds, samples)
+    told_of = errors or shapes or any(layer.time_ns is not None for layer in measurement.layers)
     return msgspec.structs.replace(
         measurement,
         samples_ns=rounded_all(kept),
         rounds=rounds,
         end_to_end=_end_to_end(measurement.end_to_end, samples),
         phases={name: rounded(ns, 5) for name, ns in measurement.phases.items()},
-        layers=tuple(_layer(layer, errors, shapes) for layer in measurement.layers),
+        layers=tuple(_layer(layer, errors, shapes) for layer in measurement.layers if told_of),
         accuracy=_accuracy(measurement.accuracy),
         telemetry=telemetry(measurement.telemetry),
         facts=told(measurement.facts, len(kept), len(measurement.samples_ns)),

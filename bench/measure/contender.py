@@ -232,15 +232,17 @@ class Contender:
         if theirs is not None:
             predictions.hold(ours, theirs, self.bound_of(), name)
 
-    def measure_layers(self, folder: str) -> None:
-        """Times of every operator at this batch, and their errors."""
+    def tell_layers(self, folder: str, timed: bool) -> None:
+        """Every operator's time at this batch and its errors, or what was checked of it before timing."""
         assert self._check is not None
         try:
-            self._layers = self._check.measured(self._open(), min(LAYERS_S, self._job.budget_s / 3))
+            if timed:
+                self._layers = self._check.measured(self._open(), min(LAYERS_S, self._job.budget_s / 3))
         except OutOfMemoryError as error:
-            self._warnings.append(f"no layers: {error}")
-            return
-        self._keep(folder, "layers", lambda path: artifacts.save_layers(path, self._layers))
+            self._warnings.append(f"no times of layers: {error}")
+        self._layers = self._layers or self._check.known()
+        if self._layers:
+            self._keep(folder, "layers", lambda path: artifacts.save_layers(path, self._layers))
 
     def close(self) -> None:
         """Free the sessions; a failure to do so is the next case's to notice."""

@@ -301,7 +301,7 @@ class Runner:
         if self._job.layers:
             self._go_on()
             self._say(CaseStarted(case=entrant.case, stage="layers"))
-            entrant.measure_layers(folder)
+        entrant.tell_layers(folder, self._job.layers)
         self._close(entrant)
         measured = entrant.measured(timed, sampler.result(entrant.case.key))
         measured = msgspec.structs.replace(measured, end_to_end=flow)

@@ -174,7 +174,8 @@ class ErrorStats(Record, frozen=True):
 
 
 class Layer(Record, frozen=True):
-    """One operator of a model on one backend: its time and its errors, from passes of their own.
+    """One operator of a model on one backend: its time and its errors, from passes of their own. Ours are
+    checked alone before anything is timed, and told with that error where no layer is timed.
 
     nodes: ONNX node names covered (a fused group is one layer); inputs: the `output` of each layer it reads,
     or the name of a model input (constants left out); output: its tensor; shape: with the batch.

@@ -154,9 +154,11 @@ def accuracies(rows: Sequence[Row]) -> list[str]:
     ]
 
 
+# Columns of a layer that tell nothing without its time.
+_OF_TIMES = ("time_s", "share", "gflops_per_s", "gb_per_s")
 _LAYERS = pick(
     LAYER_COLUMNS,
-    *("nodes", "op_type", "shape", "rung", "time_s", "share", "gflops_per_s", "gb_per_s"),
+    *("nodes", "op_type", "shape", "rung", *_OF_TIMES),
     *(
         replace(column, title=kind, style=failing(kind))
         for kind in ("isolated", "propagated")
@@ -177,6 +179,10 @@ def layers(measurements: Sequence[Measurement]) -> RenderableType:
         case = measurement.case
         heading = f"{title(case.model)} on {label(case.backend, case.precision)}, batch {case.batch:,}"
         heading = doubt.told(heading, doubt.own(measurement))
-        table = replace(layer_table([measurement]), columns=_LAYERS)
+        columns = _LAYERS
+        if all(layer.time_ns is None for layer in measurement.layers):
+            heading += ", layers not timed"
+            columns = tuple(column for column in _LAYERS if column.name not in _OF_TIMES)
+        table = replace(layer_table([measurement]), columns=columns)
         made.append(Grid(table, heading=heading, most=26, airy=True, framed=True))
     return Group(*made) if made else Text("No case has its layers measured.")

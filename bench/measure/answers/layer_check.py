@@ -20,7 +20,7 @@ from bench.measure.outcomes import Incorrect
 from bench.results.records import Case, ErrorStats, Layer
 from engine import backends
 from engine.backend import Backend, Options, Planned, Session, Variant
-from engine.graph.plan import Plan
+from engine.graph.plan import Plan, Step
 from engine.planning import groups
 from kernels import registry
 from kernels.errors import KernelscopeError
@@ -34,6 +34,7 @@ class LayerCheck:
         self._case, self._backend, self._options = case, backend, options
         self._loaded = loaded
         self._isolated: dict[str, ErrorStats] | None = None
+        self._steps: dict[str, Step] = {}  # of the plan that was looked at, each by its first node
         self.warnings: list[str] = []
 
     @property
@@ -46,7 +47,9 @@ class LayerCheck:
         if self._is_library or not isinstance(session, Planned):
             return
         plan = session.plan
-        self._options = replace(self._options, rungs=_that_run(plan))
+        self._steps = {step.nodes[0]: step for step in plan.steps}
+        # By name: at another batch size other rungs would run.
+        self._options = replace(self._options, rungs={node: step.rung for node, step in self._steps.items()})
         self._isolated = self._taken(plan)
         self._unchecked()
         wrong = {name: stats for name, stats in self._isolated.items() if not stats.ok}
@@ -55,8 +58,9 @@ class LayerCheck:
             raise Incorrect(wrong[name], f"layer {self._words(name)} alone, fed right inputs")
 
     def known(self, along: bool = False) -> tuple[Layer, ...]:
-        """The layers with the errors that were found before timing, without times. along: also those with
-        what the layers before them computed, so that it can be told where a wrong answer begins."""
+        """The layers at the case's batch with the errors that were found before timing, without times; () of
+        what was not looked at then. along: also the errors with what the layers before them computed, so that
+        it can be told where a wrong answer begins."""
         if self._isolated is None:
             return ()
         golden = self._loaded.golden()
@@ -65,12 +69,13 @@ class LayerCheck:
         if along:
             with contextlib.suppress(KernelscopeError, MemoryError):  # what is known is told without it
                 propagated = layer_errors.propagated(*at)
-        found = layers.measure(*at, golden.images, found=Errors(self._isolated, propagated), times=False)
-        rungs = self._options.rungs
-        return tuple(
-            msgspec.structs.replace(layer, rung=next((rungs[n] for n in layer.nodes if n in rungs), ""))
-            for layer in found
-        )
+        found = layers.measure(*at, self._case.batch, found=Errors(self._isolated, propagated), times=False)
+        return tuple(self._by(layer) for layer in found)
+
+    def _by(self, layer: Layer) -> Layer:
+        """With the rung that runs it, and what chose that."""
+        step = next((self._steps[node] for node in layer.nodes if node in self._steps), None)
+        return layer if step is None else msgspec.structs.replace(layer, rung=step.rung, chosen=step.chosen)
 
     def measured(self, session: Session, seconds: float) -> tuple[Layer, ...]:
         """Every layer's time at the case's batch, its errors, and their ratio to the reference's own."""
@@ -155,8 +160,3 @@ class LayerCheck:
                 by = f" ({', '.join(rungs)})" if rungs else ""
                 return f"{layer.nodes[0]}{by}"
         return output
-
-
-def _that_run(plan: Plan) -> dict[str, str]:
-    """The rungs of a plan named by node: at another batch size other rungs would run."""
-    return {step.nodes[0]: step.rung for step in plan.steps}

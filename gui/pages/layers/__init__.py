@@ -239,6 +239,8 @@ class LayersPage(Page):
     def _scale(self, rows: Sequence[LayerRow], focus: Measurement, colour: str) -> Scale | None:
         theme, who = self.theming.theme, contender(focus)
         if colour == "time":
+            if all(row.layer.time_ns is None for row in rows):
+                return None
             most = max((row.layer.time_ns or 0.0 for row in rows if row.layer.output), default=0.0)
             marks = (("not timed", theme.alternate),) if any(r.layer.time_ns is None for r in rows) else ()
             return Scale(f"Time of a layer, {who}", "time", 0.0, most, False, _time_text, theme, marks)
@@ -313,6 +315,8 @@ def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
     if how:
         total = units.duration(sum(row.layer.time_ns or 0.0 for row in rows))
         parts.append(f"Times of {contender(focus)} by {how}, in a pass of their own; together {total}.")
+    else:
+        parts.append(f"No layer of {contender(focus)} was timed; they were checked alone.")
     parts.append("Errors are relative L2 errors against the float64 oracle.")
     return " ".join(parts)
 

@@ -63,10 +63,14 @@ class LayerBars(QWidget):
         filled(QVBoxLayout(self), self.heading, (scroll, 1), margins=(0, GAP, 0, 0), spacing=TIGHT)
 
     def show_rows(self, rows: Sequence[LayerRow], shown: Sequence[Side]) -> None:
+        rows = [row for row in rows if row.times_ns]
+        if not rows:
+            shown = ()
         names = [f'<span style="color:{side.colour}">■</span> {side.name}' for side in shown]
+        names += [] if rows else ["no layer was timed"]
         hatched = ", hatched: doubtful" if any(side.unsure for side in shown) else ""
         self.heading.setText(f"<b>Time of each layer</b> &nbsp; {' &nbsp; '.join(names)}{hatched}")
-        self.bars.show_rows([row for row in rows if row.times_ns], shown)
+        self.bars.show_rows(rows, shown)
 
     def follow(self, output: str) -> None:
         """Mark a layer selected elsewhere, and bring it into view."""

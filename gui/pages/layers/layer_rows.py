@@ -156,7 +156,7 @@ def table(measurements: Sequence[Measurement], focus: Measurement) -> Table[Laye
         Column("layer", lambda r: r.name or None, left=True, tip="ONNX nodes that run as one step"),
         Column("op_type", lambda r: r.layer.op_type, title="op", left=True),
         Column("shape", lambda r: r.layer.shape or None, shape_text, title="output shape", left=True),
-        *(_time_column(contender(m), doubt.own(m)) for m in measurements),
+        *(_time_column(contender(m), doubt.own(m)) for m in measurements if timed(m)),
         figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
         Column("speedup", None, units.times, lambda _: held, "speed-up",
                doubt.told("the reference's time over its own", held)),
@@ -173,6 +173,11 @@ def table(measurements: Sequence[Measurement], focus: Measurement) -> Table[Laye
                tip="read and written, at least"),
     )  # fmt: skip
     return Table(columns, rows(measurements, focus))
+
+
+def timed(measurement: Measurement) -> bool:
+    """Whether any of its layers was."""
+    return any(layer.time_ns is not None for layer in measurement.layers)
 
 
 def kernel(layer: Layer) -> str | None:

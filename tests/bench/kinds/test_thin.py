@@ -14,6 +14,7 @@ import main
 from bench.charts import breakdown
 from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
+from bench.comparison.thin import thin_measurement
 from bench.kinds.samples import keep
 from bench.kinds.thin import thin
 from bench.results import gallery, stats
@@ -122,6 +123,16 @@ def test_a_thinned_run_shows_the_same_and_fits(tmp_path: Path) -> None:
     assert (
         gallery.load_answers(gallery.answers_path(small.path, case)).predicted == answers["predicted"]
     ).all()
+
+
+def test_layers_that_were_not_timed_go_with_their_errors() -> None:
+    (one,) = synthetic.run(backends=("engine-cpu",), batches=(2,))[1]
+    layers = tuple(msgspec.structs.replace(layer, time_ns=None, clock="") for layer in one.layers)
+    untimed = msgspec.structs.replace(one, layers=layers)
+    kept = thin_measurement(untimed, 24, errors=True, shapes=False).layers
+    assert [layer.isolated is None for layer in kept] == [layer.isolated is None for layer in layers]
+    assert thin_measurement(untimed, 24, errors=False, shapes=False).layers == ()
+    assert len(thin_measurement(one, 24, errors=False, shapes=False).layers) == len(layers)
 
 
 def test_what_cannot_be_thinned_says_why(tmp_path: Path) -> None:

@@ -122,6 +122,21 @@ def test_layers_of_nothing_say_so() -> None:
     assert "No case has its layers measured" in text_of(terminal_tables.layers(measured))
 
 
+def test_layers_that_were_checked_and_not_timed_have_errors_and_say_so() -> None:
+    import msgspec
+
+    _, (one,) = synthetic.run(backends=("engine-cpu",), batches=(8,))
+    layers = tuple(msgspec.structs.replace(x, time_ns=None, clock="") for x in one.layers)
+    untimed = msgspec.structs.replace(one, layers=layers)
+    items = records(tables.layer_table([untimed]))
+    assert {item[name] for item in items for name in ("time_s", "share", "gflops_per_s")} == {None}
+    text = text_of(terminal_tables.layers([untimed]))
+    assert "batch 8, layers not timed" in text
+    assert "1.1e-07" in text
+    assert "GFLOP/s" not in text
+    assert "GFLOP/s" in text_of(terminal_tables.layers([one]))
+
+
 def test_an_accuracy_has_its_interval_and_where_there_is_none_its_reason() -> None:
     measured = synthetic.run(batches=(2,))[1]
     told = {

@@ -68,6 +68,29 @@ def test_a_run_without_layers_says_so(qtbot, shown):
     assert "did not measure layers" in shown.page._empty.text()
 
 
+def test_layers_that_were_checked_and_not_timed_show_their_errors_and_no_bars(shown):
+    untimed = [
+        msgspec.structs.replace(
+            m, layers=tuple(msgspec.structs.replace(x, time_ns=None, clock="") for x in m.layers if x.nodes)
+        )
+        for m in shown.state.measurements
+        if m.case.backend == "engine-cpu"
+    ]
+    shown.state.open(shown.state.run, None, untimed)
+    shown.redraw.flush()
+    page = shown.page
+    shown.choose("colour", "Time")
+    assert page.legend.scale is None
+    assert {page.graph.look(key).value for key in LENET} == {""}
+    assert "no layer was timed" in page.bars.heading.text()
+    assert not page.bars.bars._rows
+    assert "No layer of engine-cpu was timed; they were checked alone." in page._note.text()
+    names = [column.title or column.name for column in page.table.source.table.columns]
+    assert not any("time_s" in name for name in names)
+    shown.choose("colour", "Error, fed exact inputs")
+    assert page.graph.look("tanh1").value.endswith(("e-07", "e-08"))
+
+
 def test_the_graph_is_the_model(shown):
     graph = shown.page.graph
     assert [box.key for box in graph.boxes if not box.plain] == LENET

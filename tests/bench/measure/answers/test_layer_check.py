@@ -15,7 +15,8 @@ from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.images import predictions
 from bench.measure.images.predictions import Predictions
 from bench.measure.loaded_model import LoadedModel
-from bench.results.messages import Measured
+from bench.results import artifacts
+from bench.results.messages import CaseStarted, Measured
 from bench.results.records import Case, ErrorStats
 from engine import backends
 from engine.backend import Options
@@ -104,6 +105,24 @@ def test_a_right_kernel_of_ones_own_is_ok(tmp_path):
     own = kernels(tmp_path, "bias", "right")
     found, _ = go(changed(backends=("engine-cpu",), rungs={"conv1": "right"}, kernel_dirs=own))
     assert found["engine-cpu"].disposition == "ok"
+
+
+def test_what_was_checked_is_told_without_a_layer_pass(tmp_path):
+    job = changed(backends=("engine-cpu", "ort-cpu"), batches=(20,))
+    found, messages = go(job, tmp_path)
+    assert not any(isinstance(m, CaseStarted) and m.stage == "layers" for m in messages)
+    assert found["ort-cpu"].layers == (), "nobody looked at them"
+    one = found["engine-cpu"]
+    parts = groups.groups(LoadedModel("lenet5-digits", job, (20,), lambda *_: None).graph, 20)
+    told = [(x.nodes, x.shape, x.flops, x.nbytes) for x in one.layers]
+    assert told == [(x.nodes, x.shape, x.flops, x.nbytes) for x in parts], "those of the case's own batch"
+    assert all(layer.isolated.ok and layer.propagated is None for layer in one.layers)
+    assert {(layer.time_ns, layer.clock) for layer in one.layers} == {(None, "")}
+    assert all(layer.rung for layer in one.layers if layer.op_type.startswith("Conv"))
+    with np.load(artifacts.path(tmp_path, "layers", one.case)) as kept:
+        assert np.isnan(kept["time_ns"]).all()
+        assert list(kept["isolated"]) == [layer.isolated.rel_l2 for layer in one.layers]
+    assert not artifacts.path(tmp_path, "layers", found["ort-cpu"].case).exists()
 
 
 def test_a_layer_of_a_reference_beyond_its_bound_is_a_mark_and_no_failure(monkeypatch):
