@@ -224,6 +224,8 @@ MISTAKES = {
     "compare --batch lenet5-digit=1": "did you mean 'lenet5-digits'",
     "compare --batch =1": "names no model",
     "compare --images lenet5-digits=0": "images 0 is out of range",
+    "compare --layer-pass-of engine-cpu --no-layer-pass": "leave one of them away",
+    "compare --backend ort-cpu --layer-pass-of engine-cpu": "layers are wanted of engine-cpu, which is not",
     "compare --layers --no-layer-pass": "--layers is of the layer pass",
     "compare --batch ,": "names no number",
     "compare --backend engine-cp": "did you mean 'engine-cpu'",

@@ -97,6 +97,12 @@ def compare(
     layer_pass: bool = typer.Option(
         True, "--layer-pass/--no-layer-pass", help="Also measure every layer, in separate passes."
     ),
+    layer_pass_of: list[str] = typer.Option(
+        [],
+        metavar="NAME",
+        show_default=False,
+        help="Measure the layers of this backend alone, which is quicker; may be repeated.",
+    ),
     bisect: bool = typer.Option(
         False,
         "--bisect",
@@ -171,6 +177,8 @@ def compare(
             raise InputError(
                 f"{option} is of the layer pass, which --no-layer-pass skips; leave one of them away"
             )
+    if layer_pass_of and not layer_pass:
+        raise InputError("--layer-pass-of asks for what --no-layer-pass skips; leave one of them away")
     if top_k is not None and top_k < 1:
         raise InputError(f"--top-k {top_k} is out of range; ask for 1 or more classes")
     if top_k is not None and not end_to_end and resume is None:
@@ -196,6 +204,7 @@ def compare(
         timeout_s=timeout,
         instances=instances if parsing.given(context, "instances") else bounds.INSTANCES,
         layers=layer_pass,
+        layers_of=parsing.named(layer_pass_of, "layer-pass-of"),
         tune="cuda" if tune is None else "all" if tune else "none",
         tune_reference=tune_reference,
         end_to_end=end_to_end,
@@ -232,6 +241,7 @@ _FIELDS = {
     "timeout": ("timeout_s",),
     "instances": ("instances",),
     "layer_pass": ("layers",),
+    "layer_pass_of": ("layers_of",),
     "tune": ("tune",),
     "tune_reference": ("tune_reference",),
     "end_to_end": ("end_to_end",),

@@ -93,6 +93,7 @@ KIND: Kind[Run, Measurement] = Kind(
         *options.MEASURING,
         Option("instances", one("--instances"), INSTANCES),
         Option("layers", switch("--no-layer-pass")),
+        Option("layers_of", each("--layer-pass-of")),
         Option("tune", lambda tune: ("--no-tune" if tune == "none" else "--tune",)),
         Option("tune_reference", switch("--tune-reference")),
         Option("end_to_end", switch("--end-to-end")),

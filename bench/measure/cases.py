@@ -66,6 +66,7 @@ def plan(
     chosen = choose_backends(job.backends)
     if job.tune_reference:
         chosen = with_variants(chosen)
+    _check_layers(job, chosen)
     specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
     found: dict[str, Case] = {}
     sound, fixed = _read(specs, unread, look)
@@ -89,6 +90,17 @@ def plan(
                                 f"models {other.model} and {case.model} have the same name; rename one file"
                             )
     return tuple(found.values())
+
+
+def _check_layers(job: Job, chosen: Sequence[Backend]) -> None:
+    """Raise InputError where layers are wanted of what is not compared."""
+    compared = [backend.name for backend in chosen]
+    for name in job.layers_of:
+        if name not in compared:
+            raise InputError(
+                f"layers are wanted of {name}, which is not compared{did_you_mean(name, compared)}; "
+                f"compared are {', '.join(compared)}"
+            )
 
 
 def _read(

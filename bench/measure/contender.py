@@ -237,7 +237,8 @@ class Contender:
         assert self._check is not None
         try:
             if timed:
-                self._layers = self._check.measured(self._open(), min(LAYERS_S, self._job.budget_s / 3))
+                seconds = min(LAYERS_S, self._job.budget_s / 3)
+                self._layers = self._check.measured(self._open(), seconds, alone=bool(self._job.layers_of))
         except OutOfMemoryError as error:
             self._warnings.append(f"no times of layers: {error}")
         self._layers = self._layers or self._check.known()

@@ -298,10 +298,10 @@ class Runner:
         entrant.check_again()
         entrant.take_apart(timed.median_ns)
         entrant.answer(folder, self._progress)
-        if self._job.layers:
+        if in_a_pass := self._job.times_layers(entrant.case.backend):
             self._go_on()
             self._say(CaseStarted(case=entrant.case, stage="layers"))
-        entrant.tell_layers(folder, self._job.layers)
+        entrant.tell_layers(folder, in_a_pass)
         self._close(entrant)
         measured = entrant.measured(timed, sampler.result(entrant.case.key))
         measured = msgspec.structs.replace(measured, end_to_end=flow)

@@ -81,7 +81,9 @@ class Job(Record, frozen=True):
     model's order, or "alphabetical"; scores: the output that holds the class scores; None = as the model's
     file says or its shape. inputs: what further inputs are given, a number or a .npy file, by name.
     threads: None = one a physical core. l2: "warm" or "cold". budget_s: the most seconds of samples a case;
-    timeout_s: seconds after which a case is given up. layers: also measure every operator (time and error).
+    timeout_s: seconds after which a case is given up. layers: also measure every operator (time and error);
+    layers_of: of these backends alone, and of errors each layer's own alone (() = of all, with what is
+    carried along and the reference's beside it).
     rungs: node name → rung name. own_batches, own_images: model (as in models, or its file's stem) → what it
     takes in place of the general ones. tune: whose kernels are timed first where this machine has no choice
     of a case: "cuda"'s, "all", or "none" (then the ladder's order decides, whatever was timed before).
@@ -103,6 +105,7 @@ class Job(Record, frozen=True):
     budget_s: float = 15.0
     timeout_s: float = 600.0
     layers: bool = True
+    layers_of: tuple[str, ...] = ()
     cuda_graph: bool = True
     rungs: dict[str, str] = {}
     kernel_dirs: tuple[str, ...] = ()
@@ -117,6 +120,10 @@ class Job(Record, frozen=True):
     inputs: dict[str, str] = {}
     end_to_end: bool = False
     top_k: int = 0
+
+    def times_layers(self, backend: str) -> bool:
+        """Whether the layers of a case on this backend are measured."""
+        return self.layers and (not self.layers_of or backend in self.layers_of)
 
     def batches_of(self, model: str) -> tuple[int, ...]:
         """The batch sizes that a model is run at."""

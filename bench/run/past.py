@@ -23,7 +23,18 @@ MOST_TURNS = 64  # of an entry
 MOST_ENTRIES = 64
 _STORE = Store("pace", 1, "what a run took", MOST_ENTRIES)
 # What of a job decides how long a case of it takes, beside the case itself and the budget.
-_ASKED = ("threads", "instances", "layers", "end_to_end", "l2", "tune", "tune_reference", "dataset", "runs")
+_ASKED = (
+    "threads",
+    "instances",
+    "layers",
+    "layers_of",
+    "end_to_end",
+    "l2",
+    "tune",
+    "tune_reference",
+    "dataset",
+    "runs",
+)
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]

@@ -104,6 +104,7 @@ class JobForm(JobFields):
             budget_s=self.budget.value(),
             instances=self.instances.value(),
             layers=self.layers.isChecked(),
+            layers_of=self._kept.layers_of if self.layers.isChecked() else (),
             tune_reference=tune,
             end_to_end=self.end_to_end.isChecked(),
             top_k=self._kept.top_k if self.end_to_end.isChecked() else 0,

@@ -77,12 +77,16 @@ class LayerCheck:
         step = next((self._steps[node] for node in layer.nodes if node in self._steps), None)
         return layer if step is None else msgspec.structs.replace(layer, rung=step.rung, chosen=step.chosen)
 
-    def measured(self, session: Session, seconds: float) -> tuple[Layer, ...]:
-        """Every layer's time at the case's batch, its errors, and their ratio to the reference's own."""
+    def measured(self, session: Session, seconds: float, alone: bool = False) -> tuple[Layer, ...]:
+        """Every layer's time at the case's batch, its errors, and their ratio to the reference's own. alone:
+        of errors those of each layer fed right inputs, and nothing of the reference."""
         case, loaded = self._case, self._loaded
         golden, graph = loaded.golden(), loaded.graph
         if self._isolated is None:
             self._isolated = self._taken(None)
+        propagated: dict[str, ErrorStats] = {}
+        if not alone:
+            propagated = layer_errors.propagated(graph, self._backend, case.precision, self._options, golden)
         reference = backends.get(self._backend.reference)
         found = layers.measure(
             graph,
@@ -92,11 +96,8 @@ class LayerCheck:
             golden,
             case.batch,
             session=session,
-            reference=reference if reference.unavailable() is None else None,
-            found=Errors(
-                self._isolated,
-                layer_errors.propagated(graph, self._backend, case.precision, self._options, golden),
-            ),
+            reference=None if alone or reference.unavailable() is not None else reference,
+            found=Errors(self._isolated, propagated),
             seconds=seconds,
         )
         self._mark(found)

@@ -128,7 +128,7 @@ def _nets(
     """Of each batch size, by the plan that the ladder's order gives: which kernels are taken for its steps
     changes nothing of the one kernel for all of them. With clock stamps, which the times of layers take,
     where there are cores for what may not be needed."""
-    stamped = job.layers and host.physical_cores() >= host.SPARE_CORES
+    stamped = job.times_layers(case.backend) and host.physical_cores() >= host.SPARE_CORES
     choose = planner.ladder_choice(how, gpu.capability, case.precision)
     found: list[tuple[Rung, Mapping[str, Define]]] = []
     for batch in batches:

@@ -125,6 +125,28 @@ def test_what_was_checked_is_told_without_a_layer_pass(tmp_path):
     assert not artifacts.path(tmp_path, "layers", found["ort-cpu"].case).exists()
 
 
+def test_layers_of_one_backend_alone_are_measured_and_nothing_of_the_reference(monkeypatch):
+    looked_at = []
+    real = layer_errors.isolated
+
+    def noted(graph, backend, *rest):
+        looked_at.append(backend.name)
+        return real(graph, backend, *rest)
+
+    monkeypatch.setattr(layer_errors, "isolated", noted)
+    job = changed(backends=("engine-cpu", "ort-cpu"), layers=True, layers_of=("engine-cpu",))
+    found, messages = go(job)
+    pass_of = [m.case.backend for m in messages if isinstance(m, CaseStarted) and m.stage == "layers"]
+    assert pass_of == ["engine-cpu"]
+    assert set(looked_at) == {"engine-cpu"}
+    assert found["ort-cpu"].layers == ()
+    layers = found["engine-cpu"].layers
+    assert any(layer.time_ns for layer in layers)
+    assert all(
+        x.isolated.ok and x.isolated.ratio is None and x.propagated is None for x in layers if x.output
+    )
+
+
 def test_a_layer_of_a_reference_beyond_its_bound_is_a_mark_and_no_failure(monkeypatch):
     real = layer_errors.isolated
 
