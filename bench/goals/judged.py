@@ -17,6 +17,7 @@ from bench.results.records import Case, Environment, Measurement, stem
 from bench.results.rows import SOUND, Row, derive
 from bench.words import units
 
+ONCE = "timed in the first run alone"
 REACHED, MISSED, OPEN, UNKNOWN = "reached", "not reached", "open", NOT_MEASURED
 OUTCOMES = (REACHED, MISSED, OPEN, UNKNOWN)
 
@@ -84,6 +85,7 @@ def held(goals: Goals, taken: Taken) -> list[Held]:
     for goal in goals.goals:
         for batch, wanted in zip(goal.batches, goal.wanted, strict=True):
             figures = tuple(_figure(goal, batch, run, taken) for run in runs)
+            figures = figures[:1] + tuple(_once(goals, goal, figure) for figure in figures[1:])
             outcome, why = _outcome(goal, wanted, figures)
             if outcome == MISSED and figures[0].value is not None:
                 why = "; ".join(
@@ -145,6 +147,12 @@ def _figure(goal: Goal, batch: int, run: Measured, taken: Taken) -> Figure:
         reason = f": {made.reason}" if made.reason else ""
         return Figure(why=f"{made.disposition.replace('_', ' ')}{reason}", failed=True)
     return _VALUES[goal.value](goal, batch, row, run)
+
+
+def _once(goals: Goals, goal: Goal, figure: Figure) -> Figure:
+    """Of a second run, where there is none as it was not to have what the goal is beside."""
+    left_out = any(need.name == goal.need and goal.against in need.once for need in goals.needs)
+    return Figure(why=ONCE) if left_out and figure.value is None and not figure.failed else figure
 
 
 def _speedup(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:

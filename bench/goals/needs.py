@@ -60,18 +60,22 @@ def batches(need: Need, limits: Limits) -> tuple[int, ...]:
 
 
 def job_of(need: Need, limits: Limits, again: bool = False) -> Job:
-    """What a need asks of `compare`. again: for the second time, when times are all that is wanted: where
-    they go and which layer errs, the first run tells."""
+    """What a need asks of `compare`. Layers are timed of ours alone: that of all costs several times as long
+    as the passes. again: for the second time, which is to show that the figures of passes come again: where
+    time goes the first run tells, and what is named `once` is of that one alone."""
     counts = [count for count in (need.images, limits.images) if count]
+    ours = tuple(name for name in need.backends if name.startswith("engine-"))
+    layers = need.layers and not again and bool(ours)
     return Job(
         models=need.models,
-        backends=need.backends,
+        backends=tuple(name for name in need.backends if not again or name not in need.once),
         precisions=need.precisions,
         batches=batches(need, limits),
         images=(min(counts),) if counts else (),
         budget_s=limits.budget_s,
         instances=INSTANCES,
-        layers=need.layers and not again,
+        layers=layers,
+        layers_of=ours if layers else (),
         tune_reference=need.tune_reference,
         end_to_end=need.end_to_end,
     )

@@ -23,9 +23,8 @@ class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Need(_Words, frozen=True, kw_only=True):
-    """A comparison, as `compare` takes it; () and 0: as there. layers: also times and errors of layers, from
-    which follow the floor and the step that takes most. rivals: the goals are beside backends that another
-    environment has."""
+    """A comparison, as `compare` takes it; () and 0: as there. layers: also the times of our own layers, from
+    which follows the step that takes most. once: of `backends`, those that are left out of the second run."""
 
     name: str
     models: tuple[str, ...]
@@ -36,6 +35,7 @@ class Need(_Words, frozen=True, kw_only=True):
     tune_reference: bool = False
     end_to_end: bool = False
     layers: bool = True
+    once: tuple[str, ...] = ()
 
 
 class Goal(_Words, frozen=True, kw_only=True):

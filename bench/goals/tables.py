@@ -3,6 +3,7 @@ floor; how far apart the two runs are."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +14,16 @@ from bench.goals import again, floors, judged
 from bench.goals.judged import Figure, Held, Measured
 from bench.goals.presets import Goals
 from bench.ladder.records import MachineLimits
+from bench.measure.answers.accuracy import BOUNDS
 from bench.results import doubt
-from bench.results.records import ErrorStats, Measurement
+from bench.results.records import MEASURED_AS, ErrorStats, Measurement
 from bench.results.rows import Row, derive, title
 from bench.show.table import Column, Table, pick
 from bench.show.tables import layer_name, seconds
 from bench.words import units
 
+# The fact of a tuned reference (engine.backends.ort_cuda_tuned.facts).
+_TUNED_ERROR = re.compile(r"(?P<layer>.+), relative L2 error (?P<size>\d\.\d+e[+-]\d+)")
 # The reference as it comes, and at its best; what a machine has not is left out.
 STRICT, LENIENT = "-tuned-strict", "-tuned"
 BEYOND = "faster than its steps can be: the machine reaches more than was measured of it, or steps are one"
@@ -35,7 +39,7 @@ def _cell(place: int) -> Callable[[Held], str]:
     def cell(row: Held) -> str:
         found = _figure(place)(row)
         if found.value is None:
-            return ""
+            return judged.ONCE if found.why == judged.ONCE else ""
         told = judged.text(row.goal.value, found.value)
         exact = found.low is None or found.low == found.high
         return told if exact else f"{told} ({judged.spread(row.goal.value, found)})"
@@ -103,9 +107,9 @@ def _rows(goals: Goals, run: Measured, limits: MachineLimits | None) -> list[Bes
     ]
 
 
-def _telling(line: Beside) -> tuple[int, bool]:
+def _telling(line: Beside) -> tuple[int, int]:
     """How much a line tells: the same case may be measured for more than one goal."""
-    return len(line.others), bool(line.own.measurement.layers)
+    return len(line.others), sum(layer.time_ns is not None for layer in line.own.measurement.layers)
 
 
 def _time(row: Row) -> float | None:
@@ -134,10 +138,19 @@ def worst(made: Measurement | None) -> tuple[str, ErrorStats] | None:
 
 
 def _error(made: Measurement | None) -> str:
+    """Of the worst layer; of a tuned reference as its sweep had it, where its layers were not looked at; else
+    of the output."""
     found = worst(made)
     if found is not None:
         name, error = found
         return f"{units.exponent(error.rel_l2)} ({name}){'' if error.ok else ', beyond its bound'}"
+    if made is not None and (told := made.facts.get("tuned_worst_layer")):
+        parts = _TUNED_ERROR.fullmatch(told)
+        if parts is None:
+            return told
+        size = float(parts["size"])
+        beyond = "" if size <= BOUNDS.get(made.case.precision, 0.0) else ", beyond its bound"
+        return f"{units.exponent(size)} ({parts['layer']}){beyond}"
     output = made.accuracy.output if made is not None and made.accuracy is not None else None
     return "" if output is None else f"{units.exponent(output.rel_l2)} (output)"
 
@@ -216,10 +229,24 @@ def cases(goals: Goals, run: Measured, limits: MachineLimits | None) -> Table[Be
         *_of(reference + LENIENT, "tuned"),
     )
     notes = (
-        "An error is ‖y − y₆₄‖ / ‖y₆₄‖ against float64, of the layer whose own is most of its bound.",
+        "An error is ‖y − y₆₄‖ / ‖y₆₄‖ against float64, of the layer whose own is most of its bound; of a "
+        "tuned reference as it was when it was tuned; of the output where layers were not looked at.",
         *_known(limits),
+        *_measured_once(run),
     )
     return Table(columns, _rows(goals, run, limits), "Times, errors and floors", notes, key="cases")
+
+
+def _measured_once(run: Measured) -> tuple[str, ...]:
+    made = [made for measurements in run.by_need.values() for made in measurements]
+    tuned = sum(made.case.backend.endswith(LENIENT) for made in made)
+    same = sum(MEASURED_AS in made.facts for made in made)
+    if not same:
+        return ()
+    return (
+        f"In {same:,} of {tuned:,} cases the tuned reference's fastest configuration is within the bound; it "
+        "was measured once, and stands in the columns of both.",
+    )
 
 
 def _of_floor(line: Beside) -> float | None:

@@ -20,6 +20,9 @@ from bench.goals.presets import Goal, Goals, Need
 from bench.ladder.records import MachineLimits
 from bench.results.records import Case, EndToEnd, Layer, Measurement
 from engine import backends
+from engine.backends.ort_cuda_tuned import facts as tuned_facts
+from engine.configuration import Configuration
+from engine.ort.tuning import Sweep, Tried
 from kernels import registry
 from kernels.errors import InputError
 from models import names
@@ -36,6 +39,7 @@ def test_what_a_file_names_is_there_and_measured(name: str) -> None:
     for need in goals.needs:
         assert set(need.models) <= set(names.models())
         assert set(need.backends) <= set(backends.all_backends())
+        assert set(need.once) < set(need.backends)
         assert set(need.precisions) <= set(registry.precisions(goals.device))
     for goal in goals.goals:
         assert len(goal.batches) == len(goal.wanted)
@@ -274,6 +278,72 @@ def test_a_report_holds_every_goal_and_where_it_comes_from(tmp_path: Path) -> No
     assert "not reached" in lines[0]
 
 
+def test_what_is_timed_once_is_left_out_of_the_second_run_and_the_page_says_so(tmp_path: Path) -> None:
+    rival = "torch-cuda-graph"
+    need = Need(
+        name="lenet",
+        models=("lenet5-digits",),
+        backends=("engine-cuda", "ort-cuda", rival),
+        batches=(1,),
+        once=(rival,),
+    )
+    jobs = [needs.job_of(need, Limits(), again=again) for again in (False, True)]
+    assert [job.backends for job in jobs] == [need.backends, ("engine-cuda", "ort-cuda")]
+    assert [job.layers for job in jobs] == [True, False]
+    assert jobs[0].layers_of == ("engine-cuda",)
+    wanted = {"model": "lenet5-digits", "need": "lenet", "wanted": (2.5,)}
+    goals = Goals(
+        title="t",
+        device="cuda",
+        needs=(need,),
+        goals=tuple(Goal(against=against, **wanted) for against in ("ort-cuda", rival)),  # type: ignore[arg-type]
+    )
+    ours = [timed("engine-cuda", 10), timed("ort-cuda", 30)]
+    runs = saved(tmp_path / "a", *ours, timed(rival, 40)), saved(tmp_path / "b", *ours)
+    taken = needs.given(goals, runs[:1], runs[1:], measures=False)
+    beside, once = judged.held(goals, taken)
+    assert (beside.outcome, once.outcome) == (REACHED, REACHED)
+    assert beside.figures[1].value == pytest.approx(3, rel=0.1)
+    assert once.figures[1].why == judged.ONCE
+    text = report.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8")
+    assert text.count(judged.ONCE) == 1
+    # Where the second run lacks what it was to have, nothing of the kind is said.
+    plain = msgspec.structs.replace(goals, needs=(msgspec.structs.replace(need, once=()),))
+    assert judged.ONCE not in report.write(plain, taken, tmp_path / "other.md")[0].read_text("utf-8")
+
+
+@pytest.mark.parametrize(("size", "told"), [(3.21e-6, "(conv2) |"), (3.21e-4, "(conv2), beyond its bound |")])
+def test_a_tuned_reference_without_layers_has_the_error_it_was_tuned_with(
+    size: float, told: str, tmp_path: Path
+) -> None:
+    one = Tried(configuration=Configuration(), layer="conv2", layer_error=size)
+    known = tuned_facts(Sweep(tried=(one,), fastest=Configuration()), Configuration())
+    without = {
+        "layers": (),
+        "facts": known | {"measured_as": "ort-cuda-tuned-strict: the same configuration"},
+    }
+    cases = [timed("engine-cuda", 10), msgspec.structs.replace(timed("ort-cuda-tuned", 20), **without)]
+    goals = Goals(title="t", device="cuda", needs=(), goals=())
+    taken = needs.given(goals, [saved(tmp_path / "a", *cases)], measures=False)
+    text = re.sub(r"\\(.)", r"\1", report.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8"))
+    assert told in text
+    assert "In 1 of 1 cases the tuned reference's fastest configuration is within the bound" in text
+    strange = msgspec.structs.replace(cases[1], facts={"tuned_worst_layer": "conv2, far off"})
+    taken = needs.given(goals, [saved(tmp_path / "b", cases[0], strange)], measures=False)
+    text = report.write(goals, taken, tmp_path / "b.md")[0].read_text("utf-8")
+    assert "| conv2, far off |" in text
+    assert "measured once" not in text
+
+
+def test_the_reason_and_the_floor_stand_without_times_of_layers(tmp_path: Path) -> None:
+    ours = timed("engine-cuda", 10)
+    untimed = tuple(msgspec.structs.replace(layer, time_ns=None, clock="") for layer in ours.layers)
+    run = saved(tmp_path / "a", msgspec.structs.replace(ours, layers=untimed), timed("ort-cuda-tuned", 30))
+    found = one(speedup(60.0), run, limits=limits(1e13))
+    assert re.search(r"these steps at their floor, 1\.10 µs, come to 27\.\d×", found.why)
+    assert found.why.endswith("no step was timed by itself")
+
+
 def test_nothing_can_be_measured_without_a_gpu_and_every_goal_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -321,7 +391,12 @@ def test_the_command_measures_twice_and_goes_on_with_what_was_cut(
     runs = [out.parent / name for name in ("lenet", "lenet-again")]
     assert [len(COMPARISON.open(path).measurements()) for path in runs] == [4, 4]
     layers = [any(made.layers for made in COMPARISON.open(path).measurements()) for path in runs]
-    assert layers == [True, False], "of the second run times are wanted, and no more"
+    assert layers == [True, True], "ours are checked in both runs"
+    timed = [
+        {made.case.backend for made in COMPARISON.open(path).measurements() for x in made.layers if x.time_ns}
+        for path in runs
+    ]
+    assert timed == [{"engine-cpu"}, set()], "of the second run times of passes are wanted, and no more"
     assert (out.parent / needs.LIMITS_FILE).is_file()
     text = out.read_text("utf-8")
     assert "of 2 goals" in text
