@@ -107,8 +107,10 @@ class Runner:
         except KernelscopeError as error:
             self._say(Done(reason=str(error)))
             return
-        # Processes that kernels will run in, started while the first model is loaded.
-        kinds = {backends.get(case.backend).apart for case in planned} - {""}
+        # Processes that kernels will run in, started while the first model is loaded; what is not installed
+        # has none, and says so where its cases are prepared.
+        compared = [backends.get(name) for name in dict.fromkeys(case.backend for case in planned)]
+        kinds = {each.apart for each in compared if each.unavailable() is None} - {""}
         pool.ahead(*kinds, *(["empty"] if kinds else []), alive=self._instances_at_once())
         if "engine" in kinds:
             ahead.start()  # what its process would compile when the first case is prepared

@@ -290,6 +290,17 @@ def test_refusals_are_unsupported_with_the_reason(fakes):
     assert "fp16" in found["plain"].reason
 
 
+def test_what_is_not_installed_costs_its_own_cases_alone(fakes, monkeypatch):
+    started = []
+    monkeypatch.setattr(runner.pool, "ahead", lambda *kinds, alive: started.extend(kinds))
+    fake = Fake("missing")
+    fake.apart, fake.reason = "torch", "PyTorch is not installed: install it"
+    found, _ = go(changed(backends=fakes(fake)))
+    assert "torch" not in started, "its process would end with the error of the interpreter that is not there"
+    assert found["ort-cpu"].disposition == "ok"
+    assert (found["missing"].disposition, found["missing"].reason) == ("unsupported", fake.reason)
+
+
 class Driver:
     """In place of the driver: says whether the context still works, and counts how often it was asked."""
 
