@@ -85,7 +85,8 @@ def held(goals: Goals, taken: Taken) -> list[Held]:
     for goal in goals.goals:
         for batch, wanted in zip(goal.batches, goal.wanted, strict=True):
             figures = tuple(_figure(goal, batch, run, taken) for run in runs)
-            figures = figures[:1] + tuple(_once(goals, goal, figure) for figure in figures[1:])
+            if figures[0].value is not None:
+                figures = figures[:1] + tuple(_once(goals, goal, figure) for figure in figures[1:])
             outcome, why = _outcome(goal, wanted, figures)
             if outcome == MISSED and figures[0].value is not None:
                 why = "; ".join(

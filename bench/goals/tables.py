@@ -238,7 +238,7 @@ def cases(goals: Goals, run: Measured, limits: MachineLimits | None) -> Table[Be
 
 
 def _measured_once(run: Measured) -> tuple[str, ...]:
-    made = [made for measurements in run.by_need.values() for made in measurements]
+    made = [made for measured in run.by_need.values() for made in measured if made.disposition == "ok"]
     tuned = sum(made.case.backend.endswith(LENIENT) for made in made)
     same = sum(MEASURED_AS in made.facts for made in made)
     if not same:

@@ -307,6 +307,10 @@ def test_what_is_timed_once_is_left_out_of_the_second_run_and_the_page_says_so(t
     assert once.figures[1].why == judged.ONCE
     text = report.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8")
     assert text.count(judged.ONCE) == 1
+    # It is not said of what the first run has not either.
+    taken = needs.given(goals, [saved(tmp_path / "c", *ours)], runs[1:], measures=False)
+    assert judged.ONCE not in report.write(goals, taken, tmp_path / "neither.md")[0].read_text("utf-8")
+    taken = needs.given(goals, runs[:1], runs[1:], measures=False)
     # Where the second run lacks what it was to have, nothing of the kind is said.
     plain = msgspec.structs.replace(goals, needs=(msgspec.structs.replace(need, once=()),))
     assert judged.ONCE not in report.write(plain, taken, tmp_path / "other.md")[0].read_text("utf-8")
