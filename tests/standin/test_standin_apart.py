@@ -10,7 +10,7 @@ sys.path.insert(0, {str(ROOT)!r})
 import numpy as np
 from engine.apart import pool
 from engine.apart.device import ApartDeviceSession
-from engine.backend import Options, Queued, Witnessed
+from engine.backend import Options, Queued, Witnessed, warm_runs
 from engine.ort.providers import Provider
 from tests.engine.backends.nets import small_net
 
@@ -31,6 +31,7 @@ for precision in ("fp32", "fp16"):
     assert first.dtype == np.float32 and np.allclose(first.sum(1), 1, atol=1e-2)
     assert session.stirring is None and session.witnesses() == ()
     assert session.time_runs(5) > 0 and session.time_queued(5) > 0 and session.time_runs(1, True) > 0
+    assert warm_runs(session, 5) > 0
     session.time_runs(5)
     stirring, seen = session.stirring, session.witnesses()
     assert stirring is not None and session.stirring_ns >= 0 and len(seen) >= 5
