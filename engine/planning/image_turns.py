@@ -8,6 +8,7 @@ the images at a time.
 
 from __future__ import annotations
 
+from engine.graph.memory import ALIGNMENT, TEXTURE_ALIGNMENT
 from engine.graph.plan import Plan, Step, Turns
 from engine.options import Options
 from engine.planning import runs
@@ -15,9 +16,8 @@ from kernels import launch, registry
 from kernels.layouts import laid_out, nbytes
 
 COUNT = 4
-LEAST_NBYTES = 256 << 20  # of a tensor: what is smaller is not worth the launches
+LEAST_NBYTES = 512 << 20  # of a tensor: of what is smaller so few images at a time cost more than they save
 GAIN = 0.1  # by so much less memory, at least
-_ALIGNMENT = 512  # of where a turn's images begin, as tensors do
 
 
 def found(plan: Plan, options: Options) -> Turns | None:
@@ -62,7 +62,10 @@ def _able(plan: Plan, turns: Turns, index: int, options: Options) -> bool:
         return False
     rung = registry.find(plan.device, step.op, step.rung, options.kernel_dirs)
     few = p.of_rows(turns.images)
-    sizes = nbytes(step.reads, few.input_shapes[0]), nbytes(step.writes, few.output_shape)
-    if any(size % _ALIGNMENT for size in sizes) or rung.user:
+    laid = laid_out(rung, step.reads, step.writes)
+    if rung.user or launch.refusal(few, laid) is not None:
         return False
-    return launch.refusal(few, laid_out(rung, step.reads, step.writes)) is None
+    # A turn's images begin as tensors do.
+    aligned = ALIGNMENT if launch.launch(few, laid).texture is None else TEXTURE_ALIGNMENT
+    sizes = nbytes(step.reads, few.input_shapes[0]), nbytes(step.writes, few.output_shape)
+    return not any(size % aligned for size in sizes)

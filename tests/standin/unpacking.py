@@ -45,7 +45,16 @@ def unpacked(module: Module, params: Packed, held: np.ndarray) -> np.ndarray:
 
 
 def _whole_image(module: Module, p: Conv | ConvPool) -> _Layout:
-    maps, group = module.define("MAPS"), p.group
+    return _parts(p, module.define("MAPS"))
+
+
+def _row_strips(module: Module, p: Conv) -> _Layout:
+    return _parts(p, 8 * module.define("GROUPS"))
+
+
+def _parts(p: Conv | ConvPool, maps: int) -> _Layout:
+    """So many maps of a group a part, tap by tap."""
+    group = p.group
     filters, taps = p.m // group, p.c // group * p.kh * p.kw
     parts = ceil(filters, maps)
 
@@ -178,6 +187,7 @@ def _fft(module: Module, p: Conv) -> _Layout:
 
 # By the launch shape.
 LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
+    "conv_row_strips": _row_strips,
     "conv_whole_image": _whole_image,
     "conv_pool_whole_image": _whole_image,
     "conv_tensor": _conv_tensor,
