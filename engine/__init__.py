@@ -24,11 +24,11 @@
   two steps in the precision asked for were timed to be faster: at least as precise is allowed.
 - A small net is one launch where that was timed to be faster: `engine.planning.runs` finds the longest run of
   steps each of which alone reads what the one before gives, `kernels.net` makes one kernel of them (what lies
-  between stays in shared memory; a block or a cluster computes a group of images), `engine.cuda.one_kernel`
-  tries a few ways of sharing the work out against the steps' own kernels, once a machine, and takes none
-  whose answer differs. The plan's steps stay what they are: layers are judged by them, and timed by clock
-  stamps inside the one kernel. For tf32 and fp16 it
-  computes in fp32 too, or its products on tensor cores in TF32, whichever was timed to be faster.
+  between stays in shared memory; a block or a cluster computes a group of images),
+  `engine.cuda.replays.one_kernel` tries a few ways of sharing the work out against the steps' own
+  kernels, once a machine, and takes none whose answer differs. The plan's steps stay what they are: layers
+  are judged by them, and timed by clock stamps inside the one kernel. For tf32 and fp16 it computes in fp32
+  too, or its products on tensor cores in TF32, whichever was timed to be faster.
 - `engine.graph.plan`: `Plan`, `Step`, `TensorSpec`. `engine.planning.planner`: `plan(graph, batch, device,
   precision, options) -> Plan`.
 - Where one tensor between two steps decides how much memory a pass takes, these run for a quarter of the
@@ -49,9 +49,9 @@
 - `engine.cuda.weights`: the weights as they lie on the device.
 - `engine.cuda.session`, `engine.cuda.stages`, `engine.cuda.stream`, `engine.cuda.runtime`: the CUDA
   session, how a launch is made ready, a session's stream with its clock and its graphs, and what else is
-  used of CuPy. `engine.cuda.overlap`: launches that may begin while the kernel before them ends, and
-  which of a pass should. `engine.machine.driver`: whether a driver and a GPU answer, without starting a
-  device.
+  used of CuPy. `engine.cuda.replays.overlap`: launches that may begin while the kernel before them ends, and
+  which of a pass should; `prefetch`: weights of a later step that are fetched into the cache from the
+  start. `engine.machine.driver`: whether a driver and a GPU answer, without starting a device.
 - `engine.apart`: Python kernels, and ONNX Runtime on the CPU beside them, run in processes apart
   (`child`) that hold plans, rungs and arrays, and one socket: no clock that counts, no expected answer,
   nothing that the worker says to its parent. `client.Child` is one as its parent has it, `pool` which a

@@ -18,8 +18,8 @@ process used is the case's alone.
   `bench.profile.measure.ort` brings that onto our clock. `bench.profile.measure.attribution`: kernels of
   our engine by the order in which a pass starts them (`engine.observe.Launching`), ONNX Runtime's by the
   interval of its profile in which they were launched. A kernel that does several steps
-  (`engine.cuda.one_kernel`) tells them apart by clock stamps, in launches of a build of its own by a session
-  without the profiler (`engine.observe.Parted`); they are kept as intervals "inside" each of its
+  (`engine.cuda.replays.one_kernel`) tells them apart by clock stamps, in launches of a build of its own by
+  a session without the profiler (`engine.observe.Parted`); they are kept as intervals "inside" each of its
   launches, and `bench.profile.events.steps_apart` has them in its place.
 - While CUPTI records, a CUDA graph of 100 kernels took 1.8 ms longer by its events than its kernels' sum
   (14.06 ms, on an H200): such gaps in a profiled pass are the profiler's, which is why unprofiled passes

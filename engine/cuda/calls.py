@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.cuda import overlap
+from engine.cuda.replays import overlap
 from engine.cuda.stages import CublasLibrary, starts
 from engine.cuda.weights import Constant
 from engine.graph.plan import Plan

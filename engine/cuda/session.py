@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from engine.backend import OpTime, Options, Part
-from engine.cuda import overlap as cuda_overlap
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda import step_times
 from engine.cuda.calls import Call, compiled, in_turns, start
-from engine.cuda.one_kernel import Taken, Trial
+from engine.cuda.replays import overlap as cuda_overlap
+from engine.cuda.replays import prefetch
+from engine.cuda.replays.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda.stages import Launches, orders
 from engine.cuda.stirring import CudaTensor
@@ -51,6 +52,7 @@ class EngineCudaSession(DeviceSession):
         self._pool: Any = None
         self._graph: Any = None
         self._one: Taken | None = None
+        self._fetched: prefetch.Taken | None = None
         self._bound: dict[str, np.ndarray] = {}
         self._op_types = {node.name: node.op_type for node in graph.nodes}
         self._phases: dict[str, int] = {}
@@ -110,6 +112,8 @@ class EngineCudaSession(DeviceSession):
             apart = self._plan.turns is not None or not options.one_kernel
             if self._graph is not None and not apart and (options.tuned or options.anyway):
                 self._as_one_kernel(options)
+            if self._graph is not None and options.prefetch and self._one is None:
+                self._fetch_weights(constants)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
         # Each pass is one CUDA graph, the stirring in front of it, where the session uses graphs. Launching
@@ -215,6 +219,21 @@ class EngineCudaSession(DeviceSession):
         self._facts["kernels"] += f"; {self._one.words}"
         self._facts["one_kernel"] = f"{len(self._one.run.steps)} of {len(self._plan.steps)} steps"
 
+    def _fetch_weights(self, constants: Mapping[Constant, np.ndarray]) -> None:
+        """Replay with large weights on their way from the start of a pass, where that is faster."""
+        cache_nbytes = int(self._cupy.cuda.Device().attributes["L2CacheSize"])
+        found = prefetch.streamed(self._plan, self._packed, constants, self._pointers, cache_nbytes)
+        if found is None:
+            return
+        taken = prefetch.tried(
+            self._cupy, self._stream, self._plan, found, cache_nbytes, self._graph,
+            lambda fetch: self._capture([Call((fetch,)), *self._calls])[0],
+        )  # fmt: skip
+        if taken is not None:
+            self._fetched, self._graph = taken
+            self._calls = [Call((self._fetched.start,)), *self._calls]
+            self._facts["prefetch"] = self._fetched.words
+
     def _captured(self, work: Callable[[], None]) -> Any:
         """As a CUDA graph; None where that does not work."""
         return self._capture([Call((work,))])[0]
@@ -246,6 +265,8 @@ class EngineCudaSession(DeviceSession):
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What a pass puts on the device, in order; see engine.observe.Launching."""
         made = orders(self._plan, self._shapes)
+        if self._fetched is not None:
+            made = [[(self._fetched.step, prefetch.NAME)], *made]
         return tuple(item for its in (self._one.order(made) if self._one else made) for item in its)
 
     def launch_parts(self) -> tuple[Part, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from engine.backend import Options
 from engine.cuda import textures
 from engine.cuda.cublas import Cublas
-from engine.cuda.overlap import overlapping
+from engine.cuda.replays.overlap import overlapping
 from engine.graph.plan import Plan, Step
 from engine.planning import tuned_defines
 from kernels import launch, registry

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.backend import OpTime
-from engine.cuda.one_kernel import Taken
+from engine.cuda.replays.one_kernel import Taken
 from engine.cuda.stream import Stream, Work
 from engine.graph.plan import Step
 from kernels.net.text import FILE

@@ -2,6 +2,6 @@
 
 `layers` says which steps can be part of one, `ways` how images, threads and blocks may be shared out on a
 device, `text` what the compiler is told (kernels/cuda/net/one_kernel.cu, net.cuh). The first and the last
-tensor alone are in the device's memory; what lies between stays in shared memory. `engine.cuda.one_kernel`
-tries it.
+tensor alone are in the device's memory; what lies between stays in shared memory.
+`engine.cuda.replays.one_kernel` tries it.
 """

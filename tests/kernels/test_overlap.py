@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from engine.cuda import overlap as cuda_overlap
+from engine.cuda.replays import overlap as cuda_overlap
 from kernels import arguments, includes, registry
 from kernels.ops import OPS
 

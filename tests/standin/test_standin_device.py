@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cuda.overlap import overlapping
+from engine.cuda.replays.overlap import overlapping
 from kernels import arguments as kernel_arguments
 from kernels import launch, packing, registry
 from kernels.launch import Stage

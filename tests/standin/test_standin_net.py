@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.cuda.one_kernel import WRONG
+from engine.cuda.replays.one_kernel import WRONG
 from kernels.net.layers import layers
 from kernels.net.plan import Way, room
 from kernels.net.text import one_kernel
@@ -77,7 +77,7 @@ IDLE = """
 from dataclasses import replace
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
-from engine.cuda.one_kernel import Trial
+from engine.cuda.replays.one_kernel import Trial
 from tests.engine.planning.test_runs import net
 
 loaded = Trial._loaded

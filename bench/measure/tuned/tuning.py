@@ -18,7 +18,7 @@ from engine import backends
 from engine import configuration as ort_configuration
 from engine.backend import Backend, Options, Variant
 from engine.configuration import Configuration
-from engine.cuda import one_kernel
+from engine.cuda.replays import one_kernel
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.machine import host

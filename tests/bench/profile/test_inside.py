@@ -16,7 +16,7 @@ from bench.profile.show import draw_timeline, findings, tables, trace
 from bench.profile.waterfall import _divided
 from bench.results.records import Case
 from engine.backend import Part
-from engine.cuda.one_kernel import READING
+from engine.cuda.replays.one_kernel import READING
 from engine.graph.plan import Step
 from gui.pages.timeline import timeline_words
 from gui.sessions import timeline_lanes

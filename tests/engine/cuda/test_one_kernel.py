@@ -9,7 +9,7 @@ import pytest
 
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
-from engine.cuda.one_kernel import READING, Trial
+from engine.cuda.replays.one_kernel import READING, Trial
 from engine.graph.graph import Graph
 from kernels import registry
 from kernels.net.text import OneKernel

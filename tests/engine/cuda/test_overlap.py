@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.cuda.overlap import Begun, fastest
+from engine.cuda.replays.overlap import Begun, fastest
 
 
 def measured(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from engine.cuda.one_kernel import READING, Taken
+from engine.cuda.replays.one_kernel import READING, Taken
 from engine.planning import runs
 from engine.planning.planner import plan
 from kernels.net.plan import Way, room

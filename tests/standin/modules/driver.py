@@ -49,7 +49,7 @@ class Library:
         return 0
 
 
-# --- cuda.bindings.driver, as engine.cuda.overlap uses it ---
+# --- cuda.bindings.driver, as engine.cuda.replays.overlap uses it ---
 
 
 class CUresult(enum.IntEnum):

@@ -20,8 +20,8 @@ from kernels.launch import Stage
 CAPABILITY = (9, 0)
 Begun = frozenset[int]  # the steps of a plan that begin early
 _ROUNDS = 2  # what one step gains may depend on those beside it
-_GAIN = 0.005  # of a pass, below which a difference is noise
-_LONG_NS = 2_000_000  # a pass so long that a few µs at its kernels' starts do not show
+GAIN = 0.005  # of a pass, below which a difference is noise
+LONG_NS = 2_000_000  # a pass so long that a few µs at its kernels' starts do not show
 _TRAIN_NS = 500_000  # passes in a row last about so long
 _BESIDE = 5  # rounds of ways to replay that are measured beside each other
 T = TypeVar("T")
@@ -86,36 +86,43 @@ def replayed(
     plain ones; capture: launches as a graph, None where it fails."""
     can = [i for i, (one, other) in enumerate(zip(plain, early, strict=True)) if other is not one]
     graphs: dict[Begun, Any] = {frozenset(): graph}
-
-    def replays(graph: Any, count: int) -> float:
-        def work() -> None:
-            for _ in range(count):
-                graph.launch(stream.on)
-
-        return stream.elapsed_ns(work)
-
-    once = min(replays(graph, 1) for _ in range(3))
-    if once > _LONG_NS:
+    if replay_ns(stream, graph) > LONG_NS:
         return frozenset(), graph
-    count = math.ceil(_TRAIN_NS / once)
 
     def measured(*ways: Begun) -> list[float]:
         for begun in ways:
             if begun not in graphs:
                 graphs[begun] = capture(with_early(plain, early, begun))
-        rounds = [
-            [replays(graphs[begun], count) if graphs[begun] is not None else math.inf for begun in ways]
-            for _ in range(_BESIDE)
-        ]
-        return [min(column) for column in zip(*rounds, strict=True)]
+        return beside(stream, [graphs[begun] for begun in ways])
 
     begun = fastest(can, measured)
     return begun, graphs[begun]
 
 
+def replay_ns(stream: Stream, graph: Any, count: int = 1) -> float:
+    """Nanoseconds of so many replays, the least of three times."""
+
+    def work() -> None:
+        for _ in range(count):
+            graph.launch(stream.on)
+
+    return min(stream.elapsed_ns(work) for _ in range(3 if count == 1 else 1))
+
+
+def beside(stream: Stream, graphs: Sequence[Any]) -> list[float]:
+    """Of each of these graphs what some replays in a row take, measured beside the others, in one unit;
+    infinite where there is none. The first is there."""
+    count = math.ceil(_TRAIN_NS / replay_ns(stream, graphs[0])) if graphs[0] is not None else 1
+    rounds = [
+        [replay_ns(stream, graph, count) if graph is not None else math.inf for graph in graphs]
+        for _ in range(_BESIDE)
+    ]
+    return [min(column) for column in zip(*rounds, strict=True)]
+
+
 def _better(known: Begun, other: Begun, time: Callable[..., Sequence[float]]) -> Begun:
     was, now = time(known, other)
-    return other if now < (1 - _GAIN) * was else known
+    return other if now < (1 - GAIN) * was else known
 
 
 class _Arguments:

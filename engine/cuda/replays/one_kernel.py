@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from engine.backend import Part
-from engine.cuda import overlap
+from engine.cuda.replays import overlap
 from engine.cuda.stages import kernel_of, launching
 from engine.cuda.stream import Stream
 from engine.graph.plan import Plan, Step
