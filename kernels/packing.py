@@ -53,8 +53,51 @@ def swizzled_slabs(weight: np.ndarray, group: int, fold: int, precision: str, ti
 
 def gemm_swizzled_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.ndarray:
     """As `gemm_slabs`, in slabs as `swizzled_slabs` has them."""
+    return _wide_slabs(_gemm_columns(b, trans_b), precision, tile)
+
+
+def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int) -> np.ndarray:
+    """As `swizzled_slabs` of sums of two float16 (`split`) → bytes: (group, slabs, tiles, big and small,
+    channels of a tile, depth), and behind them float32 (group, channels in whole tiles), what brings products
+    of a channel back."""
+    return _split_slabs(_nhwc_taps(weight, group, fold, "fp16"), tile)
+
+
+def gemm_split_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+    """As `gemm_slabs`, in slabs as `split_slabs` has them."""
+    return _split_slabs(_gemm_columns(b, trans_b), tile)
+
+
+def _gemm_columns(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → (1, n, k)."""
     matrix = b.reshape(b.shape[-2:])
-    return _wide_slabs((matrix if trans_b else matrix.T)[None], precision, tile)
+    return (matrix if trans_b else matrix.T)[None]
+
+
+def _split_slabs(columns: np.ndarray, tile: int) -> np.ndarray:
+    scale = _powers(columns)
+    big, small = split(columns * scale[..., None])
+    both = [_wide_slabs(half.astype(np.float32), "fp16", tile) for half in (big, small)]
+    groups, count, padded, each = both[0].shape
+    slabs = np.stack([half.reshape(groups, count, -1, tile, each) for half in both], axis=3)
+    back = np.ones((groups, padded), np.float32)
+    back[:, : scale.shape[1]] = 1 / scale
+    return np.concatenate([slabs.reshape(-1).view(np.uint8), back.reshape(-1).view(np.uint8)])
+
+
+def split(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """float32 → float16 rounded to nearest, and float16 of what that left."""
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        big = half(array)
+        return big, half(array - big.astype(np.float32))
+
+
+def _powers(columns: np.ndarray) -> np.ndarray:
+    """The power of two for each column (…, steps) that brings its largest finite magnitude below 2 ** 15, no
+    more than a factor of two; float32. What is all zeros keeps its scale."""
+    largest = np.where(np.isfinite(columns), np.abs(columns), 0).max(axis=-1)
+    exponent = np.frexp(largest)[1]  # largest is below 2 ** exponent
+    return np.ldexp(np.float32(1), np.where(largest > 0, np.clip(15 - exponent, -126, 126), 0)).astype(np.float32)
 
 
 def _wide_slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:

@@ -3,11 +3,20 @@
 // Such an x is first laid out anew in scratch memory (conv_lay_out), and with FOLD > 1, the stride, so that FOLD × FOLD
 // pixels become one of as many times the channels: few channels then fill chunks, and what is left is a convolution of
 // stride 1 without padding, by a window as many times smaller. Of an x in groups each group is filled up to whole chunks.
+//
+// With OPERANDS = 2 a number is the sum of two float16 (halves_split.cuh), scaled by what conv_largest found of its image:
+// of every pixel the big ones lie first, all groups' chunks, and then the small ones.
 #pragma once
 #include "common.cuh"
+#include "halves_split.cuh"
 #include "nhwc.cuh"
 #include "overlap.cuh"
 #include "warp.cuh"
+
+#ifndef OPERANDS
+#define OPERANDS 1  // slabs of a number
+#endif
+#define SHARES 4          // of an image whose largest number is looked for, a block each
 
 #define ACROSS 8          // chunks of a block that lays x out
 #define AT_ONCE_FOLDED 4  // and of a warp that folds it
@@ -15,13 +24,13 @@
 // x as the product sees it.
 struct Source {
     int depth, chunks;  // channels of a group, and chunks of them
-    int pixel;          // chunks of a pixel
+    int pixel;          // chunks of a pixel, as often as a number has operands
     int h, w, kh, kw, stride_h, stride_w, top, left;
     __device__ __forceinline__ Source(const ConvParams& p) {
         const bool folded = FOLD > 1;
         depth = folded ? p.c * FOLD * FOLD : p.c / p.group;
         chunks = chunks_of(depth);
-        pixel = p.group * chunks;
+        pixel = OPERANDS * p.group * chunks;
         kh = folded ? (p.kh + FOLD - 1) / FOLD : p.kh;
         kw = folded ? (p.kw + FOLD - 1) / FOLD : p.kw;
         h = folded ? p.out_h + kh - 1 : p.h;
@@ -37,26 +46,64 @@ struct Source {
     }
 };
 
+// The largest numbers of an image's shares; they lie behind the chunks.
+__device__ __forceinline__ float4* largest_of(float* workspace, const Source& source, int images) {
+    return reinterpret_cast<float4*>(workspace) + source.size(images);
+}
+__device__ __forceinline__ float largest(float4 shares) {
+    return fmaxf(fmaxf(shares.x, shares.y), fmaxf(shares.z, shares.w));
+}
+
+#if OPERANDS > 1
+extern "C" __global__ void __launch_bounds__(512)
+    conv_largest(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+                 float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
+    const Source source(p);
+    const int each = p.c * p.h * p.w, image = blockIdx.x / SHARES, share = blockIdx.x % SHARES;
+    const float* from = x + (index_t)image * each;
+    float found = 0.0f;
+#pragma unroll 8
+    for (int i = share * blockDim.x + threadIdx.x; i < each; i += SHARES * blockDim.x)
+        found = fmaxf(found, finite_magnitude(from[i]));
+    found = largest_of_block(found);
+    if (threadIdx.x == 0) reinterpret_cast<float*>(largest_of(workspace, source, p.n) + image)[share] = found;
+}
+#endif
+
+// A chunk of an image in its type; of one with two operands the other lies so many chunks further on.
+__device__ __forceinline__ void put_chunk(uint4* to, int beside, const float (&v)[EACH], const float4* largest_of_images,
+                                          int image) {
+#if OPERANDS > 1
+    split_chunk(v, scale_by(largest(largest_of_images[image])), to[0], to[beside]);
+#else
+    *to = to_chunk(v);
+#endif
+}
+
 // NCHW float32 to NHWC. With FOLD, where a pixel has few chunks: a warp eight pixels × four chunks, which are pieces of
 // as many rows of the image. Else a block 32 pixels × 8 chunks: lanes read neighbouring pixels, and write neighbouring
 // chunks.
 extern "C" __global__ void __launch_bounds__(256)
     conv_lay_out(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                  float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
-    __shared__ uint4 tile[FOLD > 1 ? 1 : LANES * ACROSS];
+    __shared__ uint4 tile[FOLD > 1 ? 1 : OPERANDS * LANES * ACROSS];
     let_next_begin();
     wait_for_previous();
     const Source source(p);
     const int area = source.h * source.w, pixels = p.n * area;
     const index_t plane = (index_t)p.h * p.w;
     uint4* to = reinterpret_cast<uint4*>(workspace);
+    const float4* scales = largest_of(workspace, source, p.n);
+    const int own = source.pixel / OPERANDS;  // chunks of a pixel
     if (FOLD > 1) {
         const int pixel = (blockIdx.x * 256 + threadIdx.x) / AT_ONCE_FOLDED;
         if (pixel >= pixels) return;
         const int image = pixel / area, place = pixel % area;
         const int top = place / source.w * FOLD - p.pad_top, left = place % source.w * FOLD - p.pad_left;
         const float* from = x + image * p.c * plane;
-        for (int chunk = threadIdx.x % AT_ONCE_FOLDED; chunk < source.pixel; chunk += AT_ONCE_FOLDED) {
+        for (int chunk = threadIdx.x % AT_ONCE_FOLDED; chunk < own; chunk += AT_ONCE_FOLDED) {
             float v[EACH] = {};
 #pragma unroll
             for (int e = 0; e < EACH; ++e) {
@@ -65,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 if (channel < source.depth && (unsigned)iy < (unsigned)p.h && (unsigned)ix < (unsigned)p.w)
                     v[e] = from[channel / (FOLD * FOLD) * plane + iy * p.w + ix];
             }
-            to[(index_t)pixel * source.pixel + chunk] = to_chunk(v);
+            put_chunk(&to[(index_t)pixel * source.pixel + chunk], own, v, scales, image);
         }
         return;
     }
@@ -73,20 +120,24 @@ extern "C" __global__ void __launch_bounds__(256)
     {
         const int lane = threadIdx.x % LANES, row = threadIdx.x / LANES;
         const int pixel = first_pixel + lane, chunk = first_chunk + row;
+        const int image = pixel < pixels ? pixel / area : 0;
         float v[EACH] = {};
-        if (pixel < pixels && chunk < source.pixel) {
-            const int image = pixel / area, place = pixel % area;
+        if (pixel < pixels && chunk < own) {
+            const int place = pixel % area;
             const int group = chunk / source.chunks, first = chunk % source.chunks * EACH;
             const float* from = x + image * p.c * plane;
 #pragma unroll
             for (int e = 0; e < EACH; ++e)
                 if (first + e < source.depth) v[e] = from[(group * source.depth + first + e) * plane + place];
         }
-        tile[lane * ACROSS + (row ^ (lane & 7))] = to_chunk(v);
+        put_chunk(&tile[lane * ACROSS + (row ^ (lane & 7))], LANES * ACROSS, v, scales, image);
     }
     __syncthreads();
     const int row = threadIdx.x / ACROSS, column = threadIdx.x % ACROSS;
     const int pixel = first_pixel + row, chunk = first_chunk + column;
-    if (pixel < pixels && chunk < source.pixel)
-        to[(index_t)pixel * source.pixel + chunk] = tile[row * ACROSS + (column ^ (row & 7))];
+    if (pixel < pixels && chunk < own)
+#pragma unroll
+        for (int operand = 0; operand < OPERANDS; ++operand)
+            to[(index_t)pixel * source.pixel + operand * own + chunk] =
+                tile[(operand * LANES + row) * ACROSS + (column ^ (row & 7))];
 }

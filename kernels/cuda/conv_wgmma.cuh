@@ -12,12 +12,19 @@
 #define THREADS (GROUP * (TILE_ROWS / GROUP_ROWS))
 #define ROWS_AT_ONCE (THREADS / CHUNKS)                   // whose chunks the threads of a block copy together
 #define LOADS (TILE_ROWS / ROWS_AT_ONCE)                  // chunks of patches that a thread copies of a slab
-#define COPIES (TILE_COLUMNS * CHUNKS / THREADS)          // and of weights
-#define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))        // chunks of both
-#define AHEAD (STAGES - 1)                                // slabs that are copied ahead
+#define WEIGHTS (OPERANDS * TILE_COLUMNS * CHUNKS)        // chunks of weights in a slab
+#define PATCHES (TILE_ROWS * CHUNKS)                      // and of patches of one operand
+#define COPIES (WEIGHTS / THREADS)                        // of them that a thread copies
+#define SLAB (WEIGHTS + OPERANDS * PATCHES)               // chunks of both
+#define AHEAD (STAGES - 1 - Tile::LATE)                   // slabs that are copied ahead
 #define WARP_ROWS 16                                      // pixels whose sums a warp has
 #define OUT_LEAD (TILE_COLUMNS + (WRITES && EACH == 8 ? 8 : 4))
-static_assert(TILE_COLUMNS * CHUNKS % THREADS == 0, "every thread copies as many chunks of weights");
+#if OPERANDS > 1
+using Tile = SplitTile<TILE_COLUMNS, TOGETHER, PATCHES, WEIGHTS / OPERANDS>;
+#else
+using Tile = GroupTile<TILE_COLUMNS>;
+#endif
+static_assert(WEIGHTS % THREADS == 0, "every thread copies as many chunks of weights");
 static_assert(AHEAD > 0, "a slab is copied before it is multiplied");
 
 #if WRITES
@@ -37,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     auto weights = [&](int stage) { return slabs + stage * SLAB; };
-    auto patches = [&](int stage) { return slabs + stage * SLAB + CHUNKS * TILE_COLUMNS; };
+    auto patches = [&](int stage) { return slabs + stage * SLAB + WEIGHTS; };
 
     let_next_begin();
     const Source source(p);
@@ -47,9 +54,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int first_output = blockIdx.x % across * TILE_COLUMNS;
     const int first_pixel = blockIdx.x / across * TILE_ROWS;
     const int thread = threadIdx.x, lane = thread % LANES, group = thread / GROUP;
-    // Weights come packed: by group, slab and channel (a whole number of tiles of them), each slab as it is to lie.
+    // Weights come packed: by group, slab and tile of channels, each tile's slabs as they are to lie. Behind them all, of
+    // those that are sums of two, what brings each channel's products back.
     const int wide = across * TILE_COLUMNS;
-    const uint4* filters = reinterpret_cast<const uint4*>(weight) + ((index_t)g * count * wide + first_output) * CHUNKS;
+    const uint4* filters =
+        reinterpret_cast<const uint4*>(weight) + ((index_t)g * count * wide + first_output) * (OPERANDS * CHUNKS);
 
     // The same chunk of every slab is this thread's, for LOADS pixels.
     const int mine = thread % CHUNKS, first_row = thread / CHUNKS;
@@ -68,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     // Start the copies of a slab, of which the one before was the last.
     auto copy_weights = [&](int slab, int stage) {
         if (slab >= count) return;
-        const uint4* packed = filters + (index_t)slab * wide * CHUNKS;
+        const uint4* packed = filters + (index_t)slab * wide * (OPERANDS * CHUNKS);
 #pragma unroll
         for (int l = 0; l < COPIES; ++l) copy_async_16(&weights(stage)[thread + l * THREADS], packed + thread + l * THREADS);
     };
@@ -88,8 +97,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 if (PADDED)
                     inside = inside && (unsigned)(top[l] + down) < (unsigned)source.h &&
                              (unsigned)(left[l] + right) < (unsigned)source.w;
-                copy_async_16(&patches(stage)[place_in_slab(first_row + l * ROWS_AT_ONCE, mine)],
-                              from + (inside ? corner[l] + step : 0), inside);
+                uint4* to = &patches(stage)[place_in_slab(first_row + l * ROWS_AT_ONCE, mine)];
+#pragma unroll
+                for (int operand = 0; operand < OPERANDS; ++operand)
+                    copy_async_16(to + operand * PATCHES,
+                                  from + (inside ? corner[l] + step + operand * (source.pixel / OPERANDS) : 0), inside);
             }
             chunk += CHUNKS;
             while (chunk >= source.chunks) {
@@ -105,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
     for (int ahead = 0; ahead < AHEAD; ++ahead) copy_patches(ahead, ahead);
 
-    GroupTile<TILE_COLUMNS> tile;
+    Tile tile;
     multiply_slabs<STAGES>(
         tile, 0, count, [&](int stage) { return patches(stage) + group * GROUP_ROWS * CHUNKS; }, weights,
         [&](int slab, int stage) {
@@ -113,6 +125,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             copy_patches(slab, stage);
         });
 
+    const int begins = first_pixel + thread / LANES * WARP_ROWS;
+#if OPERANDS > 1
+    const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(weight) +
+                                                       (index_t)p.group * count * wide * (OPERANDS * CHUNKS)) +
+                        g * wide;
+    float image_back[2];
+#pragma unroll
+    for (int s = 0; s < 2; ++s) {
+        const int pixel = begins + lane / 4 + s * 8, image = pixel < pixels ? pixel / area : 0;
+        image_back[s] = scale_back(largest(largest_of(workspace, source, p.n)[image]));
+    }
+#endif
     // Each warp's sums through shared memory, so that neighbouring lanes write neighbouring elements.
     Out* out = reinterpret_cast<Out*>(slabs) + thread / LANES * WARP_ROWS * OUT_LEAD;
 #pragma unroll
@@ -121,11 +145,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         for (int s = 0; s < 4; ++s) {
             const int o = first_output + j * 8 + lane % 4 * 2 + s % 2;
             const float more = bias && o < outputs ? bias[g * outputs + o] : 0.0f;
-            const float v = o < outputs ? activate(tile.sum[j][s] + more, AFTER) : 0.0f;
+#if OPERANDS > 1
+            const float sum = tile.sum[j][s] * back[o] * image_back[s / 2];
+#else
+            const float sum = tile.sum[j][s];
+#endif
+            const float v = o < outputs ? activate(sum + more, AFTER) : 0.0f;
             out[(lane / 4 + s / 2 * 8) * OUT_LEAD + j * 8 + lane % 4 * 2 + s % 2] = as_written(v);
         }
     __syncwarp();
-    const int begins = first_pixel + thread / LANES * WARP_ROWS;
     if (WRITES) {
         // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
         const int every = chunks_of(p.m) * EACH, filled = (g == p.group - 1 ? every : (g + 1) * outputs) - g * outputs;

@@ -3,20 +3,35 @@
 //
 // READS, WRITES: a and y are rows of whole chunks in the element type of the product (nhwc.cuh: images of one pixel),
 // filled up with zeros. Another a is first laid out so in scratch memory (gemm_lay_out); partial sums lie behind it.
+// With OPERANDS = 2 a number is the sum of two float16 (halves_split.cuh): of every row the big ones lie first, and behind
+// all rows, for each, what brings its products back.
 #pragma once
 #include "common.cuh"
+#include "halves_split.cuh"
 #include "wgmma.cuh"
 
 #define THREADS (GROUP * (TILE_ROWS / GROUP_ROWS))
 #define ROWS_AT_ONCE (THREADS / CHUNKS)             // whose chunks the threads of a block copy together
 #define LOADS (TILE_ROWS / ROWS_AT_ONCE)            // chunks of a that a thread copies of a slab
-#define COPIES (TILE_COLUMNS * CHUNKS / THREADS)    // and of b
-#define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))  // chunks of both
+#ifndef OPERANDS
+#define OPERANDS 1  // slabs of a number
+#endif
+#define COLUMN_CHUNKS (OPERANDS * TILE_COLUMNS * CHUNKS)  // of b in a slab
+#define ROWS_CHUNKS (TILE_ROWS * CHUNKS)            // and of a, of one operand
+#define COPIES (COLUMN_CHUNKS / THREADS)            // and of b
+#define SLAB (COLUMN_CHUNKS + OPERANDS * ROWS_CHUNKS)  // chunks of both
 #define WARP_ROWS 16                                // whose sums a warp has
 #define OUT_LEAD (TILE_COLUMNS + 4)
 #define ROW_CHUNKS(p) ((p.k + Kind::CHUNK - 1) / Kind::CHUNK)
-#define PARTS_AT(p) (READS ? 0 : 4 * (index_t)p.m * ROW_CHUNKS(p))
-static_assert(TILE_COLUMNS * CHUNKS % THREADS == 0, "every thread copies as many chunks of b");
+#define SCALES_AT(p) (4 * OPERANDS * (index_t)p.m * ROW_CHUNKS(p))
+#define PARTS_AT(p) (READS ? 0 : SCALES_AT(p) + (OPERANDS > 1 ? (p.m + 3) / 4 * 4 : 0))
+#if OPERANDS > 1
+using Tile = SplitTile<TILE_COLUMNS, TOGETHER, ROWS_CHUNKS, COLUMN_CHUNKS / OPERANDS>;
+#else
+using Tile = GroupTile<TILE_COLUMNS>;
+#endif
+static_assert(COLUMN_CHUNKS % THREADS == 0, "every thread copies as many chunks of b");
+static_assert(STAGES - 1 - Tile::LATE > 0, "a slab is copied before it is multiplied");
 static_assert(SLAB * STAGES * 16 >= TILE_ROWS * OUT_LEAD * 4, "what is laid out at once must fit");
 
 #include "gemm_out.cuh"
@@ -28,6 +43,26 @@ extern "C" __global__ void __launch_bounds__(256)
     gemm_lay_out(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
                  float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
     const int chunks = ROW_CHUNKS(p);
+#if OPERANDS > 1
+    // A block a row at a time.
+    for (int r = blockIdx.x; r < p.m; r += gridDim.x) {
+        const float* row = a + (index_t)r * p.k;
+        float found = 0.0f;
+#pragma unroll 8
+        for (int k = threadIdx.x; k < p.k; k += blockDim.x) found = fmaxf(found, finite_magnitude(row[k]));
+        found = largest_of_block(found);
+        if (threadIdx.x == 0) workspace[SCALES_AT(p) + r] = scale_back(found);
+        uint4* to = reinterpret_cast<uint4*>(workspace) + (index_t)r * OPERANDS * chunks;
+        for (int chunk = threadIdx.x; chunk < chunks; chunk += blockDim.x) {
+            float v[Kind::CHUNK];
+#pragma unroll
+            for (int e = 0; e < Kind::CHUNK; ++e)
+                v[e] = chunk * Kind::CHUNK + e < p.k ? row[chunk * Kind::CHUNK + e] : 0.0f;
+            split_chunk(v, scale_by(found), to[chunk], to[chunks + chunk]);
+        }
+        __syncthreads();
+    }
+#else
     for (index_t i = first_element(); i < (index_t)p.m * chunks; i += grid_stride()) {
         const index_t r = i / chunks;
         const int k = (int)(i - r * chunks) * Kind::CHUNK;
@@ -36,6 +71,7 @@ extern "C" __global__ void __launch_bounds__(256)
         for (int e = 0; e < Kind::CHUNK; ++e) v[e] = k + e < p.k ? a[r * p.k + k + e] : 0.0f;
         reinterpret_cast<uint4*>(workspace)[i] = Kind::chunk(v);
     }
+#endif
 }
 
 // A block a tile of y, or of its part of the sum.
@@ -43,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
     auto columns = [&](int stage) { return slabs + stage * SLAB; };
-    auto rows = [&](int stage) { return slabs + stage * SLAB + CHUNKS * TILE_COLUMNS; };
+    auto rows = [&](int stage) { return slabs + stage * SLAB + COLUMN_CHUNKS; };
 
     // This block's part of the slabs, their number the same for all parts or one less.
     const int chunks = ROW_CHUNKS(p), count = (chunks + CHUNKS - 1) / CHUNKS, part = blockIdx.y;
@@ -51,9 +87,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int across = (p.n + TILE_COLUMNS - 1) / TILE_COLUMNS;
     const int first_row = blockIdx.x / across * TILE_ROWS, first_column = blockIdx.x % across * TILE_COLUMNS;
     const int thread = threadIdx.x, warp = thread / LANES, mine = thread % CHUNKS, own_row = thread / CHUNKS;
-    // b comes packed: by slab and column (a whole number of tiles of them), each slab as it is to lie.
+    // b comes packed: by slab and tile of columns, each tile's slabs as they are to lie. Behind them all, of those that are
+    // sums of two, what brings each column's products back.
     const int wide = across * TILE_COLUMNS;
-    const uint4* packed = reinterpret_cast<const uint4*>(b) + (index_t)first_column * CHUNKS + thread;
+    const uint4* packed = reinterpret_cast<const uint4*>(b) + (index_t)first_column * (OPERANDS * CHUNKS) + thread;
     const uint4* from = reinterpret_cast<const uint4*>(READS ? a : workspace);
 
     // Start the copies of a slab; a group is closed even when nothing is left, so that their number tells which have
@@ -62,27 +99,42 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         if (slab < end) {
 #pragma unroll
             for (int l = 0; l < COPIES; ++l)
-                copy_async_16(&columns(stage)[thread + l * THREADS], packed + (index_t)slab * wide * CHUNKS + l * THREADS);
+                copy_async_16(&columns(stage)[thread + l * THREADS], packed + (index_t)slab * wide * (OPERANDS * CHUNKS) + l * THREADS);
             const int chunk = slab * CHUNKS + mine;
 #pragma unroll
             for (int l = 0; l < LOADS; ++l) {
                 const int row = own_row + l * ROWS_AT_ONCE;
                 const bool inside = first_row + row < p.m && chunk < chunks;
-                copy_async_16(&rows(stage)[place_in_slab(row, mine)],
-                              from + (inside ? (index_t)(first_row + row) * chunks + chunk : 0), inside);
+#pragma unroll
+                for (int operand = 0; operand < OPERANDS; ++operand)
+                    copy_async_16(
+                        &rows(stage)[operand * ROWS_CHUNKS + place_in_slab(row, mine)],
+                        from + (inside ? ((index_t)(first_row + row) * OPERANDS + operand) * chunks + chunk : 0), inside);
             }
         }
         close_group();
     };
 #pragma unroll
-    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy(begin + ahead, ahead);
-    GroupTile<TILE_COLUMNS> tile;
+    for (int ahead = 0; ahead < STAGES - 1 - Tile::LATE; ++ahead) copy(begin + ahead, ahead);
+    Tile tile;
     multiply_slabs<STAGES>(
         tile, begin, end, [&](int stage) { return rows(stage) + thread / GROUP * GROUP_ROWS * CHUNKS; }, columns, copy);
 
+#if OPERANDS > 1
+    const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(b) +
+                                                       (index_t)count * wide * (OPERANDS * CHUNKS));
+#pragma unroll
+    for (int s = 0; s < 4; ++s) {
+        const int r = first_row + warp * WARP_ROWS + thread % LANES / 4 + s / 2 * 8;
+        const float row_back = r < p.m ? workspace[SCALES_AT(p) + r] : 0.0f;
+#pragma unroll
+        for (int j = 0; j < TILE_COLUMNS / 8; ++j)
+            tile.sum[j][s] *= back[first_column + j * 8 + thread % 4 * 2 + s % 2] * row_back;
+    }
+#endif
     // Out through shared memory: neighbouring lanes then write neighbouring elements.
     float* out = reinterpret_cast<float*>(slabs) + warp * WARP_ROWS * OUT_LEAD;
-    lay_out_sums<OUT_LEAD>(tile, out);
+    lay_out_sums<OUT_LEAD, TILE_COLUMNS>(tile.sum, out);
     __syncwarp();
     write_rows<WARP_ROWS, TILE_COLUMNS, OUT_LEAD>(out, first_row + warp * WARP_ROWS, first_column, part, bias, y, workspace,
                                                   p);

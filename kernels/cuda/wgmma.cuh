@@ -42,7 +42,7 @@ __device__ __forceinline__ unsigned long long operand(const uint4* slab) {
     return (unsigned long long)(address >> 4 & 0x3fffu) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
-// sum += rows · columns, of the columns that the name says.
+// sum += rows · columns, of the columns that the name says; without `more` the sum begins with these products.
 template <int COLUMNS>
 struct Wide;
 
@@ -50,60 +50,64 @@ struct Wide;
 
 template <>
 struct Wide<64> {
-    static __device__ __forceinline__ void multiply(float (&sum)[8][4], const uint4* rows, const uint4* columns) {
-        asm volatile("{\n\t.reg .pred p;\n\tsetp.eq.u32 p, 0, 0;\n\twgmma.mma_async.sync.aligned.m64n64" WGMMA_KIND " {"
+    static __device__ __forceinline__ void multiply(float (&sum)[8][4], const uint4* rows, const uint4* columns,
+                                                    bool more = true) {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %32, 0;\n\twgmma.mma_async.sync.aligned.m64n64" WGMMA_KIND " {"
                      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-                     "}, %32, %33, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     "}, %33, %34, p, 1, 1" WGMMA_ORDER ";\n\t}"
                      : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7)
-                     : "l"(operand(rows)), "l"(operand(columns)));
+                     : "r"((int)more), "l"(operand(rows)), "l"(operand(columns)));
     }
 };
 
 template <>
 struct Wide<96> {
-    static __device__ __forceinline__ void multiply(float (&sum)[12][4], const uint4* rows, const uint4* columns) {
-        asm volatile("{\n\t.reg .pred p;\n\tsetp.eq.u32 p, 0, 0;\n\twgmma.mma_async.sync.aligned.m64n96" WGMMA_KIND " {"
+    static __device__ __forceinline__ void multiply(float (&sum)[12][4], const uint4* rows, const uint4* columns,
+                                                    bool more = true) {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %48, 0;\n\twgmma.mma_async.sync.aligned.m64n96" WGMMA_KIND " {"
                      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-                     "}, %48, %49, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     "}, %49, %50, p, 1, 1" WGMMA_ORDER ";\n\t}"
                      : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7),
                        SUMS(8), SUMS(9), SUMS(10), SUMS(11)
-                     : "l"(operand(rows)), "l"(operand(columns)));
+                     : "r"((int)more), "l"(operand(rows)), "l"(operand(columns)));
     }
 };
 
 template <>
 struct Wide<128> {
-    static __device__ __forceinline__ void multiply(float (&sum)[16][4], const uint4* rows, const uint4* columns) {
-        asm volatile("{\n\t.reg .pred p;\n\tsetp.eq.u32 p, 0, 0;\n\twgmma.mma_async.sync.aligned.m64n128" WGMMA_KIND " {"
+    static __device__ __forceinline__ void multiply(float (&sum)[16][4], const uint4* rows, const uint4* columns,
+                                                    bool more = true) {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %64, 0;\n\twgmma.mma_async.sync.aligned.m64n128" WGMMA_KIND " {"
                      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
                      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-                     "}, %64, %65, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     "}, %65, %66, p, 1, 1" WGMMA_ORDER ";\n\t}"
                      : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7),
                        SUMS(8), SUMS(9), SUMS(10), SUMS(11), SUMS(12), SUMS(13), SUMS(14), SUMS(15)
-                     : "l"(operand(rows)), "l"(operand(columns)));
+                     : "r"((int)more), "l"(operand(rows)), "l"(operand(columns)));
     }
 };
 
 template <>
 struct Wide<192> {
-    static __device__ __forceinline__ void multiply(float (&sum)[24][4], const uint4* rows, const uint4* columns) {
-        asm volatile("{\n\t.reg .pred p;\n\tsetp.eq.u32 p, 0, 0;\n\twgmma.mma_async.sync.aligned.m64n192" WGMMA_KIND " {"
+    static __device__ __forceinline__ void multiply(float (&sum)[24][4], const uint4* rows, const uint4* columns,
+                                                    bool more = true) {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %96, 0;\n\twgmma.mma_async.sync.aligned.m64n192" WGMMA_KIND " {"
                      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
                      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
                      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
                      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-                     "}, %96, %97, p, 1, 1" WGMMA_ORDER ";\n\t}"
+                     "}, %97, %98, p, 1, 1" WGMMA_ORDER ";\n\t}"
                      : SUMS(0), SUMS(1), SUMS(2), SUMS(3), SUMS(4), SUMS(5), SUMS(6), SUMS(7),
                        SUMS(8), SUMS(9), SUMS(10), SUMS(11), SUMS(12), SUMS(13), SUMS(14), SUMS(15),
                        SUMS(16), SUMS(17), SUMS(18), SUMS(19), SUMS(20), SUMS(21), SUMS(22), SUMS(23)
-                     : "l"(operand(rows)), "l"(operand(columns)));
+                     : "r"((int)more), "l"(operand(rows)), "l"(operand(columns)));
     }
 };
 #undef SUMS
@@ -111,50 +115,87 @@ struct Wide<192> {
 // What a warpgroup computes: GROUP_ROWS × COLUMNS sums.
 template <int COLUMNS>
 struct GroupTile {
+    static constexpr int LATE = 0;  // slabs whose products may be under way when those of the next begin
     float sum[COLUMNS / 8][4] = {};
 
-    // With a slab of its rows and one of columns.
-    __device__ __forceinline__ void add(const uint4* rows, const uint4* columns) {
+    // With a slab of its rows and one of columns, the number-th of a sum.
+    __device__ __forceinline__ void add(const uint4* rows, const uint4* columns, int) {
+        begin_products();
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; chunk += STEPS_CHUNKS)
             Wide<COLUMNS>::multiply(sum, rows + chunk, columns + chunk);
+        close_products();
+    }
+    __device__ __forceinline__ void end() { products_but<0>(); }
+};
+
+// The same of numbers that are sums of two, big and small, in slabs of their own: three of the four products, the small
+// ones first. Tensor cores cut off what they add, where float32 rounds: so they add up `together` slabs at a time alone,
+// from zero, and the rest is ordinary. rows_beside, columns_beside: chunks from a slab of big ones to that of small ones.
+template <int COLUMNS, int together, int rows_beside, int columns_beside>
+struct SplitTile {
+    static constexpr int LATE = 1;
+    float sum[COLUMNS / 8][4] = {}, part[COLUMNS / 8][4];
+
+    __device__ __forceinline__ void add(const uint4* rows, const uint4* columns, int number) {
+        const bool anew = number % together == 0;
+        if (anew && number > 0) end();
+        begin_products();
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; chunk += STEPS_CHUNKS) {
+            Wide<COLUMNS>::multiply(part, rows + rows_beside + chunk, columns + chunk, !anew || chunk > 0);
+            Wide<COLUMNS>::multiply(part, rows + chunk, columns + columns_beside + chunk);
+        }
+#pragma unroll
+        for (int chunk = 0; chunk < CHUNKS; chunk += STEPS_CHUNKS)
+            Wide<COLUMNS>::multiply(part, rows + chunk, columns + chunk);
+        close_products();
+    }
+    __device__ __forceinline__ void end() {
+        products_but<0>();
+#pragma unroll
+        for (int j = 0; j < COLUMNS / 8; ++j)
+#pragma unroll
+            for (int s = 0; s < 4; ++s) {
+                asm volatile("" : "+f"(part[j][s])::"memory");  // not read before it has been waited for
+                sum[j][s] += part[j][s];
+            }
     }
 };
 
 // Copies slabs begin to end, each while others are multiplied, and adds their products to the tile. rows, columns: where
 // a stage's slab of this warpgroup's rows lies, and of the columns; copy(slab, stage): starts this thread's copies of one,
-// of any number, and closes their group; those of the first STAGES - 1 are under way. A block waits for its products
-// before each barrier, so that the slab multiplied last is overwritten next; meanwhile the tensor cores have those of the
-// multiprocessor's other block. At the end nobody reads shared memory any more.
-template <int STAGES_, int COLUMNS, class Rows, class Columns, class Copy>
-__device__ __forceinline__ void multiply_slabs(GroupTile<COLUMNS>& tile, int begin, int end, Rows rows, Columns columns,
-                                               Copy copy) {
-    int stage = 0, vacant = STAGES_ - 1;
+// of any number, and closes their group; those of the first STAGES - 1 - LATE are under way. A block waits before each
+// barrier for its products, but for those of LATE slabs, so that the slab multiplied before them is overwritten next;
+// without any the tensor cores meanwhile have those of the multiprocessor's other block. At the end nobody reads shared
+// memory any more.
+template <int STAGES_, class Tile, class Rows, class Columns, class Copy>
+__device__ __forceinline__ void multiply_slabs(Tile& tile, int begin, int end, Rows rows, Columns columns, Copy copy) {
+    constexpr int AHEAD_ = STAGES_ - 1 - Tile::LATE;
+    int stage = 0, vacant = AHEAD_;
     for (int slab = begin; slab < end; ++slab) {
         // This thread's copies of the slab have arrived, and its group's products are done; after the barrier everybody's.
-        wait_for_all_but<STAGES_ - 2>();
+        wait_for_all_but<AHEAD_ - 1>();
         show_to_background();
-        products_but<0>();
+        products_but<Tile::LATE>();
         __syncthreads();
-        begin_products();
-        tile.add(rows(stage), columns(stage));
-        close_products();
-        copy(slab + STAGES_ - 1, vacant);
+        tile.add(rows(stage), columns(stage), slab - begin);
+        copy(slab + AHEAD_, vacant);
         stage = stage + 1 == STAGES_ ? 0 : stage + 1;
         vacant = vacant + 1 == STAGES_ ? 0 : vacant + 1;
     }
-    products_but<0>();
+    if (begin < end) tile.end();
     wait_for_all_but<0>();
     __syncthreads();
 }
 
 // Lane's sums of its warp's 16 rows, as they are, to rows of LEAD values.
 template <int LEAD, int COLUMNS>
-__device__ __forceinline__ void lay_out_sums(const GroupTile<COLUMNS>& tile, float* out) {
+__device__ __forceinline__ void lay_out_sums(const float (&sum)[COLUMNS / 8][4], float* out) {
     const int lane = threadIdx.x % LANES;
 #pragma unroll
     for (int j = 0; j < COLUMNS / 8; ++j)
 #pragma unroll
         for (int s = 0; s < 4; ++s)
-            out[(lane / 4 + s / 2 * 8) * LEAD + j * 8 + lane % 4 * 2 + s % 2] = tile.sum[j][s];
+            out[(lane / 4 + s / 2 * 8) * LEAD + j * 8 + lane % 4 * 2 + s % 2] = sum[j][s];
 }

@@ -10,6 +10,8 @@ GROUP_ROWS, GROUP_THREADS = 64, 128
 # By the columns of a tile of 128 rows: microseconds of a multiprocessor of an H200 for sums of _WAVE_SLABS
 # slabs in as many such tiles as it holds; and what part of that one of two takes alone.
 WAVES = {64: 50.0, 96: 54.0, 128: 61.7, 192: 45.2}
+# The same of operands that are sums of two float16, of which three products are taken: reckoned.
+SPLIT_WAVES = {64: 50.0, 96: 64.0, 128: 80.0}
 ALONE = 0.62
 _WAVE_SLABS = 72
 _SECOND_KERNEL_US = 0.8
@@ -24,36 +26,43 @@ def threads(rows: int) -> int:
     return GROUP_THREADS * rows // GROUP_ROWS
 
 
-def fit(rows: int, columns: int, batch: int, tile_rows: int) -> int:
+def waves(operands: int) -> dict[int, float]:
+    """By the columns of a tile, where a number is one, or the sum of two."""
+    return SPLIT_WAVES if operands > 1 else WAVES
+
+
+def fit(rows: int, columns: int, batch: int, tile_rows: int, operands: int = 1) -> int:
     """How wide the tiles of `batch` products of rows × columns are."""
-    return min(WAVES, key=lambda wide: _waves(rows, columns, batch, tile_rows, wide, 1))
+    return min(waves(operands), key=lambda wide: _waves(rows, columns, batch, tile_rows, wide, 1, operands))
 
 
-def fit_parts(rows: int, columns: int, slabs: int, tile_rows: int) -> tuple[int, int]:
+def fit_parts(rows: int, columns: int, slabs: int, tile_rows: int, operands: int = 1) -> tuple[int, int]:
     """The same of one product, and in how many parts its sum of so many slabs is taken."""
 
     def cost(choice: tuple[int, int]) -> float:
         wide, parts = choice
-        time = _waves(rows, columns, 1, tile_rows, wide, parts) * -(-slabs // parts) / _WAVE_SLABS
+        time = _waves(rows, columns, 1, tile_rows, wide, parts, operands) * -(-slabs // parts) / _WAVE_SLABS
         return time + (_SECOND_KERNEL_US + 2 * 4 * parts * rows * columns / _MOVED if parts > 1 else 0.0)
 
     counts = [parts for parts in PARTS if parts == 1 or slabs >= 2 * _LEAST_STAGES * parts]
-    return min(((wide, parts) for wide in WAVES for parts in counts), key=cost)
+    return min(((wide, parts) for wide in waves(operands) for parts in counts), key=cost)
 
 
-def _waves(rows: int, columns: int, batch: int, tile_rows: int, wide: int, parts: int) -> float:
-    """Microseconds of all waves of blocks, each as long as WAVES says."""
+def _waves(
+    rows: int, columns: int, batch: int, tile_rows: int, wide: int, parts: int, operands: int
+) -> float:
+    """Microseconds of all waves of blocks, each as long as `waves` says."""
     blocks = parts * batch * -(-rows // tile_rows) * -(-columns // wide)
-    _, held = stages(tile_rows, wide)
+    _, held = stages(tile_rows, wide, operands)
     full, rest = divmod(blocks, held * MULTIPROCESSORS)
     last = 0.0 if not rest else ALONE if held > 1 and rest <= MULTIPROCESSORS else 1.0
-    return (full + last) * WAVES[wide]
+    return (full + last) * waves(operands)[wide]
 
 
-def stages(rows: int, columns: int) -> tuple[int, int]:
+def stages(rows: int, columns: int, operands: int = 1) -> tuple[int, int]:
     """How many slabs a block keeps, and how many blocks a multiprocessor is to hold: two where these have
     room for enough slabs each."""
-    slab = WIDE_SLAB_NBYTES * (rows + columns)
+    slab = operands * WIDE_SLAB_NBYTES * (rows + columns)
     for blocks in (2, 1):
         held = min(_MOST_STAGES, (_SHARED_NBYTES // blocks - _RESERVED_NBYTES) // slab)
         if held >= _LEAST_STAGES:

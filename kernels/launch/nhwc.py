@@ -30,6 +30,8 @@ _FOLDED_PIXELS = 64  # or folds it, four chunks of each at once
 _THREADS = 256
 _WARP = 32
 _MOST_SPAN = 64  # columns of the image under a band
+_SHARES = 4  # of an image whose largest number is looked for
+_LOOKING = 512  # threads that do
 _ENOUGH_BLOCKS = 264  # two a multiprocessor of a large device
 
 
@@ -94,11 +96,17 @@ def laid_out_before(
 ) -> Launch:
     """The launch with the stage conv_lay_out before it, in front of its scratch memory, where x lies as NCHW
     float32: for all images, or a few at a time, so that what was laid out is read while it is still in the
-    cache. blocks: the grid for so many images; at_once: they cannot be told apart."""
+    cache. blocks: the grid for so many images; at_once: they cannot be told apart. Where a number is the sum
+    of two (OPERANDS), the stage conv_largest before that finds what each image is scaled by."""
     if not of.plain:
         return how
-    p = of.params
-    each = packing.CHUNK_NBYTES * of.h * of.w * of.chunks * p.group  # bytes of an image that is laid out
+    p, operands = of.params, define(rung, "OPERANDS", 1)
+    # Bytes of an image that is laid out, and the largest number of each of its shares.
+    each = operands * packing.CHUNK_NBYTES * of.h * of.w * of.chunks * p.group
+    each += 4 * _SHARES if operands > 1 else 0
+
+    def looking(images: int) -> tuple[int, int, int]:
+        return _SHARES * images, 1, 1
 
     def laying_out(images: int) -> tuple[int, int, int]:
         if of.fold > 1:
@@ -106,8 +114,10 @@ def laid_out_before(
         return ceil(images * of.h * of.w, _PIXELS), ceil(of.chunks * p.group, _THREADS // _PIXELS), 1
 
     if at_once or p.n * each <= _KEPT_NBYTES:
-        first = Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))
-        return replace(how, before=(first,), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
+        stages = [Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))]
+        if operands > 1:
+            stages.insert(0, Stage("conv_largest", looking(p.n), (_LOOKING, 1, 1)))
+        return replace(how, before=tuple(stages), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
     turns: list[Stage] = []
     few = max(1, _KEPT_NBYTES // each)
     answer = layouts.nbytes(layouts.writes(rung), p.of_rows(1).output_shape) // 4
@@ -115,6 +125,8 @@ def laid_out_before(
         images = min(few, p.n - begin)
         told = p.of_rows(images).scalars()
         at, to = begin * p.image, begin * answer
+        if operands > 1:
+            turns.append(Stage("conv_largest", looking(images), (_LOOKING, 1, 1), 0, told, at, to))
         turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, told, at, to))
         turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, told, at, to))
     return replace(how, grid=(0, 1, 1), before=tuple(turns), workspace_nbytes=few * each)
@@ -150,9 +162,12 @@ def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
 def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
     """As conv_nhwc_tensor, a warpgroup for 64 of a block's TILE_ROWS pixels, without parts."""
     p, of, wide = params, seen(params, rung), params.m // params.group
-    rows = define(rung, "TILE_ROWS")
-    columns = wgmma_tiles.fit(of.pixels, wide, p.group, rows)
-    stages, at_once = wgmma_tiles.stages(rows, columns)
+    rows, operands = define(rung, "TILE_ROWS"), define(rung, "OPERANDS", 1)
+    columns = wgmma_tiles.fit(of.pixels, wide, p.group, rows, operands)
+    stages, at_once = wgmma_tiles.stages(rows, columns, operands)
+    pack = Pack(packing.swizzled_slabs, (p.group, of.fold, rung.precision, columns))
+    if operands > 1:
+        pack = Pack(packing.split_slabs, (p.group, of.fold, columns))
     defines: dict[str, Define] = {**of.defines, "TILE_ROWS": rows, "TILE_COLUMNS": columns, "STAGES": stages}
     defines |= {"BLOCKS_AT_ONCE": at_once}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
@@ -164,10 +179,10 @@ def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
         blocks(p.n),
         (wgmma_tiles.threads(rows), 1, 1),
         p.scalars(),
-        shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns),
+        shared_nbytes=stages * operands * packing.WIDE_SLAB_NBYTES * (rows + columns),
         defines=defines,
         workspace_nbytes=0,
-        packed={_WEIGHT: Pack(packing.swizzled_slabs, (p.group, of.fold, rung.precision, columns))},
+        packed={_WEIGHT: pack},
     )
     return laid_out_before(how, of, rung, blocks)
 

@@ -63,6 +63,17 @@ def _ways(rung: Rung) -> list[tuple[str, str]]:
     return [(reads, writes) for reads in rung.reads for writes in rung.writes]
 
 
+def _operands(rung: Rung) -> int:
+    return int(rung.defines.get("OPERANDS", 1))
+
+
+def _skip_without_room(rung: Rung, wide: int, stages: int) -> None:
+    if wide not in wgmma_tiles.waves(_operands(rung)):
+        pytest.skip(f"{rung.name} has no tiles of {wide} columns")
+    if stages > wgmma_tiles.stages(128, wide, _operands(rung))[0]:
+        pytest.skip(f"no multiprocessor has room for {stages} slabs of {wide} columns")
+
+
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("params", CASES, ids=str)
 def test_products_in_the_background_are_those_of_the_slabs_that_were_copied(
@@ -87,10 +98,11 @@ def test_products_in_the_background_are_those_of_the_slabs_that_were_copied(
 def test_no_slab_is_overwritten_before_it_was_multiplied(
     rung: Rung, stages: int, wide: int, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _skip_without_room(rung, wide, stages)
     monkeypatch.setattr(wgmma_tiles, "fit", lambda *_: wide)
     monkeypatch.setattr(wgmma_tiles, "stages", lambda *_: (stages, 1))
     params = replace(CASES[0], c=64, n=1)
-    as_laid_out = layouts.laid_out(rung, rung.reads[1], rung.writes[1])
+    as_laid_out = layouts.laid_out(rung, rung.reads[-1], rung.writes[-1])
     case = cuda_cases.conv_case(np.random.default_rng(0), params)
     assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
@@ -123,6 +135,7 @@ def test_products_of_rows_that_no_tile_divides_in_parts(
     hosted: on_the_host.Hosted,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    _skip_without_room(rung, wide, 3)
     monkeypatch.setattr(wgmma_tiles, "fit_parts", lambda *_: (wide, parts))
     for params in (
         Gemm(m, n, k, trans_b=True, alpha=0.5, beta=2.0, bias=True, activation="tanh"),

@@ -91,6 +91,8 @@ def _conv_tensor(module: Module, p: Conv) -> _Layout:
 
 def _swizzled_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
     """To (group, columns, steps)."""
+    if module.defines.get("OPERANDS", 1) != 1:
+        return _split_slabs(module, group, wide, steps)
     each, tile = 2 * packing.depth(module.precision), module.define("TILE_COLUMNS")
     count, padded = ceil(steps, each), ceil(wide, tile) * tile
 
@@ -100,6 +102,22 @@ def _swizzled_slabs(module: Module, group: int, wide: int, steps: int) -> _Layou
 
     dtype = np.float16 if module.precision == "fp16" else np.float32
     return _Layout((group, count, padded, each), dtype, back)
+
+
+def _split_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
+    """To (group, columns, steps): of each number two float16, and what brings a column's back."""
+    each, tile = 2 * packing.depth("fp16"), module.define("TILE_COLUMNS")
+    count, tiles = ceil(steps, each), ceil(wide, tile)
+    padded = tiles * tile
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        values, scales = packed[: -4 * group * padded], packed[-4 * group * padded :]
+        halves = values.view(np.float16).astype(np.float64).reshape(group, count, tiles, 2, tile, 8, each // 8)
+        chunks = packing.swizzled(halves.sum(axis=3).reshape(group, count, padded, 8, each // 8)).swapaxes(1, 2)
+        found = chunks.reshape(group, padded, count * each) * scales.view(np.float32).reshape(group, padded, 1)
+        return found[:, :wide, :steps]
+
+    return _Layout((group * padded * (4 * count * each + 4),), np.uint8, back)
 
 
 def _conv_wgmma(module: Module, p: Conv) -> _Layout:

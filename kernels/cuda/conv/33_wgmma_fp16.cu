@@ -16,7 +16,6 @@ WRITES = 0          # and y
 TILE_ROWS = 128     # pixels of a block, 64 of them a warpgroup's
 TILE_COLUMNS = 128  # channels of a block: 64, 96, 128 or 192
 STAGES = 3          # slabs of both in shared memory at once
-BEHIND = 0          # slabs whose products may still be under way when the next begins
 BLOCKS_AT_ONCE = 2  # to leave registers for
 PADDED = 1          # whether there is any padding
 FOLD = 1            # with READS = 0: so many rows and columns of pixels are laid out as channels of one

@@ -108,7 +108,7 @@ static void arrived_(int newest) {
 }
 // Products of a warpgroup that go on by themselves, as late as they may be: each reads its operands, swizzled as the
 // device does it, when it has been waited for.
-struct Products { float* sum; const void *rows, *columns; int count, chunk, group; };
+struct Products { float* sum; const void *rows, *columns; int count, chunk, group; bool more; };
 struct Queue { Products going[64]; int count, closed; };
 static Queue queues_[1024];
 static float swizzled_(const void* operand, int row, int step, int chunk) {
@@ -123,10 +123,10 @@ static float swizzled_(const void* operand, int row, int step, int chunk) {
     memcpy(&v, &word, 4);
     return v;
 }
-template <int CHUNK, int N> static void multiply_later_(float (&sum)[N][4], const void* rows, const void* columns) {
+template <int CHUNK, int N> static void multiply_later_(float (&sum)[N][4], const void* rows, const void* columns, bool more) {
     Queue& mine = queues_[current_];
     if (mine.count == 64) abort();
-    mine.going[mine.count++] = {&sum[0][0], rows, columns, N, CHUNK, mine.closed};
+    mine.going[mine.count++] = {&sum[0][0], rows, columns, N, CHUNK, mine.closed, more};
 }
 static void close_products_() { ++queues_[current_].closed; }
 static void products_(int newest) {
@@ -139,10 +139,12 @@ static void products_(int newest) {
             mine.going[kept++] = it;
             continue;
         }
-        for (int e = 0; e < 4 * it.count; ++e)
+        for (int e = 0; e < 4 * it.count; ++e) {
+            if (!it.more) it.sum[e] = 0.0f;
             for (int step = 0; step < 2 * it.chunk; ++step)
                 it.sum[e] += swizzled_(it.rows, first + e / 2 % 2 * 8, step, it.chunk) *
                              swizzled_(it.columns, e / 4 * 8 + lane % 4 * 2 + e % 2, step, it.chunk);
+        }
     }
     mine.count = kept;
 }

@@ -44,6 +44,7 @@ _ASSEMBLY = {
     "extern __shared__ __align__(1024) uint4 slabs[];": "alignas(1024) __shared__ uint4 slabs[227 * 64];",
     'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");': "",
     'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");': "",
+    'asm volatile("" : "+f"(part[j][s])::"memory");': "",
     'asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");': "close_products_();",
     'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));': "time = host_ns();",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));': "_Float16 half = v; memcpy(&bits, &half, 2);",
@@ -65,7 +66,7 @@ _PIECES = {
     r'asm volatile\("cp\.async\.wait_group %0;" ::"n"\((\w+)\).*?\);': r"arrived_(\1);",
     r'asm volatile\("wgmma\.wait_group\.sync\.aligned %0;" ::"n"\((\w+)\).*?\);': r"products_(\1);",
     r'(?s)asm volatile\("\{\\n\\t\.reg \.pred p;.*?wgmma\.mma_async.*?"l"\(operand\(columns\)\)\);':
-        "multiply_later_<Kind::CHUNK>(sum, rows, columns);",
+        "multiply_later_<Kind::CHUNK>(sum, rows, columns, more);",
     r'asm\("mma\.sync\.aligned\.m16n8k8\..*?\);': "multiply_<8>(sum, columns, row0, row1);",
     r'asm\("mma\.sync\.aligned\.m16n8k16\..*?\);': "multiply_<16>(sum, columns, row0, row1);",
 }  # fmt: skip
