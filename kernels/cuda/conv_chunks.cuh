@@ -40,9 +40,13 @@ struct Source {
         top = folded ? 0 : p.pad_top;
         left = folded ? 0 : p.pad_left;
     }
-    // Chunks of the whole batch where it is laid out in scratch memory; partial sums begin behind them.
+    // Chunks of the whole batch where it is laid out in scratch memory.
     __device__ __forceinline__ index_t size(int images) const {
         return READS ? 0 : (index_t)images * h * w * pixel;
+    }
+    // Partial sums, in float32, begin there: behind them, and behind what the images are scaled by.
+    __device__ __forceinline__ float* parts(float* workspace, int images) const {
+        return workspace + 4 * (size(images) + (OPERANDS > 1 ? images : 0));
     }
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 #include "common.cuh"
 #include "conv_chunks.cuh"
+#include "conv_parts.cuh"
 #include "nhwc.cuh"
 #include "overlap.cuh"
 #include "wgmma.cuh"
@@ -18,7 +19,8 @@
 #define SLAB (WEIGHTS + OPERANDS * PATCHES)               // chunks of both
 #define AHEAD (STAGES - 1 - Tile::LATE)                   // slabs that are copied ahead
 #define WARP_ROWS 16                                      // pixels whose sums a warp has
-#define OUT_LEAD (TILE_COLUMNS + (WRITES && EACH == 8 ? 8 : 4))
+#define AT_ONCE (WRITES && EACH == 8 && PARTS == 1 ? 8 : 4)  // values in 16 bytes: partial sums are float32
+#define OUT_LEAD (TILE_COLUMNS + AT_ONCE)
 #if OPERANDS > 1
 using Tile = SplitTile<TILE_COLUMNS, TOGETHER, PATCHES, WEIGHTS / OPERANDS>;
 #else
@@ -27,7 +29,7 @@ using Tile = GroupTile<TILE_COLUMNS>;
 static_assert(WEIGHTS % THREADS == 0, "every thread copies as many chunks of weights");
 static_assert(AHEAD > 0, "a slab is copied before it is multiplied");
 
-#if WRITES
+#if WRITES && PARTS == 1
 using Out = Kind::Cell;
 __device__ __forceinline__ Out as_written(float v) { return Kind::cell(v); }
 #else
@@ -38,7 +40,7 @@ static_assert(SLAB * STAGES * 16 >= TILE_ROWS * OUT_LEAD * (int)sizeof(Out), "wh
 
 extern __shared__ __align__(1024) uint4 slabs[];
 
-// A block a tile of y. Taps are numbered down and across the window, then by chunks of channels: the order in which the
+// A block a tile of y, or of its part of the sum. Taps are numbered down and across the window, then by chunks of channels: the order in which the
 // weights were packed.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
@@ -49,7 +51,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     let_next_begin();
     const Source source(p);
     const int outputs = p.m / p.group, area = p.out_h * p.out_w, pixels = p.n * area;
-    const int g = blockIdx.z, count = (source.kh * source.kw * source.chunks + CHUNKS - 1) / CHUNKS;
+    const int g = blockIdx.z / PARTS, part = blockIdx.z % PARTS;
+    // This block's part of the slabs, their number the same for all parts or one less.
+    const int count = (source.kh * source.kw * source.chunks + CHUNKS - 1) / CHUNKS;
+    const int begin = (int)((index_t)count * part / PARTS), end = (int)((index_t)count * (part + 1) / PARTS);
     const int across = (outputs + TILE_COLUMNS - 1) / TILE_COLUMNS;
     const int first_output = blockIdx.x % across * TILE_COLUMNS;
     const int first_pixel = blockIdx.x / across * TILE_ROWS;
@@ -72,22 +77,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         corner[l] = pixel < pixels ? ((image * source.h + top[l]) * source.w + left[l]) * source.pixel + g * source.chunks
                                    : -0x7fffffff;
     }
-    int chunk = mine % source.chunks, column = mine / source.chunks % source.kw, row = mine / source.chunks / source.kw;
+    int chunk = (begin * CHUNKS + mine) % source.chunks;
+    int column = (begin * CHUNKS + mine) / source.chunks % source.kw;
+    int row = (begin * CHUNKS + mine) / source.chunks / source.kw;
 
     // Start the copies of a slab, of which the one before was the last.
     auto copy_weights = [&](int slab, int stage) {
-        if (slab >= count) return;
+        if (slab >= end) return;
         const uint4* packed = filters + (index_t)slab * wide * (OPERANDS * CHUNKS);
 #pragma unroll
         for (int l = 0; l < COPIES; ++l) copy_async_16(&weights(stage)[thread + l * THREADS], packed + thread + l * THREADS);
     };
 #pragma unroll
-    for (int ahead = 0; ahead < AHEAD; ++ahead) copy_weights(ahead, ahead);
+    for (int ahead = 0; ahead < AHEAD; ++ahead) copy_weights(begin + ahead, ahead);
     wait_for_previous();
 
     const uint4* from = reinterpret_cast<const uint4*>(READS ? x : workspace);
     auto copy_patches = [&](int slab, int stage) {
-        if (slab < count) {
+        if (slab < end) {
             const int down = row * p.dilation_h, right = column * p.dilation_w;
             const int step = (down * source.w + right) * source.pixel + chunk;
 #pragma unroll
@@ -115,11 +122,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         close_group();  // even when nothing is left, so that their number tells which have arrived
     };
 #pragma unroll
-    for (int ahead = 0; ahead < AHEAD; ++ahead) copy_patches(ahead, ahead);
+    for (int ahead = 0; ahead < AHEAD; ++ahead) copy_patches(begin + ahead, ahead);
 
     Tile tile;
     multiply_slabs<STAGES>(
-        tile, 0, count, [&](int stage) { return patches(stage) + group * GROUP_ROWS * CHUNKS; }, weights,
+        tile, begin, end, [&](int stage) { return patches(stage) + group * GROUP_ROWS * CHUNKS; }, weights,
         [&](int slab, int stage) {
             copy_weights(slab, stage);
             copy_patches(slab, stage);
@@ -144,30 +151,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
         for (int s = 0; s < 4; ++s) {
             const int o = first_output + j * 8 + lane % 4 * 2 + s % 2;
-            const float more = bias && o < outputs ? bias[g * outputs + o] : 0.0f;
+            const float more = PARTS == 1 && bias && o < outputs ? bias[g * outputs + o] : 0.0f;
 #if OPERANDS > 1
             const float sum = tile.sum[j][s] * back[o] * image_back[s / 2];
 #else
             const float sum = tile.sum[j][s];
 #endif
-            const float v = o < outputs ? activate(sum + more, AFTER) : 0.0f;
+            const float v = o >= outputs ? 0.0f : PARTS > 1 ? sum : activate(sum + more, AFTER);
             out[(lane / 4 + s / 2 * 8) * OUT_LEAD + j * 8 + lane % 4 * 2 + s % 2] = as_written(v);
         }
     __syncwarp();
     if (WRITES) {
         // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
         const int every = chunks_of(p.m) * EACH, filled = (g == p.group - 1 ? every : (g + 1) * outputs) - g * outputs;
-        for (int e = lane; e < WARP_ROWS * (TILE_COLUMNS / EACH); e += LANES) {
-            const int r = e / (TILE_COLUMNS / EACH), c = e % (TILE_COLUMNS / EACH) * EACH;
+        Out* to = PARTS > 1 ? reinterpret_cast<Out*>(source.parts(workspace, p.n)) + (index_t)part * pixels * every
+                            : reinterpret_cast<Out*>(y);
+        for (int e = lane; e < WARP_ROWS * (TILE_COLUMNS / AT_ONCE); e += LANES) {
+            const int r = e / (TILE_COLUMNS / AT_ONCE), c = e % (TILE_COLUMNS / AT_ONCE) * AT_ONCE;
             if (begins + r < pixels && first_output + c < filled)
-                *reinterpret_cast<uint4*>(reinterpret_cast<Out*>(y) + (index_t)(begins + r) * every + g * outputs +
-                                          first_output + c) = *reinterpret_cast<const uint4*>(out + r * OUT_LEAD + c);
+                *reinterpret_cast<uint4*>(to + (index_t)(begins + r) * every + g * outputs + first_output + c) =
+                    *reinterpret_cast<const uint4*>(out + r * OUT_LEAD + c);
         }
     } else {
+        Out* to = reinterpret_cast<Out*>(PARTS > 1 ? source.parts(workspace, p.n) + (index_t)part * p.n * p.m * area : y);
         for (int e = lane; e < WARP_ROWS * TILE_COLUMNS; e += LANES) {
             const int pixel = begins + e % WARP_ROWS, o = first_output + e / WARP_ROWS;
             if (pixel < pixels && o < outputs)
-                y[((index_t)(pixel / area) * p.m + g * outputs + o) * area + pixel % area] =
+                to[((index_t)(pixel / area) * p.m + g * outputs + o) * area + pixel % area] =
                     out[e % WARP_ROWS * OUT_LEAD + e / WARP_ROWS];
         }
     }

@@ -31,18 +31,17 @@ def waves(operands: int) -> dict[int, float]:
     return SPLIT_WAVES if operands > 1 else WAVES
 
 
-def fit(rows: int, columns: int, batch: int, tile_rows: int, operands: int = 1) -> int:
-    """How wide the tiles of `batch` products of rows × columns are."""
-    return min(waves(operands), key=lambda wide: _waves(rows, columns, batch, tile_rows, wide, 1, operands))
-
-
-def fit_parts(rows: int, columns: int, slabs: int, tile_rows: int, operands: int = 1) -> tuple[int, int]:
-    """The same of one product, and in how many parts its sum of so many slabs is taken."""
+def fit_parts(
+    rows: int, columns: int, slabs: int, tile_rows: int, operands: int = 1, batch: int = 1
+) -> tuple[int, int]:
+    """How wide the tiles of `batch` products of rows × columns are, and in how many parts each one's sum of so
+    many slabs is taken."""
 
     def cost(choice: tuple[int, int]) -> float:
         wide, parts = choice
-        time = _waves(rows, columns, 1, tile_rows, wide, parts, operands) * -(-slabs // parts) / _WAVE_SLABS
-        return time + (_SECOND_KERNEL_US + 2 * 4 * parts * rows * columns / _MOVED if parts > 1 else 0.0)
+        time = _waves(rows, columns, batch, tile_rows, wide, parts, operands) * -(-slabs // parts) / _WAVE_SLABS
+        moved = 2 * 4 * parts * batch * rows * columns
+        return time + (_SECOND_KERNEL_US + moved / _MOVED if parts > 1 else 0.0)
 
     counts = [parts for parts in PARTS if parts == 1 or slabs >= 2 * _LEAST_STAGES * parts]
     return min(((wide, parts) for wide in waves(operands) for parts in counts), key=cost)

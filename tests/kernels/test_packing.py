@@ -97,6 +97,27 @@ def test_a_launch_packs_its_weights_and_equal_ones_alike(rung: registry.Rung) ->
     assert how.packed == launch.launch(given, rung).packed
     shape = (24, 8, 3, 3) if rung.op == "conv" else (1, 40, 100)
     packed = how.packed[1](np.ones(shape, np.float32))
+    if "OPERANDS" in rung.defines:
+        return  # bytes of two types: below
     assert packed.dtype == (np.float16 if rung.precision == "fp16" else np.float32)
     assert packed.astype(np.float64).sum() == np.prod(shape)
     assert packed.shape[-1] * packed.itemsize % packing.CHUNK_NBYTES == 0
+
+
+def test_a_number_is_the_sum_of_two_halves_whatever_its_column_is_scaled_by() -> None:
+    columns = np.random.default_rng(0).standard_normal((70, 100)).astype(np.float32)
+    scales = 10.0 ** np.random.default_rng(1).integers(-30, 31, 70)
+    columns = (columns * scales[:, None]).astype(np.float32)
+    columns[3] = 0
+    columns[4, 5] = np.inf  # says nothing of the others
+    packed = packing.gemm_split_slabs(columns, True, 64)
+    halves, back = packed[: -4 * 128].view(np.float16), packed[-4 * 128 :].view(np.float32)
+    slabs = halves.astype(np.float64).reshape(2, 2, 2, 64, 8, 8)  # slab, tile, big and small, column, chunk
+    both = packing.swizzled(slabs.sum(axis=2).reshape(2, 128, 8, 8)).swapaxes(0, 1).reshape(128, 128)
+    found = both[:70, :100] * back[:70, None].astype(np.float64)
+    assert not both[70:].any()
+    assert np.isnan(found[4, 5])
+    found[4, 5] = columns[4, 5] = 0
+    largest = np.abs(columns).max(axis=1, keepdims=True)
+    # 22 bits of each, and of what is far smaller than the largest 40 of the largest.
+    assert (np.abs(found - columns) <= np.maximum(np.abs(columns) * 2.0**-22, largest * 2.0**-39)).all()

@@ -99,12 +99,33 @@ def test_no_slab_is_overwritten_before_it_was_multiplied(
     rung: Rung, stages: int, wide: int, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _skip_without_room(rung, wide, stages)
-    monkeypatch.setattr(wgmma_tiles, "fit", lambda *_: wide)
+    monkeypatch.setattr(wgmma_tiles, "fit_parts", lambda *_: (wide, 1))
     monkeypatch.setattr(wgmma_tiles, "stages", lambda *_: (stages, 1))
     params = replace(CASES[0], c=64, n=1)
     as_laid_out = layouts.laid_out(rung, rung.reads[-1], rung.writes[-1])
     case = cuda_cases.conv_case(np.random.default_rng(0), params)
     assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize("params", CASES[:2], ids=str)
+def test_parts_of_a_sum_are_added(
+    rung: Rung, params: Conv, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wgmma_tiles, "fit_parts", lambda *_: (64, 3))
+    case = cuda_cases.conv_case(np.random.default_rng(0), params)
+    ran = 0
+    for reads, writes in _ways(rung):
+        as_laid_out = layouts.laid_out(rung, reads, writes)
+        if launch.refusal(params, as_laid_out):
+            continue
+        assert launch.launch(params, as_laid_out).then
+        assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == "", (
+            reads,
+            writes,
+        )
+        ran += 1
+    assert ran
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
@@ -147,6 +168,27 @@ def test_products_of_rows_that_no_tile_divides_in_parts(
             assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_numbers_as_sums_of_two_halves_are_scaled_image_by_image(
+    scale: float, hosted: on_the_host.Hosted
+) -> None:
+    convolution = replace(CASES[0], bias=False, activation=None)
+    for rung, case, images in (
+        (RUNGS[-1], cuda_cases.conv_case(np.random.default_rng(0), convolution), 3),
+        (PRODUCTS[-1], cuda_cases.gemm_case(np.random.default_rng(0), Gemm(66, 70, 273, trans_b=True)), 66),
+    ):
+        assert "OPERANDS" in rung.defines
+        plain = answer(hosted, rung, case).reshape(images, -1)
+        given = case.inputs[0].reshape(images, -1)
+        given[1] *= np.float32(scale)
+        given[2] = 0
+        found = answer(hosted, rung, case).reshape(images, -1)
+        np.testing.assert_array_equal(found[0], plain[0])  # whatever the others are multiplied by
+        other = found[1].astype(np.float64) / scale
+        assert np.linalg.norm(other - plain[1]) < 1e-6 * np.linalg.norm(plain[1])
+        assert not found[2].any()
+
+
 def test_it_is_for_the_one_architecture_that_has_its_instructions() -> None:
     params = Conv(1024, 256, 13, 13, 384, 3, 3, 13, 13, 1, 1, 1, 1, 1, 1)
     for rung in RUNGS:
@@ -158,9 +200,11 @@ def test_it_is_for_the_one_architecture_that_has_its_instructions() -> None:
 
 
 def test_tiles_are_as_wide_as_makes_for_the_shortest_waves() -> None:
-    fit = {wide: wgmma_tiles.fit(1024 * 169, wide, 1, 128) for wide in (384, 128, 192, 96, 64, 50)}
-    assert fit == {384: 192, 128: 128, 192: 192, 96: 96, 64: 64, 50: 64}
-    assert wgmma_tiles.fit(64 * 169, 384, 1, 128) == 128  # in one wave, where wider ones take two
+    fit = {wide: wgmma_tiles.fit_parts(1024 * 169, wide, 72, 128) for wide in (384, 128, 192, 96, 64, 50)}
+    assert fit == {
+        wide: (tile, 1) for wide, tile in {384: 192, 128: 128, 192: 192, 96: 96, 64: 64, 50: 64}.items()
+    }
+    assert wgmma_tiles.fit_parts(64 * 169, 384, 72, 128) == (128, 1)  # in one wave, where wider ones take two
 
 
 def test_a_sum_is_taken_in_parts_where_blocks_would_be_few() -> None:

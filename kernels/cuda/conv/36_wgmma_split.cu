@@ -17,6 +17,7 @@ TILE_ROWS = 128     # pixels of a block, 64 of them a warpgroup's
 TILE_COLUMNS = 128  # channels of a block: 64, 96 or 128
 STAGES = 3          # slabs of both in shared memory at once
 BLOCKS_AT_ONCE = 1  # to leave registers for
+PARTS = 1           # of the taps; with one there is no second kernel
 PADDED = 1          # whether there is any padding
 FOLD = 1            # so many rows and columns of pixels are laid out as channels of one
 AFTER = 0           # the activation
@@ -24,7 +25,7 @@ AFTER = 0           # the activation
 architecture = "9.0"
 depthwise = false  # of a tile of maps one would count
 [prefers]
-outputs_min = 1081344  # a tile of 128 × 128 for half the multiprocessors of a large device
+outputs_min = 262144  # so that multiprocessors of a large device have something to do
 m_min = 48
 */
 #include "half.cuh"
@@ -39,4 +40,4 @@ struct Kind {
     static __device__ __forceinline__ Cell cell(float v) { return (Cell)to_halves(v, 0.0f); }
 };
 
-#include "conv_wgmma.cuh"  // the kernels conv_largest, conv_lay_out and conv, in this Kind
+#include "conv_wgmma.cuh"  // the kernels conv_largest, conv_lay_out, conv and conv_reduce, in this Kind
