@@ -57,9 +57,9 @@ def gemm_swizzled_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int)
 
 
 def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int) -> np.ndarray:
-    """As `swizzled_slabs` of sums of two float16 (`split`) → bytes: (group, slabs, tiles, big and small,
-    channels of a tile, depth), and behind them float32 (group, channels in whole tiles), what brings products
-    of a channel back."""
+    """As `swizzled_slabs` of sums of two float16 (`split`), of a slab of each channel the first half the big
+    ones → bytes: (group, slabs, channels in tiles of `tile`, 64) float16, and behind them float32 (group,
+    channels in whole tiles), what brings products of a channel back."""
     return _split_slabs(_nhwc_taps(weight, group, fold, "fp16"), tile)
 
 
@@ -75,13 +75,17 @@ def _gemm_columns(b: np.ndarray, trans_b: bool) -> np.ndarray:
 
 
 def _split_slabs(columns: np.ndarray, tile: int) -> np.ndarray:
+    groups, wide, steps = columns.shape
+    each = depth("fp16")
+    count, padded = -(-steps // each), -(-wide // tile) * tile
     scale = _powers(columns)
-    big, small = split(columns * scale[..., None])
-    both = [_wide_slabs(half.astype(np.float32), "fp16", tile) for half in (big, small)]
-    groups, count, padded, each = both[0].shape
-    slabs = np.stack([half.reshape(groups, count, -1, tile, each) for half in both], axis=3)
+    halves = np.zeros((groups, padded, count * each, 2), np.float16)
+    halves[:, :wide, :steps, 0], halves[:, :wide, :steps, 1] = split(columns * scale[..., None])
+    packed = halves.reshape(groups, padded, count, each, 2).transpose(0, 2, 1, 4, 3)
+    chunks = WIDE_SLAB_NBYTES // CHUNK_NBYTES
+    slabs = swizzled(packed.reshape(groups, count, padded, chunks, -1))
     back = np.ones((groups, padded), np.float32)
-    back[:, : scale.shape[1]] = 1 / scale
+    back[:, :wide] = 1 / scale
     return np.concatenate([slabs.reshape(-1).view(np.uint8), back.reshape(-1).view(np.uint8)])
 
 

@@ -14,7 +14,7 @@
 #include "warp.cuh"
 
 #ifndef OPERANDS
-#define OPERANDS 1  // slabs of a number
+#define OPERANDS 1  // of a number: two where it is the sum of two float16
 #endif
 #define SHARES 4          // of an image whose largest number is looked for, a block each
 

@@ -13,20 +13,19 @@
 #define THREADS (GROUP * (TILE_ROWS / GROUP_ROWS))
 #define ROWS_AT_ONCE (THREADS / CHUNKS)                   // whose chunks the threads of a block copy together
 #define LOADS (TILE_ROWS / ROWS_AT_ONCE)                  // chunks of patches that a thread copies of a slab
-#define WEIGHTS (OPERANDS * TILE_COLUMNS * CHUNKS)        // chunks of weights in a slab
-#define PATCHES (TILE_ROWS * CHUNKS)                      // and of patches of one operand
-#define COPIES (WEIGHTS / THREADS)                        // of them that a thread copies
-#define SLAB (WEIGHTS + OPERANDS * PATCHES)               // chunks of both
+#define COPIES (TILE_COLUMNS * CHUNKS / THREADS)          // and of weights
+#define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))        // chunks of both
+#define TAPS (CHUNKS / OPERANDS)                          // chunks of the sum in a slab, as often as it has operands
 #define AHEAD (STAGES - 1 - Tile::LATE)                   // slabs that are copied ahead
 #define WARP_ROWS 16                                      // pixels whose sums a warp has
 #define AT_ONCE (WRITES && EACH == 8 && PARTS == 1 ? 8 : 4)  // values in 16 bytes: partial sums are float32
 #define OUT_LEAD (TILE_COLUMNS + AT_ONCE)
 #if OPERANDS > 1
-using Tile = SplitTile<TILE_COLUMNS, TOGETHER, PATCHES, WEIGHTS / OPERANDS>;
+using Tile = SplitTile<TILE_COLUMNS, TOGETHER>;
 #else
 using Tile = GroupTile<TILE_COLUMNS>;
 #endif
-static_assert(WEIGHTS % THREADS == 0, "every thread copies as many chunks of weights");
+static_assert(TILE_COLUMNS * CHUNKS % THREADS == 0, "every thread copies as many chunks of weights");
 static_assert(AHEAD > 0, "a slab is copied before it is multiplied");
 
 #if WRITES && PARTS == 1
@@ -46,27 +45,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     auto weights = [&](int stage) { return slabs + stage * SLAB; };
-    auto patches = [&](int stage) { return slabs + stage * SLAB + WEIGHTS; };
+    auto patches = [&](int stage) { return slabs + stage * SLAB + CHUNKS * TILE_COLUMNS; };
 
     let_next_begin();
     const Source source(p);
     const int outputs = p.m / p.group, area = p.out_h * p.out_w, pixels = p.n * area;
     const int g = blockIdx.z / PARTS, part = blockIdx.z % PARTS;
     // This block's part of the slabs, their number the same for all parts or one less.
-    const int count = (source.kh * source.kw * source.chunks + CHUNKS - 1) / CHUNKS;
+    const int count = (source.kh * source.kw * source.chunks + TAPS - 1) / TAPS;
     const int begin = (int)((index_t)count * part / PARTS), end = (int)((index_t)count * (part + 1) / PARTS);
     const int across = (outputs + TILE_COLUMNS - 1) / TILE_COLUMNS;
     const int first_output = blockIdx.x % across * TILE_COLUMNS;
     const int first_pixel = blockIdx.x / across * TILE_ROWS;
     const int thread = threadIdx.x, lane = thread % LANES, group = thread / GROUP;
-    // Weights come packed: by group, slab and tile of channels, each tile's slabs as they are to lie. Behind them all, of
-    // those that are sums of two, what brings each channel's products back.
+    // Weights come packed: by group, slab and channel (a whole number of tiles of them), each slab as it is to lie. Behind
+    // them all, of those that are sums of two, what brings each channel's products back.
     const int wide = across * TILE_COLUMNS;
-    const uint4* filters =
-        reinterpret_cast<const uint4*>(weight) + ((index_t)g * count * wide + first_output) * (OPERANDS * CHUNKS);
+    const uint4* filters = reinterpret_cast<const uint4*>(weight) + ((index_t)g * count * wide + first_output) * CHUNKS;
 
     // The same chunk of every slab is this thread's, for LOADS pixels.
-    const int mine = thread % CHUNKS, first_row = thread / CHUNKS;
+    const int mine = thread % CHUNKS, first_row = thread / CHUNKS, tap = mine % TAPS, operand = mine / TAPS;
     int corner[LOADS], top[LOADS], left[LOADS];
 #pragma unroll
     for (int l = 0; l < LOADS; ++l) {
@@ -74,17 +72,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         const int image = pixel / area, oy = pixel % area / p.out_w, ox = pixel % area % p.out_w;
         top[l] = oy * source.stride_h - source.top;
         left[l] = ox * source.stride_w - source.left;
-        corner[l] = pixel < pixels ? ((image * source.h + top[l]) * source.w + left[l]) * source.pixel + g * source.chunks
+        corner[l] = pixel < pixels ? ((image * source.h + top[l]) * source.w + left[l]) * source.pixel +
+                                         operand * (source.pixel / OPERANDS) + g * source.chunks
                                    : -0x7fffffff;
     }
-    int chunk = (begin * CHUNKS + mine) % source.chunks;
-    int column = (begin * CHUNKS + mine) / source.chunks % source.kw;
-    int row = (begin * CHUNKS + mine) / source.chunks / source.kw;
+    int chunk = (begin * TAPS + tap) % source.chunks;
+    int column = (begin * TAPS + tap) / source.chunks % source.kw;
+    int row = (begin * TAPS + tap) / source.chunks / source.kw;
 
     // Start the copies of a slab, of which the one before was the last.
     auto copy_weights = [&](int slab, int stage) {
         if (slab >= end) return;
-        const uint4* packed = filters + (index_t)slab * wide * (OPERANDS * CHUNKS);
+        const uint4* packed = filters + (index_t)slab * wide * CHUNKS;
 #pragma unroll
         for (int l = 0; l < COPIES; ++l) copy_async_16(&weights(stage)[thread + l * THREADS], packed + thread + l * THREADS);
     };
@@ -104,13 +103,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 if (PADDED)
                     inside = inside && (unsigned)(top[l] + down) < (unsigned)source.h &&
                              (unsigned)(left[l] + right) < (unsigned)source.w;
-                uint4* to = &patches(stage)[place_in_slab(first_row + l * ROWS_AT_ONCE, mine)];
-#pragma unroll
-                for (int operand = 0; operand < OPERANDS; ++operand)
-                    copy_async_16(to + operand * PATCHES,
-                                  from + (inside ? corner[l] + step + operand * (source.pixel / OPERANDS) : 0), inside);
+                copy_async_16(&patches(stage)[place_in_slab(first_row + l * ROWS_AT_ONCE, mine)],
+                              from + (inside ? corner[l] + step : 0), inside);
             }
-            chunk += CHUNKS;
+            chunk += TAPS;
             while (chunk >= source.chunks) {
                 chunk -= source.chunks;
                 if (++column == source.kw) {
@@ -135,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int begins = first_pixel + thread / LANES * WARP_ROWS;
 #if OPERANDS > 1
     const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(weight) +
-                                                       (index_t)p.group * count * wide * (OPERANDS * CHUNKS)) +
+                                                       (index_t)p.group * count * wide * CHUNKS) +
                         g * wide;
     float image_back[2];
 #pragma unroll

@@ -14,23 +14,22 @@
 #define ROWS_AT_ONCE (THREADS / CHUNKS)             // whose chunks the threads of a block copy together
 #define LOADS (TILE_ROWS / ROWS_AT_ONCE)            // chunks of a that a thread copies of a slab
 #ifndef OPERANDS
-#define OPERANDS 1  // slabs of a number
+#define OPERANDS 1  // of a number: two where it is the sum of two float16
 #endif
-#define COLUMN_CHUNKS (OPERANDS * TILE_COLUMNS * CHUNKS)  // of b in a slab
-#define ROWS_CHUNKS (TILE_ROWS * CHUNKS)            // and of a, of one operand
-#define COPIES (COLUMN_CHUNKS / THREADS)            // and of b
-#define SLAB (COLUMN_CHUNKS + OPERANDS * ROWS_CHUNKS)  // chunks of both
+#define COPIES (TILE_COLUMNS * CHUNKS / THREADS)    // and of b
+#define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))  // chunks of both
+#define STEPS (CHUNKS / OPERANDS)                   // chunks of the sum in a slab, as often as it has operands
 #define WARP_ROWS 16                                // whose sums a warp has
 #define OUT_LEAD (TILE_COLUMNS + 4)
 #define ROW_CHUNKS(p) ((p.k + Kind::CHUNK - 1) / Kind::CHUNK)
 #define SCALES_AT(p) (4 * OPERANDS * (index_t)p.m * ROW_CHUNKS(p))
 #define PARTS_AT(p) (READS ? 0 : SCALES_AT(p) + (OPERANDS > 1 ? (p.m + 3) / 4 * 4 : 0))
 #if OPERANDS > 1
-using Tile = SplitTile<TILE_COLUMNS, TOGETHER, ROWS_CHUNKS, COLUMN_CHUNKS / OPERANDS>;
+using Tile = SplitTile<TILE_COLUMNS, TOGETHER>;
 #else
 using Tile = GroupTile<TILE_COLUMNS>;
 #endif
-static_assert(COLUMN_CHUNKS % THREADS == 0, "every thread copies as many chunks of b");
+static_assert(TILE_COLUMNS * CHUNKS % THREADS == 0, "every thread copies as many chunks of b");
 static_assert(STAGES - 1 - Tile::LATE > 0, "a slab is copied before it is multiplied");
 static_assert(SLAB * STAGES * 16 >= TILE_ROWS * OUT_LEAD * 4, "what is laid out at once must fit");
 
@@ -79,18 +78,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
     auto columns = [&](int stage) { return slabs + stage * SLAB; };
-    auto rows = [&](int stage) { return slabs + stage * SLAB + COLUMN_CHUNKS; };
+    auto rows = [&](int stage) { return slabs + stage * SLAB + CHUNKS * TILE_COLUMNS; };
 
     // This block's part of the slabs, their number the same for all parts or one less.
-    const int chunks = ROW_CHUNKS(p), count = (chunks + CHUNKS - 1) / CHUNKS, part = blockIdx.y;
+    const int chunks = ROW_CHUNKS(p), count = (chunks + STEPS - 1) / STEPS, part = blockIdx.y;
     const int begin = (int)((index_t)count * part / PARTS), end = (int)((index_t)count * (part + 1) / PARTS);
     const int across = (p.n + TILE_COLUMNS - 1) / TILE_COLUMNS;
     const int first_row = blockIdx.x / across * TILE_ROWS, first_column = blockIdx.x % across * TILE_COLUMNS;
     const int thread = threadIdx.x, warp = thread / LANES, mine = thread % CHUNKS, own_row = thread / CHUNKS;
-    // b comes packed: by slab and tile of columns, each tile's slabs as they are to lie. Behind them all, of those that are
-    // sums of two, what brings each column's products back.
+    // b comes packed: by slab and column (a whole number of tiles of them), each slab as it is to lie. Behind them all, of
+    // those that are sums of two, what brings each column's products back.
     const int wide = across * TILE_COLUMNS;
-    const uint4* packed = reinterpret_cast<const uint4*>(b) + (index_t)first_column * (OPERANDS * CHUNKS) + thread;
+    const uint4* packed = reinterpret_cast<const uint4*>(b) + (index_t)first_column * CHUNKS + thread;
     const uint4* from = reinterpret_cast<const uint4*>(READS ? a : workspace);
 
     // Start the copies of a slab; a group is closed even when nothing is left, so that their number tells which have
@@ -99,17 +98,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         if (slab < end) {
 #pragma unroll
             for (int l = 0; l < COPIES; ++l)
-                copy_async_16(&columns(stage)[thread + l * THREADS], packed + (index_t)slab * wide * (OPERANDS * CHUNKS) + l * THREADS);
-            const int chunk = slab * CHUNKS + mine;
+                copy_async_16(&columns(stage)[thread + l * THREADS], packed + (index_t)slab * wide * CHUNKS + l * THREADS);
+            const int chunk = slab * STEPS + mine % STEPS;
 #pragma unroll
             for (int l = 0; l < LOADS; ++l) {
                 const int row = own_row + l * ROWS_AT_ONCE;
                 const bool inside = first_row + row < p.m && chunk < chunks;
-#pragma unroll
-                for (int operand = 0; operand < OPERANDS; ++operand)
-                    copy_async_16(
-                        &rows(stage)[operand * ROWS_CHUNKS + place_in_slab(row, mine)],
-                        from + (inside ? ((index_t)(first_row + row) * OPERANDS + operand) * chunks + chunk : 0), inside);
+                copy_async_16(
+                    &rows(stage)[place_in_slab(row, mine)],
+                    from + (inside ? ((index_t)(first_row + row) * OPERANDS + mine / STEPS) * chunks + chunk : 0), inside);
             }
         }
         close_group();
@@ -122,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 
 #if OPERANDS > 1
     const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(b) +
-                                                       (index_t)count * wide * (OPERANDS * CHUNKS));
+                                                       (index_t)count * wide * CHUNKS);
 #pragma unroll
     for (int s = 0; s < 4; ++s) {
         const int r = first_row + warp * WARP_ROWS + thread % LANES / 4 + s / 2 * 8;

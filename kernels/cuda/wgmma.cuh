@@ -129,25 +129,26 @@ struct GroupTile {
     __device__ __forceinline__ void end() { products_but<0>(); }
 };
 
-// The same of numbers that are sums of two, big and small, in slabs of their own: three of the four products, the small
-// ones first. Tensor cores cut off what they add, where float32 rounds: so they add up `together` slabs at a time alone,
-// from zero, and the rest is ordinary. rows_beside, columns_beside: chunks from a slab of big ones to that of small ones.
-template <int COLUMNS, int together, int rows_beside, int columns_beside>
+// The same of numbers that are sums of two, big and small: of a slab's row the first half are the big ones, the second the
+// small ones. Three of the four products, the small ones first. Tensor cores cut off what they add, where float32 rounds:
+// so they add up `together` slabs at a time alone, from zero, and the rest is ordinary.
+template <int COLUMNS, int together>
 struct SplitTile {
     static constexpr int LATE = 1;
     float sum[COLUMNS / 8][4] = {}, part[COLUMNS / 8][4];
 
     __device__ __forceinline__ void add(const uint4* rows, const uint4* columns, int number) {
+        constexpr int small = CHUNKS / 2;
         const bool anew = number % together == 0;
         if (anew && number > 0) end();
         begin_products();
 #pragma unroll
-        for (int chunk = 0; chunk < CHUNKS; chunk += STEPS_CHUNKS) {
-            Wide<COLUMNS>::multiply(part, rows + rows_beside + chunk, columns + chunk, !anew || chunk > 0);
-            Wide<COLUMNS>::multiply(part, rows + chunk, columns + columns_beside + chunk);
+        for (int chunk = 0; chunk < small; chunk += STEPS_CHUNKS) {
+            Wide<COLUMNS>::multiply(part, rows + small + chunk, columns + chunk, !anew || chunk > 0);
+            Wide<COLUMNS>::multiply(part, rows + chunk, columns + small + chunk);
         }
 #pragma unroll
-        for (int chunk = 0; chunk < CHUNKS; chunk += STEPS_CHUNKS)
+        for (int chunk = 0; chunk < small; chunk += STEPS_CHUNKS)
             Wide<COLUMNS>::multiply(part, rows + chunk, columns + chunk);
         close_products();
     }

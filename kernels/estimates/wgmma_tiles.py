@@ -19,6 +19,7 @@ _MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
 _SHARED_NBYTES = 227 << 10  # of a multiprocessor of compute capability 9.0
 _RESERVED_NBYTES = 1 << 10  # of it for each block
 _MOST_STAGES, _LEAST_STAGES = 4, 3
+_SPLIT_COLUMNS = 128  # of a multiprocessor's blocks together, whose sums and parts of sums fill its registers
 
 
 def threads(rows: int) -> int:
@@ -60,10 +61,12 @@ def _waves(
 
 def stages(rows: int, columns: int, operands: int = 1) -> tuple[int, int]:
     """How many slabs a block keeps, and how many blocks a multiprocessor is to hold: two where these have
-    room for enough slabs each."""
-    slab = operands * WIDE_SLAB_NBYTES * (rows + columns)
+    room for enough slabs each, and their threads for their sums."""
+    slab = WIDE_SLAB_NBYTES * (rows + columns)
     for blocks in (2, 1):
-        held = min(_MOST_STAGES, (_SHARED_NBYTES // blocks - _RESERVED_NBYTES) // slab)
+        if operands > 1 and blocks * columns > _SPLIT_COLUMNS:
+            continue
+        held = min(_MOST_STAGES * operands, (_SHARED_NBYTES // blocks - _RESERVED_NBYTES) // slab)
         if held >= _LEAST_STAGES:
             return held, blocks
     raise ValueError(f"tiles of {rows} × {columns} leave no room for {_LEAST_STAGES} slabs")

@@ -169,7 +169,7 @@ def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
     """As conv_nhwc_tensor, a warpgroup for 64 of a block's TILE_ROWS pixels."""
     p, of, wide = params, seen(params, rung), params.m // params.group
     rows, operands = define(rung, "TILE_ROWS"), define(rung, "OPERANDS", 1)
-    slabs = ceil(of.taps, packing.WIDE_SLAB_NBYTES // packing.CHUNK_NBYTES)
+    slabs = ceil(of.taps, packing.WIDE_SLAB_NBYTES // packing.CHUNK_NBYTES // operands)
     columns, parts = wgmma_tiles.fit_parts(of.pixels, wide, slabs, rows, operands, p.group)
     stages, at_once = wgmma_tiles.stages(rows, columns, operands)
     pack = Pack(packing.swizzled_slabs, (p.group, of.fold, rung.precision, columns))
@@ -183,7 +183,7 @@ def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
         return ceil(images * p.out_h * p.out_w, rows) * ceil(wide, columns), 1, p.group * parts
 
     how = in_parts(p, blocks(p.n), wgmma_tiles.threads(rows), parts, defines, {_WEIGHT: pack})
-    how = replace(how, shared_nbytes=stages * operands * packing.WIDE_SLAB_NBYTES * (rows + columns))
+    how = replace(how, shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns))
     return laid_out_before(_reduced(how, of, rung, parts), of, rung, blocks, parts > 1)
 
 

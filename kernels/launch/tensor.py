@@ -85,7 +85,7 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
     _one_matrix(params, rung)
     rows, operands = define(rung, "TILE_ROWS"), define(rung, "OPERANDS", 1)
     precision = "fp16" if operands > 1 else rung.precision
-    slabs = ceil(params.k, 2 * packing.depth(precision))
+    slabs = ceil(params.k, 2 * packing.depth(precision) // operands)
     columns, parts = wgmma_tiles.fit_parts(params.m, params.n, slabs, rows, operands)
     stages, at_once = wgmma_tiles.stages(rows, columns, operands)
     defines: dict[str, Define] = {"TILE_ROWS": rows, "TILE_COLUMNS": columns, "STAGES": stages}
@@ -96,7 +96,7 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
         pack = Pack(packing.gemm_split_slabs, (params.trans_b, columns))
     grid = (ceil(params.m, rows) * ceil(params.n, columns), parts, 1)
     how = in_parts(params, grid, wgmma_tiles.threads(rows), parts, defines, {_WEIGHT: pack})
-    how = replace(how, shared_nbytes=stages * operands * packing.WIDE_SLAB_NBYTES * (rows + columns))
+    how = replace(how, shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns))
     if layouts.reads(rung) != layouts.PLAIN:
         return how
     chunks = params.m * ceil(params.k, packing.depth(precision) // 4)

@@ -112,8 +112,8 @@ def test_a_number_is_the_sum_of_two_halves_whatever_its_column_is_scaled_by() ->
     columns[4, 5] = np.inf  # says nothing of the others
     packed = packing.gemm_split_slabs(columns, True, 64)
     halves, back = packed[: -4 * 128].view(np.float16), packed[-4 * 128 :].view(np.float32)
-    slabs = halves.astype(np.float64).reshape(2, 2, 2, 64, 8, 8)  # slab, tile, big and small, column, chunk
-    both = packing.swizzled(slabs.sum(axis=2).reshape(2, 128, 8, 8)).swapaxes(0, 1).reshape(128, 128)
+    slabs = packing.swizzled(halves.reshape(4, 128, 8, 8)).astype(np.float64)
+    both = slabs.reshape(4, 128, 2, 32).sum(axis=2).swapaxes(0, 1).reshape(128, 128)
     found = both[:70, :100] * back[:70, None].astype(np.float64)
     assert not both[70:].any()
     assert np.isnan(found[4, 5])

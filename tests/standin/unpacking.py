@@ -106,15 +106,14 @@ def _swizzled_slabs(module: Module, group: int, wide: int, steps: int) -> _Layou
 
 def _split_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
     """To (group, columns, steps): of each number two float16, and what brings a column's back."""
-    each, tile = 2 * packing.depth("fp16"), module.define("TILE_COLUMNS")
-    count, tiles = ceil(steps, each), ceil(wide, tile)
-    padded = tiles * tile
+    each, tile = packing.depth("fp16"), module.define("TILE_COLUMNS")
+    count, padded = ceil(steps, each), ceil(wide, tile) * tile
 
     def back(packed: np.ndarray) -> np.ndarray:
         values, scales = packed[: -4 * group * padded], packed[-4 * group * padded :]
-        halves = values.view(np.float16).astype(np.float64).reshape(group, count, tiles, 2, tile, 8, each // 8)
-        chunks = packing.swizzled(halves.sum(axis=3).reshape(group, count, padded, 8, each // 8)).swapaxes(1, 2)
-        found = chunks.reshape(group, padded, count * each) * scales.view(np.float32).reshape(group, padded, 1)
+        slabs = packing.swizzled(values.view(np.float16).reshape(group, count, padded, 8, each // 4))
+        numbers = slabs.astype(np.float64).reshape(group, count, padded, 2, each).sum(axis=3).swapaxes(1, 2)
+        found = numbers.reshape(group, padded, count * each) * scales.view(np.float32).reshape(group, padded, 1)
         return found[:, :wide, :steps]
 
     return _Layout((group * padded * (4 * count * each + 4),), np.uint8, back)

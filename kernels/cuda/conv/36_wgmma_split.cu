@@ -2,15 +2,15 @@
 op = "conv"
 rung = 36
 name = "wgmma_split"
-idea = "Float32 out of float16, at a third of its rate: each number, scaled by a power of two, is the sum of two in float16, 22 bits of it, and three of the four products of such pairs are taken; a slab or two add up in tensor cores, what these give adds up in float32."
+idea = "Float32 out of float16, at a third of its rate: each number, scaled by a power of two, is the sum of two in float16, 22 bits of it, and three of the four products of such pairs are taken; a few add up in tensor cores, what these give in float32."
 launch = "conv_nhwc_wgmma"
 precision = "fp32-tc"
 packs = true
 overlaps = true
 [defines]
 EACH = 8            # channels of a chunk
-OPERANDS = 2        # slabs of a number
-TOGETHER = 2        # slabs whose products tensor cores add up
+OPERANDS = 2        # of a number
+TOGETHER = 4        # slabs whose products tensor cores add up
 READS = 0
 WRITES = 0
 TILE_ROWS = 128     # pixels of a block, 64 of them a warpgroup's

@@ -2,13 +2,13 @@
 op = "gemm"
 rung = 23
 name = "wgmma_split"
-idea = "Float32 out of float16, at a third of its rate: each number, scaled by a power of two, is the sum of two in float16, 22 bits of it, and three of the four products of such pairs are taken; a slab or two add up in tensor cores, what these give adds up in float32."
+idea = "Float32 out of float16, at a third of its rate: each number, scaled by a power of two, is the sum of two in float16, 22 bits of it, and three of the four products of such pairs are taken; a few add up in tensor cores, what these give in float32."
 launch = "gemm_wgmma"
 precision = "fp32-tc"
 packs = true
 [defines]
-OPERANDS = 2        # slabs of a number
-TOGETHER = 2        # slabs whose products tensor cores add up
+OPERANDS = 2        # of a number
+TOGETHER = 4        # slabs whose products tensor cores add up
 TILE_ROWS = 128     # of y, a block, 64 of them a warpgroup's
 TILE_COLUMNS = 128  # 64, 96 or 128
 STAGES = 3          # slabs of both in shared memory at once
