@@ -16,7 +16,7 @@
 #ifndef OPERANDS
 #define OPERANDS 1  // of a number: two where it is the sum of two float16
 #endif
-#define SHARES 4          // of an image whose largest number is looked for, a block each
+#define SHARES 16         // of an image whose largest number is looked for, a block each
 
 #define ACROSS 8          // chunks of a block that lays x out
 #define AT_ONCE_FOLDED 4  // and of a warp that folds it
@@ -46,16 +46,20 @@ struct Source {
     }
     // Partial sums, in float32, begin there: behind them, and behind what the images are scaled by.
     __device__ __forceinline__ float* parts(float* workspace, int images) const {
-        return workspace + 4 * (size(images) + (OPERANDS > 1 ? images : 0));
+        return workspace + 4 * size(images) + (OPERANDS > 1 ? images * SHARES : 0);
     }
 };
 
-// The largest numbers of an image's shares; they lie behind the chunks.
-__device__ __forceinline__ float4* largest_of(float* workspace, const Source& source, int images) {
-    return reinterpret_cast<float4*>(workspace) + source.size(images);
+// The largest numbers of the images' shares; they lie behind the chunks.
+__device__ __forceinline__ float* shares_of(float* workspace, const Source& source, int images) {
+    return workspace + 4 * source.size(images);
 }
-__device__ __forceinline__ float largest(float4 shares) {
-    return fmaxf(fmaxf(shares.x, shares.y), fmaxf(shares.z, shares.w));
+__device__ __forceinline__ float largest(const float* shares, int image) {
+    const float4* of = reinterpret_cast<const float4*>(shares) + image * (SHARES / 4);
+    float found = 0.0f;
+#pragma unroll
+    for (int i = 0; i < SHARES / 4; ++i) found = fmaxf(found, fmaxf(fmaxf(of[i].x, of[i].y), fmaxf(of[i].z, of[i].w)));
+    return found;
 }
 
 #if OPERANDS > 1
@@ -72,15 +76,15 @@ extern "C" __global__ void __launch_bounds__(512)
     for (int i = share * blockDim.x + threadIdx.x; i < each; i += SHARES * blockDim.x)
         found = fmaxf(found, finite_magnitude(from[i]));
     found = largest_of_block(found);
-    if (threadIdx.x == 0) reinterpret_cast<float*>(largest_of(workspace, source, p.n) + image)[share] = found;
+    if (threadIdx.x == 0) shares_of(workspace, source, p.n)[image * SHARES + share] = found;
 }
 #endif
 
 // A chunk of an image in its type; of one with two operands the other lies so many chunks further on.
-__device__ __forceinline__ void put_chunk(uint4* to, int beside, const float (&v)[EACH], const float4* largest_of_images,
+__device__ __forceinline__ void put_chunk(uint4* to, int beside, const float (&v)[EACH], const float* shares,
                                           int image) {
 #if OPERANDS > 1
-    split_chunk(v, scale_by(largest(largest_of_images[image])), to[0], to[beside]);
+    split_chunk(v, scale_by(largest(shares, image)), to[0], to[beside]);
 #else
     *to = to_chunk(v);
 #endif
@@ -99,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const int area = source.h * source.w, pixels = p.n * area;
     const index_t plane = (index_t)p.h * p.w;
     uint4* to = reinterpret_cast<uint4*>(workspace);
-    const float4* scales = largest_of(workspace, source, p.n);
+    const float* shares = shares_of(workspace, source, p.n);
     const int own = source.pixel / OPERANDS;  // chunks of a pixel
     if (FOLD > 1) {
         const int pixel = (blockIdx.x * 256 + threadIdx.x) / AT_ONCE_FOLDED;
@@ -116,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 if (channel < source.depth && (unsigned)iy < (unsigned)p.h && (unsigned)ix < (unsigned)p.w)
                     v[e] = from[channel / (FOLD * FOLD) * plane + iy * p.w + ix];
             }
-            put_chunk(&to[(index_t)pixel * source.pixel + chunk], own, v, scales, image);
+            put_chunk(&to[(index_t)pixel * source.pixel + chunk], own, v, shares, image);
         }
         return;
     }
@@ -134,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(256)
             for (int e = 0; e < EACH; ++e)
                 if (first + e < source.depth) v[e] = from[(group * source.depth + first + e) * plane + place];
         }
-        put_chunk(&tile[lane * ACROSS + (row ^ (lane & 7))], LANES * ACROSS, v, scales, image);
+        put_chunk(&tile[lane * ACROSS + (row ^ (lane & 7))], LANES * ACROSS, v, shares, image);
     }
     __syncthreads();
     const int row = threadIdx.x / ACROSS, column = threadIdx.x % ACROSS;

@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
     for (int s = 0; s < 2; ++s) {
         const int pixel = begins + lane / 4 + s * 8, image = pixel < pixels ? pixel / area : 0;
-        image_back[s] = scale_back(largest(largest_of(workspace, source, p.n)[image]));
+        image_back[s] = scale_back(largest(shares_of(workspace, source, p.n), image));
     }
 #endif
     // Each warp's sums through shared memory, so that neighbouring lanes write neighbouring elements.
@@ -169,12 +169,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                     *reinterpret_cast<const uint4*>(out + r * OUT_LEAD + c);
         }
     } else {
-        Out* to = reinterpret_cast<Out*>(PARTS > 1 ? source.parts(workspace, p.n) + (index_t)part * p.n * p.m * area : y);
-        for (int e = lane; e < WARP_ROWS * TILE_COLUMNS; e += LANES) {
-            const int pixel = begins + e % WARP_ROWS, o = first_output + e / WARP_ROWS;
-            if (pixel < pixels && o < outputs)
-                to[((index_t)(pixel / area) * p.m + g * outputs + o) * area + pixel % area] =
-                    out[e % WARP_ROWS * OUT_LEAD + e / WARP_ROWS];
-        }
+        // A lane has one pixel, and every second channel of the tile.
+        static_assert(LANES == 2 * WARP_ROWS, "half a warp has the pixels of one channel");
+        const int pixel = begins + lane % WARP_ROWS, half = lane / WARP_ROWS;
+        if (pixel >= pixels) return;
+        Out* to = reinterpret_cast<Out*>(PARTS > 1 ? source.parts(workspace, p.n) + (index_t)part * p.n * p.m * area : y) +
+                  ((index_t)(pixel / area) * p.m + g * outputs + first_output + half) * area + pixel % area;
+        const Out* mine = out + lane % WARP_ROWS * OUT_LEAD + half;
+        const int left = outputs - first_output - half;
+#pragma unroll 8
+        for (int o = 0; o < TILE_COLUMNS; o += 2)
+            if (o < left) to[(index_t)o * area] = mine[o];
     }
 }

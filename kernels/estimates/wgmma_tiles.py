@@ -10,8 +10,8 @@ GROUP_ROWS, GROUP_THREADS = 64, 128
 # By the columns of a tile of 128 rows: microseconds of a multiprocessor of an H200 for sums of _WAVE_SLABS
 # slabs in as many such tiles as it holds; and what part of that one of two takes alone.
 WAVES = {64: 50.0, 96: 54.0, 128: 61.7, 192: 45.2}
-# The same of operands that are sums of two float16, of which three products are taken: reckoned.
-SPLIT_WAVES = {64: 50.0, 96: 64.0, 128: 80.0}
+# The same of operands that are sums of two float16, of which three products are taken.
+SPLIT_WAVES = {64: 67.0, 96: 43.0, 128: 50.0, 192: 65.0}
 ALONE = 0.62
 _WAVE_SLABS = 72
 _SECOND_KERNEL_US = 0.8
@@ -19,7 +19,7 @@ _MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
 _SHARED_NBYTES = 227 << 10  # of a multiprocessor of compute capability 9.0
 _RESERVED_NBYTES = 1 << 10  # of it for each block
 _MOST_STAGES, _LEAST_STAGES = 4, 3
-_SPLIT_COLUMNS = 128  # of a multiprocessor's blocks together, whose sums and parts of sums fill its registers
+_SPLIT_COLUMNS = 64  # of two blocks each, whose sums and parts of sums fill a multiprocessor's registers
 
 
 def threads(rows: int) -> int:
@@ -64,7 +64,7 @@ def stages(rows: int, columns: int, operands: int = 1) -> tuple[int, int]:
     room for enough slabs each, and their threads for their sums."""
     slab = WIDE_SLAB_NBYTES * (rows + columns)
     for blocks in (2, 1):
-        if operands > 1 and blocks * columns > _SPLIT_COLUMNS:
+        if operands > 1 and blocks > 1 and columns > _SPLIT_COLUMNS:
             continue
         held = min(_MOST_STAGES * operands, (_SHARED_NBYTES // blocks - _RESERVED_NBYTES) // slab)
         if held >= _LEAST_STAGES:

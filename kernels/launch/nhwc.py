@@ -25,12 +25,13 @@ _SHARED_NBYTES = 48 << 10  # of a block, without asking for more
 _MOST_STAGES = 4
 _MOST_FOLD = 8
 _KEPT_NBYTES = 32 << 20  # that a large device keeps in its cache
+_KEPT_OF_TWO = 8  # times as much where numbers are sums of two: what they are multiplied in takes longer to fill
 _PIXELS = 32  # and as many chunks as the threads allow, a block that lays x out anew
 _FOLDED_PIXELS = 64  # or folds it, four chunks of each at once
 _THREADS = 256
 _WARP = 32
 _MOST_SPAN = 64  # columns of the image under a band
-_SHARES = 4  # of an image whose largest number is looked for
+_SHARES = 16  # of an image whose largest number is looked for
 _LOOKING = 512  # threads that do
 _ENOUGH_BLOCKS = 264  # two a multiprocessor of a large device
 
@@ -113,13 +114,14 @@ def laid_out_before(
             return ceil(images * of.h * of.w, _FOLDED_PIXELS), 1, 1
         return ceil(images * of.h * of.w, _PIXELS), ceil(of.chunks * p.group, _THREADS // _PIXELS), 1
 
-    if at_once or p.n * each <= _KEPT_NBYTES:
+    kept = _KEPT_NBYTES * (_KEPT_OF_TWO if operands > 1 else 1)
+    if at_once or p.n * each <= kept:
         stages = [Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))]
         if operands > 1:
             stages.insert(0, Stage("conv_largest", looking(p.n), (_LOOKING, 1, 1)))
         return replace(how, before=tuple(stages), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
     turns: list[Stage] = []
-    few = max(1, _KEPT_NBYTES // each)
+    few = max(1, kept // each)
     answer = layouts.nbytes(layouts.writes(rung), p.of_rows(1).output_shape) // 4
     for begin in range(0, p.n, few):
         images = min(few, p.n - begin)

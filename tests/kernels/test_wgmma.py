@@ -134,6 +134,7 @@ def test_few_channels_are_folded_and_many_images_laid_out_a_few_at_a_time(
 ) -> None:
     params = Conv(5, 3, 20, 23, 50, 5, 6, 6, 7, 3, 3, 1, 2, 0, 1, bias=True)
     monkeypatch.setattr(nhwc, "_KEPT_NBYTES", 10_000)
+    monkeypatch.setattr(nhwc, "_KEPT_OF_TWO", 1)
     case = cuda_cases.conv_case(np.random.default_rng(0), params)
     for writes in rung.writes:
         as_laid_out = layouts.laid_out(rung, PLAIN, writes)
