@@ -23,8 +23,6 @@ class Options:
     without `tuned` and `cuda_graph`).
     layouts: in which tensors between steps travel, a word of engine.planning.layouts.WAYS ("": as was timed
     to be the fastest on this machine, where it was, else as the chosen kernels allow).
-    prefetch: weights that a later step streams may be fetched into the device's cache from the start of a
-    pass, where a backend can and it is faster.
     turns: steps that hand on large tensors may take turns, some images at a time, where a backend can.
     rungs: chosen rung (its name) by node name; others get the backend's default.
     tuned: the default is the rung that was timed to be the fastest on this machine, where one was.
@@ -42,7 +40,6 @@ class Options:
     early: bool = True
     one_kernel: bool = True
     layouts: str = ""
-    prefetch: bool = True
     turns: bool = True
     rungs: Mapping[str, str] = field(default_factory=dict)
     tuned: bool = True

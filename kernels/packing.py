@@ -101,7 +101,9 @@ def _powers(columns: np.ndarray) -> np.ndarray:
     more than a factor of two; float32. What is all zeros keeps its scale."""
     largest = np.where(np.isfinite(columns), np.abs(columns), 0).max(axis=-1)
     exponent = np.frexp(largest)[1]  # largest is below 2 ** exponent
-    return np.ldexp(np.float32(1), np.where(largest > 0, np.clip(15 - exponent, -126, 126), 0)).astype(np.float32)
+    return np.ldexp(np.float32(1), np.where(largest > 0, np.clip(15 - exponent, -126, 126), 0)).astype(
+        np.float32
+    )
 
 
 def _wide_slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:

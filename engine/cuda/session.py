@@ -20,7 +20,6 @@ from engine.cuda import runtime as cuda_runtime
 from engine.cuda import step_times
 from engine.cuda.calls import Call, compiled, in_turns, start
 from engine.cuda.replays import overlap as cuda_overlap
-from engine.cuda.replays import prefetch
 from engine.cuda.replays.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda.stages import Launches, orders
@@ -31,8 +30,9 @@ from engine.cuda.weights import Constant, laid_out
 from engine.graph.graph import Graph
 from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
+from engine.planning import early as planned_early
 from engine.planning import planner
-from kernels.errors import InputError
+from kernels.errors import InputError, KernelError
 
 
 class EngineCudaSession(DeviceSession):
@@ -52,7 +52,6 @@ class EngineCudaSession(DeviceSession):
         self._pool: Any = None
         self._graph: Any = None
         self._one: Taken | None = None
-        self._fetched: prefetch.Taken | None = None
         self._bound: dict[str, np.ndarray] = {}
         self._op_types = {node.name: node.op_type for node in graph.nodes}
         self._phases: dict[str, int] = {}
@@ -107,13 +106,11 @@ class EngineCudaSession(DeviceSession):
             self._graph, reason = self._capture(self._calls)
             self._facts["cuda_graph"] = f"no: {reason}" if reason else "yes"
             if self._graph is not None and early and options.early:
-                self._begin_early(early)
+                self._begin_early(early, options)
                 self._of_steps = self._calls
             apart = self._plan.turns is not None or not options.one_kernel
             if self._graph is not None and not apart and (options.tuned or options.anyway):
                 self._as_one_kernel(options)
-            if self._graph is not None and options.prefetch and self._one is None:
-                self._fetch_weights(constants)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
         # Each pass is one CUDA graph, the stirring in front of it, where the session uses graphs. Launching
@@ -191,12 +188,17 @@ class EngineCudaSession(DeviceSession):
             return None, f"the capture failed ({reason})"
         return graph, ""
 
-    def _begin_early(self, calls: list[Call]) -> None:
+    def _begin_early(self, calls: list[Call], options: Options) -> None:
         """Replay with those of these kernels beginning before the one in front has ended that make a pass
         faster by doing so: blocks that wait take room, and only trying tells what that costs."""
+        rungs = [rung for rung, _ in self._shapes]
+        known = planned_early.read(self._plan, rungs) if options.tuned else None
         begun, graph = cuda_overlap.replayed(
-            self._stream, self._calls, calls, self._graph, lambda chosen: self._capture(chosen)[0]
+            self._stream, self._calls, calls, self._graph, lambda chosen: self._capture(chosen)[0], known
         )
+        if options.tuned and begun != known:
+            with contextlib.suppress(KernelError):  # a cache that cannot be written: it is tried again
+                planned_early.write(self._plan, rungs, begun)
         if begun:
             self._graph, self._calls = graph, cuda_overlap.with_early(self._calls, calls, begun)
             self._facts["cuda_graph"] = f"yes, {len(begun)} of its {len(calls)} steps begin early"
@@ -218,21 +220,6 @@ class EngineCudaSession(DeviceSession):
         self._calls = [Call((start,)) for start in self._one.starts([c.start for c in self._calls])]
         self._facts["kernels"] += f"; {self._one.words}"
         self._facts["one_kernel"] = f"{len(self._one.run.steps)} of {len(self._plan.steps)} steps"
-
-    def _fetch_weights(self, constants: Mapping[Constant, np.ndarray]) -> None:
-        """Replay with large weights on their way from the start of a pass, where that is faster."""
-        cache_nbytes = int(self._cupy.cuda.Device().attributes["L2CacheSize"])
-        found = prefetch.streamed(self._plan, self._packed, constants, self._pointers, cache_nbytes)
-        if found is None:
-            return
-        taken = prefetch.tried(
-            self._cupy, self._stream, self._plan, found, cache_nbytes, self._graph,
-            lambda fetch: self._capture([Call((fetch,)), *self._calls])[0],
-        )  # fmt: skip
-        if taken is not None:
-            self._fetched, self._graph = taken
-            self._calls = [Call((self._fetched.start,)), *self._calls]
-            self._facts["prefetch"] = self._fetched.words
 
     def _captured(self, work: Callable[[], None]) -> Any:
         """As a CUDA graph; None where that does not work."""
@@ -265,8 +252,6 @@ class EngineCudaSession(DeviceSession):
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What a pass puts on the device, in order; see engine.observe.Launching."""
         made = orders(self._plan, self._shapes)
-        if self._fetched is not None:
-            made = [[(self._fetched.step, prefetch.NAME)], *made]
         return tuple(item for its in (self._one.order(made) if self._one else made) for item in its)
 
     def launch_parts(self) -> tuple[Part, ...]:

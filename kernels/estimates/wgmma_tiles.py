@@ -35,12 +35,14 @@ def waves(operands: int) -> dict[int, float]:
 def fit_parts(
     rows: int, columns: int, slabs: int, tile_rows: int, operands: int = 1, batch: int = 1
 ) -> tuple[int, int]:
-    """How wide the tiles of `batch` products of rows × columns are, and in how many parts each one's sum of so
+    """How wide the tiles of `batch` products of rows × columns are, and in how many parts each sum of so
     many slabs is taken."""
 
     def cost(choice: tuple[int, int]) -> float:
         wide, parts = choice
-        time = _waves(rows, columns, batch, tile_rows, wide, parts, operands) * -(-slabs // parts) / _WAVE_SLABS
+        time = (
+            _waves(rows, columns, batch, tile_rows, wide, parts, operands) * -(-slabs // parts) / _WAVE_SLABS
+        )
         moved = 2 * 4 * parts * batch * rows * columns
         return time + (_SECOND_KERNEL_US + moved / _MOVED if parts > 1 else 0.0)
 

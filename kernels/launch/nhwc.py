@@ -25,7 +25,9 @@ _SHARED_NBYTES = 48 << 10  # of a block, without asking for more
 _MOST_STAGES = 4
 _MOST_FOLD = 8
 _KEPT_NBYTES = 32 << 20  # that a large device keeps in its cache
-_KEPT_OF_TWO = 8  # times as much where numbers are sums of two: what they are multiplied in takes longer to fill
+_KEPT_OF_TWO = (
+    8  # times as much where numbers are sums of two: what they are multiplied in takes longer to fill
+)
 _PIXELS = 32  # and as many chunks as the threads allow, a block that lays x out anew
 _FOLDED_PIXELS = 64  # or folds it, four chunks of each at once
 _THREADS = 256

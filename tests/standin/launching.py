@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from tests.standin.errors import INVALID, CudaError
 
 MOST_THREADS, MOST_BLOCK, MOST_GRID = 1024, (1024, 1024, 64), (2**31 - 1, 65535, 65535)
 SHARED_NBYTES, MOST_SHARED_NBYTES = 48 << 10, 227 << 10
-PREFETCH = "prefetch.cu"
 _TYPES = {
     "pointer": np.uint64,
     "uint64": np.uint64,
@@ -117,9 +115,6 @@ class Kernel:
         if self._module.file in end_to_end.FILES:
             do = end_to_end.FILES[self._module.file](self.device.memory, self._module, pointers, scalars)
             return do, Launched(self.function.name)
-        if self._module.file == PREFETCH:  # nothing but that it is asked for what there is
-            whole = partial(self.device.memory.view, pointers[0], (int(scalars[0]),), np.uint8)
-            return whole, Launched(self.function.name)
         if self._module.file in stirring.FILES:
             bind = stirring.FILES[self._module.file]
             do = bind(self.device.memory, self._module, pointers, scalars, grid[1])

@@ -113,7 +113,9 @@ def _split_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
         values, scales = packed[: -4 * group * padded], packed[-4 * group * padded :]
         slabs = packing.swizzled(values.view(np.float16).reshape(group, count, padded, 8, each // 4))
         numbers = slabs.astype(np.float64).reshape(group, count, padded, 2, each).sum(axis=3).swapaxes(1, 2)
-        found = numbers.reshape(group, padded, count * each) * scales.view(np.float32).reshape(group, padded, 1)
+        found = numbers.reshape(group, padded, count * each) * scales.view(np.float32).reshape(
+            group, padded, 1
+        )
         return found[:, :wide, :steps]
 
     return _Layout((group * padded * (4 * count * each + 4),), np.uint8, back)

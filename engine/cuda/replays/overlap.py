@@ -60,11 +60,16 @@ def overlapping(cupy: Any, kernel: Any, stage: Stage, arguments: Sequence[Any]) 
 
 def fastest(can: Sequence[int], time: Callable[..., Sequence[float]]) -> Begun:
     """Which of the steps that `can` begin early should: `time(way, other)` measures two ways beside each
-    other, in the same unit. From the better of none and all of them on, each is turned round in its order and
-    stays so where that gains."""
-    none, every = frozenset[int](), frozenset(can)
-    best = _better(none, every, time)
-    for _ in range(_ROUNDS if len(every) > 1 else 0):
+    other, in the same unit. From none of them on, and from all, each is turned round in its order and stays
+    so where that gains. The better end is taken: what one gains rests on the others."""
+    if not can:
+        return frozenset()
+    ends = [_climbed(start, can, time) for start in (frozenset[int](), frozenset(can))]
+    return ends[0] if ends[0] == ends[1] else _better(ends[0], ends[1], time)
+
+
+def _climbed(best: Begun, can: Sequence[int], time: Callable[..., Sequence[float]]) -> Begun:
+    for _ in range(_ROUNDS):
         before = best
         for step in can:
             best = _better(best, best ^ {step}, time)
@@ -79,13 +84,22 @@ def with_early(plain: Sequence[T], early: Sequence[T], begun: Begun) -> list[T]:
 
 
 def replayed(
-    stream: Stream, plain: Sequence[T], early: Sequence[T], graph: Any, capture: Callable[[list[T]], Any]
+    stream: Stream,
+    plain: Sequence[T],
+    early: Sequence[T],
+    graph: Any,
+    capture: Callable[[list[T]], Any],
+    known: Begun | None = None,
 ) -> tuple[Begun, Any]:
     """Which steps begin early in the fastest replay, and its graph: blocks that wait take room, and only
     trying tells what that costs. plain, early: every step's launches, the same where it cannot; graph: of the
-    plain ones; capture: launches as a graph, None where it fails."""
+    plain ones; capture: launches as a graph, None where it fails; known: what trying has told before."""
     can = [i for i, (one, other) in enumerate(zip(plain, early, strict=True)) if other is not one]
     graphs: dict[Begun, Any] = {frozenset(): graph}
+    if known is not None and known <= set(can):
+        made = capture(with_early(plain, early, known)) if known else graph
+        if made is not None:
+            return known, made
     if replay_ns(stream, graph) > LONG_NS:
         return frozenset(), graph
 

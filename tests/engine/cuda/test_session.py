@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from engine.cuda import stages as cuda_stages
 from engine.cuda.session import EngineCudaSession
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
+from engine.machine import driver as cuda_driver
 from kernels import nvrtc
 from tests.engine.backends.nets import small_net
 from tests.engine.fake_cupy import FakeCupy, Launched
@@ -94,6 +96,26 @@ def test_only_kernels_that_make_the_pass_faster_begin_early(prepared) -> None:
     session = prepared(told, Options(tuned=False, early=False))
     assert not functions(last_pass(told, session))
     assert session.facts["cuda_graph"] == "yes"
+
+
+def test_which_begin_early_is_tried_once_and_kept_for_the_same_plan(
+    prepared, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(cuda_driver, "device", lambda: cuda_driver.CudaDevice("a GPU", (9, 0)))
+
+    def early(costs_us: float, **options: bool) -> list[str]:
+        cupy = FakeCupy(cost_us=lambda launches, i: costs_us if launches[i].early else 10.0)
+        session = prepared(cupy, Options(one_kernel=False, **options))
+        return [launched.function for launched in last_pass(cupy, session) if launched.early]
+
+    found = early(5.0)
+    assert found
+    assert early(15.0) == found, "as was timed before"
+    assert not early(15.0, tuned=False), "which is not asked here"
+    other = FakeCupy(cost_us=lambda launches, i: 15.0 if launches[i].early else 10.0)
+    session = prepared(other, Options(one_kernel=False, rungs={"conv1": "naive"}))
+    assert not any(launched.early for launched in last_pass(other, session)), "another plan is tried itself"
 
 
 @pytest.mark.parametrize("computed", [False, True])
