@@ -29,7 +29,7 @@ from bench.words import palette, units
 # No other kind has a colour that is a backend's elsewhere.
 KINDS = {
     "fp32": ("rungs of the ladder, fp32", ""),
-    "fp32-tc": ("3xTF32", "#332288"),
+    "fp32-tc": ("fp32-tc", "#332288"),
     "tf32": ("TF32", "#44AA99"),
     "fp16": ("fp16", "#882255"),
     "side": ("beside the ladder", "#A3AFD6"),
@@ -208,7 +208,7 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
 
 def _rates(limits: MachineLimits, shown: Sequence[RungRow]) -> dict[str, float]:
     """The arithmetic limits by the precision of the factors: fp32's, and those that a row here computes in;
-    3xTF32's is a third of TF32's."""
+    fp32-tc's is a third of the fastest units'."""
     used = {row.case.precision for row in shown} | {"fp32"}
     return {p: rate for p in ("fp32", "fp32-tc", "tf32", "fp16") if p in used and (rate := limits.rate(p))}
 

@@ -128,7 +128,7 @@ class RungCase(Record, frozen=True):
 
 
 def compared_in(precision: str) -> str:
-    """The precision of the reference that a rung of `precision` is held against: 3xTF32 stands for fp32."""
+    """The precision of the reference that a rung of `precision` is held against: fp32-tc stands for fp32."""
     return "fp32" if precision == "fp32-tc" else precision
 
 
@@ -205,8 +205,8 @@ class MachineLimits(Record, frozen=True):
 
     def rate(self, precision: str) -> float:
         """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""
-        if precision == "fp32-tc":  # three products of TF32 make one of float32
-            return self.matrix_flops_per_s.get("tf32", 0.0) / 3
+        if precision == "fp32-tc":  # three products of a lower precision make one of float32
+            return max(self.matrix_flops_per_s.values(), default=0.0) / 3
         return self.flops_per_s if precision == "fp32" else self.matrix_flops_per_s.get(precision, 0.0)
 
 

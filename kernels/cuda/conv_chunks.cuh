@@ -44,10 +44,6 @@ struct Source {
     __device__ __forceinline__ index_t size(int images) const {
         return READS ? 0 : (index_t)images * h * w * pixel;
     }
-    // Partial sums, in float32, begin there: behind them, and behind what the images are scaled by.
-    __device__ __forceinline__ float* parts(float* workspace, int images) const {
-        return workspace + 4 * size(images) + (OPERANDS > 1 ? images * SHARES : 0);
-    }
 };
 
 // The largest numbers of the images' shares; they lie behind the chunks.

@@ -1,11 +1,12 @@
 // The convolution as a matrix product over activations in NHWC (nhwc.cuh), as conv_nhwc.cuh has it, by warpgroups that
 // multiply in the background (wgmma.cuh): its rows the pixels of the whole batch, GROUP_ROWS a warpgroup, its columns the
-// channels of a group. Both operands go from shared memory to the tensor cores without passing through registers.
+// channels of a group. Both operands go from shared memory to the tensor cores without passing through registers. Where
+// tiles would be few, the blocks of a cluster share a tile's sum, and add up out of each other's shared memory.
 // Included behind the rung's struct Kind.
 #pragma once
+#include "cluster.cuh"
 #include "common.cuh"
 #include "conv_chunks.cuh"
-#include "conv_parts.cuh"
 #include "nhwc.cuh"
 #include "overlap.cuh"
 #include "wgmma.cuh"
@@ -35,13 +36,41 @@ __device__ __forceinline__ Out as_written(float v) { return Kind::cell(v); }
 using Out = float;
 __device__ __forceinline__ Out as_written(float v) { return v; }
 #endif
+#if PARTS > 1
+#define CLUSTER __cluster_dims__(1, 1, PARTS)
+#else
+#define CLUSTER
+#endif
 static_assert(SLAB * STAGES * 16 >= TILE_ROWS * OUT_LEAD * (int)sizeof(Out), "what is laid out at once must fit");
 
 extern __shared__ __align__(1024) uint4 slabs[];
 
-// A block a tile of y, or of its part of the sum. Taps are numbered down and across the window, then by chunks of channels: the order in which the
+#if PARTS > 1
+// Adds what the blocks of a cluster have laid out, always in the same order; each for its share of the rows, of which
+// lanes take neighbouring ones, or neighbouring columns, as `write(row, column, four sums)` writes them.
+template <class Write>
+__device__ __forceinline__ void add_parts(const float* out, int part, Write write) {
+    constexpr int SHARE = (TILE_ROWS + PARTS - 1) / PARTS, FOURS = TILE_COLUMNS / 4;
+    wait_for_cluster();
+    for (int e = threadIdx.x; e < SHARE * FOURS; e += THREADS) {
+        const int row = part * SHARE + (WRITES ? e / FOURS : e % SHARE);
+        const int column = 4 * (WRITES ? e % FOURS : e / SHARE);
+        if (row >= TILE_ROWS) continue;
+        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+        for (int rank = 0; rank < PARTS; ++rank) {
+            const float4 more = four_of_block(out + row * OUT_LEAD + column, rank);
+            sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
+        }
+        write(row, column, sum);
+    }
+    wait_for_cluster();  // nobody leaves whose sums are still read
+}
+#endif
+
+// A block a tile of y, or its part of the sum. Taps are numbered down and across the window, then by chunks of channels: the order in which the
 // weights were packed.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
+extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     auto weights = [&](int stage) { return slabs + stage * SLAB; };
@@ -156,29 +185,49 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             const float v = o >= outputs ? 0.0f : PARTS > 1 ? sum : activate(sum + more, AFTER);
             out[(lane / 4 + s / 2 * 8) * OUT_LEAD + j * 8 + lane % 4 * 2 + s % 2] = as_written(v);
         }
+    // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
+    const int every = chunks_of(p.m) * EACH, filled = (g == p.group - 1 ? every : (g + 1) * outputs) - g * outputs;
+#if PARTS > 1
+    add_parts(reinterpret_cast<const float*>(slabs), part, [&](int row, int column, float4 sum) {
+        const int pixel = first_pixel + row, o = first_output + column;
+        float v[4] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+            v[e] = o + e < outputs ? activate(bias ? v[e] + bias[g * outputs + o + e] : v[e], AFTER) : 0.0f;
+        if (pixel >= pixels) return;
+        if (!WRITES) {
+            float* to = y + ((index_t)(pixel / area) * p.m + g * outputs + o) * area + pixel % area;
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                if (o + e < outputs) to[(index_t)e * area] = v[e];
+        } else if (o < filled) {
+            const index_t place = ((index_t)pixel * every + g * outputs + o) / 4;
+            if (EACH == 8)
+                reinterpret_cast<uint2*>(y)[place] = make_uint2(to_halves(v[0], v[1]), to_halves(v[2], v[3]));
+            else
+                reinterpret_cast<uint4*>(y)[place] = to_chunk(v);
+        }
+    });
+#else
     __syncwarp();
     if (WRITES) {
-        // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
-        const int every = chunks_of(p.m) * EACH, filled = (g == p.group - 1 ? every : (g + 1) * outputs) - g * outputs;
-        Out* to = PARTS > 1 ? reinterpret_cast<Out*>(source.parts(workspace, p.n)) + (index_t)part * pixels * every
-                            : reinterpret_cast<Out*>(y);
         for (int e = lane; e < WARP_ROWS * (TILE_COLUMNS / AT_ONCE); e += LANES) {
             const int r = e / (TILE_COLUMNS / AT_ONCE), c = e % (TILE_COLUMNS / AT_ONCE) * AT_ONCE;
             if (begins + r < pixels && first_output + c < filled)
-                *reinterpret_cast<uint4*>(to + (index_t)(begins + r) * every + g * outputs + first_output + c) =
-                    *reinterpret_cast<const uint4*>(out + r * OUT_LEAD + c);
+                *reinterpret_cast<uint4*>(reinterpret_cast<Out*>(y) + (index_t)(begins + r) * every + g * outputs +
+                                          first_output + c) = *reinterpret_cast<const uint4*>(out + r * OUT_LEAD + c);
         }
     } else {
         // A lane has one pixel, and every second channel of the tile.
         static_assert(LANES == 2 * WARP_ROWS, "half a warp has the pixels of one channel");
         const int pixel = begins + lane % WARP_ROWS, half = lane / WARP_ROWS;
         if (pixel >= pixels) return;
-        Out* to = reinterpret_cast<Out*>(PARTS > 1 ? source.parts(workspace, p.n) + (index_t)part * p.n * p.m * area : y) +
-                  ((index_t)(pixel / area) * p.m + g * outputs + first_output + half) * area + pixel % area;
-        const Out* mine = out + lane % WARP_ROWS * OUT_LEAD + half;
+        float* to = y + ((index_t)(pixel / area) * p.m + g * outputs + first_output + half) * area + pixel % area;
+        const Out* mine_out = out + lane % WARP_ROWS * OUT_LEAD + half;
         const int left = outputs - first_output - half;
 #pragma unroll 8
         for (int o = 0; o < TILE_COLUMNS; o += 2)
-            if (o < left) to[(index_t)o * area] = mine[o];
+            if (o < left) to[(index_t)o * area] = mine_out[o];
     }
+#endif
 }

@@ -15,6 +15,8 @@ SPLIT_WAVES = {64: 67.0, 96: 43.0, 128: 50.0, 192: 65.0}
 ALONE = 0.62
 _WAVE_SLABS = 72
 _SECOND_KERNEL_US = 0.8
+CLUSTERS = (1, 2, 4, 8)  # blocks that share a sum: they fill the clusters of a large device
+_BLOCK_US, _CLUSTER_US = 4.0, 2.0  # of them beside its products, and more where it shares a sum
 _MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
 _SHARED_NBYTES = 227 << 10  # of a multiprocessor of compute capability 9.0
 _RESERVED_NBYTES = 1 << 10  # of it for each block
@@ -32,33 +34,45 @@ def waves(operands: int) -> dict[int, float]:
     return SPLIT_WAVES if operands > 1 else WAVES
 
 
-def fit_parts(
-    rows: int, columns: int, slabs: int, tile_rows: int, operands: int = 1, batch: int = 1
+def fit_clusters(
+    rows: int, columns: int, slabs: int, tile_rows: int, operands: int, batch: int
 ) -> tuple[int, int]:
-    """How wide the tiles of `batch` products of rows × columns are, and in how many parts each sum of so
-    many slabs is taken."""
+    """How wide the tiles of `batch` products of rows × columns are, and how many blocks of a cluster share
+    the sum of each."""
 
     def cost(choice: tuple[int, int]) -> float:
         wide, parts = choice
-        time = (
-            _waves(rows, columns, batch, tile_rows, wide, parts, operands) * -(-slabs // parts) / _WAVE_SLABS
-        )
-        moved = 2 * 4 * parts * batch * rows * columns
+        blocks = parts * batch * -(-rows // tile_rows) * -(-columns // wide)
+        beside = _BLOCK_US + (_CLUSTER_US if parts > 1 else 0.0)
+        each = (waves(operands)[wide] - _BLOCK_US) * -(-slabs // parts) / _WAVE_SLABS + beside
+        return _count(blocks, tile_rows, wide, operands) * each
+
+    counts = [parts for parts in CLUSTERS if parts == 1 or slabs >= 2 * _LEAST_STAGES * parts]
+    return min(((wide, parts) for wide in waves(operands) for parts in counts), key=cost)
+
+
+def fit_parts(rows: int, columns: int, slabs: int, tile_rows: int, operands: int = 1) -> tuple[int, int]:
+    """How wide the tiles of a product of rows × columns are, and in how many parts its sum of so many slabs
+    is taken."""
+
+    def cost(choice: tuple[int, int]) -> float:
+        wide, parts = choice
+        blocks = parts * -(-rows // tile_rows) * -(-columns // wide)
+        each = waves(operands)[wide] * -(-slabs // parts) / _WAVE_SLABS
+        time = _count(blocks, tile_rows, wide, operands) * each
+        moved = 2 * 4 * parts * rows * columns
         return time + (_SECOND_KERNEL_US + moved / _MOVED if parts > 1 else 0.0)
 
     counts = [parts for parts in PARTS if parts == 1 or slabs >= 2 * _LEAST_STAGES * parts]
     return min(((wide, parts) for wide in waves(operands) for parts in counts), key=cost)
 
 
-def _waves(
-    rows: int, columns: int, batch: int, tile_rows: int, wide: int, parts: int, operands: int
-) -> float:
-    """Microseconds of all waves of blocks, each as long as `waves` says."""
-    blocks = parts * batch * -(-rows // tile_rows) * -(-columns // wide)
+def _count(blocks: int, tile_rows: int, wide: int, operands: int) -> float:
+    """Waves of blocks, each as long as `waves` says."""
     _, held = stages(tile_rows, wide, operands)
     full, rest = divmod(blocks, held * MULTIPROCESSORS)
     last = 0.0 if not rest else ALONE if held > 1 and rest <= MULTIPROCESSORS else 1.0
-    return (full + last) * waves(operands)[wide]
+    return full + last
 
 
 def stages(rows: int, columns: int, operands: int = 1) -> tuple[int, int]:

@@ -155,26 +155,20 @@ def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
         return rows * ceil(wide, tile.columns), 1, p.group * parts
 
     how = in_parts(p, blocks(p.n), tile.threads, parts, defines, {_WEIGHT: pack})
-    return laid_out_before(_reduced(how, of, rung, parts), of, rung, blocks, parts > 1)
-
-
-def _reduced(how: Launch, of: Seen, rung: Rung, parts: int) -> Launch:
-    """A launch in parts with what adds them: partial sums lie as y does, in float32."""
-    if parts == 1 or layouts.writes(rung) == layouts.PLAIN:
-        return how
-    in_chunk = define(rung, "EACH")
-    filled = of.pixels * ceil(of.params.m, in_chunk) * in_chunk
-    adding = Stage("conv_reduce", (min(ceil(filled // 4, 128), MAX_X), 1, 1), (128, 1, 1))
-    return replace(how, workspace_nbytes=4 * parts * filled, then=(adding,))
+    if parts > 1 and layouts.writes(rung) != layouts.PLAIN:  # whose partial sums lie as y does, in float32
+        filled = of.pixels * ceil(p.m, in_chunk) * in_chunk
+        adding = Stage("conv_reduce", (min(ceil(filled // 4, 128), MAX_X), 1, 1), (128, 1, 1))
+        how = replace(how, workspace_nbytes=4 * parts * filled, then=(adding,))
+    return laid_out_before(how, of, rung, blocks, parts > 1)
 
 
 @shape
 def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
-    """As conv_nhwc_tensor, a warpgroup for 64 of a block's TILE_ROWS pixels."""
+    """As conv_nhwc_tensor, a warpgroup for 64 of a block's TILE_ROWS pixels; parts are a cluster's blocks."""
     p, of, wide = params, seen(params, rung), params.m // params.group
     rows, operands = define(rung, "TILE_ROWS"), define(rung, "OPERANDS", 1)
     slabs = ceil(of.taps, packing.WIDE_SLAB_NBYTES // packing.CHUNK_NBYTES // operands)
-    columns, parts = wgmma_tiles.fit_parts(of.pixels, wide, slabs, rows, operands, p.group)
+    columns, parts = wgmma_tiles.fit_clusters(of.pixels, wide, slabs, rows, operands, p.group)
     stages, at_once = wgmma_tiles.stages(rows, columns, operands)
     pack = Pack(packing.swizzled_slabs, (p.group, of.fold, rung.precision, columns))
     if operands > 1:
@@ -186,9 +180,16 @@ def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
     def blocks(images: int) -> tuple[int, int, int]:
         return ceil(images * p.out_h * p.out_w, rows) * ceil(wide, columns), 1, p.group * parts
 
-    how = in_parts(p, blocks(p.n), wgmma_tiles.threads(rows), parts, defines, {_WEIGHT: pack})
-    how = replace(how, shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns))
-    return laid_out_before(_reduced(how, of, rung, parts), of, rung, blocks, parts > 1)
+    how = Launch(
+        blocks(p.n),
+        (wgmma_tiles.threads(rows), 1, 1),
+        p.scalars(),
+        shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns),
+        defines=defines | {"PARTS": parts},
+        workspace_nbytes=0,
+        packed={_WEIGHT: pack},
+    )
+    return laid_out_before(how, of, rung, blocks)
 
 
 def folding(p: Conv, each: int) -> int:

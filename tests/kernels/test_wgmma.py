@@ -99,33 +99,12 @@ def test_no_slab_is_overwritten_before_it_was_multiplied(
     rung: Rung, stages: int, wide: int, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _skip_without_room(rung, wide, stages)
-    monkeypatch.setattr(wgmma_tiles, "fit_parts", lambda *_: (wide, 1))
+    monkeypatch.setattr(wgmma_tiles, "fit_clusters", lambda *_: (wide, 1))
     monkeypatch.setattr(wgmma_tiles, "stages", lambda *_: (stages, 1))
     params = replace(CASES[0], c=64, n=1)
     as_laid_out = layouts.laid_out(rung, rung.reads[-1], rung.writes[-1])
     case = cuda_cases.conv_case(np.random.default_rng(0), params)
     assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
-
-
-@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
-@pytest.mark.parametrize("params", CASES[:2], ids=str)
-def test_parts_of_a_sum_are_added(
-    rung: Rung, params: Conv, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wgmma_tiles, "fit_parts", lambda *_: (64, 3))
-    case = cuda_cases.conv_case(np.random.default_rng(0), params)
-    ran = 0
-    for reads, writes in _ways(rung):
-        as_laid_out = layouts.laid_out(rung, reads, writes)
-        if launch.refusal(params, as_laid_out):
-            continue
-        assert launch.launch(params, as_laid_out).then
-        assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == "", (
-            reads,
-            writes,
-        )
-        ran += 1
-    assert ran
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
@@ -201,11 +180,15 @@ def test_it_is_for_the_one_architecture_that_has_its_instructions() -> None:
 
 
 def test_tiles_are_as_wide_as_makes_for_the_shortest_waves() -> None:
-    fit = {wide: wgmma_tiles.fit_parts(1024 * 169, wide, 72, 128) for wide in (384, 128, 192, 96, 64, 50)}
-    assert fit == {
-        wide: (tile, 1) for wide, tile in {384: 192, 128: 128, 192: 192, 96: 96, 64: 64, 50: 64}.items()
-    }
-    assert wgmma_tiles.fit_parts(64 * 169, 384, 72, 128) == (128, 1)  # in one wave, where wider ones take two
+    def fit(images: int, wide: int) -> tuple[int, int]:
+        return wgmma_tiles.fit_clusters(images * 169, wide, 72, 128, 1, 1)
+
+    widest = {384: 192, 128: 128, 192: 192, 96: 96, 64: 64, 50: 64}
+    assert {wide: fit(1024, wide) for wide in widest} == {wide: (tile, 1) for wide, tile in widest.items()}
+    assert fit(64, 384) == (128, 1)  # in one wave, where wider ones take two
+    wide, parts = fit(8, 384)
+    assert parts > 1
+    assert parts * 11 * -(-384 // wide) <= 132
 
 
 def test_a_sum_is_taken_in_parts_where_blocks_would_be_few() -> None:

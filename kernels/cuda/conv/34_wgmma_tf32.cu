@@ -17,7 +17,7 @@ TILE_ROWS = 128     # pixels of a block, 64 of them a warpgroup's
 TILE_COLUMNS = 128  # channels of a block: 64, 96, 128 or 192
 STAGES = 3          # slabs of both in shared memory at once
 BLOCKS_AT_ONCE = 2  # to leave registers for
-PARTS = 1           # of the taps; with one there is no second kernel
+PARTS = 1           # of the taps, a block of a cluster each
 PADDED = 1          # whether there is any padding
 FOLD = 1            # with READS = 0: so many rows and columns of pixels are laid out as channels of one
 AFTER = 0           # the activation
@@ -40,4 +40,4 @@ struct Kind {
     static __device__ __forceinline__ Cell cell(float v) { return to_tf32(v); }
 };
 
-#include "conv_wgmma.cuh"  // the kernels conv_lay_out, conv and conv_reduce, in this Kind
+#include "conv_wgmma.cuh"  // the kernels conv_lay_out and conv, in this Kind

@@ -1,0 +1,65 @@
+"""What the host does not show of convolutions by warpgroups: the blocks of a cluster that share a sum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.backends.engine_cuda import BACKEND
+from kernels import launch, layouts, registry
+from kernels.estimates import wgmma_tiles
+from kernels.layouts import PLAIN
+from kernels.registry import Rung
+from tests.kernels import cuda_cases
+from tests.kernels.cuda_device import Device
+from tests.kernels.test_wgmma import CASES, RUNGS
+
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    if reason := BACKEND.unavailable():
+        pytest.skip(reason)
+    return Device()
+
+
+def _found(device: Device, rung: Rung, case: cuda_cases.Case) -> np.ndarray:
+    """Whatever it is compiled to read and write."""
+    shape, given = case.params.output_shape, list(case.inputs)
+    if layouts.reads(rung) != PLAIN:
+        given[0] = layouts.as_it_lies(layouts.reads(rung), given[0].reshape(case.params.input_shapes[0]))
+    writes = layouts.writes(rung)
+    if writes == PLAIN:
+        found, spilled = device.run(rung, case.params, tuple(given), shape, case.dtype)
+    else:
+        images, _, height, width = layouts.as_images(shape)
+        dtype = layouts.dtype(writes)
+        chunks = layouts.nbytes(writes, shape) // (images * height * width * dtype.itemsize)
+        lying, spilled = device.run(rung, case.params, tuple(given), (images, height, width, chunks), dtype)
+        assert not lying[..., shape[1] :].any(), "what fills a chunk up is zero, for readers multiply it"
+        found = layouts.brought_back(lying, shape)
+    assert not spilled
+    return found.reshape(case.expected.shape)
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize("parts", [parts for parts in wgmma_tiles.CLUSTERS if parts > 1])
+def test_the_blocks_of_a_cluster_add_up_their_sums(
+    device: Device, rung: Rung, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if registry.find("cuda", "conv", rung.name).refusal(CASES[0], device.capability):
+        pytest.skip("this device lacks its instructions")
+    monkeypatch.setattr(wgmma_tiles, "fit_clusters", lambda *_: (128 if parts == 4 else 64, parts))
+    ran = 0
+    for params in CASES:
+        case = cuda_cases.conv_case(np.random.default_rng(0), params)
+        for reads, writes in [(r, w) for r in rung.reads for w in rung.writes]:
+            as_laid_out = layouts.laid_out(rung, reads, writes)
+            if launch.refusal(params, as_laid_out):
+                continue
+            found = [_found(device, as_laid_out, case) for _ in range(3)]
+            assert cuda_cases.differs(found[0], case, rung.precision) == "", (reads, writes)
+            assert all(again.tobytes() == found[0].tobytes() for again in found), "the same bits"
+            ran += 1
+    assert ran
