@@ -11,12 +11,15 @@ GROUP_ROWS, GROUP_THREADS = 64, 128
 # slabs in as many such tiles as it holds; and what part of that one of two takes alone.
 WAVES = {64: 50.0, 96: 54.0, 128: 61.7, 192: 45.2}
 # The same of operands that are sums of two float16, of which three products are taken.
-SPLIT_WAVES = {64: 67.0, 96: 43.0, 128: 50.0, 192: 65.0}
+SPLIT_WAVES = {64: 67.0, 96: 43.0, 128: 50.0, 192: 61.0}
 ALONE = 0.62
 _WAVE_SLABS = 72
 _SECOND_KERNEL_US = 0.8
-CLUSTERS = (1, 2, 4, 8)  # blocks that share a sum: they fill the clusters of a large device
-_BLOCK_US, _CLUSTER_US = 4.0, 2.0  # of them beside its products, and more where it shares a sum
+CLUSTERS = (1, 2, 3, 4, 6, 8)  # blocks that share a sum
+_BLOCK_US = 4.0  # of them beside its products
+_COLUMN_US, _PART_US = 0.045, 1.2  # instead, where blocks share a sum: for each of its columns, and of them
+# Multiprocessors that clusters of three and more fill: they stand in parts of uneven size.
+_NEAR = 126
 _MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
 _SHARED_NBYTES = 227 << 10  # of a multiprocessor of compute capability 9.0
 _RESERVED_NBYTES = 1 << 10  # of it for each block
@@ -43,9 +46,9 @@ def fit_clusters(
     def cost(choice: tuple[int, int]) -> float:
         wide, parts = choice
         blocks = parts * batch * -(-rows // tile_rows) * -(-columns // wide)
-        beside = _BLOCK_US + (_CLUSTER_US if parts > 1 else 0.0)
+        beside = _COLUMN_US * wide + _PART_US * parts if parts > 1 else _BLOCK_US
         each = (waves(operands)[wide] - _BLOCK_US) * -(-slabs // parts) / _WAVE_SLABS + beside
-        return _count(blocks, tile_rows, wide, operands) * each
+        return _count(blocks, tile_rows, wide, operands, parts) * each
 
     counts = [parts for parts in CLUSTERS if parts == 1 or slabs >= 2 * _LEAST_STAGES * parts]
     return min(((wide, parts) for wide in waves(operands) for parts in counts), key=cost)
@@ -67,11 +70,12 @@ def fit_parts(rows: int, columns: int, slabs: int, tile_rows: int, operands: int
     return min(((wide, parts) for wide in waves(operands) for parts in counts), key=cost)
 
 
-def _count(blocks: int, tile_rows: int, wide: int, operands: int) -> float:
-    """Waves of blocks, each as long as `waves` says."""
+def _count(blocks: int, tile_rows: int, wide: int, operands: int, cluster: int = 1) -> float:
+    """Waves of blocks, each as long as `waves` says. cluster: so many of them run at once and near by."""
     _, held = stages(tile_rows, wide, operands)
-    full, rest = divmod(blocks, held * MULTIPROCESSORS)
-    last = 0.0 if not rest else ALONE if held > 1 and rest <= MULTIPROCESSORS else 1.0
+    at_once = held * MULTIPROCESSORS if cluster <= 2 else held * _NEAR // cluster * cluster
+    full, rest = divmod(blocks, at_once)
+    last = 0.0 if not rest else ALONE if held > 1 and rest <= at_once // held else 1.0
     return full + last
 
 
