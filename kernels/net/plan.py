@@ -26,6 +26,7 @@ _GROUPS = (4, 8, 12, 16, 20, 24)  # images
 _MANY = (1, 2, 3, 4, 6, 8)
 _SHARES = (1, 2, 4, 8)
 _LITTLE = 2048  # products of a layer that one block does alone
+_LITTLE_ON_TENSOR_CORES = 16384
 FRAGMENT = 128  # floats that a warp takes of weights for an instruction of a product
 MOST_MAPS = 32  # of a group of a convolution, all of whose sums a warp has at once
 _REGISTERS = 56  # of a thread beside its sums
@@ -72,7 +73,8 @@ class Tile:
 @dataclass(frozen=True)
 class Buffer:
     """What one layer hands to the next in shared memory, as net.cuh's Maps: `at` in floats, the rest of one
-    image. bordered: there is something round the values that nobody writes."""
+    image. bordered: there is something round the values that nobody writes. rounded: to TF32, for tensor
+    cores read it."""
 
     extent: Extent
     rows: int
@@ -81,6 +83,7 @@ class Buffer:
     top: int = 0
     left: int = 0
     apart: int = 1
+    rounded: bool = False
     at: int = 0
 
     @property
@@ -161,15 +164,15 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         placed[i] = arenas[i % 2]
     end += sum(turns)
     # Parts of sums lie behind what the product gives, where there is room, or what it reads.
-    slices = {
-        i: _slices(layer.params, way) for i, layer in enumerate(layers) if isinstance(layer.params, Gemm)
-    }
+    solo = _solo(layers, way)
+    gemms = {i: layer.params for i, layer in enumerate(layers) if isinstance(layer.params, Gemm)}
+    slices = {i: _slices(p, way, _team(i, solo, way)) for i, p in gemms.items()}
     parts: dict[int, int] = {}
     beside = 0
     for i, count in slices.items():
         if count == 1:
             continue
-        wanted = count * way.images * ceil(layers[i].size, way.ranks)
+        wanted = count * way.images * _outputs(gemms[i], way, _team(i, solo, way))
         for near in (i + 1, i):
             own = _fours(shapes[near].floats * way.images) if near in free else 0
             if near <= len(shapes) and own + wanted <= turns[near % 2]:
@@ -194,16 +197,13 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     if 4 * end > nbytes:
         return None
     products: dict[int, Shared] = {}
-    solo = _solo(layers, way)
-    for i in biases:
-        p = layers[i].params
-        assert isinstance(p, Gemm)
+    for i, p in gemms.items():
         alone = way.images == 1
-        team = way.ranks if i < solo else 1
-        local = ceil(p.n, team)
+        team = _team(i, solo, way)
+        local = _outputs(p, way, team)
         lead, rows = (_fours(p.k), local) if alone else (local, p.k)
         if way.tensor:
-            lead, rows = FRAGMENT, ceil(p.n, 16) * ceil(p.k, 8)
+            lead, rows = FRAGMENT, local // 16 * ceil(p.k, 8)
         held = 4 * (end + _fours(rows * lead)) <= nbytes
         products[i] = Shared(
             end if held else None, biases[i], lead, rows, slices[i], parts.get(i, 0), team, way.tensor
@@ -227,7 +227,7 @@ def ways(
     if capability >= (9, 0):
         found += [Way(ranks, 1, 128) for ranks in (8, 4) if batch * ranks <= multiprocessors]
         if multiprocessors // 4 < batch <= multiprocessors:
-            found += [Way(2, 2, 256), Way(4, 4, 256)]
+            found += [Way(2, 2, 256), Way(4, 4, 256), Way(2, 2, 512), Way(4, 4, 512)]
     if batch <= 2 * multiprocessors:
         found.append(Way(1, 1, 512, most=6))
 
@@ -240,6 +240,16 @@ def ways(
         best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
         found += [Way(1, images, 512, 1, most) for images in best for most in (6, 8)]
         found.append(Way(1, 8, 256, 2, 6))
+    if tensor and capability >= (9, 0):
+        # So many images are the columns of an instruction; a team reads its products' weights once.
+        found += [
+            Way(ranks, 8, threads, tensor=True)
+            for ranks in (8, 4)
+            for threads in (256, 512)
+            if ceil(batch, 8) * ranks <= multiprocessors * 512 // threads
+        ]
+        if batch > multiprocessors:
+            found += [Way(2, 8, 256, 2, tensor=True), Way(2, 16, 512, tensor=True)]
     if tensor and capability >= (8, 0) and batch > multiprocessors // 4:
         found += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
     return tuple(way for way in found if _fits(layers, way, capability))
@@ -280,7 +290,8 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
         extent = layers[i].takes
         if i and extent[1:] == (1, 1):
             extent = layers[i - 1].gives
-        return Buffer(extent, extent[1], extent[2], extent[1] * extent[2])
+        rounded = way.tensor and isinstance(p, Gemm)
+        return Buffer(extent, extent[1], extent[2], extent[1] * extent[2], rounded=rounded)
     cells = ceil(p.out_h, tile.down), ceil(p.out_w, tile.across)
     pooled = layers[i].pool
     if pooled is not None:
@@ -301,7 +312,7 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
         plane += (p.kh * p.kw - plane) % 4
     if tile.shares > 1:  # lanes that share a sum read channels from banks of their own
         plane += (WARP // tile.shares - plane) % WARP
-    return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart)
+    return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart, tile.tensor)
 
 
 def _tile(layer: Layer, way: Way) -> Tile | None:
@@ -348,25 +359,35 @@ def _tile(layer: Layer, way: Way) -> Tile | None:
 def _solo(layers: Sequence[Layer], way: Way) -> int:
     """From where on so little is to be done that a block does it sooner than the team could share it."""
     solo = len(layers)
-    if way.ranks == 1 or way.images > 1:
+    if way.ranks == 1 or (way.images > 1 and not way.tensor):
         return solo
+    little = _LITTLE_ON_TENSOR_CORES if way.tensor else _LITTLE
     while solo > 1 and not isinstance(layers[solo - 1].params, Conv | Pool):
         p = layers[solo - 1].params
-        if isinstance(p, Gemm) and p.k * p.n > _LITTLE:
+        if isinstance(p, Gemm) and p.k * p.n > little:
             break
         solo -= 1
     return solo
 
 
-def _slices(p: object, way: Way) -> int:
+def _team(i: int, solo: int, way: Way) -> int:
+    """Blocks that share layer i."""
+    return way.ranks if i < solo else 1
+
+
+def _outputs(p: Gemm, way: Way, team: int) -> int:
+    """Of a product, those of one block of the team; on tensor cores whole sixteens."""
+    return ceil(ceil(p.n, 16), team) * 16 if way.tensor else ceil(p.n, team)
+
+
+def _slices(p: Gemm, way: Way, team: int) -> int:
     """Warps that share the sum of a product of several images."""
-    assert isinstance(p, Gemm)
     if way.images == 1:
         return 1
+    warps, outputs = way.threads // WARP, _outputs(p, way, team)
     if way.tensor:
-        return max(1, min(way.threads // WARP // ceil(p.n, 16), ceil(p.k, 8) // 4))
-    warps = way.threads // WARP
-    return max(1, min(warps // ceil(ceil(p.n, way.ranks), WARP), p.k // 8))
+        return max(1, min(warps // (outputs // 16), ceil(p.k, 8) // 4))
+    return max(1, min(warps // ceil(outputs, WARP), p.k // 8))
 
 
 def _fours(floats: int) -> int:

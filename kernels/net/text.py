@@ -21,6 +21,9 @@ from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
 
 FUNCTION = "net"
+# Fragments of a product's weights that a warp has on their way, by where they are.
+_AHEAD_OF_SHARED, _AHEAD_OF_GLOBAL = 2, 8
+
 FILE = registry.ROOT / "cuda" / "net" / "one_kernel.cu"
 
 Weights = tuple[np.ndarray, np.ndarray | None]  # of a step, and its bias
@@ -90,6 +93,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "INPUTS": int(np.prod(layers[0].takes)),
         "OUTPUTS": last.size,
         "FETCH": "fetch<{}, {}, {}, {}>".format(maps[0], *layers[0].takes),
+        "ROUND": _round(room.buffers[0], way.images),
         "COMMON": f"fetch_weights<COMMON_ONES>(memory + {room.weights}, weights, {room.common})",
         "HELD": "; ".join(_held(room, way.ranks)) or "(void)0",
         "HELD_FIRST": int(held == 0),
@@ -102,7 +106,14 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
 
 
 def _maps(b: Buffer, told: str) -> str:
-    return f"Maps<{_list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart))}, {told}>"
+    return f"Maps<{_list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart, int(b.rounded)))}, {told}>"
+
+
+def _round(first: Buffer, images: int) -> str:
+    """What makes TF32 of the images that came in."""
+    if not first.rounded:
+        return "(void)0"
+    return f"round_images<{first.at}, {first.floats * images}>(memory)"
 
 
 def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, streamed: int | None) -> str:
@@ -130,7 +141,8 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
         if lies.at is None and lies.team > 1:
             where += f" + rank * {lies.nfloats}"
         if lies.tensor:
-            told = [p.k, p.n, lies.bias, lies.parts, lies.slices, _activation(p)]
+            ahead = _AHEAD_OF_SHARED if lies.at is not None else _AHEAD_OF_GLOBAL
+            told = [p.k, p.n, lies.bias, lies.parts, lies.slices, _activation(p), lies.team, ahead]
             return f"multiply_tensor<{into}, {out}, {_list(told)}>({plain}, {where})"
         if way.images > 1:
             told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, _activation(p)]
@@ -147,8 +159,8 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
 def _convolve_tensor(p: Conv, pool: Pool | None, tile: Tile, at: int, into: str, out: str, plain: str) -> str:
     out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
     told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
-    told += [out_h, out_w, tile.down, code("POOL", pool.kind) if pool else -1, _activation(p)]
-    told += [_activation(pool) if pool else 0]
+    told += [p.dilation_h, p.dilation_w, out_h, out_w, tile.down]
+    told += [code("POOL", pool.kind) if pool else -1, _activation(p), _activation(pool) if pool else 0]
     return f"convolve_tensor<{into}, {out}, {_list(told)}>({plain})"
 
 
@@ -198,14 +210,15 @@ def _parts(
         weight, bias = found
         if isinstance(p, Conv):
             tile, at = room.tiles[i]
-            laid = _conv_fragments(weight, p) if tile.tensor else _conv(weight, p, tile)
+            if tile.tensor:
+                places = _table(p, room.buffers[i], way.images)
+                laid = np.concatenate([_conv_fragments(weight, p), places.view(np.float32)])
+            else:
+                laid = _conv(weight, p, tile)
             begin = at - room.weights
             common[begin : begin + laid.size] = laid
             if bias is not None:
                 common[begin + laid.size :][: p.m] = bias.reshape(-1)
-            if tile.tensor:
-                places = _table(p, room.buffers[i], way.images)
-                common[begin + laid.size + p.m :][: places.size] = places.view(np.float32)
         elif isinstance(p, Gemm):
             lies = room.products[i]
             if bias is not None:
@@ -213,7 +226,7 @@ def _parts(
                 common[begin : begin + p.n] = np.broadcast_to(bias.reshape(-1) * np.float32(p.beta), (p.n,))
             rows = weight.reshape(p.n, p.k) if p.trans_b else weight.reshape(p.k, p.n).T
             if lies.tensor:
-                laid = _fragments(rows)
+                laid = _fragments(rows, lies)
             else:
                 laid = _rows(rows, lies) if way.images == 1 else _columns(rows, lies)
             products.append(laid.reshape(-1))
@@ -243,20 +256,20 @@ def _conv_fragments(weight: np.ndarray, p: Conv) -> np.ndarray:
 
 
 def _table(p: Conv, buffer: Buffer, images: int) -> np.ndarray:
-    """Where each tap lies from its window's corner on, in floats; behind the last the first, whose weights
-    are zeros."""
+    """Where each tap lies from its window's corner on, in bytes, as (eight taps, step, 2): lane l has the
+    taps l % 4 and l % 4 + 4; behind the last the first, whose weights are zeros."""
     channel, row, column = np.indices((p.c // p.group, p.kh, p.kw)).reshape(3, -1)
     places = channel * buffer.plane + row * p.dilation_h * buffer.row + column * p.dilation_w
     found = np.zeros(ceil(places.size, 8) * 8, np.int32)
-    found[: places.size] = places * images
-    return found
+    found[: places.size] = places * images * 4
+    return np.ascontiguousarray(found.reshape(-1, 2, 4).swapaxes(1, 2)).reshape(-1)
 
 
-def _fragments(rows: np.ndarray) -> np.ndarray:
-    """(n, k) → (sixteen outputs, eight steps, lane, 4) in TF32: lane l has of outputs l // 4 and that + 8
-    the steps l % 4, then of both l % 4 + 4."""
+def _fragments(rows: np.ndarray, lies: Shared) -> np.ndarray:
+    """(n, k) → (sixteen outputs, eight steps, lane, 4) in TF32, as many for each block: lane l has of outputs
+    l // 4 and that + 8 the steps l % 4, then of both l % 4 + 4."""
     n, k = rows.shape
-    filled = np.zeros((ceil(n, 16) * 16, ceil(k, 8) * 8), np.float32)
+    filled = np.zeros((lies.team * lies.rows // ceil(k, 8) * 16, ceil(k, 8) * 8), np.float32)
     filled[:n, :k] = packing.tf32(np.ascontiguousarray(rows))
     lanes = filled.reshape(-1, 2, 8, ceil(k, 8), 2, 4)  # tile, near or far output, output, slab, half, step
     return np.ascontiguousarray(lanes.transpose(0, 3, 2, 5, 4, 1)).reshape(-1)

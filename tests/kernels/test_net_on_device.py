@@ -24,6 +24,9 @@ WAYS = [
     Way(1, 4, 512), Way(1, 8, 256, 2), Way(1, 8, 512), Way(1, 16, 256), Way(1, 20, 512),
     Way(4, 4, 256), Way(2, 2, 256), Way(3, 8, 96), Way(1, 8, 256, 2, tensor=True),
     Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True), Way(1, 24, 96, tensor=True),
+    Way(2, 2, 512), Way(4, 4, 512), Way(2, 8, 256, 2, tensor=True), Way(2, 16, 512, tensor=True),
+    Way(4, 8, 512, tensor=True), Way(8, 8, 256, tensor=True), Way(8, 8, 512, tensor=True),
+    Way(3, 8, 96, tensor=True),
 ]  # fmt: skip
 MADE = nets.EVERY
 _GUARD = 256

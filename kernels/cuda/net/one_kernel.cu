@@ -1,6 +1,6 @@
 // A run of a net's steps as one kernel; its defines are made by kernels/net/text.py. COMMON copies the weights of
-// convolutions and all biases into shared memory, HELD a block's own weights of products, FETCH a group of images; FIRST
-// and THE_REST are the steps.
+// convolutions and all biases into shared memory, HELD a block's own weights of products, FETCH a group of images, which ROUND
+// makes TF32 of where it is wanted so; FIRST and THE_REST are the steps.
 #include "net.cuh"
 #include "overlap.cuh"
 
@@ -89,6 +89,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
         else
             wait_for_copies();
 #endif
+        ROUND;
         wait_for_team();
         STAMP(0);
         FIRST;
