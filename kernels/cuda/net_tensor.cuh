@@ -102,10 +102,12 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
 // warps share their sum, which is added in a second pass from `parts`. Weights lie as lanes take them, (sixteen outputs,
 // STEPS of the sum, lane, 4), in shared memory or global, Ahead of them on their way while others are multiplied; a block of
 // the team has as many outputs that follow each other as the others. What it reads was rounded to TF32 by who put it there.
-template <class In, class Out, int K, int N, int Bias, int Parts, int Slices, int Activation, int Team, int Ahead>
+// Half: in float16, twice as many steps an instruction; what it reads has no more bits than that.
+template <class In, class Out, int K, int N, int Bias, int Parts, int Slices, int Activation, int Team, int Ahead, int Half>
 __device__ __forceinline__ void multiply_tensor(float* memory, float* y, int left, int rank, const float* weights) {
     static_assert(In::ROUNDED, "in TF32");
-    constexpr int SLABS = (K + STEPS - 1) / STEPS, LENGTH = (SLABS + Slices - 1) / Slices;
+    constexpr int DEEP = Half ? 2 * STEPS : STEPS;
+    constexpr int SLABS = (K + DEEP - 1) / DEEP, LENGTH = (SLABS + Slices - 1) / Slices;
     constexpr int TILES = ((N + 15) / 16 + Team - 1) / Team, LOCAL = TILES * 16;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
 #pragma unroll 1
@@ -128,13 +130,18 @@ __device__ __forceinline__ void multiply_tensor(float* memory, float* y, int lef
 #pragma unroll
             for (int i = 0; i < Ahead; ++i) {
                 if (first + i >= end) break;
-                int near = (first + i) * STEPS + lane % 4, far = near + 4;
-                if constexpr (K % STEPS != 0) near = min(near, K - 1), far = min(far, K - 1);
 #pragma unroll
                 for (int t = 0; t < IMAGE_TILES; ++t) {
-                    const int image = t * TOGETHER + lane / 4;
-                    mma_tf32(sum[t], outputs[i], __float_as_uint(*In::flat(memory, near, image)),
-                             __float_as_uint(*In::flat(memory, far, image)));
+                    float v[DEEP / 4];
+#pragma unroll
+                    for (int j = 0; j < DEEP / 4; ++j) {
+                        const int k = (first + i) * DEEP + lane % 4 + 4 * j;  // neighbours are in banks of their own
+                        v[j] = *In::flat(memory, K % DEEP == 0 ? k : min(k, K - 1), t * TOGETHER + lane / 4);
+                    }
+                    if constexpr (Half)
+                        mma_half(sum[t], outputs[i], to_halves(v[0], v[1]), to_halves(v[2], v[3]));
+                    else
+                        mma_tf32(sum[t], outputs[i], __float_as_uint(v[0]), __float_as_uint(v[1]));
                 }
             }
         }

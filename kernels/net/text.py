@@ -10,7 +10,8 @@ import numpy as np
 from kernels import packing, registry
 from kernels.launch import Stage
 from kernels.net.layers import Layer
-from kernels.net.plan import Buffer, Room, Shared, Tile, Way, conv_floats
+from kernels.net.plan import conv_floats
+from kernels.net.records import Buffer, Room, Shared, Tile, Way
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import Params, code
@@ -62,7 +63,8 @@ class OneKernel:
 def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multiprocessors: int) -> OneKernel:
     """These layers in this way."""
     groups = ceil(batch, way.images)
-    teams = min(groups, max(1, multiprocessors * way.blocks // way.ranks) if way.ranks == 1 else groups)
+    # Two blocks find room beside each other anywhere, more of them not on every part of a device.
+    teams = min(groups, max(1, multiprocessors * way.blocks // way.ranks) if way.ranks <= 2 else groups)
     last = layers[-1]
     given = "Given<{}, {}, {}>".format(*last.gives)
     # Of the buffers, those that the first block alone reads are told to it alone, by others or by itself.
@@ -143,6 +145,7 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
         if lies.tensor:
             ahead = _AHEAD_OF_SHARED if lies.at is not None else _AHEAD_OF_GLOBAL
             told = [p.k, p.n, lies.bias, lies.parts, lies.slices, _activation(p), lies.team, ahead]
+            told.append(int(lies.half))
             return f"multiply_tensor<{into}, {out}, {_list(told)}>({plain}, {where})"
         if way.images > 1:
             told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, _activation(p)]
@@ -226,7 +229,7 @@ def _parts(
                 common[begin : begin + p.n] = np.broadcast_to(bias.reshape(-1) * np.float32(p.beta), (p.n,))
             rows = weight.reshape(p.n, p.k) if p.trans_b else weight.reshape(p.k, p.n).T
             if lies.tensor:
-                laid = _fragments(rows, lies)
+                laid = _half_fragments(rows, lies) if lies.half else _fragments(rows, lies)
             else:
                 laid = _rows(rows, lies) if way.images == 1 else _columns(rows, lies)
             products.append(laid.reshape(-1))
@@ -273,6 +276,18 @@ def _fragments(rows: np.ndarray, lies: Shared) -> np.ndarray:
     filled[:n, :k] = packing.tf32(np.ascontiguousarray(rows))
     lanes = filled.reshape(-1, 2, 8, ceil(k, 8), 2, 4)  # tile, near or far output, output, slab, half, step
     return np.ascontiguousarray(lanes.transpose(0, 3, 2, 5, 4, 1)).reshape(-1)
+
+
+def _half_fragments(rows: np.ndarray, lies: Shared) -> np.ndarray:
+    """(n, k) → (sixteen outputs, sixteen steps, lane, 4 × 2) in float16, two a float: lane l has of outputs
+    l // 4 and that + 8 the steps l % 4 and that + 4, then of both the same, + 8."""
+    n, k = rows.shape
+    filled = np.zeros((lies.team * lies.rows // ceil(k, 16) * 16, ceil(k, 16) * 16), np.float16)
+    filled[:n, :k] = packing.half(rows)
+    lanes = filled.reshape(
+        -1, 2, 8, ceil(k, 16), 2, 2, 4
+    )  # tile, near or far, output, slab, half, pair, step
+    return np.ascontiguousarray(lanes.transpose(0, 3, 2, 6, 4, 1, 5)).reshape(-1).view(np.float32)
 
 
 def _rows(rows: np.ndarray, lies: Shared) -> np.ndarray:

@@ -14,7 +14,8 @@ from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import kernel_of
 from kernels import nvrtc
 from kernels.net.layers import layers
-from kernels.net.plan import Way, block_nbytes, room
+from kernels.net.plan import block_nbytes, room
+from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import Params
 from tests.kernels import nets
@@ -26,7 +27,8 @@ WAYS = [
     Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True), Way(1, 24, 96, tensor=True),
     Way(2, 2, 512), Way(4, 4, 512), Way(2, 8, 256, 2, tensor=True), Way(2, 16, 512, tensor=True),
     Way(4, 8, 512, tensor=True), Way(8, 8, 256, tensor=True), Way(8, 8, 512, tensor=True),
-    Way(3, 8, 96, tensor=True),
+    Way(3, 8, 96, tensor=True), Way(1, 8, 256, 2, tensor=True, half=True),
+    Way(1, 16, 512, tensor=True, half=True), Way(8, 8, 512, tensor=True, half=True),
 ]  # fmt: skip
 MADE = nets.EVERY
 _GUARD = 256

@@ -9,7 +9,8 @@ import pytest
 
 from bench.measure.answers.accuracy import BOUNDS
 from kernels.net.layers import layers
-from kernels.net.plan import Way, room
+from kernels.net.plan import room
+from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import Params
 from tests.bench.judge import on_the_host
@@ -49,8 +50,11 @@ def test_a_net_gives_the_right_answer(
         (Way(1, 8, 64, tensor=True), 11),
         (Way(1, 16, 128, 2, tensor=True), 5),
         (Way(2, 8, 256, tensor=True), 3),
+        (Way(2, 8, 64, 1, tensor=True), 19),
         (Way(8, 8, 128, tensor=True), 11),
         (Way(3, 16, 96, tensor=True), 17),
+        (Way(1, 8, 64, tensor=True, half=True), 11),
+        (Way(4, 16, 128, tensor=True, half=True), 17),
     ],
     ids=str,
 )

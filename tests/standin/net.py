@@ -176,11 +176,14 @@ class _Read:
         return [(params, [columns, self._common(bias, n)])]
 
     def _multiply_tensor(self, _: Sequence[int], told: Sequence[int], arguments: str) -> list[Step]:
-        k, n, bias, _parts, _slices, kind, team, _ahead = told
-        tiles, slabs = ceil(ceil(n, 16), team) * team, ceil(k, 8)
+        k, n, bias, _parts, _slices, kind, team, _ahead, half = told
+        tiles, slabs = ceil(ceil(n, 16), team) * team, ceil(k, 16 if half else 8)
 
         def rows(packed: np.ndarray) -> np.ndarray:
             laid = packed[self._place(arguments) :][: tiles * slabs * 128]
+            if half:
+                pairs = laid.view(np.float16).reshape(tiles, slabs, 8, 4, 2, 2, 2)
+                return pairs.transpose(0, 5, 2, 1, 4, 6, 3).reshape(tiles * 16, slabs * 16)[:n, :k]
             whole = laid.reshape(tiles, slabs, 8, 4, 2, 2).transpose(0, 5, 2, 1, 4, 3)
             return whole.reshape(tiles * 16, slabs * 8)[:n, :k]
 

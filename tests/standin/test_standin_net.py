@@ -12,7 +12,8 @@ import pytest
 from bench.measure.answers.accuracy import BOUNDS
 from engine.cuda.replays.one_kernel import WRONG
 from kernels.net.layers import layers
-from kernels.net.plan import Way, room
+from kernels.net.plan import room
+from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import Params
 from tests.kernels import nets
@@ -24,7 +25,7 @@ from tests.standin.test_standin_device import compiled
 
 WAYS = [
     Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64), Way(3, 4, 64), Way(1, 8, 64, tensor=True),
-    Way(3, 16, 64, tensor=True),
+    Way(3, 16, 64, tensor=True), Way(2, 8, 64, tensor=True, half=True),
 ]  # fmt: skip
 
 
