@@ -105,17 +105,21 @@ struct Given {
     }
 };
 
-// The images of a group from global memory; zeros for those that are not there.
-template <class To, int Channels, int H, int W>
-__device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left) {
+// The images of a group from global memory, Rows of their rows from `top` on, which may be outside; zeros for images that
+// are not there.
+template <class To, int Channels, int H, int W, int Rows>
+__device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left, int top) {
 #pragma unroll 4
-    for (int e = threadIdx.x; e < IMAGES * Channels * H * W; e += THREADS) {
-        const int image = e / (Channels * H * W), value = e % (Channels * H * W);
-        float* to = To::at(memory, image, value / (H * W), value / W % H, value % W);
+    for (int e = threadIdx.x; e < IMAGES * Channels * Rows * W; e += THREADS) {
+        const int image = e / (Channels * Rows * W), channel = e / (Rows * W) % Channels;
+        const int row = (Rows == H ? 0 : top) + e / W % Rows, column = e % W;
+        if (Rows != H && (unsigned)row >= (unsigned)H) continue;
+        float* to = To::at(memory, image, channel, row, column);
+        const float* from = x + (Rows == H ? e : ((image * Channels + channel) * H + row) * W + column);
 #if __CUDA_ARCH__ >= 800
-        copy_async(to, image < left ? x + e : x, image < left);
+        copy_async(to, image < left ? from : x, image < left);
 #else
-        *to = image < left ? x[e] : 0.0f;
+        *to = image < left ? *from : 0.0f;
 #endif
     }
 }

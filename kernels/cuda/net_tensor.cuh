@@ -24,7 +24,8 @@ __device__ __forceinline__ float finish(float v, int kind) {
 // a pool's window, of TOGETHER images, in all maps of a group. An instruction's sixteen are two pixels of eight images, its
 // eight are maps. Steps of the sum are taps; where each lies in bytes, from a window's corner on, a table says. Weights lie
 // in shared memory as lanes take them, (group, STEPS taps, eight maps, lane, 2), behind them the table as lanes take it,
-// and then the biases. What it reads was rounded to TF32 by who put it there. The blocks of a team take tasks in turns.
+// and then the biases. What it reads was rounded to TF32 by who put it there. Each block of the team has as
+// many of the tasks as the others.
 template <class In, class Out, int At, int Channels, int Outputs, int Groups, int Kh, int Kw, int StrideH, int StrideW,
           int DilationH, int DilationW, int OutH, int OutW, int Down, int Kind, int Between, int After>
 __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int left, int rank) {
@@ -34,13 +35,13 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
     static_assert((CELLS_H * Down - 1) * StrideH + (Kh - 1) * DilationH < In::PLANE / In::ROW &&
                       (CELLS_W * 2 - 1) * StrideW + (Kw - 1) * DilationW < In::ROW,
                   "windows lie within what is read");
-    constexpr int TASKS = CELLS_H * CELLS_W * Groups * IMAGE_TILES;
+    constexpr int TASKS = CELLS_H * CELLS_W * Groups * IMAGE_TILES, EACH = (TASKS + RANKS - 1) / RANKS;
     const float* const taps = memory + At + Groups * SLABS * TILES * 2 * LANES;
     const float* const biases = taps + SLABS * STEPS;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES, step = lane % 4;
     const int2* const table = reinterpret_cast<const int2*>(taps) + step;
 #pragma unroll 1
-    for (int task = warp * RANKS + rank; task < TASKS; task += RANKS * WARPS) {
+    for (int task = rank * EACH + warp; task < min(TASKS, rank * EACH + EACH); task += WARPS) {
         const int image = task % IMAGE_TILES * TOGETHER + lane / 4, cell = task / IMAGE_TILES;
         const int column = cell % CELLS_W * 2, row = cell / CELLS_W % CELLS_H * Down, group = cell / (CELLS_W * CELLS_H);
         // Not through In::at, whose border is where this window begins.

@@ -86,6 +86,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         if i == held:  # everybody's share of these weights has to have come
             steps.append("if (fresh) wait_for_held()")
         steps.append(f"if (rank == 0) {call}" if alone else call)
+    rows, top = _rows_read(layers[0], room, way)
     defines: dict[str, Define] = {
         "RANKS": way.ranks,
         "IMAGES": way.images,
@@ -94,7 +95,8 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "BORDERED": room.bordered,
         "INPUTS": int(np.prod(layers[0].takes)),
         "OUTPUTS": last.size,
-        "FETCH": "fetch<{}, {}, {}, {}>".format(maps[0], *layers[0].takes),
+        "FETCH": "fetch<{}, {}, {}, {}, {}>".format(maps[0], *layers[0].takes, rows),
+        "TOP": top,
         "ROUND": _round(room.buffers[0], way.images),
         "COMMON": f"fetch_weights<COMMON_ONES>(memory + {room.weights}, weights, {room.common})",
         "HELD": "; ".join(_held(room, way.ranks)) or "(void)0",
@@ -109,6 +111,22 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
 
 def _maps(b: Buffer, told: str) -> str:
     return f"Maps<{_list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart, int(b.rounded)))}, {told}>"
+
+
+def _rows_read(first: Layer, room: Room, way: Way) -> tuple[int, str]:
+    """How many of an image's rows a block of the team reads, and the first of them, by its rank: of a
+    convolution on tensor cores those that its share of the tasks begins to end with."""
+    p, height = first.params, first.takes[1]
+    if not (isinstance(p, Conv) and way.ranks > 1 and room.tiles[0][0].tensor and p.group == 1):
+        return height, "0"
+    tile, pool = room.tiles[0][0], first.pool
+    out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
+    of_row = ceil(out_w, 2) * (way.images // 8)
+    each = ceil(ceil(out_h, tile.down) * of_row, way.ranks)
+    cells = ceil(each - 1, of_row) + 1  # rows of cells that a share touches, wherever it begins
+    step = tile.down * p.stride_h
+    rows = (cells * tile.down - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
+    return (rows, f"(rank * {each} / {of_row} * {step} - {p.pad_top})") if rows < height else (height, "0")
 
 
 def _round(first: Buffer, images: int) -> str:

@@ -78,7 +78,7 @@ def test_a_net_gives_the_right_answer(make: Callable[[int], Sequence[Params]], w
         answers.append(back[_GUARD:-_GUARD])
     assert answers[0].tobytes() == answers[1].tobytes()
     error = answers[0] - case.expected.reshape(-1)
-    bound = BOUNDS["tf32" if way.tensor else "fp32"]
+    bound = BOUNDS["fp16" if way.half else "tf32" if way.tensor else "fp32"]
     assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
 
 

@@ -68,7 +68,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     for (int e = threadIdx.x; e < BORDERED / 4; e += THREADS) dynamic[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     __syncthreads();
     wait_for_previous();
-    if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES);
+    if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES, TOP);
     close_copies();
 #if !(__CUDA_ARCH__ >= 900)
     HELD;
@@ -96,7 +96,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
         wait_for_team();
         STAMP(1);
         // What comes in next takes the place of what was read; it is waited for when it is its turn.
-        if (next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES);
+        if (next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP);
         THE_REST;
         if (next < groups) wait_for_team();
         STAMP(STEPS_IN_ALL);
