@@ -16,7 +16,8 @@ from engine.tuned_store import Key
 from kernels import registry
 from kernels.layouts import PLAIN
 from kernels.net.layers import Layer, layers
-from kernels.net.plan import MOST_WEIGHTS_NBYTES, Way, weights_nbytes
+from kernels.net.plan import MOST_WEIGHTS_NBYTES, weights_nbytes
+from kernels.net.records import Way
 from kernels.net.text import FILE, Weights
 
 KIND = "nets"
@@ -48,10 +49,10 @@ class Run:
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
     """What came of trying it: the way that was fastest as (ranks, images, threads, blocks, most, on tensor
-    cores), None where the kernels one by one are; nanoseconds of a pass in that way, and with the kernels one
-    by one."""
+    cores, products in float16), None where the kernels one by one are; nanoseconds of a pass in that way, and
+    with the kernels one by one."""
 
-    way: tuple[int, int, int, int, int, bool] | None
+    way: tuple[int, int, int, int, int, bool, bool] | None
     one_ns: float
     apart_ns: float
 

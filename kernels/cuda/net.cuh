@@ -8,6 +8,7 @@
 #include "async.cuh"
 #include "cluster.cuh"
 #include "common.cuh"
+#include "half.cuh"
 #include "warp.cuh"
 
 #define WARPS (THREADS / LANES)
@@ -72,10 +73,11 @@ __device__ __forceinline__ void read_floats(float (&to)[N], const float* from) {
 
 // Maps of IMAGES images in shared memory, from float `At` on: Channels of PLANE values, rows of ROW, the first value at
 // (TOP, LEFT) of a border of zeros. Columns that are APART from each other lie side by side, for those are what
-// neighbouring lanes read. Told: which blocks of the team get what is put there.
-template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Told>
+// neighbouring lanes read. Told: which blocks of the team get what is put there. Rounded: to TF32, for tensor cores read
+// it: once here, not each time that a window takes it.
+template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Rounded, int Told>
 struct Maps {
-    static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W;
+    static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W, ROUNDED = Rounded;
     __device__ static constexpr int place(int column) { return column % Apart * (Row / Apart) + column / Apart; }
     __device__ static float* at(float* memory, int image, int channel, int row, int column) {
         return memory + At + (channel * Plane + (row + Top) * Row + place(column + Left)) * IMAGES + image;
@@ -83,6 +85,7 @@ struct Maps {
     // As one vector, where there is no border and columns lie in their order.
     __device__ static float* flat(float* memory, int e, int image) { return memory + At + e * IMAGES + image; }
     __device__ static void put(float* memory, float*, int, int image, int channel, int row, int column, float v) {
+        if constexpr (Rounded) v = __uint_as_float(to_tf32(v));
         tell<Told>(at(memory, image, channel, row, column), v);
     }
     __device__ static void put(float* memory, float* y, int left, int image, int e, float v) {
@@ -93,7 +96,7 @@ struct Maps {
 // What the net gives, in global memory: y is that of the first image of the group, of which `left` are there.
 template <int Channels, int H, int W>
 struct Given {
-    static constexpr int SIZE = Channels * H * W;
+    static constexpr int SIZE = Channels * H * W, ROUNDED = 0;
     __device__ static void put(float*, float* y, int left, int image, int e, float v) {
         if (image < left) y[(index_t)image * SIZE + e] = v;
     }
@@ -102,18 +105,43 @@ struct Given {
     }
 };
 
-// The images of a group from global memory; zeros for those that are not there.
-template <class To, int Channels, int H, int W>
-__device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left) {
+// The images of a group from global memory, Rows of their rows from `top` on, which may be outside; zeros for images that
+// are not there.
+template <class To, int Channels, int H, int W, int Rows>
+__device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left, int top) {
+    // A warp takes eight values of four images where it can: whole sectors from there, and few of one bank here.
+    constexpr int VALUES = Channels * Rows * W;
+    constexpr bool PIECES = VALUES % 8 == 0 && IMAGES % 4 == 0;
 #pragma unroll 4
-    for (int e = threadIdx.x; e < IMAGES * Channels * H * W; e += THREADS) {
-        const int image = e / (Channels * H * W), value = e % (Channels * H * W);
-        float* to = To::at(memory, image, value / (H * W), value / W % H, value % W);
+    for (int e = threadIdx.x; e < IMAGES * VALUES; e += THREADS) {
+        int image = e / VALUES, value = e % VALUES;
+        if constexpr (PIECES) {
+            const unsigned piece = (unsigned)e / 32;
+            image = piece % (IMAGES / 4) * 4 + e % 4, value = piece / (IMAGES / 4) * 8 + (unsigned)e / 4 % 8;
+        }
+        const int channel = value / (Rows * W), row = (Rows == H ? 0 : top) + value / W % Rows, column = value % W;
+        if (Rows != H && (unsigned)row >= (unsigned)H) continue;
+        float* to = To::at(memory, image, channel, row, column);
+        const int there = Rows == H ? image * VALUES + value : ((image * Channels + channel) * H + row) * W + column;
+        const float* from = x + (Rows == H && !PIECES ? e : there);
 #if __CUDA_ARCH__ >= 800
-        copy_async(to, image < left ? x + e : x, image < left);
+        copy_async(to, image < left ? from : x, image < left);
 #else
-        *to = image < left ? x[e] : 0.0f;
+        *to = image < left ? *from : 0.0f;
 #endif
+    }
+}
+
+// What came in, and the border round it, Floats in all, to TF32.
+template <int At, int Floats>
+__device__ __forceinline__ void round_images(float* memory) {
+    float4* const fours = reinterpret_cast<float4*>(memory + At);
+    __syncthreads();  // each of them was fetched by somebody
+#pragma unroll 4
+    for (int e = threadIdx.x; e < (Floats + 3) / 4; e += THREADS) {
+        const float4 v = fours[e];
+        fours[e] = make_float4(__uint_as_float(to_tf32(v.x)), __uint_as_float(to_tf32(v.y)),
+                               __uint_as_float(to_tf32(v.z)), __uint_as_float(to_tf32(v.w)));
     }
 }
 

@@ -4,9 +4,10 @@ thread; and where everything lies in shared memory."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from kernels.net.layers import MOST_SUMS, Extent, Layer
+from kernels.net.layers import MOST_SUMS, Layer
+from kernels.net.records import Buffer, Room, Shared, Tile, Way, fours
 from kernels.occupancy import WARP, ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -26,112 +27,11 @@ _GROUPS = (4, 8, 12, 16, 20, 24)  # images
 _MANY = (1, 2, 3, 4, 6, 8)
 _SHARES = (1, 2, 4, 8)
 _LITTLE = 2048  # products of a layer that one block does alone
+_LITTLE_ON_TENSOR_CORES = 16384
+_TEAM_OF_FEW = 4  # blocks: smaller teams take group after group, and then none is to wait for another
 FRAGMENT = 128  # floats that a warp takes of weights for an instruction of a product
 MOST_MAPS = 32  # of a group of a convolution, all of whose sums a warp has at once
 _REGISTERS = 56  # of a thread beside its sums
-
-
-@dataclass(frozen=True)
-class Way:
-    """ranks: blocks of a team, a cluster where there are several; images: of a group, that a team computes at
-    once; threads: of a block; blocks: that are to be on a multiprocessor at once; most: maps that a thread
-    computes of a convolution, as many of them as leave none over (0: as an estimate says); tensor: whether
-    convolutions and products are on tensor cores, in TF32, where their form allows it."""
-
-    ranks: int
-    images: int
-    threads: int
-    blocks: int = 1
-    most: int = 0
-    tensor: bool = False
-
-    @property
-    def words(self) -> str:
-        team = f"{self.ranks} blocks" if self.ranks > 1 else "a block"
-        group = f"{self.images} images" if self.images > 1 else "an image"
-        cores = " on tensor cores" if self.tensor else ""
-        return f"{team} of {self.threads} threads for {group}{cores}"
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Of a convolution: down × across outputs a thread in `many` maps, whose weights lie `stride` apart;
-    `shares` lanes share its channels. tensor: of a warp, on tensor cores, in all maps."""
-
-    down: int
-    across: int
-    many: int
-    shares: int
-    tensor: bool = False
-
-    @property
-    def stride(self) -> int:
-        return self.many if self.many <= 2 else ceil(self.many, 4) * 4
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """What one layer hands to the next in shared memory, as net.cuh's Maps: `at` in floats, the rest of one
-    image. bordered: there is something round the values that nobody writes."""
-
-    extent: Extent
-    rows: int
-    row: int
-    plane: int
-    top: int = 0
-    left: int = 0
-    apart: int = 1
-    at: int = 0
-
-    @property
-    def bordered(self) -> bool:
-        return (self.rows, self.row) != self.extent[1:]
-
-    @property
-    def floats(self) -> int:
-        return self.extent[0] * self.plane
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Where a product's weights are read from: `at` in shared memory (None: from global memory), its biases
-    at `bias`; a block's are `rows` of `lead` floats; slices: warps that share a sum, whose parts lie at
-    `parts`; team: blocks that share its outputs; tensor: rows are what a warp takes for an instruction."""
-
-    at: int | None
-    bias: int
-    lead: int
-    rows: int
-    slices: int = 1
-    parts: int = 0
-    team: int = 1
-    tensor: bool = False
-
-    @property
-    def nfloats(self) -> int:
-        """Of a block, filled up to whole fours."""
-        return _fours(self.rows * self.lead)
-
-
-@dataclass(frozen=True)
-class Room:
-    """Floats of shared memory: buffers in the order of the layers that read them, the first `bordered`
-    cleared at the start; weights of convolutions and biases, `common` floats from `weights` on; by layer the
-    tile of a convolution and where its weights lie, or where a product's do. solo: the layers from there on
-    are done by the first block of the team alone."""
-
-    buffers: tuple[Buffer, ...]
-    bordered: int
-    weights: int
-    common: int
-    tiles: dict[int, tuple[Tile, int]]
-    products: dict[int, Shared]
-    solo: int
-    floats: int
-
-    @property
-    def nbytes(self) -> int:
-        return 4 * self.floats
 
 
 def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
@@ -146,37 +46,37 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     for i, shape in enumerate(shapes):
         if shape.bordered:
             placed[i] = end
-            end += _fours(shape.floats * way.images)
+            end += fours(shape.floats * way.images)
     bordered = end
     if 0 not in placed:
         placed[0] = end
-        end += _fours(shapes[0].floats * way.images)
+        end += fours(shapes[0].floats * way.images)
     free = [i for i in range(len(shapes)) if i not in placed]
     turns = [
-        max((_fours(shapes[i].floats * way.images) for i in free if i % 2 == odd), default=0)
-        for odd in (0, 1)
+        max((fours(shapes[i].floats * way.images) for i in free if i % 2 == odd), default=0) for odd in (0, 1)
     ]
     arenas = end, end + turns[0]
     for i in free:
         placed[i] = arenas[i % 2]
     end += sum(turns)
     # Parts of sums lie behind what the product gives, where there is room, or what it reads.
-    slices = {
-        i: _slices(layer.params, way) for i, layer in enumerate(layers) if isinstance(layer.params, Gemm)
-    }
+    solo = _solo(layers, way)
+    gemms = {i: layer.params for i, layer in enumerate(layers) if isinstance(layer.params, Gemm)}
+    teams = {i: way.ranks if i < solo else 1 for i in gemms}
+    slices = {i: _slices(p, way, teams[i]) for i, p in gemms.items()}
     parts: dict[int, int] = {}
     beside = 0
     for i, count in slices.items():
         if count == 1:
             continue
-        wanted = count * way.images * ceil(layers[i].size, way.ranks)
+        wanted = count * way.images * _outputs(gemms[i], way, teams[i])
         for near in (i + 1, i):
-            own = _fours(shapes[near].floats * way.images) if near in free else 0
+            own = fours(shapes[near].floats * way.images) if near in free else 0
             if near <= len(shapes) and own + wanted <= turns[near % 2]:
                 parts[i] = arenas[near % 2] + own
                 break
         else:
-            parts[i], beside = end, max(beside, _fours(wanted))
+            parts[i], beside = end, max(beside, fours(wanted))
     end += beside
     weights = end
     convolutions: dict[int, tuple[Tile, int]] = {}
@@ -184,29 +84,32 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     for i, layer in enumerate(layers):
         if isinstance(layer.params, Conv):
             convolutions[i] = tiles[i], end
-            end += _fours(
-                conv_floats(layer.params, tiles[i]) + layer.params.m + table(layer.params, tiles[i])
-            )
+            end += fours(conv_floats(layer.params, tiles[i]) + layer.params.m + table(layer.params, tiles[i]))
         elif isinstance(layer.params, Gemm):
             biases[i] = end
-            end += _fours(layer.params.n)
+            end += fours(layer.params.n)
     common = end - weights
     if 4 * end > nbytes:
         return None
     products: dict[int, Shared] = {}
-    solo = _solo(layers, way)
-    for i in biases:
-        p = layers[i].params
-        assert isinstance(p, Gemm)
+    for i, p in gemms.items():
         alone = way.images == 1
-        team = way.ranks if i < solo else 1
-        local = ceil(p.n, team)
-        lead, rows = (_fours(p.k), local) if alone else (local, p.k)
+        team = teams[i]
+        local = _outputs(p, way, team)
+        lead, rows = (fours(p.k), local) if alone else (local, p.k)
         if way.tensor:
-            lead, rows = FRAGMENT, ceil(p.n, 16) * ceil(p.k, 8)
-        held = 4 * (end + _fours(rows * lead)) <= nbytes
+            lead, rows = FRAGMENT, local // 16 * ceil(p.k, way.deep)
+        held = 4 * (end + fours(rows * lead)) <= nbytes
         products[i] = Shared(
-            end if held else None, biases[i], lead, rows, slices[i], parts.get(i, 0), team, way.tensor
+            end if held else None,
+            biases[i],
+            lead,
+            rows,
+            slices[i],
+            parts.get(i, 0),
+            team,
+            way.tensor,
+            way.half,
         )
         end += products[i].nfloats if held else 0
     buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
@@ -219,15 +122,16 @@ def ways(
     capability: tuple[int, int],
     multiprocessors: int,
     tensor: bool = False,
+    half: bool = False,
 ) -> tuple[Way, ...]:
-    """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough."""
+    """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: so is float16."""
     if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
         return ()
     found: list[Way] = []
     if capability >= (9, 0):
         found += [Way(ranks, 1, 128) for ranks in (8, 4) if batch * ranks <= multiprocessors]
         if multiprocessors // 4 < batch <= multiprocessors:
-            found += [Way(2, 2, 256), Way(4, 4, 256)]
+            found += [Way(2, 2, 256), Way(4, 4, 256), Way(2, 2, 512), Way(4, 4, 512)]
     if batch <= 2 * multiprocessors:
         found.append(Way(1, 1, 512, most=6))
 
@@ -240,8 +144,20 @@ def ways(
         best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
         found += [Way(1, images, 512, 1, most) for images in best for most in (6, 8)]
         found.append(Way(1, 8, 256, 2, 6))
+    if tensor and capability >= (9, 0):
+        # So many images are the columns of an instruction; a team reads its products' weights once.
+        found += [
+            Way(ranks, 8, threads, tensor=True)
+            for ranks in (8, 4)
+            for threads in (256, 512)
+            if ceil(batch, 8) * ranks <= multiprocessors * 512 // threads
+        ]
+        if batch > multiprocessors:
+            found += [Way(2, 8, 512, tensor=True), Way(2, 16, 512, tensor=True)]
+            found.append(Way(2, 8, 256, 2, tensor=True))
     if tensor and capability >= (8, 0) and batch > multiprocessors // 4:
         found += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
+    found = [replace(way, half=half and way.tensor) for way in found]
     return tuple(way for way in found if _fits(layers, way, capability))
 
 
@@ -280,7 +196,8 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
         extent = layers[i].takes
         if i and extent[1:] == (1, 1):
             extent = layers[i - 1].gives
-        return Buffer(extent, extent[1], extent[2], extent[1] * extent[2])
+        rounded = way.tensor and isinstance(p, Gemm)
+        return Buffer(extent, extent[1], extent[2], extent[1] * extent[2], rounded=rounded)
     cells = ceil(p.out_h, tile.down), ceil(p.out_w, tile.across)
     pooled = layers[i].pool
     if pooled is not None:
@@ -301,7 +218,7 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
         plane += (p.kh * p.kw - plane) % 4
     if tile.shares > 1:  # lanes that share a sum read channels from banks of their own
         plane += (WARP // tile.shares - plane) % WARP
-    return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart)
+    return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart, tile.tensor)
 
 
 def _tile(layer: Layer, way: Way) -> Tile | None:
@@ -348,26 +265,27 @@ def _tile(layer: Layer, way: Way) -> Tile | None:
 def _solo(layers: Sequence[Layer], way: Way) -> int:
     """From where on so little is to be done that a block does it sooner than the team could share it."""
     solo = len(layers)
-    if way.ranks == 1 or way.images > 1:
+    if way.ranks == 1 or (way.images > 1 and not (way.tensor and way.ranks >= _TEAM_OF_FEW)):
         return solo
+    little = _LITTLE_ON_TENSOR_CORES if way.tensor else _LITTLE
     while solo > 1 and not isinstance(layers[solo - 1].params, Conv | Pool):
         p = layers[solo - 1].params
-        if isinstance(p, Gemm) and p.k * p.n > _LITTLE:
+        if isinstance(p, Gemm) and p.k * p.n > little:
             break
         solo -= 1
     return solo
 
 
-def _slices(p: object, way: Way) -> int:
+def _outputs(p: Gemm, way: Way, team: int) -> int:
+    """Of a product, those of one block of the team; on tensor cores whole sixteens."""
+    return ceil(ceil(p.n, 16), team) * 16 if way.tensor else ceil(p.n, team)
+
+
+def _slices(p: Gemm, way: Way, team: int) -> int:
     """Warps that share the sum of a product of several images."""
-    assert isinstance(p, Gemm)
     if way.images == 1:
         return 1
+    warps, outputs = way.threads // WARP, _outputs(p, way, team)
     if way.tensor:
-        return max(1, min(way.threads // WARP // ceil(p.n, 16), ceil(p.k, 8) // 4))
-    warps = way.threads // WARP
-    return max(1, min(warps // ceil(ceil(p.n, way.ranks), WARP), p.k // 8))
-
-
-def _fours(floats: int) -> int:
-    return ceil(floats, 4) * 4
+        return max(1, min(warps // (outputs // 16), ceil(p.k, way.deep) // 4))
+    return max(1, min(warps // ceil(outputs, WARP), p.k // 8))

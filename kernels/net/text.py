@@ -10,7 +10,8 @@ import numpy as np
 from kernels import packing, registry
 from kernels.launch import Stage
 from kernels.net.layers import Layer
-from kernels.net.plan import Buffer, Room, Shared, Tile, Way, conv_floats
+from kernels.net.plan import conv_floats
+from kernels.net.records import Buffer, Room, Shared, Tile, Way
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import Params, code
@@ -21,6 +22,9 @@ from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
 
 FUNCTION = "net"
+# Fragments of a product's weights that a warp has on their way, by where they are.
+_AHEAD_OF_SHARED, _AHEAD_OF_GLOBAL = 2, 8
+
 FILE = registry.ROOT / "cuda" / "net" / "one_kernel.cu"
 
 Weights = tuple[np.ndarray, np.ndarray | None]  # of a step, and its bias
@@ -59,7 +63,8 @@ class OneKernel:
 def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multiprocessors: int) -> OneKernel:
     """These layers in this way."""
     groups = ceil(batch, way.images)
-    teams = min(groups, max(1, multiprocessors * way.blocks // way.ranks) if way.ranks == 1 else groups)
+    # Two blocks find room beside each other anywhere, more of them not on every part of a device.
+    teams = min(groups, max(1, multiprocessors * way.blocks // way.ranks) if way.ranks <= 2 else groups)
     last = layers[-1]
     given = "Given<{}, {}, {}>".format(*last.gives)
     # Of the buffers, those that the first block alone reads are told to it alone, by others or by itself.
@@ -81,6 +86,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         if i == held:  # everybody's share of these weights has to have come
             steps.append("if (fresh) wait_for_held()")
         steps.append(f"if (rank == 0) {call}" if alone else call)
+    rows, top = _rows_read(layers[0], room, way)
     defines: dict[str, Define] = {
         "RANKS": way.ranks,
         "IMAGES": way.images,
@@ -89,7 +95,9 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "BORDERED": room.bordered,
         "INPUTS": int(np.prod(layers[0].takes)),
         "OUTPUTS": last.size,
-        "FETCH": "fetch<{}, {}, {}, {}>".format(maps[0], *layers[0].takes),
+        "FETCH": "fetch<{}, {}, {}, {}, {}>".format(maps[0], *layers[0].takes, rows),
+        "TOP": top,
+        "ROUND": _round(room.buffers[0], way.images),
         "COMMON": f"fetch_weights<COMMON_ONES>(memory + {room.weights}, weights, {room.common})",
         "HELD": "; ".join(_held(room, way.ranks)) or "(void)0",
         "HELD_FIRST": int(held == 0),
@@ -102,7 +110,30 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
 
 
 def _maps(b: Buffer, told: str) -> str:
-    return f"Maps<{_list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart))}, {told}>"
+    return f"Maps<{_list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart, int(b.rounded)))}, {told}>"
+
+
+def _rows_read(first: Layer, room: Room, way: Way) -> tuple[int, str]:
+    """How many of an image's rows a block of the team reads, and the first of them, by its rank: of a
+    convolution on tensor cores those that its share of the tasks begins to end with."""
+    p, height = first.params, first.takes[1]
+    if not (isinstance(p, Conv) and way.ranks > 1 and room.tiles[0][0].tensor and p.group == 1):
+        return height, "0"
+    tile, pool = room.tiles[0][0], first.pool
+    out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
+    of_row = ceil(out_w, 2) * (way.images // 8)
+    each = ceil(ceil(out_h, tile.down) * of_row, way.ranks)
+    cells = ceil(each - 1, of_row) + 1  # rows of cells that a share touches, wherever it begins
+    step = tile.down * p.stride_h
+    rows = (cells * tile.down - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
+    return (rows, f"(rank * {each} / {of_row} * {step} - {p.pad_top})") if rows < height else (height, "0")
+
+
+def _round(first: Buffer, images: int) -> str:
+    """What makes TF32 of the images that came in."""
+    if not first.rounded:
+        return "(void)0"
+    return f"round_images<{first.at}, {first.floats * images}>(memory)"
 
 
 def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, streamed: int | None) -> str:
@@ -130,7 +161,9 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
         if lies.at is None and lies.team > 1:
             where += f" + rank * {lies.nfloats}"
         if lies.tensor:
-            told = [p.k, p.n, lies.bias, lies.parts, lies.slices, _activation(p)]
+            ahead = _AHEAD_OF_SHARED if lies.at is not None else _AHEAD_OF_GLOBAL
+            told = [p.k, p.n, lies.bias, lies.parts, lies.slices, _activation(p), lies.team, ahead]
+            told.append(int(lies.half))
             return f"multiply_tensor<{into}, {out}, {_list(told)}>({plain}, {where})"
         if way.images > 1:
             told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, _activation(p)]
@@ -147,8 +180,8 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
 def _convolve_tensor(p: Conv, pool: Pool | None, tile: Tile, at: int, into: str, out: str, plain: str) -> str:
     out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
     told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
-    told += [out_h, out_w, tile.down, code("POOL", pool.kind) if pool else -1, _activation(p)]
-    told += [_activation(pool) if pool else 0]
+    told += [p.dilation_h, p.dilation_w, out_h, out_w, tile.down]
+    told += [code("POOL", pool.kind) if pool else -1, _activation(p), _activation(pool) if pool else 0]
     return f"convolve_tensor<{into}, {out}, {_list(told)}>({plain})"
 
 
@@ -198,14 +231,15 @@ def _parts(
         weight, bias = found
         if isinstance(p, Conv):
             tile, at = room.tiles[i]
-            laid = _conv_fragments(weight, p) if tile.tensor else _conv(weight, p, tile)
+            if tile.tensor:
+                places = _table(p, room.buffers[i], way.images)
+                laid = np.concatenate([_conv_fragments(weight, p), places.view(np.float32)])
+            else:
+                laid = _conv(weight, p, tile)
             begin = at - room.weights
             common[begin : begin + laid.size] = laid
             if bias is not None:
                 common[begin + laid.size :][: p.m] = bias.reshape(-1)
-            if tile.tensor:
-                places = _table(p, room.buffers[i], way.images)
-                common[begin + laid.size + p.m :][: places.size] = places.view(np.float32)
         elif isinstance(p, Gemm):
             lies = room.products[i]
             if bias is not None:
@@ -213,7 +247,7 @@ def _parts(
                 common[begin : begin + p.n] = np.broadcast_to(bias.reshape(-1) * np.float32(p.beta), (p.n,))
             rows = weight.reshape(p.n, p.k) if p.trans_b else weight.reshape(p.k, p.n).T
             if lies.tensor:
-                laid = _fragments(rows)
+                laid = _half_fragments(rows, lies) if lies.half else _fragments(rows, lies)
             else:
                 laid = _rows(rows, lies) if way.images == 1 else _columns(rows, lies)
             products.append(laid.reshape(-1))
@@ -243,23 +277,35 @@ def _conv_fragments(weight: np.ndarray, p: Conv) -> np.ndarray:
 
 
 def _table(p: Conv, buffer: Buffer, images: int) -> np.ndarray:
-    """Where each tap lies from its window's corner on, in floats; behind the last the first, whose weights
-    are zeros."""
+    """Where each tap lies from its window's corner on, in bytes, as (eight taps, step, 2): lane l has the
+    taps l % 4 and l % 4 + 4; behind the last the first, whose weights are zeros."""
     channel, row, column = np.indices((p.c // p.group, p.kh, p.kw)).reshape(3, -1)
     places = channel * buffer.plane + row * p.dilation_h * buffer.row + column * p.dilation_w
     found = np.zeros(ceil(places.size, 8) * 8, np.int32)
-    found[: places.size] = places * images
-    return found
+    found[: places.size] = places * images * 4
+    return np.ascontiguousarray(found.reshape(-1, 2, 4).swapaxes(1, 2)).reshape(-1)
 
 
-def _fragments(rows: np.ndarray) -> np.ndarray:
-    """(n, k) → (sixteen outputs, eight steps, lane, 4) in TF32: lane l has of outputs l // 4 and that + 8
-    the steps l % 4, then of both l % 4 + 4."""
+def _fragments(rows: np.ndarray, lies: Shared) -> np.ndarray:
+    """(n, k) → (sixteen outputs, eight steps, lane, 4) in TF32, as many for each block: lane l has of outputs
+    l // 4 and that + 8 the steps l % 4, then of both l % 4 + 4."""
     n, k = rows.shape
-    filled = np.zeros((ceil(n, 16) * 16, ceil(k, 8) * 8), np.float32)
+    filled = np.zeros((lies.team * lies.rows // ceil(k, 8) * 16, ceil(k, 8) * 8), np.float32)
     filled[:n, :k] = packing.tf32(np.ascontiguousarray(rows))
     lanes = filled.reshape(-1, 2, 8, ceil(k, 8), 2, 4)  # tile, near or far output, output, slab, half, step
     return np.ascontiguousarray(lanes.transpose(0, 3, 2, 5, 4, 1)).reshape(-1)
+
+
+def _half_fragments(rows: np.ndarray, lies: Shared) -> np.ndarray:
+    """(n, k) → (sixteen outputs, sixteen steps, lane, 4 × 2) in float16, two a float: lane l has of outputs
+    l // 4 and that + 8 the steps l % 4 and that + 4, then of both the same, + 8."""
+    n, k = rows.shape
+    filled = np.zeros((lies.team * lies.rows // ceil(k, 16) * 16, ceil(k, 16) * 16), np.float16)
+    filled[:n, :k] = packing.half(rows)
+    lanes = filled.reshape(
+        -1, 2, 8, ceil(k, 16), 2, 2, 4
+    )  # tile, near or far, output, slab, half, pair, step
+    return np.ascontiguousarray(lanes.transpose(0, 3, 2, 6, 4, 1, 5)).reshape(-1).view(np.float32)
 
 
 def _rows(rows: np.ndarray, lies: Shared) -> np.ndarray:

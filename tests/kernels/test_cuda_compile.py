@@ -15,7 +15,7 @@ from kernels.estimates import cluster, tensor_tiles
 from kernels.launch import products, sliced, tensor
 from kernels.net import plan as sharing
 from kernels.net.layers import layers
-from kernels.net.plan import Way
+from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import OPS
 from kernels.ops.gemm import Gemm
@@ -239,6 +239,10 @@ def test_no_fast_math_and_no_flush_to_zero() -> None:
         (Way(1, 8, 256), "sm_80"),
         (Way(4, 1, 128), "sm_90"),
         (Way(2, 4, 256), "sm_90a"),
+        (Way(1, 8, 512, tensor=True), "sm_80"),
+        (Way(8, 8, 512, tensor=True), "sm_90"),
+        (Way(2, 8, 256, 2, tensor=True), "sm_90a"),
+        (Way(1, 8, 512, tensor=True, half=True), "sm_90a"),
     ],
     ids=str,
 )

@@ -14,7 +14,8 @@ from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import kernel_of
 from kernels import nvrtc
 from kernels.net.layers import layers
-from kernels.net.plan import Way, block_nbytes, room
+from kernels.net.plan import block_nbytes, room
+from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import Params
 from tests.kernels import nets
@@ -24,6 +25,10 @@ WAYS = [
     Way(1, 4, 512), Way(1, 8, 256, 2), Way(1, 8, 512), Way(1, 16, 256), Way(1, 20, 512),
     Way(4, 4, 256), Way(2, 2, 256), Way(3, 8, 96), Way(1, 8, 256, 2, tensor=True),
     Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True), Way(1, 24, 96, tensor=True),
+    Way(2, 2, 512), Way(4, 4, 512), Way(2, 8, 256, 2, tensor=True), Way(2, 16, 512, tensor=True),
+    Way(4, 8, 512, tensor=True), Way(8, 8, 256, tensor=True), Way(8, 8, 512, tensor=True),
+    Way(3, 8, 96, tensor=True), Way(1, 8, 256, 2, tensor=True, half=True),
+    Way(1, 16, 512, tensor=True, half=True), Way(8, 8, 512, tensor=True, half=True),
 ]  # fmt: skip
 MADE = nets.EVERY
 _GUARD = 256
@@ -73,7 +78,7 @@ def test_a_net_gives_the_right_answer(make: Callable[[int], Sequence[Params]], w
         answers.append(back[_GUARD:-_GUARD])
     assert answers[0].tobytes() == answers[1].tobytes()
     error = answers[0] - case.expected.reshape(-1)
-    bound = BOUNDS["tf32" if way.tensor else "fp32"]
+    bound = BOUNDS["fp16" if way.half else "tf32" if way.tensor else "fp32"]
     assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
 
 

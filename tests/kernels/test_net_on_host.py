@@ -9,7 +9,8 @@ import pytest
 
 from bench.measure.answers.accuracy import BOUNDS
 from kernels.net.layers import layers
-from kernels.net.plan import Way, room
+from kernels.net.plan import room
+from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import Params
 from tests.bench.judge import on_the_host
@@ -27,8 +28,14 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
 @pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
 @pytest.mark.parametrize(
     ("way", "batch", "nbytes"),
-    [(Way(1, 1, 96), 2, NBYTES), (Way(1, 4, 128), 7, NBYTES), (Way(1, 8, 64), 3, 150 << 10)],
-    ids=["an image", "four", "eight"],
+    [
+        (Way(1, 1, 96), 2, NBYTES),
+        (Way(1, 4, 128), 7, NBYTES),
+        (Way(1, 8, 64), 3, 150 << 10),
+        (Way(4, 1, 64), 2, NBYTES),
+        (Way(3, 4, 96), 5, NBYTES),
+    ],
+    ids=["an image", "four", "eight", "a team", "a team for four"],
 )
 def test_a_net_gives_the_right_answer(
     make: Callable[[int], Sequence[Params]], way: Way, batch: int, nbytes: int, hosted: on_the_host.Hosted
@@ -38,7 +45,18 @@ def test_a_net_gives_the_right_answer(
 
 @pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
 @pytest.mark.parametrize(
-    ("way", "batch"), [(Way(1, 8, 64, tensor=True), 11), (Way(1, 16, 128, 2, tensor=True), 5)], ids=str
+    ("way", "batch"),
+    [
+        (Way(1, 8, 64, tensor=True), 11),
+        (Way(1, 16, 128, 2, tensor=True), 5),
+        (Way(2, 8, 256, tensor=True), 3),
+        (Way(2, 8, 64, 1, tensor=True), 19),
+        (Way(8, 8, 128, tensor=True), 11),
+        (Way(3, 16, 96, tensor=True), 17),
+        (Way(1, 8, 64, tensor=True, half=True), 11),
+        (Way(4, 16, 128, tensor=True, half=True), 17),
+    ],
+    ids=str,
 )
 def test_on_tensor_cores_it_is_as_right_as_their_precision(
     make: Callable[[int], Sequence[Params]], way: Way, batch: int, hosted: on_the_host.Hosted
@@ -63,7 +81,8 @@ def _is_right(
     x, weights = hosted.asarray(case.x), hosted.asarray(kernel.packed(case.weights))
     guard = 64
     y = hosted.asarray(np.full(case.expected.size + guard, np.nan, np.float32))
-    assert kernel.stage.grid[0] < batch or way.images >= batch, "a block takes several groups"
+    alone = way.ranks > 1 or way.images >= batch
+    assert alone or kernel.stage.grid[0] < batch, "a block takes several groups"
     addresses = [np.uint64(int(array.data.ptr)) for array in (x, weights, y)]
     module.get_function("net")(kernel.stage.grid, kernel.stage.block, (*addresses, np.int32(batch)))
     got = y.on_host()

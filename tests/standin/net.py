@@ -106,14 +106,31 @@ class _Read:
 
     def _convolve(self, maps: Sequence[int], told: Sequence[int], _: str) -> list[Step]:
         at, c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, across, many, stride = told[:16]
-        kind, between, after = told[17:]
         parts, taps = ceil(m, many), c * kh * kw
         size = group * parts * taps * stride
+        window = (c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, across, *told[17:])
 
         def weight(packed: np.ndarray) -> np.ndarray:
             laid = self._common(at, size)(packed).reshape(group, parts, taps, stride)[..., :many]
             return laid.swapaxes(2, 3).reshape(group, parts * many, taps)[:, :m]
 
+        return self._windows(maps, window, [weight, self._common(at + size, m * group)])
+
+    def _convolve_tensor(self, maps: Sequence[int], told: Sequence[int], _: str) -> list[Step]:
+        at, c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, *ends = told
+        slabs, tiles = ceil(c * kh * kw, 8), ceil(m, 8)
+        size = group * slabs * tiles * 64
+
+        def weight(packed: np.ndarray) -> np.ndarray:
+            laid = self._common(at, size)(packed).reshape(group, slabs, tiles, 8, 4, 2)
+            return laid.transpose(0, 2, 3, 1, 5, 4).reshape(group, tiles * 8, -1)[:, :m, : c * kh * kw]
+
+        window = (c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, 2, *ends)
+        return self._windows(maps, window, [weight, self._common(at + size + slabs * 8, m * group)])
+
+    def _windows(self, maps: Sequence[int], window: Sequence[int], unpacks: list[Unpack]) -> list[Step]:
+        """A convolution, and the pool over it where there is one."""
+        c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, across, kind, between, after = window
         (h, w), (top, left) = maps[2:4], maps[6:8]
         pooled = out_h // down, out_w // across
         if kind >= 0:  # told is what the pool reads: there may be more
@@ -123,11 +140,10 @@ class _Read:
         right = max(0, (out_w - 1) * sw + (kw - 1) * dw + 1 - w - left)
         sizes = (self._n, c * group, h, w, m * group, kh, kw, out_h, out_w, sh, sw, top, left, bottom, right)
         conv = Conv(*sizes, dh, dw, group, True, _activation(between))
-        unpacks = [weight, self._common(at + size, m * group)]
         if kind < 0:
             return [(conv, unpacks)]
-        window = (out_h, out_w, down, across, *pooled, down, across)
-        pool = Pool(POOL_KINDS[kind], self._n, conv.m, *window, activation=_activation(after))
+        read = (out_h, out_w, down, across, *pooled, down, across)
+        pool = Pool(POOL_KINDS[kind], self._n, conv.m, *read, activation=_activation(after))
         return [(ConvPool(conv, pool), unpacks)]
 
     def _pool(self, _maps: Sequence[int], told: Sequence[int], _: str) -> list[Step]:
@@ -158,6 +174,21 @@ class _Read:
 
         params = Gemm(self._n, n, k, bias=True, activation=_activation(kind))
         return [(params, [columns, self._common(bias, n)])]
+
+    def _multiply_tensor(self, _: Sequence[int], told: Sequence[int], arguments: str) -> list[Step]:
+        k, n, bias, _parts, _slices, kind, team, _ahead, half = told
+        tiles, slabs = ceil(ceil(n, 16), team) * team, ceil(k, 16 if half else 8)
+
+        def rows(packed: np.ndarray) -> np.ndarray:
+            laid = packed[self._place(arguments) :][: tiles * slabs * 128]
+            if half:
+                pairs = laid.view(np.float16).reshape(tiles, slabs, 8, 4, 2, 2, 2)
+                return pairs.transpose(0, 5, 2, 1, 4, 6, 3).reshape(tiles * 16, slabs * 16)[:n, :k]
+            whole = laid.reshape(tiles, slabs, 8, 4, 2, 2).transpose(0, 5, 2, 1, 4, 3)
+            return whole.reshape(tiles * 16, slabs * 8)[:n, :k]
+
+        params = Gemm(self._n, n, k, trans_b=True, bias=True, activation=_activation(kind))
+        return [(params, [rows, self._common(bias, n)])]
 
     def _place(self, arguments: str) -> int:
         """Where a product's weights begin, of those that are packed."""

@@ -26,7 +26,8 @@ from engine.planning import runs
 from engine.planning.runs import Run, Timed
 from kernels import nvrtc
 from kernels.errors import KernelError, KernelscopeError
-from kernels.net.plan import Way, block_nbytes, room, ways
+from kernels.net.plan import block_nbytes, room, ways
+from kernels.net.records import Way
 from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
 from kernels.nvrtc import Define
 from kernels.registry import Rung
@@ -116,8 +117,8 @@ def _kernels(
 ) -> list[OneKernel]:
     """A run of a plan in every way that is worth trying, or in these alone."""
     found = []
-    tensor = plan.precision in ON_TENSOR_CORES
-    for way in only or ways(run.layers, plan.batch, capability, multiprocessors, tensor):
+    cores = plan.precision in ON_TENSOR_CORES, plan.precision == "fp16"
+    for way in only or ways(run.layers, plan.batch, capability, multiprocessors, *cores):
         lies = room(run.layers, way, block_nbytes(capability, way))
         if lies is not None:
             found.append(one_kernel(run.layers, way, lies, plan.batch, multiprocessors))
@@ -192,7 +193,7 @@ class Trial:
             self._keep(run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
             return WRONG if best is None else right[best] if self.anyway else SLOWER
         way = right[best][0].kernel.way
-        shared = (way.ranks, way.images, way.threads, way.blocks, way.most, way.tensor)
+        shared = (way.ranks, way.images, way.threads, way.blocks, way.most, way.tensor, way.half)
         self._keep(run, Timed(way=shared, one_ns=times[best], apart_ns=apart))
         return right[best]
 

@@ -1,6 +1,6 @@
 // A run of a net's steps as one kernel; its defines are made by kernels/net/text.py. COMMON copies the weights of
-// convolutions and all biases into shared memory, HELD a block's own weights of products, FETCH a group of images; FIRST
-// and THE_REST are the steps.
+// convolutions and all biases into shared memory, HELD a block's own weights of products, FETCH a group of images, which ROUND
+// makes TF32 of where it is wanted so; FIRST and THE_REST are the steps.
 #include "net.cuh"
 #include "overlap.cuh"
 
@@ -68,7 +68,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     for (int e = threadIdx.x; e < BORDERED / 4; e += THREADS) dynamic[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     __syncthreads();
     wait_for_previous();
-    if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES);
+    if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES, TOP);
     close_copies();
 #if !(__CUDA_ARCH__ >= 900)
     HELD;
@@ -89,13 +89,14 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
         else
             wait_for_copies();
 #endif
+        ROUND;
         wait_for_team();
         STAMP(0);
         FIRST;
         wait_for_team();
         STAMP(1);
         // What comes in next takes the place of what was read; it is waited for when it is its turn.
-        if (next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES);
+        if (next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP);
         THE_REST;
         if (next < groups) wait_for_team();
         STAMP(STEPS_IN_ALL);

@@ -17,12 +17,14 @@ static Three blockIdx, blockDim, threadIdx, gridDim;
 #define __restrict__
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 #define __powf(base, exponent) powf(base, exponent)
 struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(8) int2 { int x, y; };
 static uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 static unsigned __cvta_generic_to_shared(const void*) { return 0; }
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
@@ -40,7 +42,15 @@ struct Turn { ucontext_t at; bool over; };
 static Turn* turns_;
 static ucontext_t between_;
 static int current_, exchanged_[1024];
-static Waiting of_block_, of_warp_[32];
+static Waiting of_cluster_, of_blocks_[32], of_warp_[32];
+// Blocks of a cluster run together, their threads one behind the other; each has shared memory of its own.
+#ifndef CLUSTER
+#define CLUSTER 1
+#endif
+#define SHARED_NBYTES (227 << 10)
+static int rank_() { return CLUSTER > 1 ? current_ / (int)(blockDim.x * blockDim.y * blockDim.z) : 0; }
+static void* of_rank_(void* mine, int rank) { return (char*)mine + (rank - rank_()) * SHARED_NBYTES; }
+#define of_block_ of_blocks_[rank_()]
 static void wait_(Waiting& on) {
     if (!turns_) return;
     const int turn = on.turn;
@@ -50,6 +60,7 @@ static void wait_(Waiting& on) {
 static void left_(Waiting& on) {
     if (--on.members && on.arrived == on.members) on.arrived = 0, ++on.turn;
 }
+static void wait_for_all_() { wait_(of_cluster_); }
 static void __syncthreads() { wait_(of_block_); }
 static void __syncwarp(unsigned = 0) { wait_(of_warp_[current_ / 32]); }
 static int __syncthreads_or(int value) {
@@ -152,19 +163,22 @@ static void* body_;
 template <class Body> static void thread_() {
     (*(Body*)body_)();
     turns_[current_].over = true;
-    left_(of_block_), left_(of_warp_[current_ / 32]);
+    left_(of_cluster_), left_(of_block_), left_(of_warp_[current_ / 32]);
 }
 static void let_(int i) {
     current_ = i;
+    blockIdx.x = blockIdx.x / CLUSTER * CLUSTER + rank_();
+    i %= blockDim.x * blockDim.y * blockDim.z;
     threadIdx.x = i % blockDim.x, threadIdx.y = i / blockDim.x % blockDim.y, threadIdx.z = i / blockDim.x / blockDim.y;
 }
-// One block, its threads in turns; false where nobody can go on.
+// One block, or a cluster's, its threads in turns; false where nobody can go on.
 template <class Body> static bool in_turns_(Body& body, int threads) {
     static const int stack = 1 << 17;
     static char* stacks = (char*)malloc((size_t)stack * 1024);
     static Turn turns[1024];
     turns_ = turns, body_ = &body;
-    of_block_ = {threads, 0, 0};
+    of_cluster_ = {threads, 0, 0};
+    for (int i = 0; i < CLUSTER; ++i) of_blocks_[i] = {threads / CLUSTER, 0, 0};
     for (int i = 0; i < threads; ++i) {
         if (i % 32 == 0) of_warp_[i / 32] = {min(32, threads - i), 0, 0};
         getcontext(&turns[i].at);
@@ -182,7 +196,8 @@ template <class Body> static bool in_turns_(Body& body, int threads) {
             swapcontext(&between_, &turns[i].at);
             left += !turns[i].over;
         }
-        moved = left + 4096 * of_block_.turn;
+        moved = left + 4096 * of_cluster_.turn;
+        for (const Waiting& block : of_blocks_) moved += 4096 * block.turn;
         for (const Waiting& warp : of_warp_) moved += 1024 * 4096 * warp.turn;
         if (moved == before) return false;
     }
@@ -204,12 +219,12 @@ struct Watch {
 template <class Body> static int run_(const unsigned (&size)[6], bool turns, Body body) {
     gridDim.x = size[0], gridDim.y = size[1], gridDim.z = size[2];
     blockDim.x = size[3], blockDim.y = size[4], blockDim.z = size[5];
-    const int threads = size[3] * size[4] * size[5];
+    const int threads = size[3] * size[4] * size[5] * CLUSTER;
     const Watch watch;
     if (sigsetjmp(outside_, 1)) return turns_ = nullptr, 2;
     for (blockIdx.z = 0; blockIdx.z < gridDim.z; ++blockIdx.z)
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
-            for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
+            for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x = (blockIdx.x / CLUSTER + 1) * CLUSTER) {
                 forget_();
                 for (int i = 0; i < threads; ++i) copies_[i].count = copies_[i].closed = queues_[i].count = queues_[i].closed = 0;
                 if (turns && !in_turns_(body, threads)) return 1;

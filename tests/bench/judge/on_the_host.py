@@ -4,7 +4,7 @@ A block's threads run one after another, the first of them last: it is the one t
 come to the end. Where a file's threads wait for each other or exchange values, each has a stack of its own
 and they take turns at every wait; a block has its shared memory to itself, for blocks run one after another,
 and finds NaN in it. Copies that go on by themselves are done when they are waited for, and their places hold
-NaN until then. Not for clusters.
+NaN until then. The blocks of a cluster, of which a define RANKS tells how many, take turns with each other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ _TYPES = {
 }
 # CUDA's assembly, in the words of on_the_host.h.
 _ASSEMBLY = {
-    "extern __shared__ float4 dynamic[];": "alignas(128) __shared__ float4 dynamic[227 * 64];",
+    "extern __shared__ float4 dynamic[];":
+        "alignas(128) __shared__ float4 of_blocks[CLUSTER][227 * 64];\n#define dynamic of_blocks[rank_()]",
+    'asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));': "rank = rank_();",
+    r'asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");':
+        "wait_for_all_();",
     "extern __shared__ __align__(1024) uint4 slabs[];": "alignas(1024) __shared__ uint4 slabs[227 * 64];",
     'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");': "",
     'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");': "",
@@ -53,6 +57,7 @@ _ASSEMBLY = {
     'asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(v));': "_Float16 half = v; memcpy(&bits, &half, 2);",
     'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));':
         "_Float16 halves[] = {(_Float16)first, (_Float16)second}; memcpy(&bits, halves, 4);",
+    'asm("tanh.approx.f32 %0, %0;" : "+f"(v));': "v = tanhf(v);",
     'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));':
         "bits = (same_bits<unsigned>(v) + 0x1000u) & 0xffffe000u;",
 }  # fmt: skip
@@ -67,6 +72,8 @@ _PIECES = {
     r'asm volatile\("wgmma\.wait_group\.sync\.aligned %0;" ::"n"\((\w+)\).*?\);': r"products_(\1);",
     r'(?s)asm volatile\("\{\\n\\t\.reg \.pred p;.*?wgmma\.mma_async.*?"l"\(operand\(columns\)\)\);':
         "multiply_later_<Kind::CHUNK>(sum, rows, columns, more);",
+    r'asm volatile\(\s*"\{\\n\\t\.reg \.u32 there;[^;]*mapa[^;]*; *\\n\\t"\s*"st\.shared::cluster.*?\);':
+        "*(float*)of_rank_(place, rank) = v;",
     r'asm\("mma\.sync\.aligned\.m16n8k8\..*?\);': "multiply_<8>(sum, columns, row0, row1);",
     r'asm\("mma\.sync\.aligned\.m16n8k16\..*?\);': "multiply_<16>(sum, columns, row0, row1);",
 }  # fmt: skip
@@ -165,6 +172,7 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     # C's own headers, not what the C++ library makes of them, which takes longer to read than the kernel.
     flags = ["-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS", "-U_FORTIFY_SOURCE"]
     flags += [f"-D{name}={value}" for name, value in defines.items()]
+    flags.append(f"-DCLUSTER={defines.get('RANKS', 1)}")
     source = Path(to).with_suffix(".cpp")
     source.write_text(text)
     assert COMPILER is not None

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.measure.answers.accuracy import BOUNDS
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
 from engine.cuda.replays.one_kernel import READING, Trial
@@ -61,8 +62,9 @@ def test_it_answers_as_its_steps_do(taken: None, batch: int) -> None:
 @pytest.mark.parametrize("precision", ["tf32", "fp16"])
 def test_a_coarser_precision_may_take_it_too(taken: None, precision: str) -> None:
     one, said = answers(net(), BATCH, precision)
-    assert "as one in fp32" in said
-    assert one.tobytes() == answers(net(), BATCH)[0].tobytes()
+    assert "4 steps as one in" in said
+    apart, _ = answers(net(), BATCH, one_kernel=False)
+    assert np.linalg.norm(one - apart) <= BOUNDS[precision] * np.linalg.norm(apart)
 
 
 def test_what_reads_on_behind_it_gets_its_answer(taken: None) -> None:

@@ -10,7 +10,8 @@ import pytest
 from engine.cuda.replays.one_kernel import READING, Taken
 from engine.planning import runs
 from engine.planning.planner import plan
-from kernels.net.plan import Way, room
+from kernels.net.plan import room
+from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from tests.engine.planning.test_runs import net
 

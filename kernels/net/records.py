@@ -1,0 +1,126 @@
+"""What a net in one kernel is shared out as: a way, and where everything lies in shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernels.net.layers import Extent
+from kernels.occupancy import ceil
+
+
+@dataclass(frozen=True)
+class Way:
+    """ranks: blocks of a team, a cluster where there are several; images: of a group, that a team computes at
+    once; threads: of a block; blocks: that are to be on a multiprocessor at once; most: maps that a thread
+    computes of a convolution, as many of them as leave none over (0: as an estimate says); tensor: whether
+    convolutions and products are on tensor cores, in TF32, where their form allows it; half: the products in
+    float16, whose weights are half as many bytes."""
+
+    ranks: int
+    images: int
+    threads: int
+    blocks: int = 1
+    most: int = 0
+    tensor: bool = False
+    half: bool = False
+
+    @property
+    def deep(self) -> int:
+        """Steps of a product's sum that are one instruction of a tensor core."""
+        return 16 if self.half else 8
+
+    @property
+    def words(self) -> str:
+        team = f"{self.ranks} blocks" if self.ranks > 1 else "a block"
+        group = f"{self.images} images" if self.images > 1 else "an image"
+        cores = (" on tensor cores" + ", products in fp16" * self.half) if self.tensor else ""
+        return f"{team} of {self.threads} threads for {group}{cores}"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Of a convolution: down × across outputs a thread in `many` maps, whose weights lie `stride` apart;
+    `shares` lanes share its channels. tensor: of a warp, on tensor cores, in all maps."""
+
+    down: int
+    across: int
+    many: int
+    shares: int
+    tensor: bool = False
+
+    @property
+    def stride(self) -> int:
+        return self.many if self.many <= 2 else ceil(self.many, 4) * 4
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """What one layer hands to the next in shared memory, as net.cuh's Maps: `at` in floats, the rest of one
+    image. bordered: there is something round the values that nobody writes. rounded: to TF32, for tensor
+    cores read it."""
+
+    extent: Extent
+    rows: int
+    row: int
+    plane: int
+    top: int = 0
+    left: int = 0
+    apart: int = 1
+    rounded: bool = False
+    at: int = 0
+
+    @property
+    def bordered(self) -> bool:
+        return (self.rows, self.row) != self.extent[1:]
+
+    @property
+    def floats(self) -> int:
+        return self.extent[0] * self.plane
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Where a product's weights are read from: `at` in shared memory (None: from global memory), its biases
+    at `bias`; a block's are `rows` of `lead` floats; slices: warps that share a sum, whose parts lie at
+    `parts`; team: blocks that share its outputs; tensor: rows are what a warp takes for an instruction."""
+
+    at: int | None
+    bias: int
+    lead: int
+    rows: int
+    slices: int = 1
+    parts: int = 0
+    team: int = 1
+    tensor: bool = False
+    half: bool = False
+
+    @property
+    def nfloats(self) -> int:
+        """Of a block, filled up to whole fours."""
+        return fours(self.rows * self.lead)
+
+
+@dataclass(frozen=True)
+class Room:
+    """Floats of shared memory: buffers in the order of the layers that read them, the first `bordered`
+    cleared at the start; weights of convolutions and biases, `common` floats from `weights` on; by layer the
+    tile of a convolution and where its weights lie, or where a product's do. solo: the layers from there on
+    are done by the first block of the team alone."""
+
+    buffers: tuple[Buffer, ...]
+    bordered: int
+    weights: int
+    common: int
+    tiles: dict[int, tuple[Tile, int]]
+    products: dict[int, Shared]
+    solo: int
+    floats: int
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * self.floats
+
+
+def fours(floats: int) -> int:
+    """Filled up to whole fours."""
+    return ceil(floats, 4) * 4
