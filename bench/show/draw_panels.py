@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TICK_SIZE = 8
+APART = 0.065  # inches between lines that are set apart sideways
 NAME_STEP = 9.0  # points between labels that stand below each other
 # What is to be doubted is hollow and hatched in its own colour: bars, and points a little larger than others.
 HATCH, POINT_HATCH, DOUBTED_SIZE = "/////", "/" * 9, 46.0
@@ -27,13 +28,14 @@ DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     from matplotlib.transforms import blended_transform_factory
 
-    doubling = _x_axis(axes, panel.x, width)
     shown = [s for s in panel.series if s.points or s.marks]
+    beside = APART * (len(shown) - 1) / 2 + 0.06 if panel.dodge else 0.0  # with half a marker
+    doubling = _x_axis(axes, panel.x, width, max(0.16, beside))
     bottom = blended_transform_factory(axes.transData, axes.transAxes)
     lane = LANE / max(3 * LANE, axes.get_window_extent().height / axes.figure.dpi)
     for index, series in enumerate(shown):
         # Lines that lie on each other are set apart sideways, within less than a doubling.
-        step = min(0.065 / doubling, 0.7 / len(shown))
+        step = min(APART / doubling, 0.7 / len(shown))
         shift = 2 ** (step * (index - (len(shown) - 1) / 2)) if panel.dodge else 1.0
         # A case without a value breaks the line: nothing was measured between its neighbours.
         gaps = [(m.x, math.nan) for m in series.marks if all(p.x != m.x for p in series.points)]
@@ -256,15 +258,15 @@ def _thinned(labels: Sequence[str], room: float, width: float) -> list[str]:
     return [label if i % step == 0 else "" for i, label in enumerate(labels)]
 
 
-def _x_axis(axes: Axes, axis: Axis, width: float) -> float:
+def _x_axis(axes: Axes, axis: Axis, width: float, beside: float) -> float:
     """Batch sizes on a scale of doublings, each labelled as it is; labels that would touch are left out.
-    Returns how many inches a doubling takes."""
+    beside: inches left free on either side. Returns how many inches a doubling takes."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     axes.set_xscale("log", base=2)
     low, high = min(axis.ticks), max(axis.ticks)
     doublings = math.log2(high / low)
-    pad = 0.16 * doublings / max(0.5, width - 0.32) if high > low else 0.5  # a sixth of an inch
+    pad = beside * doublings / max(0.5, width - 2 * beside) if high > low else 0.5
     axes.set_xlim(low * 2**-pad, high * 2**pad)
     inches = width / (doublings + 2 * pad)  # of a doubling
     labels, last = [], -math.inf

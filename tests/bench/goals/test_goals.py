@@ -422,3 +422,27 @@ def test_goals_that_nobody_has_are_refused_with_the_nearest_name() -> None:
     with pytest.raises(InputError, match="speed-h200"):
         presets.load("speed-h20")
     assert Taken().runs == ({}, {})
+
+
+def test_a_chart_is_of_one_precision_and_says_what_came_of_ours(tmp_path: Path) -> None:
+    precisions = ("fp32", "fp32-tc", "fp16")
+    made = [
+        timed(backend, us, precision=precision, batch=batch)
+        for precision in precisions
+        for batch in (1, 8)
+        for backend, us in (("engine-cuda", 10.0), ("ort-cuda", 30.0), ("ort-cuda-tuned", 20.0))
+        if precision != "fp32-tc" or backend == "engine-cuda"
+    ]
+    goals = Goals(title="t", device="cuda", needs=(), goals=(speedup(1.5, batches=(1,)),))
+    taken = needs.given(goals, [saved(tmp_path / "run", *made)], [], measures=False)
+    shown = {chart.title: chart for chart in report.charts(goals, taken).values()}
+    assert [title for title in shown if title.startswith("lenet5-digits: time of")] == [
+        f"lenet5-digits: time of a forward pass, {precision}" for precision in ("fp32", "fp16")
+    ]
+    for title, chart in shown.items():
+        lines = [series.label for panel in chart.panels for series in panel.series]
+        assert any("fp16" in line for line in lines) == title.endswith("fp16")
+        assert any("fp32-tc" in line for line in lines) == title.endswith("fp32")
+        assert "engine-cuda" in chart.finding
+        assert "ort-cuda-tuned" not in chart.finding
+        assert "not measured yet" not in chart.finding
