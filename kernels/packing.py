@@ -14,6 +14,7 @@ SLAB_NBYTES = 64
 WIDE_SLAB_NBYTES = 128  # of a channel, where a warpgroup multiplies
 CHUNK_NBYTES = 16
 PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in float16, or of two in tf32
+_AT_ONCE = 64  # columns that are split at once
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
@@ -78,22 +79,26 @@ def _split_slabs(columns: np.ndarray, tile: int) -> np.ndarray:
     groups, wide, steps = columns.shape
     each = depth("fp16")
     count, padded = -(-steps // each), -(-wide // tile) * tile
-    scale = _powers(columns)
-    halves = np.zeros((groups, padded, count * each, 2), np.float16)
-    halves[:, :wide, :steps, 0], halves[:, :wide, :steps, 1] = split(columns * scale[..., None])
-    packed = halves.reshape(groups, padded, count, each, 2).transpose(0, 2, 1, 4, 3)
+    packed = np.zeros((groups, count, padded, 2, each), np.float16)
+    back = np.ones((groups, padded), np.float32)
+    for begin in range(0, wide, _AT_ONCE):  # which stay in a core's cache
+        some = slice(begin, min(begin + _AT_ONCE, wide))
+        scale = _powers(columns[:, some])
+        filled = np.zeros((*scale.shape, count * each), np.float32)
+        np.multiply(columns[:, some], scale[..., None], out=filled[..., :steps])
+        for operand, half in enumerate(split(filled)):
+            packed[:, :, some, operand] = half.reshape(*scale.shape, count, each).swapaxes(1, 2)
+        back[:, some] = 1 / scale
     chunks = WIDE_SLAB_NBYTES // CHUNK_NBYTES
     slabs = swizzled(packed.reshape(groups, count, padded, chunks, -1))
-    back = np.ones((groups, padded), np.float32)
-    back[:, :wide] = 1 / scale
     return np.concatenate([slabs.reshape(-1).view(np.uint8), back.reshape(-1).view(np.uint8)])
 
 
 def split(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """float32 → float16 rounded to nearest, and float16 of what that left."""
+    """float32 of a magnitude below 2 ** 15 → float16 rounded to nearest, and float16 of what that left."""
     with np.errstate(invalid="ignore"):  # infinity less infinity
-        big = half(array)
-        return big, half(array - big.astype(np.float32))
+        big = array.astype(np.float16)
+        return big, (array - big).astype(np.float16)
 
 
 def _powers(columns: np.ndarray) -> np.ndarray:

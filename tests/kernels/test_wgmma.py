@@ -169,6 +169,19 @@ def test_numbers_as_sums_of_two_halves_are_scaled_image_by_image(
         assert not found[2].any()
 
 
+@pytest.mark.parametrize("place", [0, 1, 2, 3, 700, -4, -3, -2, -1])
+def test_the_largest_number_of_an_image_is_found_wherever_it_is(
+    place: int, hosted: on_the_host.Hosted
+) -> None:
+    params = replace(
+        CASES[0], c=21, h=7, w=7, out_h=7, out_w=7
+    )  # an odd number of words, so that images begin anywhere
+    case = cuda_cases.conv_case(np.random.default_rng(0), replace(params, bias=False, activation=None))
+    for image in case.inputs[0]:
+        image.flat[place] = 1e7  # infinite in float16 unless it is scaled
+    assert np.isfinite(answer(hosted, RUNGS[-1], case)).all()
+
+
 def test_it_is_for_the_one_architecture_that_has_its_instructions() -> None:
     params = Conv(1024, 256, 13, 13, 384, 3, 3, 13, 13, 1, 1, 1, 1, 1, 1)
     for rung in RUNGS:
