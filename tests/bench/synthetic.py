@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from bench.results.records import (
     Accuracy,
     BackendInfo,
@@ -65,6 +63,10 @@ def measurement(
     reference = REFERENCE[case.backend]
     if disposition not in ("ok", "incorrect"):
         return Measurement(case=case, disposition=disposition, reason=reason, reference=reference)
+    # The window's fake worker starts for nearly every test of it, and most of those measure nothing: loading
+    # NumPy would be most of what it does.
+    import numpy as np
+
     rng = np.random.default_rng([seed, *case.key.encode()])
     overhead, cost = COSTS[case.backend]
     scale = {"fp32": 1.0, "tf32": 0.6, "fp16": 0.4}.get(case.precision, 0.8)
