@@ -7,6 +7,7 @@ launch = "lrn_runs"
 [defines]
 RUN = 16   # channels a thread
 SIZE = 5   # the launch sets it to the size of the window
+THREE_QUARTERS = 0  # whether that is the exponent
 [needs]
 size_max = 9
 */

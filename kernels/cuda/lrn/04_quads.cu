@@ -8,6 +8,7 @@ launch = "lrn_runs"
 RUN = 8     # channels a thread
 PIXELS = 4  # pixels a thread
 SIZE = 5    # the launch sets it to the size of the window
+THREE_QUARTERS = 0  # whether that is the exponent
 [needs]
 size_max = 9
 multiple_of = {inner = 4}

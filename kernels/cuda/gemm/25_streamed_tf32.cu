@@ -1,0 +1,41 @@
+/*
+op = "gemm"
+rung = 25
+name = "streamed_tf32"
+idea = "The same in float32 rounded to TF32."
+launch = "gemm_streamed"
+precision = "tf32"
+packs = true
+side = true
+overlaps = true
+reads = ["nchw float32", "nhwc tf32"]
+writes = ["nchw float32", "nhwc tf32"]
+[defines]
+TILE_COLUMNS = 16  # of a block
+ALL_ROWS = 8  # of a and y; the launch sets it to m
+WARPS = 8   # of a block, which share a sum
+AHEAD = 4   # slabs whose weights a warp has under way
+READS = 0   # how a lies: by its place in `reads`
+WRITES = 0  # and y
+[needs]
+m_max = 16
+trans_a = false
+batch = 1
+compute_capability = "8.0"
+*/
+#include "mma.cuh"
+
+// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunk of a row is multiplied
+// by its two of the columns.
+struct Kind {
+    static constexpr int CHUNK = 4;
+    static __device__ __forceinline__ uint4 chunk(const float (&v)[CHUNK]) {
+        return {to_tf32(v[0]), to_tf32(v[1]), to_tf32(v[2]), to_tf32(v[3])};
+    }
+    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 first, uint4 second, uint4 row) {
+        mma_tf32(sum, first, row.x, row.y);
+        mma_tf32(sum, second, row.z, row.w);
+    }
+};
+
+#include "gemm_streamed.cuh"  // the kernel gemm, in this Kind
