@@ -4,6 +4,7 @@
 #pragma once
 #include "common.cuh"
 #include "mma.cuh"
+#include "overlap.cuh"
 
 #define ENTRIES (DEPTH / RUN)        // of the table of taps for a slab
 #define TABLE_SLABS (256 / ENTRIES)  // whose taps are located at once
@@ -31,6 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     __shared__ __align__(16) int windows[PADDED ? TABLE_SLABS * ENTRIES : GROUP];
     __shared__ index_t places[TILE_ROWS];  // of each pixel in y
 
+    let_next_begin();
     const int channels = p.c / p.group, outputs = p.m / p.group;
     const int taps = channels * p.kh * p.kw;
     const int plane = PLANE ? PLANE : p.h * p.w, area = p.out_h * p.out_w;
@@ -87,6 +89,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         }
         close_group();
     };
+#pragma unroll
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_weights(begin + ahead);
+    fill_table(begin);
+    wait_for_previous();
     auto gather = [&](int slab) {
 #pragma unroll
         for (int e = 0; e < LOADS * Kind::CHUNK; e += GROUP * RUN) {
@@ -116,9 +122,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 Kind::chunk(held[i]);
     };
 
-#pragma unroll
-    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_weights(begin + ahead);
-    fill_table(begin);
     gather(begin);
     keep(begin);
     for (int slab = begin; slab < end; ++slab) {
@@ -166,6 +169,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float* __restrict__ weight,
                                        const float* __restrict__ bias, float* __restrict__ y,
                                        float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
     const index_t total = (index_t)p.n * p.m * p.out_h * p.out_w;
     for (index_t i = first_element(); i < total; i += grid_stride()) {
         float sum = 0.0f;

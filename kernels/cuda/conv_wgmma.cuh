@@ -14,7 +14,7 @@
 #define THREADS (GROUP * (TILE_ROWS / GROUP_ROWS))
 #define ROWS_AT_ONCE (THREADS / CHUNKS)                   // whose chunks the threads of a block copy together
 #define LOADS (TILE_ROWS / ROWS_AT_ONCE)                  // chunks of patches that a thread copies of a slab
-#define COPIES (TILE_COLUMNS * CHUNKS / THREADS)          // and of weights
+#define COPIES ((TILE_COLUMNS * CHUNKS + THREADS - 1) / THREADS)  // and, at most, of weights
 #define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))        // chunks of both
 #define TAPS (CHUNKS / OPERANDS)                          // chunks of the sum in a slab, as often as it has operands
 #define AHEAD (STAGES - 1 - Tile::LATE)                   // slabs that are copied ahead
@@ -26,7 +26,7 @@ using Tile = SplitTile<TILE_COLUMNS, TOGETHER>;
 #else
 using Tile = GroupTile<TILE_COLUMNS>;
 #endif
-static_assert(TILE_COLUMNS * CHUNKS % THREADS == 0, "every thread copies as many chunks of weights");
+static_assert(TILE_ROWS % ROWS_AT_ONCE == 0, "every thread copies as many chunks of patches");
 static_assert(AHEAD > 0, "a slab is copied before it is multiplied");
 
 #if WRITES && PARTS == 1
@@ -114,7 +114,9 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         if (slab >= end) return;
         const uint4* packed = filters + (index_t)slab * wide * CHUNKS;
 #pragma unroll
-        for (int l = 0; l < COPIES; ++l) copy_async_16(&weights(stage)[thread + l * THREADS], packed + thread + l * THREADS);
+        for (int l = 0; l < COPIES; ++l)
+            if (TILE_COLUMNS * CHUNKS % THREADS == 0 || thread + l * THREADS < TILE_COLUMNS * CHUNKS)
+                copy_async_16(&weights(stage)[thread + l * THREADS], packed + thread + l * THREADS);
     };
 #pragma unroll
     for (int ahead = 0; ahead < AHEAD; ++ahead) copy_weights(begin + ahead, ahead);

@@ -3,23 +3,9 @@
 // gemm_reduce adds. These lie in the scratch memory, from PARTS_AT(p) on.
 #pragma once
 #include "common.cuh"
+#include "gemm_chunk.cuh"
+#include "overlap.cuh"
 #include "warp.cuh"
-
-// The sums of a chunk of columns from c on, as they become y; zeros behind the last column.
-__device__ __forceinline__ void write_chunk(const float* sums, const float* bias, float* y, int r, int c,
-                                            const GemmParams& p) {
-    float v[Kind::CHUNK];
-#pragma unroll
-    for (int e = 0; e < Kind::CHUNK; ++e) {
-        v[e] = 0.0f;
-        if (c + e >= p.n) continue;
-        v[e] = p.alpha * sums[e];
-        if (bias) v[e] += p.beta * bias[r * p.bias_stride_m + (c + e) * p.bias_stride_n];
-        v[e] = activate(v[e], p.activation);
-    }
-    const int chunks = (p.n + Kind::CHUNK - 1) / Kind::CHUNK;
-    reinterpret_cast<uint4*>(y)[(index_t)r * chunks + c / Kind::CHUNK] = Kind::chunk(v);
-}
 
 // A warp's ROWS × COLUMNS sums, which lie in rows of LEAD values in shared memory.
 template <int ROWS, int COLUMNS, int LEAD>
@@ -54,6 +40,8 @@ __device__ __forceinline__ void write_rows(const float* out, int first_row, int 
 extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float* __restrict__ b,
                                        const float* __restrict__ bias, float* __restrict__ y,
                                        float* __restrict__ workspace, const GemmParams p) {
+    let_next_begin();
+    wait_for_previous();
     const index_t total = (index_t)p.m * p.n;
     const float* parts = workspace + PARTS_AT(p);
     if (WRITES) {

@@ -23,6 +23,7 @@ static_assert((TILE_ROWS / WARP_ROWS) * WARPS_ACROSS * OUT_ROWS * OUT_LEAD <= ST
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const __grid_constant__ GemmParams given) {
+    let_next_begin();
     const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
     __shared__ uint4 right[STAGES][TILE_COLUMNS * CHUNKS];
     __shared__ uint4 left[LEFT_STAGES][TILE_ROWS * CHUNKS];
@@ -43,9 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     float held[LOADS][Kind::CHUNK];
     WarpTile<Kind, WARP_ROWS, WARP_COLUMNS> tile;
 
-    // Starts the copies of a slab of b and, of READS, of a; a group is closed even when nothing is left, so that their number tells which
-    // have arrived.
-    auto copy = [&](int slab) {
+    auto copy_columns = [&](int slab) {
         if (slab < end) {
             const uint4* from = columns + (index_t)slab * wide * CHUNKS;
 #pragma unroll
@@ -55,6 +54,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 copy_async_16(&right[(slab - begin) % STAGES][e], from + e);
             }
         }
+    };
+#pragma unroll
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_columns(begin + ahead);
+    wait_for_previous();
+    // Starts the copies of a slab of a, of READS; a group is closed even when nothing is left, so that their number tells
+    // which have arrived.
+    auto copy_rows = [&](int slab) {
         if (READS && slab < end) {
             const int chunks = (p.k + Kind::CHUNK - 1) / Kind::CHUNK;  // of a row
 #pragma unroll
@@ -100,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     };
 
 #pragma unroll
-    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy(begin + ahead);
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_rows(begin + ahead);
     if (!READS) {
         fetch(begin);
         keep(begin);
@@ -110,7 +116,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         // multiplied by all, so that its place is free.
         wait_for_all_but<STAGES - 2>();
         __syncthreads();
-        copy(slab + STAGES - 1);
+        copy_columns(slab + STAGES - 1);
+        copy_rows(slab + STAGES - 1);
         const bool more = !READS && slab + 1 < end;
         if (more) fetch(slab + 1);
         tile.add(left[(slab - begin) % LEFT_STAGES], right[(slab - begin) % STAGES], warp_row, warp_column);

@@ -16,7 +16,7 @@
 #ifndef OPERANDS
 #define OPERANDS 1  // of a number: two where it is the sum of two float16
 #endif
-#define COPIES (TILE_COLUMNS * CHUNKS / THREADS)    // and of b
+#define COPIES ((TILE_COLUMNS * CHUNKS + THREADS - 1) / THREADS)  // and, at most, of b
 #define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))  // chunks of both
 #define STEPS (CHUNKS / OPERANDS)                   // chunks of the sum in a slab, as often as it has operands
 #define WARP_ROWS 16                                // whose sums a warp has
@@ -29,7 +29,7 @@ using Tile = SplitTile<TILE_COLUMNS, TOGETHER>;
 #else
 using Tile = GroupTile<TILE_COLUMNS>;
 #endif
-static_assert(TILE_COLUMNS * CHUNKS % THREADS == 0, "every thread copies as many chunks of b");
+static_assert(TILE_ROWS % ROWS_AT_ONCE == 0, "every thread copies as many chunks of a");
 static_assert(STAGES - 1 - Tile::LATE > 0, "a slab is copied before it is multiplied");
 static_assert(SLAB * STAGES * 16 >= TILE_ROWS * OUT_LEAD * 4, "what is laid out at once must fit");
 
@@ -41,6 +41,8 @@ extern __shared__ __align__(1024) uint4 slabs[];
 extern "C" __global__ void __launch_bounds__(256)
     gemm_lay_out(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
                  float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
+    let_next_begin();
+    wait_for_previous();
     const int chunks = ROW_CHUNKS(p);
 #if OPERANDS > 1
     // A block a row at a time.
@@ -77,6 +79,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
+    let_next_begin();
     auto columns = [&](int stage) { return slabs + stage * SLAB; };
     auto rows = [&](int stage) { return slabs + stage * SLAB + CHUNKS * TILE_COLUMNS; };
 
@@ -90,15 +93,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     // those that are sums of two, what brings each column's products back.
     const int wide = across * TILE_COLUMNS;
     const uint4* packed = reinterpret_cast<const uint4*>(b) + (index_t)first_column * CHUNKS + thread;
-    const uint4* from = reinterpret_cast<const uint4*>(READS ? a : workspace);
 
-    // Start the copies of a slab; a group is closed even when nothing is left, so that their number tells which have
-    // arrived.
-    auto copy = [&](int slab, int stage) {
+    // Start the copies of a slab.
+    auto copy_columns = [&](int slab, int stage) {
         if (slab < end) {
 #pragma unroll
             for (int l = 0; l < COPIES; ++l)
-                copy_async_16(&columns(stage)[thread + l * THREADS], packed + (index_t)slab * wide * CHUNKS + l * THREADS);
+                if (TILE_COLUMNS * CHUNKS % THREADS == 0 || thread + l * THREADS < TILE_COLUMNS * CHUNKS)
+                    copy_async_16(&columns(stage)[thread + l * THREADS], packed + (index_t)slab * wide * CHUNKS + l * THREADS);
+        }
+    };
+#pragma unroll
+    for (int ahead = 0; ahead < STAGES - 1 - Tile::LATE; ++ahead) copy_columns(begin + ahead, ahead);
+    wait_for_previous();
+    const uint4* from = reinterpret_cast<const uint4*>(READS ? a : workspace);
+    auto copy_rows = [&](int slab, int stage) {
+        if (slab < end) {
             const int chunk = slab * STEPS + mine % STEPS;
 #pragma unroll
             for (int l = 0; l < LOADS; ++l) {
@@ -109,13 +119,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                     from + (inside ? ((index_t)(first_row + row) * OPERANDS + mine / STEPS) * chunks + chunk : 0), inside);
             }
         }
-        close_group();
+        close_group();  // even when nothing is left, so that their number tells which have arrived
     };
 #pragma unroll
-    for (int ahead = 0; ahead < STAGES - 1 - Tile::LATE; ++ahead) copy(begin + ahead, ahead);
+    for (int ahead = 0; ahead < STAGES - 1 - Tile::LATE; ++ahead) copy_rows(begin + ahead, ahead);
     Tile tile;
     multiply_slabs<STAGES>(
-        tile, begin, end, [&](int stage) { return rows(stage) + thread / GROUP * GROUP_ROWS * CHUNKS; }, columns, copy);
+        tile, begin, end, [&](int stage) { return rows(stage) + thread / GROUP * GROUP_ROWS * CHUNKS; }, columns,
+        [&](int slab, int stage) {
+            copy_columns(slab, stage);
+            copy_rows(slab, stage);
+        });
 
 #if OPERANDS > 1
     const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(b) +

@@ -2,6 +2,7 @@
 #pragma once
 #include "common.cuh"
 #include "half.cuh"
+#include "overlap.cuh"
 #include "warp.cuh"
 
 #define CHUNK 8  // halves in 16 bytes
@@ -29,13 +30,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     for (int c = 0; c < COLUMNS; ++c)  // beyond the last column the last once more, to be thrown away
         weights[c] = reinterpret_cast<const uint4*>(b) + min(first_column + c, (index_t)p.n - 1) * chunks;
 
+    auto fetch = [&](int j, uint4 (&chunks_of_columns)[COLUMNS]) {
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) chunks_of_columns[c] = weights[c][j];
+    };
+    // The first weights, which the kernel in front does not write, are on their way before it has ended.
+    uint4 first[COLUMNS];
+    let_next_begin();
+    if (share < last) fetch(share, first);
+    wait_for_previous();
+
     float sum[ROWS][COLUMNS] = {};
-#pragma unroll 2
-    for (int j = share; j < last; j += LANES * WARPS) {
+    auto add = [&](int j, const uint4 (&chunks_of_columns)[COLUMNS]) {
         float v[COLUMNS][CHUNK];
 #pragma unroll
         for (int c = 0; c < COLUMNS; ++c) {
-            const uint4 halves = weights[c][j];
+            const uint4 halves = chunks_of_columns[c];
             const unsigned pairs[4] = {halves.x, halves.y, halves.z, halves.w};
 #pragma unroll
             for (int e = 0; e < CHUNK; ++e)
@@ -64,6 +74,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
                 for (int e = 0; e < CHUNK; ++e) sum[r][c] += u[e] * v[c][e];
         }
+    };
+    if (share < last) add(share, first);
+#pragma unroll 2
+    for (int j = share + LANES * WARPS; j < last; j += LANES * WARPS) {
+        uint4 next[COLUMNS];
+        fetch(j, next);
+        add(j, next);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)

@@ -19,6 +19,7 @@ _WEIGHT = 1  # the place of the weights among the inputs
 _SHARED_NBYTES = 48 << 10  # of a block, without asking for more
 _HALVES = packing.CHUNK_NBYTES // 2  # of a chunk
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
+_ENOUGH_BLOCKS, _MOST_WARPS = 128, 16  # fewer blocks have as many warps each
 
 
 def tiles(rung: Rung) -> tuple[TensorTile, ...]:
@@ -123,6 +124,22 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
     packed = {_WEIGHT: Pack(packing.half_rows, (params.trans_b,))}
     return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed=packed)
+
+
+@shape
+def gemm_streamed(params: Gemm, rung: Rung) -> Launch:
+    """A block for TILE_COLUMNS columns of y, all m rows (compiled in as ALL_ROWS) at once; its WARPS warps share the
+    sum, more where blocks are few. b comes in slabs, as for gemm_tensor."""
+    _one_matrix(params, rung)
+    columns = define(rung, "TILE_COLUMNS")
+    slabs, blocks = ceil(params.k, packing.depth(rung.precision)), ceil(params.n, columns)
+    warps = _MOST_WARPS if blocks < _ENOUGH_BLOCKS else define(rung, "WARPS")
+    while warps > 1 and warps > slabs:
+        warps //= 2
+    defines: dict[str, Define] = {"ALL_ROWS": params.m, "WARPS": warps, "TILE_COLUMNS": columns}
+    defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
+    packed = {_WEIGHT: Pack(packing.gemm_slabs, (params.trans_b, rung.precision, columns))}
+    return Launch((blocks, 1, 1), (32 * warps, 1, 1), params.scalars(), defines=defines, packed=packed)
 
 
 # --- helpers ---

@@ -218,5 +218,6 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "gemm_tensor": _gemm_tensor,
     "gemm_wgmma": _gemm_wgmma,
     "gemm_half_columns": _half_rows,
+    "gemm_streamed": _gemm_tensor,
     "gemm_sliced": _tiled_rows,
 }

@@ -4,6 +4,7 @@ rung = 15
 name = "split_sum"
 idea = "Where the tiles of y are too few to fill the device, as with few images, the taps too are cut into parts, a block each; a second kernel adds the parts, always in the same order."
 launch = "conv_split"
+overlaps = true
 [defines]
 TILE_M = 128
 TILE_N = 128
@@ -13,6 +14,7 @@ TILE_K = 8
 VECTOR_W = 4  # weights at once: 4 where every filter begins on 16 bytes, else 1
 PARTS = 1     # of the taps; with one there is no second kernel
 */
+#include "overlap.cuh"
 #include "taps.cuh"
 
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of patches was");
@@ -27,6 +29,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     __shared__ Tap located[TABLE];  // of many steps, worked out once for all threads
     __shared__ index_t places[TILE_N];  // of each pixel in y, kept here rather than in registers through the sum
 
+    let_next_begin();
     const int channels = p.c / p.group, outputs = p.m / p.group;
     const int taps = channels * p.kh * p.kw;
     const int area = p.out_h * p.out_w;
@@ -63,6 +66,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             located[e] = locate(k0 + e, taps, p);
         __syncthreads();  // whole before anybody looks a tap up in it
     };
+    fill_table(begin);
+    wait_for_previous();
     auto fetch = [&](int k0) {
         next_weights.fetch(filters + k0, taps, outputs - first_output, end - k0);
 #pragma unroll
@@ -79,7 +84,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             patches[slot][patch_k + i * (THREADS / TILE_N)][patch_column] = next_patches[i];
     };
 
-    fill_table(begin);
     fetch(begin);
     keep(0);
     __syncthreads();  // the first tiles are whole
@@ -134,6 +138,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float* __restrict__ weight,
                                        const float* __restrict__ bias, float* __restrict__ y,
                                        float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
     const index_t total = (index_t)p.n * p.m * p.out_h * p.out_w;
     const index_t i = first_element();
     if (i >= total) return;

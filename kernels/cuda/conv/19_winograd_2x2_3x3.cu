@@ -6,6 +6,7 @@ idea = "Winograd's F(2×2, 3×3): four outputs of a 3×3 window for 16 multiplic
 launch = "conv_winograd"
 side = true
 packs = true
+overlaps = true
 [defines]
 TILE_M = 128
 TILE_N = 128
@@ -19,6 +20,7 @@ kernel = 3
 stride = 1
 dilation = 1
 */
+#include "overlap.cuh"
 #include "spectral.cuh"
 
 // Y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A over tiles d of 4 × 4 elements that overlap by two; the sums over channels are 16
@@ -30,6 +32,8 @@ dilation = 1
 extern "C" __global__ void conv(const float* __restrict__ x, const float* __restrict__ weight,
                                 const float* __restrict__ bias, float* __restrict__ y,
                                 float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
     const int tiles = tiles_of(p, SPAN, SPAN), tile = (int)first_element(), channel = blockIdx.y;
     if (tile >= tiles) return;
     const index_t lead = row_length(tiles);
@@ -64,12 +68,16 @@ extern "C" __global__ void conv(const float* __restrict__ x, const float* __rest
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                   float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
     multiply_places<PLACES>(weight, workspace, p, SPAN, SPAN);
 }
 
 extern "C" __global__ void conv_outputs(const float* __restrict__ x, const float* __restrict__ weight,
                                         const float* __restrict__ bias, float* __restrict__ y,
                                         float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
     const int tiles = tiles_of(p, SPAN, SPAN), tile = (int)first_element(), om = blockIdx.y;
     if (tile >= tiles) return;
     const index_t lead = row_length(tiles);

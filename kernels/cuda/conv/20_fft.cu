@@ -6,6 +6,7 @@ idea = "Multiplies spectra of overlapping tiles: the cost of an output hardly gr
 launch = "conv_fft"
 side = true
 packs = true
+overlaps = true
 [defines]
 LENGTH = 16        # of a transform each way: 8, 16 or 32
 TILES = 32         # that a block transforms together
@@ -24,6 +25,7 @@ stride = 1
 dilation = 1
 */
 #include "fft.cuh"
+#include "overlap.cuh"
 #include "spectral.cuh"
 
 // Y = F⁻¹(Σ over c of F(x) · conj F(w)), a cross-correlation being a product of spectra. A tile of LENGTH × LENGTH
@@ -42,6 +44,8 @@ static_assert(OUTPUTS * sizeof(float) <= LENGTH * WIDE * 2 * sizeof(float), "out
 extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
     __shared__ Complex spectra[LENGTH][WIDE][TILES];  // of the rows
     const int tiles = tiles_of(p, SPAN_H, SPAN_W), channel = blockIdx.y;
     const index_t lead = row_length(tiles);
@@ -89,12 +93,16 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                   float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
     multiply_places<PLACES>(weight, workspace, p, SPAN_H, SPAN_W);
 }
 
 extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
     conv_outputs(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                  float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
     __shared__ Complex spectra[LENGTH][WIDE][TILES];
     __shared__ index_t corners[TILES];  // of each tile in y, and how many of its rows and columns lie in y
     __shared__ int rows[TILES], columns[TILES];

@@ -6,6 +6,7 @@ idea = "The products of a tile are done by the tensor cores, 1,024 multiply-adds
 launch = "conv_tensor"
 precision = "tf32"
 packs = true
+overlaps = true
 [defines]
 TILE_ROWS = 128     # pixels of a block
 TILE_COLUMNS = 128  # channels of a block

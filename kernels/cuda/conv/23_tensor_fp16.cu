@@ -6,6 +6,7 @@ idea = "Inputs and weights are rounded to float16, so that an instruction does t
 launch = "conv_tensor"
 precision = "fp16"
 packs = true
+overlaps = true
 [defines]
 TILE_ROWS = 128     # pixels of a block
 TILE_COLUMNS = 128  # channels of a block

@@ -6,6 +6,7 @@ idea = "Rows of the image are kept in shared memory with the columns of each rem
 launch = "conv_row_strips"
 side = true
 packs = true
+overlaps = true
 [defines]
 STAGES = 3    # rows of the window, of one channel, in shared memory at once
 PAIRS = 7     # threads across: 8 outputs of a row each; this line and those below: the launch fits them to the image
@@ -23,6 +24,7 @@ dilation = 1
 */
 #include "common.cuh"
 #include "async.cuh"
+#include "overlap.cuh"
 
 #define MAPS 8  // of a thread
 #define THREADS (PAIRS * BAND * GROUPS)
@@ -44,6 +46,8 @@ extern __shared__ float4 dynamic[];
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
+    let_next_begin();
+    wait_for_previous();
     float* const stages = (float*)dynamic;
     const int channels = p.c / p.group, outputs = p.m / p.group, steps = channels * KH;
     const int parts = (outputs + TILE_MAPS - 1) / TILE_MAPS;

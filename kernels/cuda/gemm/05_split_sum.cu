@@ -4,6 +4,7 @@ rung = 5
 name = "split_sum"
 idea = "Where the tiles of y are too few to fill the device, the sum too is cut into parts, a block each; a second kernel adds the parts, always in the same order."
 launch = "gemm_split"
+overlaps = true
 [defines]
 TILE_M = 128
 TILE_N = 128
@@ -17,6 +18,7 @@ VECTOR_B = 4
 PARTS = 1     # of the sum; with one there is no second kernel
 */
 #include "common.cuh"
+#include "overlap.cuh"
 #include "tiles.cuh"
 
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of b was");
@@ -24,6 +26,8 @@ static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const __grid_constant__ GemmParams given) {
+    let_next_begin();
+    wait_for_previous();
     const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
     // Two of each, so that a step needs one barrier; rows longer than the tile, so that a warp's writes fall into
     // many banks and 16-byte reads stay aligned.
@@ -117,6 +121,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float* __restrict__ b,
                                        const float* __restrict__ bias, float* __restrict__ y,
                                        float* __restrict__ workspace, const GemmParams p) {
+    let_next_begin();
+    wait_for_previous();
     const index_t total = (index_t)p.batch * p.m * p.n;
     const index_t i = first_element();
     if (i >= total) return;

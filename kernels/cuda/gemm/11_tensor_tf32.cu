@@ -6,6 +6,7 @@ idea = "The products of a tile are done by the tensor cores, 1,024 multiply-adds
 launch = "gemm_tensor"
 precision = "tf32"
 packs = true
+overlaps = true
 [defines]
 TILE_ROWS = 128     # of y, a block
 TILE_COLUMNS = 128

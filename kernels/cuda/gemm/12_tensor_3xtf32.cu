@@ -6,6 +6,7 @@ idea = "Float32 out of TF32: each number is taken as a sum of two in TF32, and t
 launch = "gemm_tensor"
 precision = "fp32-tc"
 packs = true
+overlaps = true
 [defines]
 TILE_ROWS = 128     # of y, a block
 TILE_COLUMNS = 128

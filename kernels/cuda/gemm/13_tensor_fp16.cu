@@ -6,6 +6,7 @@ idea = "a and b are rounded to float16, so that an instruction does twice as man
 launch = "gemm_tensor"
 precision = "fp16"
 packs = true
+overlaps = true
 [defines]
 TILE_ROWS = 128     # of y, a block
 TILE_COLUMNS = 128

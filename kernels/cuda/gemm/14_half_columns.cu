@@ -6,6 +6,7 @@ idea = "For a few rows the time is that of reading b, and in float16 it has half
 launch = "gemm_half_columns"
 precision = "fp16"
 packs = true
+overlaps = true
 [defines]
 BLOCK = 256
 COLUMNS = 4  # of a warp

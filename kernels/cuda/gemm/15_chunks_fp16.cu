@@ -7,6 +7,7 @@ launch = "gemm_tensor"
 precision = "fp16"
 packs = true
 side = true
+overlaps = true
 reads = ["nchw float32", "nhwc float16"]
 writes = ["nchw float32", "nhwc float16"]
 [defines]

@@ -7,6 +7,7 @@ launch = "gemm_tensor"
 precision = "tf32"
 packs = true
 side = true
+overlaps = true
 reads = ["nchw float32", "nhwc tf32"]
 writes = ["nchw float32", "nhwc tf32"]
 [defines]

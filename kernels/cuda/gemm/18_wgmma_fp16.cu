@@ -6,6 +6,7 @@ idea = "Four warps multiply together, in the background, and read both operands 
 launch = "gemm_wgmma"
 precision = "fp16"
 packs = true
+overlaps = true
 reads = ["nchw float32", "nhwc float16"]
 writes = ["nchw float32", "nhwc float16"]
 [defines]

@@ -6,6 +6,7 @@ idea = "The same in float32 rounded to TF32."
 launch = "gemm_wgmma"
 precision = "tf32"
 packs = true
+overlaps = true
 reads = ["nchw float32", "nhwc tf32"]
 writes = ["nchw float32", "nhwc tf32"]
 [defines]

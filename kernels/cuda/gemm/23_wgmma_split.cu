@@ -6,6 +6,7 @@ idea = "Float32 out of float16, at a third of its rate: each number, scaled by a
 launch = "gemm_wgmma"
 precision = "fp32-tc"
 packs = true
+overlaps = true
 [defines]
 OPERANDS = 2        # of a number
 TOGETHER = 4        # slabs whose products tensor cores add up

@@ -4,12 +4,14 @@ rung = 2
 name = "column_bands"
 idea = "A thread walks down one column of OUTS rows of windows with RUN channels in registers: an element is normalised once for all its windows in this band, and reduced down them straight away; only the columns' results meet, in shared memory, along the rows."
 launch = "lrn_pool_bands"
+overlaps = true
 [defines]
 RUN = 16   # channels a thread; this and the next are as large as leave enough threads
 OUTS = 2   # rows of outputs a thread
 UNITS = 1  # bands of a block; this line and those below: the launch sets them
 TILE = 4   # outputs of a row in a band
 SIZE = 5
+THREE_QUARTERS = 0  # whether that is the exponent
 KIND = 0
 C = 16
 H = 8
@@ -31,6 +33,7 @@ kernel_max = 8
 size_max = 9
 */
 #include "lrn.cuh"
+#include "overlap.cuh"
 #include "pool.cuh"
 
 #define BEFORE ((SIZE - 1) / 2)
@@ -65,6 +68,8 @@ struct Unit {
 };
 
 extern "C" __global__ void lrn_pool(const float* __restrict__ x, float* __restrict__ y, const LrnPoolParams p) {
+    let_next_begin();
+    wait_for_previous();
     __shared__ float columns[UNITS][OUTS][RUN][SPAN];
     const unsigned units = (unsigned)p.n * (RUNS * TILES * BANDS), first = blockIdx.x * UNITS;
     for (int place = threadIdx.x; place < UNITS * SPAN; place += blockDim.x) {

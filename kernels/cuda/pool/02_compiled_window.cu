@@ -4,6 +4,7 @@ rung = 2
 name = "compiled_window"
 idea = "All shapes are compiled in: the reads of a window are unrolled and in flight together, and finding an output's place takes multiplications instead of 64-bit divisions."
 launch = "pool_compiled"
+overlaps = true
 [defines]
 KIND = 0  # this line and those below: the launch sets them to the parameters
 H = 8
@@ -26,9 +27,12 @@ WIDE = 0  # more outputs than 32 bits count
 [needs]
 kernel_max = 16
 */
+#include "overlap.cuh"
 #include "pool.cuh"
 
 extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, const PoolParams p) {
+    let_next_begin();
+    wait_for_previous();
     const place_t total = (place_t)p.n * p.c * (OUT_H * OUT_W);
     const place_t i = (place_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= total) return;

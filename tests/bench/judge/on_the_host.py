@@ -58,6 +58,7 @@ _ASSEMBLY = {
     'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));':
         "_Float16 halves[] = {(_Float16)first, (_Float16)second}; memcpy(&bits, halves, 4);",
     'asm("tanh.approx.f32 %0, %0;" : "+f"(v));': "v = tanhf(v);",
+    'asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(its_own) : "f"(root));': "its_own = sqrtf(root);",
     'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));':
         "bits = (same_bits<unsigned>(v) + 0x1000u) & 0xffffe000u;",
 }  # fmt: skip
@@ -187,7 +188,17 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     # What is read already need not be read again, and has no more defines to know.
     read = source.with_suffix(".ii")
     read.write_text(plain + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
-    options = ["-std=c++17", "-fno-exceptions", "-O1", "-w", "-shared", "-fPIC", "-fno-gnu-unique", "-Wl,-Bsymbolic"]
+    options = [
+        "-std=c++17",
+        "-fno-exceptions",
+        "-fno-threadsafe-statics",
+        "-O1",
+        "-w",
+        "-shared",
+        "-fPIC",
+        "-fno-gnu-unique",
+        "-Wl,-Bsymbolic",
+    ]
     # Nothing of the C++ library, which takes longer to look through than most kernels do to link.
     libraries = ["-nostdlib", "-lgcc", "-lm", "-lc"]
     subprocess.run([COMPILER, *options, str(read), "-o", to, *libraries], check=True)
