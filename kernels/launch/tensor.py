@@ -128,8 +128,8 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
 
 @shape
 def gemm_streamed(params: Gemm, rung: Rung) -> Launch:
-    """A block for TILE_COLUMNS columns of y, all m rows (compiled in as ALL_ROWS) at once; its WARPS warps share the
-    sum, more where blocks are few. b comes in slabs, as for gemm_tensor."""
+    """A block for TILE_COLUMNS columns of y, all m rows (compiled in as ALL_ROWS) at once; its WARPS warps
+    share the sum, more where blocks are few. b comes in slabs, as for gemm_tensor."""
     _one_matrix(params, rung)
     columns = define(rung, "TILE_COLUMNS")
     slabs, blocks = ceil(params.k, packing.depth(rung.precision)), ceil(params.n, columns)

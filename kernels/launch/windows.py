@@ -22,8 +22,8 @@ _BAND_NBYTES = 32 << 10  # of shared memory, so that several blocks fit beside e
 @shape
 def lrn_runs(params: Lrn, rung: Rung) -> Launch:
     """A thread PIXELS pixels (1 where the header says nothing) and RUN channels, SIZE (the window) compiled
-    in, and whether the exponent is THREE_QUARTERS: blocks of BLOCK threads along the pixels of the batch, grid.x = (block of pixels, run of channels),
-    the runs side by side."""
+    in, and whether the exponent is THREE_QUARTERS: blocks of BLOCK threads along the pixels of the batch,
+    grid.x = (block of pixels, run of channels), the runs side by side."""
     block, run, pixels = define(rung, "BLOCK", 128), define(rung, "RUN"), define(rung, "PIXELS", 1)
     units = params.n * ceil(params.inner, pixels)
     grid = ceil(max(1, units), block) * ceil(params.c, run)
