@@ -32,7 +32,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     __shared__ __align__(16) int windows[PADDED ? TABLE_SLABS * ENTRIES : GROUP];
     __shared__ index_t places[TILE_ROWS];  // of each pixel in y
 
-    let_next_begin();
     const int channels = p.c / p.group, outputs = p.m / p.group;
     const int taps = channels * p.kh * p.kw;
     const int plane = PLANE ? PLANE : p.h * p.w, area = p.out_h * p.out_w;
@@ -139,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         if (more) keep(slab + 1);
     }
     __syncthreads();
+    let_next_begin();
 
     // Out through shared memory, 8 channels at a time: neighbouring lanes then write neighbouring pixels.
     float* out = reinterpret_cast<float*>(patches) + warp * OUT_COLUMNS * OUT_LEAD;

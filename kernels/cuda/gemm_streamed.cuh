@@ -77,22 +77,25 @@ extern "C" __global__ void __launch_bounds__(LANES * WARPS)
         for (int s = 0; s < 4; ++s)
             shares[warp][group * MMA_ROWS + lane % 4 * 2 + s % 2][lane / 4 + s / 2 * 8] = sum[group][s];
     __syncthreads();
-    constexpr int EACH_AT_ONCE = WRITES ? Kind::CHUNK : 1;
-    for (int e = threadIdx.x; e < p.m * (TILE_COLUMNS / EACH_AT_ONCE); e += LANES * WARPS) {
-        const int r = e / (TILE_COLUMNS / EACH_AT_ONCE), c = e % (TILE_COLUMNS / EACH_AT_ONCE) * EACH_AT_ONCE;
-        const int column = blockIdx.x * TILE_COLUMNS + c;
-        if (column >= p.n) continue;
-        float total[EACH_AT_ONCE] = {};
+    // Each thread's own sums, in the same order every time.
+    for (int e = threadIdx.x; e < p.m * TILE_COLUMNS; e += LANES * WARPS) {
+        const int r = e / TILE_COLUMNS, c = e % TILE_COLUMNS, column = blockIdx.x * TILE_COLUMNS + c;
+        float total = 0.0f;
 #pragma unroll
-        for (int w = 0; w < WARPS; ++w)
-#pragma unroll
-            for (int i = 0; i < EACH_AT_ONCE; ++i) total[i] += shares[w][r][c + i];
+        for (int w = 0; w < WARPS; ++w) total += shares[w][r][c];
         if (WRITES) {
-            write_chunk(total, bias, y, r, column, p);
-        } else {
-            float v = p.alpha * total[0];
+            shares[0][r][c] = total;
+        } else if (column < p.n) {
+            float v = p.alpha * total;
             if (bias) v += p.beta * bias[r * p.bias_stride_m + column * p.bias_stride_n];
             y[(index_t)r * p.n + column] = activate(v, p.activation);
         }
+    }
+    if (!WRITES) return;
+    __syncthreads();
+    constexpr int PIECES = TILE_COLUMNS / Kind::CHUNK;
+    for (int e = threadIdx.x; e < p.m * PIECES; e += LANES * WARPS) {
+        const int r = e / PIECES, c = e % PIECES * Kind::CHUNK, column = blockIdx.x * TILE_COLUMNS + c;
+        if (column < p.n) write_chunk(&shares[0][r][c], bias, y, r, column, p);
     }
 }

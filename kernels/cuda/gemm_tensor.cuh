@@ -23,7 +23,6 @@ static_assert((TILE_ROWS / WARP_ROWS) * WARPS_ACROSS * OUT_ROWS * OUT_LEAD <= ST
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const __grid_constant__ GemmParams given) {
-    let_next_begin();
     const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
     __shared__ uint4 right[STAGES][TILE_COLUMNS * CHUNKS];
     __shared__ uint4 left[LEFT_STAGES][TILE_ROWS * CHUNKS];
@@ -124,6 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         if (more) keep(slab + 1);
     }
     __syncthreads();
+    let_next_begin();
 
     // Out through shared memory, 8 rows at a time: neighbouring lanes then write neighbouring elements.
     float* out = reinterpret_cast<float*>(right) + warp * OUT_ROWS * OUT_LEAD;

@@ -79,7 +79,6 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
-    let_next_begin();
     auto columns = [&](int stage) { return slabs + stage * SLAB; };
     auto rows = [&](int stage) { return slabs + stage * SLAB + CHUNKS * TILE_COLUMNS; };
 
@@ -130,6 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             copy_columns(slab, stage);
             copy_rows(slab, stage);
         });
+    let_next_begin();
 
 #if OPERANDS > 1
     const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(b) +

@@ -19,7 +19,7 @@
 #define GROUP_ROWS 64  // and the rows that they multiply
 #define STEPS_CHUNKS 2 // of a row, in one instruction
 #ifndef LATE_SLABS
-#define LATE_SLABS 0
+#define LATE_SLABS 0  // slabs whose products may be under way when those of the next begin
 #endif
 
 // Where a chunk of a row lies in a slab.
@@ -118,7 +118,7 @@ struct Wide<192> {
 // What a warpgroup computes: GROUP_ROWS × COLUMNS sums.
 template <int COLUMNS>
 struct GroupTile {
-    static constexpr int LATE = LATE_SLABS;  // slabs whose products may be under way when those of the next begin
+    static constexpr int LATE = LATE_SLABS;
     float sum[COLUMNS / 8][4] = {};
 
     // With a slab of its rows and one of columns, the number-th of a sum.

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
 from kernels.estimates.fitted_device import MULTIPROCESSORS
 from kernels.estimates.tiles import PARTS
 from kernels.packing import WIDE_SLAB_NBYTES
 
 GROUP_ROWS, GROUP_THREADS = 64, 128
-# By the columns of a tile of 128 rows: microseconds of a multiprocessor of an H200 for sums of _WAVE_SLABS
-# slabs in as many such tiles as it holds; and what part of that one of two takes alone.
-WAVES = {64: 50.0, 96: 54.0, 128: 61.7, 192: 45.2}
+ROWS = 128  # of the tiles that may share a sum
+
+
+class Cut(NamedTuple):
+    """rows, columns: of a block's tile; parts: blocks that share its sum."""
+
+    rows: int
+    columns: int
+    parts: int
+
+
+# By the rows and columns of a tile: microseconds of a multiprocessor of an H200 for sums of _WAVE_SLABS slabs
+# in as many such tiles as it holds; and what part of that one of two takes alone.
+WAVES = {(ROWS, 64): 50.0, (ROWS, 96): 54.0, (ROWS, 128): 61.7, (ROWS, 192): 45.2}
+CONV_WAVES = {**WAVES, (192, 128): 54.5, (192, 192): 62.2}
+GEMM_WAVES = {**WAVES, (256, 128): 54.5}
 # The same of operands that are sums of two float16, of which three products are taken.
-SPLIT_WAVES = {64: 67.0, 96: 43.0, 128: 50.0, 192: 61.0}
+SPLIT_WAVES = {(ROWS, 64): 67.0, (ROWS, 96): 43.0, (ROWS, 128): 50.0, (ROWS, 192): 61.0}
 ALONE = 0.62
 _WAVE_SLABS = 72
 _SECOND_KERNEL_US = 0.8
@@ -32,47 +48,57 @@ def threads(rows: int) -> int:
     return GROUP_THREADS * rows // GROUP_ROWS
 
 
-def waves(operands: int) -> dict[int, float]:
-    """By the columns of a tile, where a number is one, or the sum of two."""
-    return SPLIT_WAVES if operands > 1 else WAVES
+def conv_waves(operands: int) -> Mapping[tuple[int, int], float]:
+    """By the tile, where a number is one, or the sum of two."""
+    return SPLIT_WAVES if operands > 1 else CONV_WAVES
 
 
-def fit_clusters(
-    rows: int, columns: int, slabs: int, tile_rows: int, operands: int, batch: int
-) -> tuple[int, int]:
-    """How wide the tiles of `batch` products of rows × columns are, and how many blocks of a cluster share
-    the sum of each."""
-
-    def cost(choice: tuple[int, int]) -> float:
-        wide, parts = choice
-        blocks = parts * batch * -(-rows // tile_rows) * -(-columns // wide)
-        beside = _COLUMN_US * wide + _PART_US * parts if parts > 1 else _BLOCK_US
-        each = (waves(operands)[wide] - _BLOCK_US) * -(-slabs // parts) / _WAVE_SLABS + beside
-        return _count(blocks, tile_rows, wide, operands, parts) * each
-
-    counts = [parts for parts in CLUSTERS if parts == 1 or slabs >= 2 * _LEAST_STAGES * parts]
-    return min(((wide, parts) for wide in waves(operands) for parts in counts), key=cost)
+def gemm_waves(operands: int) -> Mapping[tuple[int, int], float]:
+    return SPLIT_WAVES if operands > 1 else GEMM_WAVES
 
 
-def fit_parts(rows: int, columns: int, slabs: int, tile_rows: int, operands: int = 1) -> tuple[int, int]:
-    """How wide the tiles of a product of rows × columns are, and in how many parts its sum of so many slabs
-    is taken."""
-
-    def cost(choice: tuple[int, int]) -> float:
-        wide, parts = choice
-        blocks = parts * -(-rows // tile_rows) * -(-columns // wide)
-        each = waves(operands)[wide] * -(-slabs // parts) / _WAVE_SLABS
-        time = _count(blocks, tile_rows, wide, operands) * each
-        moved = 2 * 4 * parts * rows * columns
-        return time + (_SECOND_KERNEL_US + moved / _MOVED if parts > 1 else 0.0)
-
-    counts = [parts for parts in PARTS if parts == 1 or slabs >= 2 * _LEAST_STAGES * parts]
-    return min(((wide, parts) for wide in waves(operands) for parts in counts), key=cost)
+def late(rows: int) -> int:
+    """Slabs whose products are under way when those of the next begin: one where a block has a multiprocessor
+    for itself and enough warps to multiply."""
+    return int(rows > ROWS)
 
 
-def _count(blocks: int, tile_rows: int, wide: int, operands: int, cluster: int = 1) -> float:
+def fit_clusters(rows: int, columns: int, slabs: int, operands: int, batch: int) -> Cut:
+    """How `batch` products of rows × columns, of so many slabs, are cut; a cluster shares a sum."""
+    waves = conv_waves(operands)
+
+    def cost(cut: Cut) -> float:
+        blocks = cut.parts * batch * -(-rows // cut.rows) * -(-columns // cut.columns)
+        beside = _COLUMN_US * cut.columns + _PART_US * cut.parts if cut.parts > 1 else _BLOCK_US
+        each = (waves[cut[:2]] - _BLOCK_US) * -(-slabs // cut.parts) / _WAVE_SLABS + beside
+        return _count(blocks, cut, operands, cut.parts) * each
+
+    return min(_cuts(waves, slabs, CLUSTERS), key=cost)
+
+
+def fit_parts(rows: int, columns: int, slabs: int, operands: int = 1) -> Cut:
+    """How a product of rows × columns, of so many slabs, is cut; a second kernel adds the parts."""
+    waves = gemm_waves(operands)
+
+    def cost(cut: Cut) -> float:
+        blocks = cut.parts * -(-rows // cut.rows) * -(-columns // cut.columns)
+        time = _count(blocks, cut, operands) * waves[cut[:2]] * -(-slabs // cut.parts) / _WAVE_SLABS
+        moved = 2 * 4 * cut.parts * rows * columns
+        return time + (_SECOND_KERNEL_US + moved / _MOVED if cut.parts > 1 else 0.0)
+
+    return min(_cuts(waves, slabs, PARTS), key=cost)
+
+
+def _cuts(waves: Mapping[tuple[int, int], float], slabs: int, counts: Iterable[int]) -> Iterator[Cut]:
+    for parts in counts:
+        for rows, columns in waves:
+            if parts == 1 or (rows == ROWS and slabs >= 2 * _LEAST_STAGES * parts):
+                yield Cut(rows, columns, parts)
+
+
+def _count(blocks: int, cut: Cut, operands: int, cluster: int = 1) -> float:
     """Waves of blocks, each as long as `waves` says. cluster: so many of them run at once and near by."""
-    _, held = stages(tile_rows, wide, operands)
+    _, held = stages(cut.rows, cut.columns, operands)
     at_once = held * MULTIPROCESSORS if cluster <= 2 else held * _NEAR // cluster * cluster
     full, rest = divmod(blocks, at_once)
     last = 0.0 if not rest else ALONE if held > 1 and rest <= at_once // held else 1.0

@@ -166,15 +166,15 @@ def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
 def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
     """As conv_nhwc_tensor, a warpgroup for 64 of a block's TILE_ROWS pixels; parts are a cluster's blocks."""
     p, of, wide = params, seen(params, rung), params.m // params.group
-    rows, operands = define(rung, "TILE_ROWS"), define(rung, "OPERANDS", 1)
+    operands = define(rung, "OPERANDS", 1)
     slabs = ceil(of.taps, packing.WIDE_SLAB_NBYTES // packing.CHUNK_NBYTES // operands)
-    columns, parts = wgmma_tiles.fit_clusters(of.pixels, wide, slabs, rows, operands, p.group)
+    rows, columns, parts = wgmma_tiles.fit_clusters(of.pixels, wide, slabs, operands, p.group)
     stages, at_once = wgmma_tiles.stages(rows, columns, operands)
     pack = Pack(packing.swizzled_slabs, (p.group, of.fold, rung.precision, columns))
     if operands > 1:
         pack = Pack(packing.split_slabs, (p.group, of.fold, columns))
     defines: dict[str, Define] = {**of.defines, "TILE_ROWS": rows, "TILE_COLUMNS": columns, "STAGES": stages}
-    defines |= {"BLOCKS_AT_ONCE": at_once}
+    defines |= {"BLOCKS_AT_ONCE": at_once, "LATE_SLABS": wgmma_tiles.late(rows)}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
 
     def blocks(images: int) -> tuple[int, int, int]:

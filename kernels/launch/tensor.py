@@ -19,7 +19,6 @@ _WEIGHT = 1  # the place of the weights among the inputs
 _SHARED_NBYTES = 48 << 10  # of a block, without asking for more
 _HALVES = packing.CHUNK_NBYTES // 2  # of a chunk
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
-_ENOUGH_BLOCKS, _MOST_WARPS = 128, 16  # fewer blocks have as many warps each
 
 
 def tiles(rung: Rung) -> tuple[TensorTile, ...]:
@@ -84,13 +83,13 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
     in chunks by a stage before it, gemm_lay_out, at the beginning of the scratch memory; partial sums lie
     behind."""
     _one_matrix(params, rung)
-    rows, operands = define(rung, "TILE_ROWS"), define(rung, "OPERANDS", 1)
+    operands = define(rung, "OPERANDS", 1)
     precision = "fp16" if operands > 1 else rung.precision
     slabs = ceil(params.k, 2 * packing.depth(precision) // operands)
-    columns, parts = wgmma_tiles.fit_parts(params.m, params.n, slabs, rows, operands)
+    rows, columns, parts = wgmma_tiles.fit_parts(params.m, params.n, slabs, operands)
     stages, at_once = wgmma_tiles.stages(rows, columns, operands)
     defines: dict[str, Define] = {"TILE_ROWS": rows, "TILE_COLUMNS": columns, "STAGES": stages}
-    defines |= {"BLOCKS_AT_ONCE": at_once}
+    defines |= {"BLOCKS_AT_ONCE": at_once, "LATE_SLABS": wgmma_tiles.late(rows)}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     pack = Pack(packing.gemm_swizzled_slabs, (params.trans_b, precision, columns))
     if operands > 1:
@@ -129,11 +128,11 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
 @shape
 def gemm_streamed(params: Gemm, rung: Rung) -> Launch:
     """A block for TILE_COLUMNS columns of y, all m rows (compiled in as ALL_ROWS) at once; its WARPS warps
-    share the sum, more where blocks are few. b comes in slabs, as for gemm_tensor."""
+    share the sum. b comes in slabs, as for gemm_tensor."""
     _one_matrix(params, rung)
     columns = define(rung, "TILE_COLUMNS")
     slabs, blocks = ceil(params.k, packing.depth(rung.precision)), ceil(params.n, columns)
-    warps = _MOST_WARPS if blocks < _ENOUGH_BLOCKS else define(rung, "WARPS")
+    warps = define(rung, "WARPS")
     while warps > 1 and warps > slabs:
         warps //= 2
     defines: dict[str, Define] = {"ALL_ROWS": params.m, "WARPS": warps, "TILE_COLUMNS": columns}

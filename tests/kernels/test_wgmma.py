@@ -14,6 +14,7 @@ from kernels.launch import nhwc
 from kernels.layouts import PLAIN
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.packing import WIDE_SLAB_NBYTES
 from kernels.registry import Rung
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
@@ -67,11 +68,14 @@ def _operands(rung: Rung) -> int:
     return int(rung.defines.get("OPERANDS", 1))
 
 
-def _skip_without_room(rung: Rung, wide: int, stages: int) -> None:
-    if wide not in wgmma_tiles.waves(_operands(rung)):
-        pytest.skip(f"{rung.name} has no tiles of {wide} columns")
-    if stages > wgmma_tiles.stages(128, wide, _operands(rung))[0]:
-        pytest.skip(f"no multiprocessor has room for {stages} slabs of {wide} columns")
+def _skip_without_room(rung: Rung, tile: tuple[int, int], stages: int) -> None:
+    waves = wgmma_tiles.conv_waves if rung.op == "conv" else wgmma_tiles.gemm_waves
+    if tile not in waves(_operands(rung)):
+        pytest.skip(f"{rung.name} has no tiles of {tile}")
+    if stages > wgmma_tiles.stages(*tile, _operands(rung))[0]:
+        pytest.skip(f"no multiprocessor has room for {stages} slabs of {tile}")
+    if stages * WIDE_SLAB_NBYTES * sum(tile) < 4 * tile[0] * (tile[1] + 8):
+        pytest.skip(f"{stages} slabs of {tile} leave no room to lay sums out, and are more on any device")
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
@@ -94,12 +98,16 @@ def test_products_in_the_background_are_those_of_the_slabs_that_were_copied(
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("stages", [3, 4])
-@pytest.mark.parametrize("wide", wgmma_tiles.WAVES)
+@pytest.mark.parametrize("tile", wgmma_tiles.CONV_WAVES, ids=str)
 def test_no_slab_is_overwritten_before_it_was_multiplied(
-    rung: Rung, stages: int, wide: int, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+    rung: Rung,
+    stages: int,
+    tile: tuple[int, int],
+    hosted: on_the_host.Hosted,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    _skip_without_room(rung, wide, stages)
-    monkeypatch.setattr(wgmma_tiles, "fit_clusters", lambda *_: (wide, 1))
+    _skip_without_room(rung, tile, stages)
+    monkeypatch.setattr(wgmma_tiles, "fit_clusters", lambda *_: wgmma_tiles.Cut(*tile, 1))
     monkeypatch.setattr(wgmma_tiles, "stages", lambda *_: (stages, 1))
     params = replace(CASES[0], c=64, n=1)
     as_laid_out = layouts.laid_out(rung, rung.reads[-1], rung.writes[-1])
@@ -124,27 +132,28 @@ def test_few_channels_are_folded_and_many_images_laid_out_a_few_at_a_time(
 
 
 @pytest.mark.parametrize("rung", PRODUCTS, ids=lambda rung: rung.name)
-@pytest.mark.parametrize(("wide", "parts"), [(64, 1), (96, 2), (128, 1), (192, 3)])
+@pytest.mark.parametrize(
+    "cut", [wgmma_tiles.Cut(*cut) for cut in ((128, 64, 1), (128, 96, 2), (256, 128, 1), (128, 192, 3))]
+)
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 13, 177), (66, 70, 273)])
 def test_products_of_rows_that_no_tile_divides_in_parts(
     rung: Rung,
-    wide: int,
-    parts: int,
+    cut: wgmma_tiles.Cut,
     m: int,
     n: int,
     k: int,
     hosted: on_the_host.Hosted,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    _skip_without_room(rung, wide, 3)
-    monkeypatch.setattr(wgmma_tiles, "fit_parts", lambda *_: (wide, parts))
+    _skip_without_room(rung, cut[:2], 3)
+    monkeypatch.setattr(wgmma_tiles, "fit_parts", lambda *_: cut)
     for params in (
         Gemm(m, n, k, trans_b=True, alpha=0.5, beta=2.0, bias=True, activation="tanh"),
         Gemm(m, n, k),
     ):
         case = cuda_cases.gemm_case(np.random.default_rng(0), params)
         for reads, writes in _ways(rung):
-            found = answer(hosted, layouts.laid_out(rung, reads, writes), case, at_end=parts == 1)
+            found = answer(hosted, layouts.laid_out(rung, reads, writes), case, at_end=cut.parts == 1)
             assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
 
 
@@ -192,20 +201,21 @@ def test_it_is_for_the_one_architecture_that_has_its_instructions() -> None:
         assert not rung.suits(replace(params, n=1))
 
 
-def test_tiles_are_as_wide_as_makes_for_the_shortest_waves() -> None:
-    def fit(images: int, wide: int) -> tuple[int, int]:
-        return wgmma_tiles.fit_clusters(images * 169, wide, 72, 128, 1, 1)
+def test_tiles_are_those_that_make_for_the_shortest_waves() -> None:
+    def fit(images: int, wide: int, batch: int = 1) -> tuple[int, ...]:
+        return wgmma_tiles.fit_clusters(images * 169, wide, 72, 1, batch)
 
-    widest = {384: 192, 128: 128, 192: 192, 96: 96, 64: 64, 50: 64}
-    assert {wide: fit(1024, wide) for wide in widest} == {wide: (tile, 1) for wide, tile in widest.items()}
-    assert fit(64, 384) == (128, 1)  # in one wave, where wider ones take two
-    wide, parts = fit(8, 384)
-    assert parts > 1
-    assert parts * 11 * -(-384 // wide) <= 132
+    widest = {384: (192, 192), 128: (128, 128), 192: (192, 192), 96: (128, 96), 64: (128, 64), 50: (128, 64)}
+    assert {wide: fit(1024, wide)[:2] for wide in widest} == widest
+    assert fit(64, 384) == (128, 128, 1)  # in one wave, where wider ones take two
+    assert fit(64, 192, 2) == (192, 192, 1)  # in one too, where narrower ones take two
+    cut = wgmma_tiles.fit_clusters(8 * 169, 384, 72, 1, 1)
+    assert cut.parts > 1
+    assert cut.parts * 11 * -(-384 // cut.columns) <= 132
 
 
 def test_a_sum_is_taken_in_parts_where_blocks_would_be_few() -> None:
-    assert wgmma_tiles.fit_parts(1024, 4096, 288, 128) == (128, 1)
-    wide, parts = wgmma_tiles.fit_parts(256, 4096, 288, 128)
-    assert parts > 1
-    assert 2 * -(-4096 // wide) * parts > 100
+    assert wgmma_tiles.fit_parts(1024, 4096, 288) == (256, 128, 1)
+    cut = wgmma_tiles.fit_parts(256, 4096, 288)
+    assert cut.parts > 1
+    assert 2 * -(-4096 // cut.columns) * cut.parts > 100

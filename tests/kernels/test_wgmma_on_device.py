@@ -50,7 +50,28 @@ def test_the_blocks_of_a_cluster_add_up_their_sums(
 ) -> None:
     if registry.find("cuda", "conv", rung.name).refusal(CASES[0], device.capability):
         pytest.skip("this device lacks its instructions")
-    monkeypatch.setattr(wgmma_tiles, "fit_clusters", lambda *_: (128 if parts == 4 else 64, parts))
+    cut = wgmma_tiles.Cut(wgmma_tiles.ROWS, 128 if parts == 4 else 64, parts)
+    monkeypatch.setattr(wgmma_tiles, "fit_clusters", lambda *_: cut)
+    assert _agree(device, rung)
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize(
+    "tile", [tile for tile in wgmma_tiles.CONV_WAVES if tile[0] > wgmma_tiles.ROWS], ids=str
+)
+def test_blocks_of_more_warpgroups_agree_with_float64(
+    device: Device, rung: Rung, tile: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if rung.refusal(CASES[0], device.capability):
+        pytest.skip("this device lacks its instructions")
+    if tile not in wgmma_tiles.conv_waves(int(rung.defines.get("OPERANDS", 1))):
+        pytest.skip(f"{rung.name} has no tiles of {tile}")
+    monkeypatch.setattr(wgmma_tiles, "fit_clusters", lambda *_: wgmma_tiles.Cut(*tile, 1))
+    assert _agree(device, rung)
+
+
+def _agree(device: Device, rung: Rung) -> int:
+    """How many ways to read and write a case there were; each is run three times."""
     ran = 0
     for params in CASES:
         case = cuda_cases.conv_case(np.random.default_rng(0), params)
@@ -62,4 +83,4 @@ def test_the_blocks_of_a_cluster_add_up_their_sums(
             assert cuda_cases.differs(found[0], case, rung.precision) == "", (reads, writes)
             assert all(again.tobytes() == found[0].tobytes() for again in found), "the same bits"
             ran += 1
-    assert ran
+    return ran

@@ -29,7 +29,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     __shared__ Tap located[TABLE];  // of many steps, worked out once for all threads
     __shared__ index_t places[TILE_N];  // of each pixel in y, kept here rather than in registers through the sum
 
-    let_next_begin();
     const int channels = p.c / p.group, outputs = p.m / p.group;
     const int taps = channels * p.kh * p.kw;
     const int area = p.out_h * p.out_w;
@@ -110,6 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         keep(slot ^ 1);
         __syncthreads();  // the next tiles are whole, and nobody needs these any more
     }
+    let_next_begin();
 
     // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring pixels,
     // and each thread the one pixel whose place it knows.

@@ -32,7 +32,6 @@ dilation = 1
 extern "C" __global__ void conv(const float* __restrict__ x, const float* __restrict__ weight,
                                 const float* __restrict__ bias, float* __restrict__ y,
                                 float* __restrict__ workspace, const ConvParams p) {
-    let_next_begin();
     wait_for_previous();
     const int tiles = tiles_of(p, SPAN, SPAN), tile = (int)first_element(), channel = blockIdx.y;
     if (tile >= tiles) return;
@@ -54,6 +53,7 @@ extern "C" __global__ void conv(const float* __restrict__ x, const float* __rest
         rows[2][j] = d[2][j] - d[1][j];
         rows[3][j] = d[1][j] - d[3][j];
     }
+    let_next_begin();
     float* out = workspace + channel * lead + tile;
     const index_t next = p.c * lead;  // from one place of the transform to the next
 #pragma unroll
@@ -68,7 +68,6 @@ extern "C" __global__ void conv(const float* __restrict__ x, const float* __rest
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                   float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
-    let_next_begin();
     wait_for_previous();
     multiply_places<PLACES>(weight, workspace, p, SPAN, SPAN);
 }
@@ -76,7 +75,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 extern "C" __global__ void conv_outputs(const float* __restrict__ x, const float* __restrict__ weight,
                                         const float* __restrict__ bias, float* __restrict__ y,
                                         float* __restrict__ workspace, const ConvParams p) {
-    let_next_begin();
     wait_for_previous();
     const int tiles = tiles_of(p, SPAN, SPAN), tile = (int)first_element(), om = blockIdx.y;
     if (tile >= tiles) return;
@@ -92,6 +90,7 @@ extern "C" __global__ void conv_outputs(const float* __restrict__ x, const float
         columns[0][j] = s[0] + s[1] + s[2];
         columns[1][j] = s[1] - s[2] - s[3];
     }
+    let_next_begin();
     float* out = y + ((index_t)at.image * p.m + om) * p.out_h * p.out_w;
     const float shift = bias ? bias[om] : 0.0f;
 #pragma unroll

@@ -44,7 +44,6 @@ static_assert(OUTPUTS * sizeof(float) <= LENGTH * WIDE * 2 * sizeof(float), "out
 extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
-    let_next_begin();
     wait_for_previous();
     __shared__ Complex spectra[LENGTH][WIDE][TILES];  // of the rows
     const int tiles = tiles_of(p, SPAN_H, SPAN_W), channel = blockIdx.y;
@@ -75,6 +74,7 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
     }
     __syncthreads();
     if (tile >= tiles) return;
+    let_next_begin();
     const int k = threadIdx.x / TILES;
     Complex v[LENGTH];
 #pragma unroll
@@ -93,7 +93,6 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                   float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
-    let_next_begin();
     wait_for_previous();
     multiply_places<PLACES>(weight, workspace, p, SPAN_H, SPAN_W);
 }
@@ -101,7 +100,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
     conv_outputs(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                  float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
-    let_next_begin();
     wait_for_previous();
     __shared__ Complex spectra[LENGTH][WIDE][TILES];
     __shared__ index_t corners[TILES];  // of each tile in y, and how many of its rows and columns lie in y
@@ -140,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
         }
         fft<LENGTH, true>(v);
     }
+    let_next_begin();
     // Out through shared memory: neighbouring threads then write neighbours of a row.
     __syncthreads();
     float(*out)[OUTPUTS] = (float(*)[OUTPUTS])spectra;

@@ -46,7 +46,6 @@ extern __shared__ float4 dynamic[];
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
-    let_next_begin();
     wait_for_previous();
     float* const stages = (float*)dynamic;
     const int channels = p.c / p.group, outputs = p.m / p.group, steps = channels * KH;
@@ -125,6 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             }
         }
     }
+    let_next_begin();
 
     const int oy = first_row + row;
     if (oy >= p.out_h) return;

@@ -26,7 +26,6 @@ static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const __grid_constant__ GemmParams given) {
-    let_next_begin();
     wait_for_previous();
     const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
     // Two of each, so that a step needs one barrier; rows longer than the tile, so that a warp's writes fall into
@@ -89,6 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             next_right.keep(right[slot ^ 1]);
             __syncthreads();  // the next tiles are whole, and nobody needs these any more
         }
+        let_next_begin();
         // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
         // elements, and no thread works out 64 places.
         float(*out)[TILE_N + 4] = right[0];

@@ -13,7 +13,7 @@ writes = ["nchw float32", "nhwc tf32"]
 [defines]
 TILE_COLUMNS = 16  # of a block
 ALL_ROWS = 8  # of a and y; the launch sets it to m
-WARPS = 8   # of a block, which share a sum
+WARPS = 16  # of a block, which share a sum
 AHEAD = 4   # slabs whose weights a warp has under way
 READS = 0   # how a lies: by its place in `reads`
 WRITES = 0  # and y
