@@ -1,6 +1,7 @@
 // The normalisation across channels over chunks of NHWC (nhwc.cuh): SIZE channels in the sum, C in all; with SIZE = 0
 // there is none.
 #pragma once
+#include "lrn.cuh"
 #include "nhwc.cuh"
 
 #define ALL_CHUNKS ((C + EACH - 1) / EACH)
@@ -35,5 +36,6 @@ __device__ __forceinline__ float normalised(const float (&v)[3 * EACH], int e, f
     float sum = 0.0f;
 #pragma unroll
     for (int k = -BEFORE; k <= BEHIND; ++k) sum += v[EACH + e + k] * v[EACH + e + k];
-    return v[EACH + e] * __powf(bias + scale * sum, -beta);  // to 21 bits or so
+    const float s = bias + scale * sum;
+    return v[EACH + e] * (THREE_QUARTERS ? inverse_roots(s) : __powf(s, -beta));  // to 21 bits or so
 }

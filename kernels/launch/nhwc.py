@@ -10,7 +10,7 @@ from kernels.errors import KernelError
 from kernels.estimates import nhwc_tiles, wgmma_tiles
 from kernels.launch.core import MAX_X, Launch, Pack, Stage, define, in_parts, shape
 from kernels.launch.tensor import tiles
-from kernels.launch.windows import window
+from kernels.launch.windows import normalising, window
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
@@ -209,7 +209,7 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
     of a column of the image; fewer rows where blocks would be few. All shapes but the number of images are
     compiled in under their names in capitals."""
     p = params
-    pool, size = (p, 0) if isinstance(p, Pool) else (p.pool, p.size)
+    pool, before = (p, {"SIZE": 0}) if isinstance(p, Pool) else (p.pool, normalising(p))
     chunks = ceil(p.c, define(rung, "EACH"))
     tile = max(1, min(p.out_w, (_MOST_SPAN - p.kw) // p.stride_w + 1))
     span = (tile - 1) * p.stride_w + p.kw
@@ -223,7 +223,7 @@ def nhwc_bands(params: Pool | LrnPool, rung: Rung) -> Launch:
         outs = 1
     if max(p.h * p.w, blocks(outs)) > MAX_X - _THREADS:
         raise KernelError(f"{rung.label} counts bands and pixels in 32 bits; {p} has more")
-    defines = window(pool) | {"C": p.c, "SIZE": size, "AFTER": code("ACTIVATION", pool.activation)}
+    defines = window(pool) | before | {"C": p.c, "AFTER": code("ACTIVATION", pool.activation)}
     defines |= {"OUTS": outs, "TILE": tile, "CHUNKS_AT_ONCE": at_once}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     block = min(_THREADS, _WARP * ceil(span * at_once, _WARP))
@@ -238,6 +238,6 @@ def nhwc_chunks(params: Lrn, rung: Rung) -> Launch:
     units = p.n * p.inner * ceil(p.c, each)
     if max(units, p.c * p.inner) > MAX_X - _THREADS:
         raise KernelError(f"{rung.label} counts pixels and chunks of channels in 32 bits; {p} has more")
-    defines: dict[str, Define] = {"C": p.c, "SIZE": p.size}
+    defines = normalising(p) | {"C": p.c}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     return Launch((ceil(units, _THREADS), 1, 1), (_THREADS, 1, 1), p.scalars(), defines=defines)

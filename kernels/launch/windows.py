@@ -16,18 +16,19 @@ _ENOUGH_WARPS = 2048  # on a large device each multiprocessor runs a few dozen a
 _WARP = 32
 _BAND_THREADS = 256
 _THREE_QUARTERS = 0.75  # an exponent that takes two roots
+_LEAST_NORMAL = 2.0**-126  # float32
 _BAND_NBYTES = 32 << 10  # of shared memory, so that several blocks fit beside each other
 
 
 @shape
 def lrn_runs(params: Lrn, rung: Rung) -> Launch:
     """A thread PIXELS pixels (1 where the header says nothing) and RUN channels, SIZE (the window) compiled
-    in, and whether the exponent is THREE_QUARTERS: blocks of BLOCK threads along the pixels of the batch,
+    in, and THREE_QUARTERS (`normalising`): blocks of BLOCK threads along the pixels of the batch,
     grid.x = (block of pixels, run of channels), the runs side by side."""
     block, run, pixels = define(rung, "BLOCK", 128), define(rung, "RUN"), define(rung, "PIXELS", 1)
     units = params.n * ceil(params.inner, pixels)
     grid = ceil(max(1, units), block) * ceil(params.c, run)
-    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines=_normalising(params))
+    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines=normalising(params))
 
 
 @shape
@@ -72,7 +73,7 @@ def lrn_pool_bands(params: LrnPool, rung: Rung) -> Launch:
     fitting = range(1, max(1, min(_BAND_THREADS // span, _BAND_NBYTES // band_nbytes)) + 1)
     # As many as leave the fewest threads of the last warp without a column.
     units = max(fitting, key=lambda count: (count * span / (_WARP * ceil(count * span, _WARP)), count))
-    defines = window(p.pool) | _normalising(p) | {"C": p.c, "RUN": run, "OUTS": outs}
+    defines = window(p.pool) | normalising(p) | {"C": p.c, "RUN": run, "OUTS": outs}
     defines |= {"UNITS": units, "TILE": tile}
     block = min(_BAND_THREADS, _WARP * ceil(units * span, _WARP))
     return Launch((ceil(total, units), 1, 1), (block, 1, 1), p.scalars(), defines=defines)
@@ -92,8 +93,11 @@ def _pool_launch(p: Pool, rung: Rung, units: int, defines: dict[str, Define]) ->
     return Launch((grid, 1, 1), (block, 1, 1), p.scalars(), defines=defines)
 
 
-def _normalising(p: Lrn | LrnPool) -> dict[str, Define]:
-    return {"SIZE": p.size, "THREE_QUARTERS": int(p.beta == _THREE_QUARTERS)}
+def normalising(p: Lrn | LrnPool) -> dict[str, Define]:
+    """SIZE, of the window, and THREE_QUARTERS: whether that is the exponent, of sums that begin with a normal
+    number and grow."""
+    grows = p.bias >= _LEAST_NORMAL and p.alpha >= 0
+    return {"SIZE": p.size, "THREE_QUARTERS": int(p.beta == _THREE_QUARTERS and grows)}
 
 
 def window(p: Pool) -> dict[str, Define]:

@@ -14,6 +14,7 @@ EACH = 8    # channels of a chunk
 READS = 0   # how x lies: by its place in `reads`
 WRITES = 0  # and y
 SIZE = 5    # channels of the sum; this line and the next: the launch sets them
+THREE_QUARTERS = 0  # whether that is the exponent
 C = 16
 [needs]
 compute_capability = "8.0"

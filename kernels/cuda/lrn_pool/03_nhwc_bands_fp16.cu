@@ -17,6 +17,7 @@ CHUNKS_AT_ONCE = 4  # chunks of eight channels of a block
 OUTS = 2    # rows of outputs of a block; this line and those below: the launch sets them
 TILE = 4    # outputs of a row of a block
 SIZE = 5
+THREE_QUARTERS = 0  # whether that is the exponent
 AFTER = 0
 KIND = 0
 C = 16

@@ -58,6 +58,7 @@ _ASSEMBLY = {
     'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));':
         "_Float16 halves[] = {(_Float16)first, (_Float16)second}; memcpy(&bits, halves, 4);",
     'asm("tanh.approx.f32 %0, %0;" : "+f"(v));': "v = tanhf(v);",
+    'asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(s));': "root = 1 / sqrtf(s);",
     'asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(its_own) : "f"(root));': "its_own = sqrtf(root);",
     'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));':
         "bits = (same_bits<unsigned>(v) + 0x1000u) & 0xffffe000u;",
