@@ -22,6 +22,8 @@ m_max = 16
 trans_a = false
 batch = 1
 compute_capability = "8.0"
+[prefers]
+m_min = 3  # fewer are multiplied in no more time than reading b takes
 */
 #include "mma.cuh"
 

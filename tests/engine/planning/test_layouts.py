@@ -139,7 +139,7 @@ def test_a_normalisation_alone_takes_and_hands_on_chunks() -> None:
 def test_products_hand_chunks_to_each_other_where_that_is_tried() -> None:
     made = planned(products(), {}, layouts="all")
     assert travels(made) == ["fc1", "fc2"]
-    assert {step.rung for step in made.steps} == {"chunk_columns"}
+    assert {step.rung for step in made.steps} == {"streamed_fp16"}
     assert made.placements["r1"].nbytes == BATCH * 48 * 2, "45 halves are six whole chunks"
     many = plan(products(), 64, "cuda", "tf32", Options(tuned=False, one_kernel=False, layouts="all"))
     assert [step.rung for step in many.steps] == ["chunks_tf32"] * 3
