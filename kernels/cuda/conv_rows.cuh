@@ -53,6 +53,9 @@ constexpr int SPAN = (OUT_W - 1) * STRIDE_W + KW;  // columns under windows, pad
 constexpr int LEAD = (SPAN * DEEP + VALUES - 1) / VALUES | 1;
 constexpr int RING_WORDS = RING * LEAD;
 constexpr int NBYTES = 16 * SLABS * TILE_COLUMNS * CHUNKS + 4 * OPERANDS * RING_WORDS + 4 * OPERANDS * TILE_COLUMNS;
+#if OPERANDS > 1
+static_assert(TOGETHER % BATCH == 0, "what is added up alone begins with a batch");
+#endif
 static_assert(NBYTES == KEPT_NBYTES, "the launch counts what lies in shared memory alike");
 
 // Rows are fetched a channel of one at a time, a strip, by a warp, neighbouring lanes neighbouring columns.

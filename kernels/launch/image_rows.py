@@ -21,6 +21,7 @@ _SHARED_NBYTES = 227 << 10  # of a block of compute capability 9.0
 _COLUMNS = (64, 96, 128, 192)
 # With sums that come in parts a thread has both in registers.
 _SPLIT_COLUMNS = (64, 96)
+_MOST_SUMS = 384  # channels of a block, times warpgroups: what threads have the registers for
 _WARP = 32
 _MOST_LOADS = 32  # of a lane, for a row of the image
 # Clocks beside a turn's products; how many warpgroups multiply as fast as tensor cores can; and bytes that a
@@ -60,6 +61,7 @@ def conv_image_rows(params: Conv, rung: Rung) -> Launch:
         Tile(groups, columns)
         for groups in range(most, 0, -1)
         for columns in (_SPLIT_COLUMNS if operands > 1 else _COLUMNS)
+        if columns <= _MOST_SUMS // groups
     ]
     fitting = [
         tile

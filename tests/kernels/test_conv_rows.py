@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernels import launch, layouts, packing, registry
+from kernels import launch, layouts, nvrtc, packing, registry
 from kernels.errors import UnsupportedError
 from kernels.launch import image_rows
 from kernels.ops.conv import Conv
@@ -120,6 +120,23 @@ def test_a_sum_of_alexnet_takes_46_instructions() -> None:
     assert how.packed[1](np.zeros((96, 3, 11, 11), np.float32)).shape == (1, 12, 96, 32)  # four in a slab
     assert how.grid == (132, 1, 1)
     assert how.shared_nbytes <= 227 << 10
+
+
+@pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize("outputs", [64, 96, 128, 192])
+def test_sums_and_what_is_read_ahead_stay_in_registers(rung: Rung, outputs: int) -> None:
+    for params in (
+        Conv(256, 3, 227, 227, outputs, 11, 11, 55, 55, 4, 4, bias=True, activation="relu"),
+        Conv(256, 3, 224, 224, outputs, 7, 7, 112, 112, 2, 2, 3, 3, 3, 3, bias=True),
+    ):
+        as_laid_out = layouts.laid_out(rung, rung.reads[0], rung.writes[-1])
+        how = launch.launch(params, as_laid_out)
+        used = nvrtc.resources(nvrtc.compile_rung(as_laid_out, "sm_90", how.defines), "conv")
+        assert used is not None
+        assert used.spill_nbytes == 0, f"{used}"
+        assert used.registers * how.block[0] <= 65536
+        assert used.shared_nbytes + how.shared_nbytes <= 227 << 10
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)

@@ -11,7 +11,7 @@ writes = ["nchw float32", "nhwc tf32"]
 [defines]
 EACH = 4             # channels of a chunk of y
 WRITES = 0           # how y lies: by its place in `writes`
-GROUPS = 3           # warpgroups of a block, 64 pixels each
+GROUPS = 3           # warpgroups of a block, 64 pixels each: the most
 TILE_COLUMNS = 96    # channels of a block: 64, 96, 128 or 192
 BATCH = 4            # instructions whose words are read while those before are multiplied
 C = 3                # this line and those below: the launch compiles the shape in
@@ -27,13 +27,16 @@ PAD_TOP = 0
 PAD_LEFT = 0
 KEPT_NBYTES = 221388
 AFTER = 0            # the activation
+[tune]
+GROUPS = [2, 3]
+BATCH = [2, 4]
 [needs]
 architecture = "9.0"
 group = 1
 dilation = 1
 [prefers]
 outputs_min = 262144  # so that multiprocessors of a large device have something to do
-m_min = 32
+m_min = 32            # of a tile of 64
 row_max = 64          # few channels: of many, chunks of a pixel are read at once
 */
 #include "half.cuh"

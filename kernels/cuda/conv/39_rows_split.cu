@@ -12,7 +12,7 @@ EACH = 8             # channels of a chunk of y
 OPERANDS = 2         # of a number
 TOGETHER = 8         # instructions of big numbers whose products tensor cores add up
 WRITES = 0           # how y lies
-GROUPS = 2           # warpgroups of a block, 64 pixels each
+GROUPS = 2           # warpgroups of a block, 64 pixels each: the most
 TILE_COLUMNS = 96    # channels of a block: 64, 96, 128 or 192
 BATCH = 2            # instructions whose words are read while those before are multiplied
 C = 3                # this line and those below: the launch compiles the shape in
@@ -28,13 +28,16 @@ PAD_TOP = 0
 PAD_LEFT = 0
 KEPT_NBYTES = 210968
 AFTER = 0            # the activation
+[tune]
+GROUPS = [1, 2]
+BATCH = [2, 4]
 [needs]
 architecture = "9.0"
 group = 1
 dilation = 1
 [prefers]
 outputs_min = 262144  # so that multiprocessors of a large device have something to do
-m_min = 32
+m_min = 32            # of a tile of 64
 row_max = 64          # few channels: of many, chunks of a pixel are read at once
 */
 #include "half.cuh"
