@@ -25,6 +25,7 @@ that is not here):
     outputs_min = 65536          at least so many elements of y
     weights_max = 16384          conv, conv_pool, gemm: at most so many elements of the weights
     image_max = 16384            conv, conv_pool: at most so many elements of one image
+    row_max = 64                 conv: at most so many elements of a row of the window, in all channels of it
     axis_max = 1024              softmax, reduce: at most so many elements along the axis
     size_max = 9                 lrn, lrn_pool: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
@@ -99,6 +100,7 @@ _AT_MOST: dict[str, tuple[str, ...]] = {
     "m_max": ("m",),
     "weights_max": ("weights",),
     "image_max": ("image",),
+    "row_max": ("window_row",),
 }
 _AT_LEAST: dict[str, tuple[str, ...]] = {"m_min": ("m",), "outputs_min": ("outputs",)}
 OF_DEVICES = ("compute_capability", "architecture")

@@ -13,6 +13,7 @@ import numpy as np
 SLAB_NBYTES = 64
 WIDE_SLAB_NBYTES = 128  # of a channel, where a warpgroup multiplies
 CHUNK_NBYTES = 16
+FOURS = 4  # words of a quartet, of which each lane of four has one
 PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in float16, or of two in tf32
 _AT_ONCE = 64  # columns that are split at once
 _LARGEST_HALF = float(np.finfo(np.float16).max)
@@ -67,6 +68,39 @@ def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int) -> np.ndar
 def gemm_split_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
     """As `gemm_slabs`, in slabs as `split_slabs` has them."""
     return _split_slabs(_gemm_columns(b, trans_b), tile)
+
+
+def row_slabs(weight: np.ndarray, stride: int, precision: str, tile: int) -> np.ndarray:
+    """As `swizzled_slabs`, or `split_slabs` (fp32-tc), of one group in the order of `row_quartets`."""
+    deep, values = row_depth(weight.shape[-3], stride, precision)
+    columns = row_quartets(weight, deep, values)[None]
+    if precision == "fp32-tc":
+        return _split_slabs(columns, tile)
+    return _wide_slabs(columns, precision, tile)
+
+
+def row_depth(channels: int, stride: int, precision: str) -> tuple[int, int]:
+    """How many channels a column of a row has where kernels read words of it (cuda/conv_rows.cuh), and how
+    many values a word: of float16 two, so that a pixel begins on one at every multiple of the stride."""
+    values = 1 if precision == "tf32" else 2
+    return channels + (stride * channels % values), values
+
+
+def row_quartets(weight: np.ndarray, deep: int, values: int) -> np.ndarray:
+    """Filters (m, c, kh, kw) → (m, steps of the sum), words of `values` of them in fours, the channels of a
+    column filled up with zeros to `deep`: of every row of the window the whole fours, then of the words that
+    these leave over, one after the other, the same one of four rows, zeros where there are no four."""
+    m, channels, kh, kw = weight.shape[-4:]
+    run = -(-kw * deep // values)
+    rows = np.zeros((m, kh, kw, deep), np.float32)
+    rows[..., :channels] = weight.reshape(m, channels, kh, kw).transpose(0, 2, 3, 1)
+    words = np.zeros((m, kh, run * values), np.float32)
+    words[..., : kw * deep] = rows.reshape(m, kh, -1)
+    words = words.reshape(m, kh, run, values)
+    whole, tall = run // FOURS * FOURS, -(-kh // FOURS) * FOURS
+    left = np.zeros((m, run - whole, tall, values), np.float32)
+    left[:, :, :kh] = words[:, :, whole:].swapaxes(1, 2)
+    return np.concatenate([words[:, :, :whole].reshape(m, -1), left.reshape(m, -1)], axis=1)
 
 
 def _gemm_columns(b: np.ndarray, trans_b: bool) -> np.ndarray:

@@ -16,7 +16,6 @@
 #ifndef OPERANDS
 #define OPERANDS 1  // of a number: two where it is the sum of two float16
 #endif
-#define SHARES 16         // of an image whose largest number is looked for, a block each
 
 #define ACROSS 8          // chunks of a block that lays x out
 #define AT_ONCE_FOLDED 4  // and of a warp that folds it
@@ -50,38 +49,9 @@ struct Source {
 __device__ __forceinline__ float* shares_of(float* workspace, const Source& source, int images) {
     return workspace + 4 * source.size(images);
 }
-__device__ __forceinline__ float largest(const float* shares, int image) {
-    const float4* of = reinterpret_cast<const float4*>(shares) + image * (SHARES / 4);
-    float found = 0.0f;
-#pragma unroll
-    for (int i = 0; i < SHARES / 4; ++i) found = fmaxf(found, fmaxf(fmaxf(of[i].x, of[i].y), fmaxf(of[i].z, of[i].w)));
-    return found;
-}
-
 #if OPERANDS > 1
-extern "C" __global__ void __launch_bounds__(512)
-    conv_largest(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-                 float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
-    let_next_begin();
-    wait_for_previous();
-    const Source source(p);
-    const int each = p.c * p.h * p.w, image = blockIdx.x / SHARES, share = blockIdx.x % SHARES;
-    const float* from = x + (index_t)image * each;
-    // Four at a time where they begin on 16 bytes; before them and behind lie up to three.
-    const int head = min(each, (int)(-(reinterpret_cast<size_t>(from) / 4) & 3)), fours = (each - head) / 4;
-    const float4* body = reinterpret_cast<const float4*>(from + head);
-    float found = 0.0f;
-#pragma unroll 4
-    for (int i = share * blockDim.x + threadIdx.x; i < fours; i += SHARES * blockDim.x) {
-        const float4 v = body[i];
-        found = fmaxf(found, fmaxf(fmaxf(finite_magnitude(v.x), finite_magnitude(v.y)),
-                                   fmaxf(finite_magnitude(v.z), finite_magnitude(v.w))));
-    }
-    if (share == 0 && threadIdx.x < each - 4 * fours)
-        found = fmaxf(found, finite_magnitude(from[threadIdx.x < head ? threadIdx.x : 4 * fours + threadIdx.x]));
-    found = largest_of_block(found);
-    if (threadIdx.x == 0) shares_of(workspace, source, p.n)[image * SHARES + share] = found;
-}
+#define SHARES_IN(workspace, p) shares_of(workspace, Source(p), p.n)
+#include "conv_largest.cuh"
 #endif
 
 // A chunk of an image in its type; of one with two operands the other lies so many chunks further on.

@@ -33,8 +33,8 @@ _FOLDED_PIXELS = 64  # or folds it, four chunks of each at once
 _THREADS = 256
 _WARP = 32
 _MOST_SPAN = 64  # columns of the image under a band
-_SHARES = 16  # of an image whose largest number is looked for
-_LOOKING = 512  # threads that do
+SHARES = 16  # of an image whose largest number is looked for
+LOOKING = 512  # threads that do
 _ENOUGH_BLOCKS = 264  # two a multiprocessor of a large device
 
 
@@ -106,10 +106,10 @@ def laid_out_before(
     p, operands = of.params, define(rung, "OPERANDS", 1)
     # Bytes of an image that is laid out, and the largest number of each of its shares.
     each = operands * packing.CHUNK_NBYTES * of.h * of.w * of.chunks * p.group
-    each += 4 * _SHARES if operands > 1 else 0
+    each += 4 * SHARES if operands > 1 else 0
 
     def looking(images: int) -> tuple[int, int, int]:
-        return _SHARES * images, 1, 1
+        return SHARES * images, 1, 1
 
     def laying_out(images: int) -> tuple[int, int, int]:
         if of.fold > 1:
@@ -120,7 +120,7 @@ def laid_out_before(
     if at_once or p.n * each <= kept:
         stages = [Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))]
         if operands > 1:
-            stages.insert(0, Stage("conv_largest", looking(p.n), (_LOOKING, 1, 1)))
+            stages.insert(0, Stage("conv_largest", looking(p.n), (LOOKING, 1, 1)))
         return replace(how, before=tuple(stages), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
     turns: list[Stage] = []
     few = max(1, kept // each)
@@ -130,7 +130,7 @@ def laid_out_before(
         told = p.of_rows(images).scalars()
         at, to = begin * p.image, begin * answer
         if operands > 1:
-            turns.append(Stage("conv_largest", looking(images), (_LOOKING, 1, 1), 0, told, at, to))
+            turns.append(Stage("conv_largest", looking(images), (LOOKING, 1, 1), 0, told, at, to))
         turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, told, at, to))
         turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, told, at, to))
     return replace(how, grid=(0, 1, 1), before=tuple(turns), workspace_nbytes=few * each)

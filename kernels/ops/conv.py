@@ -63,6 +63,11 @@ class Conv(Params):
         return self.c * self.h * self.w
 
     @property
+    def window_row(self) -> int:
+        """Elements under a row of the window."""
+        return self.c // self.group * self.kw
+
+    @property
     def depthwise(self) -> bool:
         """Whether each of several channels is a group of its own, which no other channel adds to."""
         return self.group == self.c > 1

@@ -65,7 +65,7 @@ def bind(
     if stage == "" and f"{op}_reduce" in module.functions and module.define("PARTS") > 1:
         parts = 4 * module.define("PARTS") * int(np.prod(params.output_shape))
         return Answer(lambda: memory.view(scratch, (parts,), np.uint8).fill(0xFF))
-    if stage == "" and len(module.functions) > 1 and f"{op}_reduce" not in module.functions:
+    if stage == "" and any(op + last in module.functions for last in _LAST if last != "_reduce"):
         return Answer(lambda: _leave(memory, scratch, inputs[0]))
     if stage and stage not in _LAST:
         return Answer(lambda: memory.at(scratch, 1))

@@ -94,7 +94,7 @@ class Module:
         if content.startswith(b"\x7fELF"):
             return cls()
         module = cls.from_bytes(content)
-        if module.arch != f"sm_{capability[0]}{capability[1]}":
+        if module.arch.removesuffix("a") != f"sm_{capability[0]}{capability[1]}":
             raise CudaError(NO_BINARY, f"compiled for {module.arch}")
         return module
 

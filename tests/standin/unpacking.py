@@ -140,6 +140,25 @@ def _conv_nhwc(module: Module, p: Conv, slabs: Callable[..., _Layout] = _slabs) 
     return _Layout(layout.shape, layout.dtype, back)
 
 
+def _conv_rows(module: Module, p: Conv) -> _Layout:
+    deep, values = packing.row_depth(p.c, p.stride_w, module.precision)
+    run = ceil(p.kw * deep, values)
+    whole, tall = run // 4 * 4, ceil(p.kh, 4) * 4
+    along = p.kh * whole * values
+    layout = _swizzled_slabs(module, 1, p.m, along + (run - whole) * tall * values)
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        steps = layout.back(packed).reshape(p.m, -1)
+        words = np.zeros((p.m, p.kh, run, values))
+        words[:, :, :whole] = steps[:, :along].reshape(p.m, p.kh, whole, values)
+        left = steps[:, along:].reshape(p.m, run - whole, tall, values)
+        words[:, :, whole:] = left[:, :, : p.kh].swapaxes(1, 2)
+        rows = words.reshape(p.m, p.kh, -1)[..., : p.kw * deep].reshape(p.m, p.kh, p.kw, deep)
+        return rows[..., : p.c].transpose(0, 3, 1, 2)
+
+    return _Layout(layout.shape, layout.dtype, back)
+
+
 def _conv_band(module: Module, p: Conv) -> _Layout:
     wide = ceil(p.kw, packing.PIECE) * packing.PIECE
     each = packing.depth(module.precision)
@@ -212,6 +231,7 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "conv_tensor": _conv_tensor,
     "conv_nhwc_tensor": _conv_nhwc,
     "conv_nhwc_wgmma": _conv_wgmma,
+    "conv_image_rows": _conv_rows,
     "conv_band": _conv_band,
     "conv_winograd": _winograd,
     "conv_fft": _fft,

@@ -118,8 +118,8 @@ static void arrived_(int newest) {
     mine.count = kept;
 }
 // Products of a warpgroup that go on by themselves, as late as they may be: each reads its operands, swizzled as the
-// device does it, when it has been waited for.
-struct Products { float* sum; const void *rows, *columns; int count, chunk, group; bool more; };
+// device does it, when it has been waited for; rows that come from registers are those of when it began.
+struct Products { float* sum; const void *rows, *columns; int count, chunk, group; bool more; unsigned fed[2][8]; };
 struct Queue { Products going[64]; int count, closed; };
 static Queue queues_[1024];
 static float swizzled_(const void* operand, int row, int step, int chunk) {
@@ -139,6 +139,25 @@ template <int CHUNK, int N> static void multiply_later_(float (&sum)[N][4], cons
     if (mine.count == 64) abort();
     mine.going[mine.count++] = {&sum[0][0], rows, columns, N, CHUNK, mine.closed, more};
 }
+template <int CHUNK, int N>
+static void multiply_later_(float (&sum)[N][4], const unsigned (&rows)[4], const void* columns, bool more) {
+    static unsigned given[1024][4];
+    memcpy(given[current_], rows, 16);
+    __syncwarp();
+    multiply_later_<CHUNK>(sum, (const void*)nullptr, columns, more);
+    Products& it = queues_[current_].going[queues_[current_].count - 1];
+    for (int word = 0; word < 4; ++word)
+        for (int e = 0; e < 4; ++e) it.fed[e % 2][e / 2 * 4 + word] = given[current_ / 4 * 4 + word][e];
+    __syncwarp();
+}
+// A step of the words that a row was given.
+static float fed_(const unsigned (&words)[8], int step, int chunk) {
+    const unsigned word = chunk == 8 ? words[step / 2] : words[step] & 0xffffe000u;
+    float v;
+    _Float16 half;
+    memcpy(&v, &word, 4), memcpy(&half, (const char*)&word + (chunk == 8 ? step % 2 * 2 : 0), 2);
+    return chunk == 8 ? (float)half : v;
+}
 static void close_products_() { ++queues_[current_].closed; }
 static void products_(int newest) {
     Queue& mine = queues_[current_];
@@ -153,7 +172,8 @@ static void products_(int newest) {
         for (int e = 0; e < 4 * it.count; ++e) {
             if (!it.more) it.sum[e] = 0.0f;
             for (int step = 0; step < 2 * it.chunk; ++step)
-                it.sum[e] += swizzled_(it.rows, first + e / 2 % 2 * 8, step, it.chunk) *
+                it.sum[e] += (it.rows ? swizzled_(it.rows, first + e / 2 % 2 * 8, step, it.chunk)
+                                      : fed_(it.fed[e / 2 % 2], step, it.chunk)) *
                              swizzled_(it.columns, e / 4 * 8 + lane % 4 * 2 + e % 2, step, it.chunk);
         }
     }

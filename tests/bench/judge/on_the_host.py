@@ -189,17 +189,9 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     # What is read already need not be read again, and has no more defines to know.
     read = source.with_suffix(".ii")
     read.write_text(plain + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
-    options = [
-        "-std=c++17",
-        "-fno-exceptions",
-        "-fno-threadsafe-statics",
-        "-O1",
-        "-w",
-        "-shared",
-        "-fPIC",
-        "-fno-gnu-unique",
-        "-Wl,-Bsymbolic",
-    ]
+    options = ["-std=c++17", "-fno-exceptions", "-O1", "-w", "-shared", "-fPIC", "-fno-gnu-unique"]
+    # One thread alone runs kernels: what is static needs no guard of that library.
+    options += ["-Wl,-Bsymbolic", "-fno-threadsafe-statics"]
     # Nothing of the C++ library, which takes longer to look through than most kernels do to link.
     libraries = ["-nostdlib", "-lgcc", "-lm", "-lc"]
     subprocess.run([COMPILER, *options, str(read), "-o", to, *libraries], check=True)
