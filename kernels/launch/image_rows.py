@@ -25,7 +25,8 @@ _MOST_SUMS = 384  # channels of a block, times warpgroups: what threads have the
 _WARP = 32
 _MOST_LOADS = 32  # of a lane, for a row of the image
 # Clocks beside a turn's products; how many warpgroups multiply as fast as tensor cores can; and bytes that a
-# multiprocessor fetches a clock. Guessed, not measured.
+# multiprocessor fetches a clock. Of the groups tried on an H200 (AlexNet's first convolution, batches of 1 to
+# 1,024) these take the fastest.
 _TURN, _ENOUGH_GROUPS, _FETCHED = 2000, 2, 24
 
 
