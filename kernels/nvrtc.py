@@ -19,12 +19,12 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernels import arguments, registry
+from kernels import arguments, overlaps, registry
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
 from kernels.includes import HEADERS, headers
 from kernels.languages import compiling
-from kernels.ops import codes
+from kernels.ops import OPS, codes
 
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
 Define = int | float | str | bool
@@ -86,7 +86,8 @@ def compile_rung(rung: registry.Rung, arch: str, defines: Mapping[str, Define] |
     """The cubin of `rung` for `arch` ("sm_90"), from the cache or compiled now.
 
     `defines` are added to the header's own and win over them. Raises KernelError with the compiler's message
-    and the line of the rung's file, UnavailableError where NVRTC is not installed.
+    and the line of the rung's file, or with what a rung that `overlaps` touches too early (kernels.overlaps);
+    UnavailableError where NVRTC is not installed.
     """
     if not _ARCH.fullmatch(arch):
         raise KernelError(f"{arch!r} is no CUDA architecture; one is written like sm_90")
@@ -232,6 +233,10 @@ def _include_dirs(rung: registry.Rung) -> list[Path]:
 def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes, str]:
     """The cubin and what the compiler said."""
     with _compiled(rung, arch, options) as (nvrtc, program, log):
+        if rung.overlaps and _capability(arch) >= overlaps.CAPABILITY:
+            ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).decode(errors="replace")
+            if fault := overlaps.fault(ptx, OPS[rung.op].weight_inputs):
+                raise KernelError(f"{rung.path}: {rung.label} may not overlap the kernel in front: {fault}")
         return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.cuda.replays import overlap
 from engine.cuda.stages import CublasLibrary, starts
 from engine.cuda.weights import Constant
 from engine.graph.plan import Plan
@@ -14,6 +13,7 @@ from engine.planning import image_turns
 from kernels import nvrtc
 from kernels.languages.compiling import settled
 from kernels.launch import Launch
+from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
 from kernels.registry import Rung
 
 
@@ -88,7 +88,7 @@ def compiled(
         # Such a kernel reads its weights before it waits for the one in front, which must not write them.
         weights = [name for i, name in enumerate(step.inputs) if i in step.params.weight_inputs and name]
         constant = all(name in plan.weights for name in weights)
-        can = rung.overlaps and constant and capability >= overlap.CAPABILITY and plan.turns is None
+        can = rung.overlaps and constant and capability >= OVERLAP_CAPABILITY and plan.turns is None
         overlaps |= can
         early.append(Call(starts(*known, overlap=True)) if can else calls[-1])
     return calls, early if overlaps else []

@@ -105,6 +105,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         places[e] = (row / KH * BAND_ROWS + row % KH * p.dilation_h) * LEAD + piece * PIECE_STEPS;
     }
     wait_for_previous();
+    x = written(x);
 
     // The rows of the image under this block's windows, zeros where there is no image. A warp a row.
     const int rows = (last / p.out_w - first_row) * p.stride_h + (KH - 1) * p.dilation_h + 1;

@@ -73,6 +73,8 @@ extern "C" __global__ void __launch_bounds__(256)
     __shared__ uint4 tile[FOLD > 1 ? 1 : OPERANDS * LANES * ACROSS];
     let_next_begin();
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     const Source source(p);
     const int area = source.h * source.w, pixels = p.n * area;
     const index_t plane = (index_t)p.h * p.w;

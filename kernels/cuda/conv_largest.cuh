@@ -20,6 +20,8 @@ extern "C" __global__ void __launch_bounds__(512)
                  float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     let_next_begin();
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     const int each = p.c * p.h * p.w, image = blockIdx.x / SHARES, share = blockIdx.x % SHARES;
     const float* from = x + (index_t)image * each;
     // Four at a time where they begin on 16 bytes; before them and behind lie up to three.

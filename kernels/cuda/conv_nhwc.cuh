@@ -75,6 +75,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_weights(begin + ahead, ahead);
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
 
     const uint4* from = reinterpret_cast<const uint4*>(READS ? x : workspace);
     auto copy_patches = [&](int slab, int stage) {
@@ -129,6 +131,8 @@ extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float*
                                        float* __restrict__ workspace, const ConvParams p) {
     let_next_begin();
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     const int area = p.out_h * p.out_w;
     const index_t total = (index_t)p.n * p.m * area;
     const float* parts = workspace + 4 * Source(p).size(p.n);

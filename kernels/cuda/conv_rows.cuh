@@ -108,6 +108,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     wait_for_all_but<0>();
     show_to_background();
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     __syncthreads();
 
     auto fetch = [&](const Strips& strips, int strip, float (&v)[PER_LANE]) {

@@ -92,6 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_weights(begin + ahead);
     fill_table(begin);
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     auto gather = [&](int slab) {
 #pragma unroll
         for (int e = 0; e < LOADS * Kind::CHUNK; e += GROUP * RUN) {
@@ -171,6 +173,8 @@ extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float*
                                        float* __restrict__ workspace, const ConvParams p) {
     let_next_begin();
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     const index_t total = (index_t)p.n * p.m * p.out_h * p.out_w;
     for (index_t i = first_element(); i < total; i += grid_stride()) {
         float sum = 0.0f;

@@ -121,6 +121,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
     for (int ahead = 0; ahead < AHEAD; ++ahead) copy_weights(begin + ahead, ahead);
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
 
     const uint4* from = reinterpret_cast<const uint4*>(READS ? x : workspace);
     auto copy_patches = [&](int slab, int stage) {

@@ -42,6 +42,8 @@ extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float*
                                        float* __restrict__ workspace, const GemmParams p) {
     let_next_begin();
     wait_for_previous();
+    a = written(a);
+    workspace = written(workspace);
     const index_t total = (index_t)p.m * p.n;
     const float* parts = workspace + PARTS_AT(p);
     if (WRITES) {

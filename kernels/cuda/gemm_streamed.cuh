@@ -53,6 +53,7 @@ extern "C" __global__ void __launch_bounds__(LANES * WARPS)
 #pragma unroll
     for (int i = 0; i < AHEAD; ++i) fetch(i, warp + i * WARPS);
     wait_for_previous();
+    a = written(a);
 
     float sum[GROUPS][4] = {};
     for (int first = warp; first < slabs; first += WARPS * AHEAD) {

@@ -57,6 +57,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_columns(begin + ahead);
     wait_for_previous();
+    a = written(a);
+    workspace = written(workspace);
     // Starts the copies of a slab of a, of READS; a group is closed even when nothing is left, so that their number tells
     // which have arrived.
     auto copy_rows = [&](int slab) {

@@ -43,6 +43,8 @@ extern "C" __global__ void __launch_bounds__(256)
                  float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
     let_next_begin();
     wait_for_previous();
+    a = written(a);
+    workspace = written(workspace);
     const int chunks = ROW_CHUNKS(p);
 #if OPERANDS > 1
     // A block a row at a time.
@@ -105,6 +107,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
     for (int ahead = 0; ahead < STAGES - 1 - Tile::LATE; ++ahead) copy_columns(begin + ahead, ahead);
     wait_for_previous();
+    a = written(a);
+    workspace = written(workspace);
     const uint4* from = reinterpret_cast<const uint4*>(READS ? a : workspace);
     auto copy_rows = [&](int slab, int stage) {
         if (slab < end) {

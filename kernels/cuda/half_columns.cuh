@@ -39,6 +39,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     let_next_begin();
     if (share < last) fetch(share, first);
     wait_for_previous();
+    a = written(a);
 
     float sum[ROWS][COLUMNS] = {};
     auto add = [&](int j, const uint4 (&chunks_of_columns)[COLUMNS]) {

@@ -11,6 +11,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const int i = (int)first_element();
     if (i >= pixels * ALL_CHUNKS) return;
     wait_for_previous();
+    x = written(x);
     const int place = READS ? i / ALL_CHUNKS : i % pixels, chunk = READS ? i % ALL_CHUNKS : i / pixels;
     const int image = place / area, pixel = place % area;
     float v[3 * EACH], w[EACH];

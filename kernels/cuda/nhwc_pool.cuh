@@ -26,6 +26,7 @@ __device__ __forceinline__ void pool_band(const float* __restrict__ x, float* y,
     const int first_column = blockIdx.x / GROUPS % TILES * TILE, first_row = blockIdx.x / (GROUPS * TILES) % BANDS * OUTS;
     let_next_begin();
     wait_for_previous();
+    x = written(x);
     const unsigned image = blockIdx.x / (GROUPS * TILES * BANDS);
     for (int place = threadIdx.x; place < SPAN * CHUNKS_AT_ONCE; place += blockDim.x) {
         const int column = place / CHUNKS_AT_ONCE, mine = place % CHUNKS_AT_ONCE, chunk = first_chunk + mine;

@@ -48,6 +48,7 @@ __device__ __forceinline__ void whole_image(const float* __restrict__ x, const f
     for (int e = threadIdx.x; e < TAPS * MAPS / FOUR; e += THREADS) flat[e] = packed[e];
     let_next_begin();
     wait_for_previous();
+    x = written(x);
 
     for (int image = blockIdx.x; image < n; image += gridDim.x) {
         const float* in = x + ((index_t)image * C + g * CHANNELS) * (H * W);

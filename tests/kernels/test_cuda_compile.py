@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels import includes, launch, layouts, nvrtc, registry
+from kernels import includes, launch, layouts, nvrtc, overlaps, registry
 from kernels.errors import KernelError
 from kernels.estimates import cluster, tensor_tiles
 from kernels.launch import products, sliced, tensor
@@ -254,6 +254,9 @@ def test_a_net_in_one_kernel_compiles(way: Way, arch: str) -> None:
     assert lies is not None
     kernel = one_kernel(found, way, lies, 3, 132)
     path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
+    if capability >= overlaps.CAPABILITY:
+        ptx, _ = nvrtc.assembly(kernel.rung(), arch, kernel.defines)
+        assert overlaps.fault(ptx, weights=(1,)) is None
     used = nvrtc.resources(path, kernel.stage.function)
     assert used is not None
     assert used.spill_nbytes == 0

@@ -30,6 +30,7 @@ from kernels.net.plan import block_nbytes, room, ways
 from kernels.net.records import Way
 from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
 from kernels.nvrtc import Define
+from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
 from kernels.registry import Rung
 
 GAIN = 0.02  # of a pass, below which a difference is noise
@@ -225,7 +226,7 @@ class Trial:
         self.upload(packed, int(held.ptr))
         ends = self.pointer(run.steps[0].inputs[0]), int(held.ptr), self.pointer(run.steps[-1].output)
         arguments = (*map(np.uint64, ends), np.int32(self.plan.batch))
-        if self.early and self.capability >= overlap.CAPABILITY:
+        if self.early and self.capability >= OVERLAP_CAPABILITY:
             start = overlap.overlapping(self.cupy, function, kernel.stage, arguments)
         else:
             start = launching(function, kernel.stage, arguments)

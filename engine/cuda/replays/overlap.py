@@ -17,7 +17,6 @@ import numpy as np
 from engine.cuda.stream import Stream
 from kernels.launch import Stage
 
-CAPABILITY = (9, 0)
 Begun = frozenset[int]  # the steps of a plan that begin early
 _ROUNDS = 2  # what one step gains may depend on those beside it
 GAIN = 0.005  # of a pass, below which a difference is noise

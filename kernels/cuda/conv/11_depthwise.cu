@@ -61,6 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float* taps = weight + channel * (MULTIPLE * KH * KW);
     let_next_begin();
     wait_for_previous();  // the weights, too, may be what a kernel wrote
+    x = written(x);
 
     float filter[KH][KW];
 #pragma unroll

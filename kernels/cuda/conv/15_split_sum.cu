@@ -67,6 +67,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     };
     fill_table(begin);
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     auto fetch = [&](int k0) {
         next_weights.fetch(filters + k0, taps, outputs - first_output, end - k0);
 #pragma unroll
@@ -140,6 +142,8 @@ extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float*
                                        float* __restrict__ workspace, const ConvParams p) {
     let_next_begin();
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     const index_t total = (index_t)p.n * p.m * p.out_h * p.out_w;
     const index_t i = first_element();
     if (i >= total) return;

@@ -33,6 +33,8 @@ extern "C" __global__ void conv(const float* __restrict__ x, const float* __rest
                                 const float* __restrict__ bias, float* __restrict__ y,
                                 float* __restrict__ workspace, const ConvParams p) {
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     const int tiles = tiles_of(p, SPAN, SPAN), tile = (int)first_element(), channel = blockIdx.y;
     if (tile >= tiles) return;
     const index_t lead = row_length(tiles);
@@ -69,6 +71,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                   float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     multiply_places<PLACES>(weight, workspace, p, SPAN, SPAN);
 }
 
@@ -76,6 +80,8 @@ extern "C" __global__ void conv_outputs(const float* __restrict__ x, const float
                                         const float* __restrict__ bias, float* __restrict__ y,
                                         float* __restrict__ workspace, const ConvParams p) {
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     const int tiles = tiles_of(p, SPAN, SPAN), tile = (int)first_element(), om = blockIdx.y;
     if (tile >= tiles) return;
     const index_t lead = row_length(tiles);

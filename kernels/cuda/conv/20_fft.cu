@@ -45,6 +45,8 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     __shared__ Complex spectra[LENGTH][WIDE][TILES];  // of the rows
     const int tiles = tiles_of(p, SPAN_H, SPAN_W), channel = blockIdx.y;
     const index_t lead = row_length(tiles);
@@ -94,6 +96,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                   float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     multiply_places<PLACES>(weight, workspace, p, SPAN_H, SPAN_W);
 }
 
@@ -101,6 +105,8 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING, LENGTH == 32 ? 4 : 3)
     conv_outputs(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
                  float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     wait_for_previous();
+    x = written(x);
+    workspace = written(workspace);
     __shared__ Complex spectra[LENGTH][WIDE][TILES];
     __shared__ index_t corners[TILES];  // of each tile in y, and how many of its rows and columns lie in y
     __shared__ int rows[TILES], columns[TILES];

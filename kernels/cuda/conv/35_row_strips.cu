@@ -47,6 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
     wait_for_previous();
+    x = written(x);
     float* const stages = (float*)dynamic;
     const int channels = p.c / p.group, outputs = p.m / p.group, steps = channels * KH;
     const int parts = (outputs + TILE_MAPS - 1) / TILE_MAPS;

@@ -27,6 +27,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const __grid_constant__ GemmParams given) {
     wait_for_previous();
+    a = written(a);
+    workspace = written(workspace);
     const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
     // Two of each, so that a step needs one barrier; rows longer than the tile, so that a warp's writes fall into
     // many banks and 16-byte reads stay aligned.
@@ -123,6 +125,8 @@ extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float*
                                        float* __restrict__ workspace, const GemmParams p) {
     let_next_begin();
     wait_for_previous();
+    a = written(a);
+    workspace = written(workspace);
     const index_t total = (index_t)p.batch * p.m * p.n;
     const index_t i = first_element();
     if (i >= total) return;

@@ -32,6 +32,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     const float* weights = b + column * p.k;
     const int last = column < p.n ? p.k : 0;
     wait_for_previous();
+    a = written(a);
 
     float sum[ROWS] = {};
     if (p.k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do

@@ -69,6 +69,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     for (int s = 0; s < STAGES - 1; ++s)
         if (s < steps) copy_right(s);  // weights, which the kernel in front does not write
     wait_for_previous();
+    a = written(a);
+    workspace = written(workspace);
     const float* pa = a + (index_t)first_row * p.k + first * TILE_K;
     const int rows = p.m - first_row, reach = p.k - first * TILE_K;
     auto copy_left = [&](int step) {
@@ -169,6 +171,8 @@ extern "C" __global__ void __launch_bounds__(SHARERS * LANES)
     const int share = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const index_t i = (index_t)blockIdx.x * LANES + lane;
     wait_for_previous();
+    a = written(a);
+    workspace = written(workspace);
     float sum = 0.0f;
 #pragma unroll 8
     for (int part = share; part < PARTS && i < total; part += SHARERS) sum += workspace[part * total + i];

@@ -73,6 +73,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     }
     let_next_begin();
     wait_for_previous();
+    a = written(a);
 
     float sum[SHARED] = {};
     if (j < STEPS) {

@@ -31,6 +31,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     let_next_begin();
     if (column >= p.n) return;
     wait_for_previous();
+    a = written(a);
     const float *rows[ROWS], *columns[COLUMNS];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) rows[r] = a + (index_t)min(row + r, p.m - 1) * p.k;  // beyond the last: not written

@@ -70,6 +70,7 @@ struct Unit {
 extern "C" __global__ void lrn_pool(const float* __restrict__ x, float* __restrict__ y, const LrnPoolParams p) {
     let_next_begin();
     wait_for_previous();
+    x = written(x);
     __shared__ float columns[UNITS][OUTS][RUN][SPAN];
     const unsigned units = (unsigned)p.n * (RUNS * TILES * BANDS), first = blockIdx.x * UNITS;
     for (int place = threadIdx.x; place < UNITS * SPAN; place += blockDim.x) {

@@ -68,6 +68,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     for (int e = threadIdx.x; e < BORDERED / 4; e += THREADS) dynamic[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     __syncthreads();
     wait_for_previous();
+    x = written(x);
     if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES, TOP);
     close_copies();
 #if !(__CUDA_ARCH__ >= 900)

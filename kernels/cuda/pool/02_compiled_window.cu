@@ -33,6 +33,7 @@ kernel_max = 16
 extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, const PoolParams p) {
     let_next_begin();
     wait_for_previous();
+    x = written(x);
     const place_t total = (place_t)p.n * p.c * (OUT_H * OUT_W);
     const place_t i = (place_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= total) return;

@@ -46,6 +46,7 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
     const int left = ox * STRIDE_W - PAD_LEFT, top = first * STRIDE_H - PAD_TOP;
     const index_t plane = i / (RUNS * OUT_W);
     wait_for_previous();
+    x = written(x);
     const float* in = x + plane * (H * W);
     float found[RUN];
 #pragma unroll

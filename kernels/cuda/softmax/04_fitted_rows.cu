@@ -46,6 +46,7 @@ extern "C" __global__ void softmax(const float* __restrict__ x, float* __restric
     const bool there = row < p.outer * p.inner;
     const index_t base = there ? row / p.inner * p.axis * p.inner + row % p.inner : 0;
     wait_for_previous();
+    x = written(x);
     float v[VALUES];
     float top = minus_infinity();
 #pragma unroll

@@ -49,6 +49,7 @@ _ASSEMBLY = {
     'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");': "",
     'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");': "",
     'asm volatile("" : "+f"(part[j][s])::"memory");': "",
+    'asm volatile("" : "+l"(pointer)::"memory");': "",
     'asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");': "close_products_();",
     'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));': "time = host_ns();",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));': "_Float16 half = v; memcpy(&bits, &half, 2);",

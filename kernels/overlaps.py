@@ -1,0 +1,71 @@
+"""Whether a kernel that may begin before the one in front of it has ended leaves that one's memory alone.
+
+Asked of the PTX that it became (`overlaps` in a rung's header; cuda/overlap.cuh). The source cannot tell: what
+is `const` and `__restrict__` the compiler reads by `ld.global.nc`, as memory that never changes, and the assembler
+then moves that read in front of the wait that it stood behind. Which parameter an address comes from is followed
+through the 64-bit registers; in front of the wait means above it in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+CAPABILITY = (9, 0)  # of devices on which one may begin early
+
+_KERNEL = re.compile(r"\.entry (\w+)\((.*?)\)[^{]*\{(.*?)\n\}", re.DOTALL)
+_PARAMETER = re.compile(r"ld\.param\.u64\s+(%rd\d+), \[\w+_param_(\d+)\]")
+_MADE = re.compile(r"^\s*(?:@!?%p\d+ )?([\w.]+)\s+(%rd\d+), (.*);", re.MULTILINE)
+_REGISTER = re.compile(r"%rd\d+")
+# Of global memory, or of what may be global; a copy has its source second.
+_TOUCHED = re.compile(
+    r"\b(?P<how>(?:ld|st|red|atom)(?!\.(?:param|shared|local|const))[\w.:]*)\s[^\[\n]*\[(?P<at>%rd\d+)"
+    r"|\b(?P<copy>cp\.async[\w.:]*)\s+\[[^\]]*\], \[(?P<source>%rd\d+)"
+)
+_WAIT = "griddepcontrol.wait"
+
+
+def fault(ptx: str, weights: Collection[int]) -> str | None:
+    """What one of the kernels does that it must not, or None. weights: the places of the parameters that no
+    kernel writes, which may be read at any time."""
+    for name, _, body in _KERNEL.findall(ptx):
+        wait = body.find(_WAIT)
+        if wait < 0:
+            return f"its kernel {name} never calls wait_for_previous()"
+        of = _parameters(body)
+        for touch in _TOUCHED.finditer(body):
+            how, register = (touch["how"], touch["at"]) if touch["how"] else (touch["copy"], touch["source"])
+            found = of.get(register, frozenset())
+            parameters = " or ".join(f"parameter {place + 1}" for place in sorted(found)) or "global memory"
+            if not how.startswith(("ld", "cp")):
+                if touch.start() < wait:
+                    return f"its kernel {name} writes {parameters} before wait_for_previous()"
+            elif found and found.issubset(weights):
+                continue
+            elif touch.start() < wait:
+                return f"its kernel {name} reads {parameters} before wait_for_previous()"
+            elif ".nc" in how:
+                return (
+                    f"its kernel {name} reads {parameters} as memory that never changes, which may happen before "
+                    "wait_for_previous(): behind the wait, take the pointer anew, x = written(x)"
+                )
+    return None
+
+
+def _parameters(body: str) -> dict[str, frozenset[int]]:
+    """By register, the places of the parameters that what it holds may come from."""
+    of = {register: frozenset({int(place)}) for register, place in _PARAMETER.findall(body)}
+    made = [
+        (to, _REGISTER.findall(given))
+        for operation, to, given in _MADE.findall(body)
+        if not operation.startswith("ld.")
+    ]
+    grown = True
+    while grown:
+        grown = False
+        for to, given in made:
+            before = of.get(to, frozenset())
+            found = before.union(*(of.get(register, frozenset()) for register in given))
+            if found != before:
+                of[to], grown = found, True
+    return of
