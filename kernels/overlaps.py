@@ -1,9 +1,9 @@
 """Whether a kernel that may begin before the one in front of it has ended leaves that one's memory alone.
 
-Asked of the PTX that it became (`overlaps` in a rung's header; cuda/overlap.cuh). The source cannot tell: what
-is `const` and `__restrict__` the compiler reads by `ld.global.nc`, as memory that never changes, and the assembler
-then moves that read in front of the wait that it stood behind. Which parameter an address comes from is followed
-through the 64-bit registers; in front of the wait means above it in the text.
+Asked of the PTX that it became (`overlaps` in a rung's header; cuda/overlap.cuh). The source cannot tell:
+what is `const` and `__restrict__` the compiler reads by `ld.global.nc`, as memory that never changes, and
+the assembler then moves that read in front of the wait that it stood behind. Which parameter an address
+comes from is followed through the 64-bit registers; in front of the wait means above it in the text.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def fault(ptx: str, weights: Collection[int]) -> str | None:
                 return f"its kernel {name} reads {parameters} before wait_for_previous()"
             elif ".nc" in how:
                 return (
-                    f"its kernel {name} reads {parameters} as memory that never changes, which may happen before "
-                    "wait_for_previous(): behind the wait, take the pointer anew, x = written(x)"
+                    f"its kernel {name} reads {parameters} as memory that never changes, which may happen "
+                    "before wait_for_previous(): behind the wait, take the pointer anew, x = written(x)"
                 )
     return None
 
