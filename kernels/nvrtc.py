@@ -184,7 +184,8 @@ def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tup
     options = [f"-arch={arch}", *OPTIONS]
     options += [_define(k, v) for k, v in sorted((codes() | dict(rung.defines) | dict(defines)).items())]
     key = hashlib.sha256()
-    for part in (repr(_version()), *options, rung.path.name, *_sources(rung)):
+    held = "overlaps" * rung.overlaps  # to what is asked of those
+    for part in (repr(_version()), *options, held, rung.path.name, *_sources(rung)):
         key.update(part.encode() + b"\0")
     name = f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key.hexdigest()[:24]}.cubin"
     return cache_dir() / "cubin" / name, options

@@ -28,7 +28,10 @@ _WAIT = "griddepcontrol.wait"
 def fault(ptx: str, weights: Collection[int]) -> str | None:
     """What one of the kernels does that it must not, or None. weights: the places of the parameters that no
     kernel writes, which may be read at any time."""
-    for name, _, body in _KERNEL.findall(ptx):
+    kernels = _KERNEL.findall(ptx)
+    if not kernels:
+        return "no kernel is found in its PTX"
+    for name, _, body in kernels:
         wait = body.find(_WAIT)
         if wait < 0:
             return f"its kernel {name} never calls wait_for_previous()"

@@ -1,4 +1,5 @@
 """`cuda.bindings.nvrtc` for a stand-in device: what it makes of a file is its kernels' names and arguments.
+As PTX it gives their names, and whether the file waits for the kernel in front.
 
 Compiling hundreds of rungs for real takes minutes; whether they compile is what tests.kernels asks. Its
 version is its own, so that nothing of it is taken for a real compiler's in a cache that both use.
@@ -38,6 +39,7 @@ class _Program:
     name: str
     headers: dict[str, str]
     cubin: bytes = b""
+    ptx: bytes = b""
     log: bytes = b"\0"
 
 
@@ -94,6 +96,8 @@ def nvrtcCompileProgram(program: _Program, count: int, flags: list[bytes]) -> tu
             "ptxas info    : Used 32 registers, used 1 barriers, 4096 bytes smem",
         ]
     program.log, program.cubin = "\n".join(lines).encode() + b"\0", module.to_bytes()
+    wait = "griddepcontrol.wait;" if any("wait_for_previous();" in text for text in texts) else "ret;"
+    program.ptx = "".join(f".entry {name}()\n{{\n{wait}\n}}\n" for name in module.functions).encode() + b"\0"
     return (_OK,)
 
 
@@ -143,6 +147,14 @@ def nvrtcGetCUBINSize(program: _Program) -> tuple[nvrtcResult, int]:
 
 def nvrtcGetCUBIN(program: _Program, buffer: bytes) -> tuple[nvrtcResult]:
     return _fill(buffer, program.cubin)
+
+
+def nvrtcGetPTXSize(program: _Program) -> tuple[nvrtcResult, int]:
+    return _OK, len(program.ptx)
+
+
+def nvrtcGetPTX(program: _Program, buffer: bytes) -> tuple[nvrtcResult]:
+    return _fill(buffer, program.ptx)
 
 
 def nvrtcDestroyProgram(program: _Program) -> tuple[nvrtcResult]:
