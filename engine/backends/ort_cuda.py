@@ -57,7 +57,7 @@ class OrtCudaSession(LaunchedSession):
 
     backend = "ort-cuda"
     provider = PROVIDER
-    _translated = staticmethod(ort.translated)
+    _translated = ort.translated
     _inputs: dict[str, _Buffer]
     _outputs: dict[str, _Buffer]
     _library, _helps = "CUDA or cuDNN", _CUDA_EXTRA

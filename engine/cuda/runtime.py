@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from engine.machine import host
-from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError
+from kernels.errors import KernelError, KernelscopeError, Translated, UnavailableError, one_line
 
 TO_DEVICE, TO_HOST = 1, 2  # cudaMemcpyKind
 _OUT_OF_MEMORY = 2  # both cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
@@ -38,23 +38,17 @@ def import_cupy() -> Any:
         raise UnavailableError(f"CuPy, which drives the device, cannot be imported: {reason}") from error
 
 
-@contextlib.contextmanager
-def translated(what: str) -> Iterator[None]:
-    """CUDA's and CuPy's exceptions as errors of ours, one sentence about `what`."""
-    try:
-        yield
-    except KernelscopeError:
-        raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
-    except RuntimeError as error:  # CUDARuntimeError and CUDADriverError
-        if getattr(error, "status", None) == _OUT_OF_MEMORY:
-            raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
-        raise KernelError(f"CUDA failed on {what}: {_line(error)}") from error
+class translated(Translated):
+    """Round what CUDA and CuPy do."""
 
+    __slots__ = ()
 
-def _line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    def ours(self, error: Exception) -> KernelscopeError | None:
+        if isinstance(error, MemoryError) or getattr(error, "status", None) == _OUT_OF_MEMORY:
+            return self.ran_out(one_line(error))
+        if isinstance(error, RuntimeError):  # CUDARuntimeError and CUDADriverError
+            return KernelError(f"CUDA failed on {self._what}: {one_line(error)}")
+        return None
 
 
 def fill(pinned: np.ndarray, source: np.ndarray) -> int:

@@ -23,6 +23,7 @@ from engine.cuda.stream import Stream, Work
 from engine.rung_rows import Given
 from engine.stirring import LEAST, Stirring
 from engine.witness import SAME, Witness
+from kernels.errors import Translated
 
 RENEWING = "renewing"  # every value of the inputs, a launch after the other
 PAIR = 2
@@ -258,7 +259,7 @@ class DeviceSession:
     _facts: dict[str, str]
     _bound: dict[str, np.ndarray]
     _closed = False
-    _translated = staticmethod(translated)
+    _translated: type[Translated] = translated
 
     def _start(self) -> object:
         """A pass, which may go on when this returns."""

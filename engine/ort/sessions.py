@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import onnx
 from engine.graph import initializers
 from engine.graph.graph import Graph
 from engine.ort.earlier import declared_earlier
-from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
+from kernels.errors import KernelError, KernelscopeError, Translated, UnavailableError, UnsupportedError
 
 SILENT = 4  # only what aborts the process: everything else reaches us as an exception
 _OUT_OF_MEMORY = (
@@ -209,23 +209,19 @@ def dtype_of(name: str, element_type: str) -> np.dtype:
     return np.dtype(dtype)
 
 
-@contextlib.contextmanager
-def translated(what: str) -> Iterator[None]:
-    """ONNX Runtime's exceptions and MemoryError as errors of ours, one sentence about `what`."""
-    try:
-        yield
-    except KernelscopeError:
-        raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"memory did not suffice for {what}: {_first_line(error)}") from error
-    except Exception as error:
+class translated(Translated):
+    """Round what ONNX Runtime does."""
+
+    __slots__ = ()
+
+    def ours(self, error: Exception) -> KernelscopeError | None:
         text = _first_line(error)
         if _ran_out(error):
-            raise OutOfMemoryError(f"memory did not suffice for {what}: {text}") from error
+            return self.ran_out(text)
         refused = type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf")
         if refused or _NO_SUCH_OPERATOR in text:
-            raise UnsupportedError(f"ONNX Runtime refuses {what}: {text}") from error
-        raise KernelError(f"ONNX Runtime failed on {what}: {text}") from error
+            return UnsupportedError(f"ONNX Runtime refuses {self._what}: {text}")
+        return KernelError(f"ONNX Runtime failed on {self._what}: {text}")
 
 
 def _ran_out(error: BaseException) -> bool:

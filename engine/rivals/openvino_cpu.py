@@ -3,10 +3,9 @@ float32 (its default on processors that have it is bfloat16)."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,7 +18,7 @@ from engine.passes.trace import known
 from kernels.errors import (
     KernelError,
     KernelscopeError,
-    OutOfMemoryError,
+    Translated,
     UnavailableError,
     UnsupportedError,
 )
@@ -108,16 +107,13 @@ class OpenVinoSession:
 opened = OpenVinoSession
 
 
-@contextlib.contextmanager
-def _translated(what: str) -> Iterator[None]:
-    try:
-        yield
-    except KernelscopeError:
-        raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"memory did not suffice for {what}") from error
-    except Exception as error:
-        raise KernelError(f"OpenVINO failed on {what}: {_line(error)}") from error
+class _translated(Translated):
+    __slots__ = ()
+
+    def ours(self, error: Exception) -> KernelscopeError | None:
+        if isinstance(error, MemoryError):
+            return self.ran_out(_line(error))
+        return KernelError(f"OpenVINO failed on {self._what}: {_line(error)}")
 
 
 def _line(error: BaseException) -> str:

@@ -30,7 +30,7 @@ class TorchCudaSession(LaunchedSession):
     """See engine.backend.Session. how: see torch_here; replayed: as a CUDA graph."""
 
     backend = "torch-cuda"
-    _translated = staticmethod(torch_here.translated_errors)
+    _translated = torch_here.translated_errors
 
     def __init__(
         self, graph: Graph, batch: int, precision: str, options: Options, how: str, replayed: bool

@@ -7,13 +7,14 @@ import importlib
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any, cast
 
 from engine.graph.graph import Graph
 from engine.rivals import torch_net
 from kernels.cache import cache_dir
-from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError
+from kernels.errors import KernelError, KernelscopeError, Translated, UnavailableError
 
 EAGER, COMPILED, TUNED = "eager", "compiled", "tuned"
 WORDS = {
@@ -57,21 +58,27 @@ def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:
     return made
 
 
-@contextlib.contextmanager
-def translated_errors(what: str) -> Iterator[None]:
-    """PyTorch's exceptions as errors of ours, one sentence about `what`."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except KernelscopeError:
-        raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
-    except Exception as error:
-        if "out of memory" in str(error).lower() or "can't allocate memory" in str(error).lower():
-            raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
-        raise KernelError(f"PyTorch failed on {what}: {_line(error)}") from error
+class translated_errors(Translated):
+    """Round what PyTorch does, whose warnings are nobody's here."""
+
+    __slots__ = ("_warnings",)
+
+    def __enter__(self) -> None:
+        self._warnings = warnings.catch_warnings()
+        self._warnings.__enter__()
+        warnings.simplefilter("ignore")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._warnings.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)
+
+    def ours(self, error: Exception) -> KernelscopeError | None:
+        said = str(error).lower()
+        if isinstance(error, MemoryError) or "out of memory" in said or "can't allocate memory" in said:
+            return self.ran_out(_line(error))
+        return KernelError(f"PyTorch failed on {self._what}: {_line(error)}")
 
 
 def _line(error: BaseException) -> str:
