@@ -19,6 +19,7 @@ from bench.words import units
 
 ONCE = "timed in the first run alone"
 REACHED, MISSED, OPEN, UNKNOWN = "reached", "not reached", "open", NOT_MEASURED
+FLOWING = ("end_to_end", "flow")  # goals of what was measured from end to end
 OUTCOMES = (REACHED, MISSED, OPEN, UNKNOWN)
 
 
@@ -133,10 +134,17 @@ def _row(goal: Goal, batch: int, run: Measured) -> tuple[str, Row | None]:
     found: tuple[str, Row | None] = ("", None)
     for name, measurements in run.of(goal.need):
         row = row_of(measurements, goal.model, goal.backend, goal.precision, batch, goal.against)
-        if row is not None and (row.against is not None or not goal.against):
+        if row is not None and _tells(goal, row):
             return name, row
         found = (name, row) if found[1] is None else found
     return found
+
+
+def _tells(goal: Goal, row: Row) -> bool:
+    """Whether what a goal is of was measured: one run may hold forward passes alone, another both clocks."""
+    if goal.value in FLOWING and row.end_to_end is None:
+        return False
+    return row.against is not None or not goal.against
 
 
 def _figure(goal: Goal, batch: int, run: Measured, taken: Taken) -> Figure:
@@ -276,7 +284,7 @@ def _because(
     name, row = _row(goal, batch, run)
     if row is None:
         return
-    if goal.value in ("end_to_end", "flow"):
+    if goal.value in FLOWING:
         yield from _flowing(row)
         return
     limits = floors.fit(taken.limits, run.environments.get(name, Environment()))
