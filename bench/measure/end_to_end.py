@@ -98,9 +98,8 @@ class Flows:
         self._loaded, self._job, self._ready = loaded, job, ready
         self.results: dict[str, EndToEnd] = {}
         self.failed: dict[str, Exception] = {}
-        self._fewer: dict[
-            str, str
-        ] = {}  # by device: that all there have fewer batches in flight than some could
+        # By device: why nobody there has as many batches in flight as it had room for.
+        self._fewer: dict[str, str] = {}
 
     def measure(self, on_turn: Callable[[str, int], None], stopped: Callable[[], bool]) -> None:
         """Open, time, check and close. Raises what `stopped` makes of the timing."""
@@ -113,8 +112,7 @@ class Flows:
             return
         with contextlib.ExitStack() as stack:
             pools: dict[str, Pool] = {}
-            # References first: where memory ends, it ends for what is held against them.
-            for key in sorted(self._ready, key=lambda key: not _reference(self._ready[key].backend)):
+            for key in sorted(self._ready, key=lambda key: _place(self._ready[key].backend)):
                 if (flow := self._opened(key, self._ready[key], images, pools)) is not None:
                     stack.callback(flow.close)
                     flows[key] = flow
@@ -236,9 +234,12 @@ class Flows:
         return [*[MOVES] * moves, *[ALIKE] * (not told_apart)]
 
 
-def _reference(backend: Backend) -> bool:
-    """Whether others are held against it, as it comes or tuned."""
-    return backend.reference == backend.name or isinstance(backend, Variant)
+def _place(backend: Backend) -> int:
+    """The best references first, then those as they come: where memory ends, it ends for what is held against
+    them, and a search of algorithms has what room there is."""
+    if isinstance(backend, Variant):
+        return 0
+    return 1 if backend.reference == backend.name else 2
 
 
 def numbers(pool: Pool, kept: Kept, asked: Asked) -> dict[str, np.ndarray]:
