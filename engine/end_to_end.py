@@ -241,11 +241,15 @@ class Pipeline:
         ]
         self.kept[place : place + 1] = [found]
 
-    def close(self) -> None:
+    def keep(self, count: int) -> None:
+        """Close all lanes but so many; nothing is in flight."""
+        surplus, self.lanes = self.lanes[count:], self.lanes[:count]
         with contextlib.ExitStack() as stack:
-            for lane in self.lanes:
+            for lane in surplus:
                 stack.callback(lane.close)
-        self.lanes = []
+
+    def close(self) -> None:
+        self.keep(0)
 
 
 class HostLane:

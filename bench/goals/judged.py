@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from bench.goals import floors
 from bench.goals.needs import NOT_MEASURED, Taken
 from bench.goals.presets import AT_MOST, Goal, Goals
-from bench.ladder.records import MachineLimits
+from bench.ladder.records import MachineLimits, compared_in
 from bench.results.records import Case, Environment, Measurement, stem
 from bench.results.rows import SOUND, Row, derive
 from bench.words import units
 
 ONCE = "timed in the first run alone"
 REACHED, MISSED, OPEN, UNKNOWN = "reached", "not reached", "open", NOT_MEASURED
+FLOWING = ("end_to_end", "flow")  # goals of what was measured from end to end
 OUTCOMES = (REACHED, MISSED, OPEN, UNKNOWN)
 
 
@@ -107,14 +108,14 @@ def row_of(
     batch: int,
     against: str = "",
 ) -> Row | None:
-    """A case beside another backend at the same batch size: in its own precision, else in fp32, which is what
-    fp32-tc stands for. None where it was not measured."""
+    """A case beside another backend at the same batch size, in its own precision; fp32-tc, which no reference
+    has, stands for fp32. None where it was not measured."""
     own = _find(measurements, model, backend, precision, batch)
     if own is None:
         return None
     other = _find(measurements, model, against, precision, batch) if against else None
     if against and (other is None or other.disposition == "unsupported"):
-        other = _find(measurements, model, against, "fp32", batch) or other
+        other = _find(measurements, model, against, compared_in(precision), batch) or other
     timed = other is not None and other.disposition in SOUND and other.samples_ns
     return derive(own, other if timed else None)
 
@@ -133,10 +134,17 @@ def _row(goal: Goal, batch: int, run: Measured) -> tuple[str, Row | None]:
     found: tuple[str, Row | None] = ("", None)
     for name, measurements in run.of(goal.need):
         row = row_of(measurements, goal.model, goal.backend, goal.precision, batch, goal.against)
-        if row is not None and (row.against is not None or not goal.against):
+        if row is not None and _tells(goal, row):
             return name, row
         found = (name, row) if found[1] is None else found
     return found
+
+
+def _tells(goal: Goal, row: Row) -> bool:
+    """Whether what a goal is of was measured: one run may hold forward passes alone, another both clocks."""
+    if goal.value in FLOWING and row.end_to_end is None:
+        return False
+    return row.against is not None or not goal.against
 
 
 def _figure(goal: Goal, batch: int, run: Measured, taken: Taken) -> Figure:
@@ -223,10 +231,15 @@ def _unflowing(row: Row) -> str:
 def _lacks(goal: Goal, batch: int, run: Measured) -> str:
     """Why there is nothing to compare with."""
     for _, measurements in run.of(goal.need):
-        for precision in (goal.precision, "fp32"):
+        for precision in dict.fromkeys((goal.precision, compared_in(goal.precision))):
             other = _find(measurements, goal.model, goal.against, precision, batch)
-            if other is not None and not other.samples_ns:
+            if other is None:
+                continue
+            if not other.samples_ns:
                 return f"{goal.against}: {other.reason or other.disposition.replace('_', ' ')}"
+            flow = other.end_to_end
+            if goal.value == "end_to_end" and flow is not None and flow.refused:
+                return f"{goal.against}: {flow.refused}"
     return f"{goal.against}: {NOT_MEASURED}"
 
 
@@ -271,7 +284,7 @@ def _because(
     name, row = _row(goal, batch, run)
     if row is None:
         return
-    if goal.value in ("end_to_end", "flow"):
+    if goal.value in FLOWING:
         yield from _flowing(row)
         return
     limits = floors.fit(taken.limits, run.environments.get(name, Environment()))

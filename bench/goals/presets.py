@@ -59,8 +59,8 @@ class Goal(_Words, frozen=True, kw_only=True):
 
 
 class Goals(_Words, frozen=True, kw_only=True):
-    """The goals of a kind of machine. device: what they need; machine: what its name contains, in words
-    that a reader may compare with ("" for any)."""
+    """The goals of a kind of machine. device: what they need; machine: what its name contains, in whole words
+    ("" for any). Measured on another one they are held all the same, and the report says so."""
 
     title: str
     device: Literal["cpu", "cuda"]

@@ -13,7 +13,7 @@ from bench.charts import model_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import machine, versions
 from bench.charts.verdicts import verdict
-from bench.goals import again, judged, tables
+from bench.goals import again, flows, judged, machines, tables
 from bench.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, Held
 from bench.goals.needs import Taken
 from bench.goals.presets import Goals
@@ -42,12 +42,17 @@ def context(goals: Goals, taken: Taken, form: ReportForm, heading: str = "") -> 
     headers = [folder.header for runs in taken.runs for folder in runs.values()]
     repeated = [tables.repeats(found)] if any(each.changes or each.why for each in found) else []
     return {
-        "heading": heading or goals.title,
+        "heading": heading or machines.heading(goals, taken),
         "strip": [(_KINDS.get(outcome, ""), sentence) for outcome, sentence in counted(held)],
         "again": again.sentence(found),
-        "notes": (*elsewhere(goals, taken), *goals.notes),
+        "notes": (*machines.notes(goals, taken), *goals.notes),
         "machines": list(dict.fromkeys((machine(run), versions(run)) for run in headers)),
-        "tables": [tables.goals(held), tables.cases(goals, first, taken.limits), *repeated],
+        "tables": [
+            tables.goals(held),
+            tables.cases(goals, first, taken.limits),
+            *flows.tables(goals, first),
+            *repeated,
+        ],
         "figures": [form.chart(chart, stem) for stem, chart in charts(goals, taken).items()],
         "sources": [
             (str(folder.path), folder.header.command, len(folder.measurements()), len(folder.cases))
@@ -67,17 +72,6 @@ def counted(held: Sequence[Held]) -> list[tuple[str, str]]:
             verb = "is" if counts[outcome] == 1 else "are"
             told.append((outcome, f"{counts[outcome]:,} of {len(held):,} goals {verb} {outcome}"))
     return told
-
-
-def elsewhere(goals: Goals, taken: Taken) -> list[str]:
-    """What is to be known where the goals are another machine's."""
-    environments = [folder.header.environment for runs in taken.runs for folder in runs.values()]
-    names = dict.fromkeys(env.gpu if goals.device == "cuda" else env.cpu for env in environments)
-    return [
-        f"The goals are of one {goals.machine}; this is {name or 'another machine'}."
-        for name in names
-        if goals.machine not in name
-    ]
 
 
 def charts(goals: Goals, taken: Taken) -> dict[str, Chart]:

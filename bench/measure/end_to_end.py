@@ -5,6 +5,9 @@ has its lanes opened, is sampled in the same interleaved rounds, and closed agai
 batches that were timed are checked, all that were in flight when a sample's clock stopped: they have to be
 what the contender's own session gives for those images, made to numbers on the host, and that has to be what
 float64 gives.
+
+A reference that was tuned runs here, too, in the configuration that its sweep found: one session a lane, as
+all others, and the sweep itself is not made again, for it is kept by model, precision and batch size.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Rules, Timing, few, first_run, time_together
 from bench.results.records import EndToEnd, ErrorStats, Job
 from engine import lanes
+from engine.backend import Backend, Variant
 from engine.end_to_end import PLACES, SPARE, VALUES, Affine, Arrays, Asked, Kept, Pipeline, Pool, top
 from kernels.errors import KernelscopeError, UnsupportedError
 
@@ -94,6 +98,8 @@ class Flows:
         self._loaded, self._job, self._ready = loaded, job, ready
         self.results: dict[str, EndToEnd] = {}
         self.failed: dict[str, Exception] = {}
+        # By device: why nobody there has as many batches in flight as it had room for.
+        self._fewer: dict[str, str] = {}
 
     def measure(self, on_turn: Callable[[str, int], None], stopped: Callable[[], bool]) -> None:
         """Open, time, check and close. Raises what `stopped` makes of the timing."""
@@ -106,12 +112,13 @@ class Flows:
             return
         with contextlib.ExitStack() as stack:
             pools: dict[str, Pool] = {}
-            for key, entrant in self._ready.items():
-                if (flow := self._opened(key, entrant, images, pools)) is not None:
+            for key in sorted(self._ready, key=lambda key: _place(self._ready[key].backend)):
+                if (flow := self._opened(key, self._ready[key], images, pools)) is not None:
                     stack.callback(flow.close)
                     flows[key] = flow
             if not flows:
                 return
+            self._even(flows)
             devices = {key: self._ready[key].backend.device for key in flows}
             found = time_together(
                 flows, rules(self._job), self._job.seed, references=self._references(flows), devices=devices,
@@ -150,6 +157,21 @@ class Flows:
             self.failed[key] = error
         return None
 
+    def _even(self, flows: Mapping[str, Pipeline]) -> None:
+        """As many batches in flight for each on a device: who has fewer for want of memory would be slower by
+        that alone."""
+        for device in {self._ready[key].backend.device for key in flows}:
+            here = {key: flow for key, flow in flows.items() if self._ready[key].backend.device == device}
+            least = min(here, key=lambda key: len(here[key].lanes))
+            count, most = (of(len(flow.lanes) for flow in here.values()) for of in (min, max))
+            if count < most:
+                who = self._ready[least].backend.name
+                self._fewer[device] = (
+                    f"memory had room for {count} in flight of {who}, so that no other has more"
+                )
+                for flow in here.values():
+                    flow.keep(count)
+
     def _references(self, flows: Mapping[str, Pipeline]) -> dict[str, str]:
         by_backend = {self._ready[key].backend.name: key for key in flows}
         found = {key: by_backend.get(self._ready[key].backend.reference, key) for key in flows}
@@ -159,6 +181,7 @@ class Flows:
         warnings = [*timing.warnings, *self._check(entrant, flow, images), *few(timing)]
         if moved := unrest.warning(timing):
             warnings.append(moved)
+        warnings += filter(None, [self._fewer.get(entrant.backend.device)])
         first = flow.lanes[0]
         on_bus = first if isinstance(first, lanes.CudaLane) else None
         travelling = next(iter(images.plain.values())).dtype
@@ -209,6 +232,14 @@ class Flows:
                 other = answers_to(numbers(flow.pool, elsewhere, images.asked))
                 told_apart = unlike(kept.answers, other, images.asked, bound) is not None
         return [*[MOVES] * moves, *[ALIKE] * (not told_apart)]
+
+
+def _place(backend: Backend) -> int:
+    """The best references first, then those as they come: where memory ends, it ends for what is held against
+    them, and a search of algorithms has what room there is."""
+    if isinstance(backend, Variant):
+        return 0
+    return 1 if backend.reference == backend.name else 2
 
 
 def numbers(pool: Pool, kept: Kept, asked: Asked) -> dict[str, np.ndarray]:

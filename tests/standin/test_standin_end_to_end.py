@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.standin.conftest import Machine
 
@@ -120,3 +121,24 @@ def test_a_comparison_has_both_clocks(machine: Machine) -> None:
         assert (row["end_to_end_in_flight"], row["end_to_end_carries"]) == (3, "uint8")
         assert 0 < row["end_to_end_bus_share"] <= 1.5
         assert row["end_to_end_checked"] == 6
+
+
+def test_the_tuned_reference_has_both_clocks_and_is_tuned_once(machine: Machine, tmp_path: Path) -> None:
+    """For its forward pass; from end to end it runs in the configuration that is known by then."""
+    here = Machine(machine.folder, tmp_path / "cache")
+    words = ("--backend", "engine-cuda", "--backend", "ort-cuda", "--batch", "2", "--images", "8")
+    quick = ("--budget", "0.02", "--instances", "1", "--no-layer-pass", "--no-tune", "--charts", "none")
+    tuned = ("compare", "lenet5-digits", "--tune-reference", "--format", "json", *words, *quick)
+    here.main(*tuned)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*reference*/**/*")}
+    assert kept
+    out, _ = here.main(*tuned, "--end-to-end")
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    found = {row["backend"]: row for row in json.loads(out)["cases"]}
+    assert set(found) == {"engine-cuda", "ort-cuda", "ort-cuda-tuned", "ort-cuda-tuned-strict"}
+    for name, row in found.items():
+        assert row["disposition"] == "ok"
+        assert row["end_to_end_images_per_s"] > 0
+        assert (row["end_to_end_in_flight"], row["end_to_end_carries"]) == (3, "uint8")
+        assert row["end_to_end_checked"] == 6
+        assert (row["end_to_end_speedup"] is None) == (name == "ort-cuda")
