@@ -8,6 +8,8 @@ warp read them: for the first and the second instruction, by lane, two words of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 SLAB_NBYTES = 64
@@ -58,16 +60,17 @@ def gemm_swizzled_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int)
     return _wide_slabs(_gemm_columns(b, trans_b), precision, tile)
 
 
-def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int) -> np.ndarray:
+def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int, operands: int = 2) -> np.ndarray:
     """As `swizzled_slabs` of sums of two float16 (`split`), of a slab of each channel the first half the big
     ones → bytes: (group, slabs, channels in tiles of `tile`, 64) float16, and behind them float32 (group,
-    channels in whole tiles), what brings products of a channel back."""
-    return _split_slabs(_nhwc_taps(weight, group, fold, "fp16"), tile)
+    channels in whole tiles), what brings products of a channel back. operands: with one the big ones alone,
+    which have as many bits as TF32."""
+    return _split_slabs(_nhwc_taps(weight, group, fold, "fp16"), tile, operands)
 
 
-def gemm_split_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+def gemm_split_slabs(b: np.ndarray, trans_b: bool, tile: int, operands: int = 2) -> np.ndarray:
     """As `gemm_slabs`, in slabs as `split_slabs` has them."""
-    return _split_slabs(_gemm_columns(b, trans_b), tile)
+    return _split_slabs(_gemm_columns(b, trans_b), tile, operands)
 
 
 def row_slabs(weight: np.ndarray, stride: int, precision: str, tile: int) -> np.ndarray:
@@ -109,23 +112,35 @@ def _gemm_columns(b: np.ndarray, trans_b: bool) -> np.ndarray:
     return (matrix if trans_b else matrix.T)[None]
 
 
-def _split_slabs(columns: np.ndarray, tile: int) -> np.ndarray:
+def _split_slabs(columns: np.ndarray, tile: int, operands: int = 2) -> np.ndarray:
     groups, wide, steps = columns.shape
-    each = depth("fp16")
+    each = 2 * depth("fp16") // operands
     count, padded = -(-steps // each), -(-wide // tile) * tile
-    packed = np.zeros((groups, count, padded, 2, each), np.float16)
+    packed = np.zeros((groups, count, padded, operands, each), np.float16)
     back = np.ones((groups, padded), np.float32)
-    for begin in range(0, wide, _AT_ONCE):  # which stay in a core's cache
-        some = slice(begin, min(begin + _AT_ONCE, wide))
-        scale = _powers(columns[:, some])
-        filled = np.zeros((*scale.shape, count * each), np.float32)
-        np.multiply(columns[:, some], scale[..., None], out=filled[..., :steps])
-        for operand, half in enumerate(split(filled)):
+    for some, scale, scaled in _scaled(columns, count * each):
+        for operand, half in enumerate(split(scaled)[:operands]):
             packed[:, :, some, operand] = half.reshape(*scale.shape, count, each).swapaxes(1, 2)
         back[:, some] = 1 / scale
     chunks = WIDE_SLAB_NBYTES // CHUNK_NBYTES
-    slabs = swizzled(packed.reshape(groups, count, padded, chunks, -1))
-    return np.concatenate([slabs.reshape(-1).view(np.uint8), back.reshape(-1).view(np.uint8)])
+    return _bytes(swizzled(packed.reshape(groups, count, padded, chunks, -1)), back)
+
+
+def _scaled(columns: np.ndarray, filled: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Some columns (group, columns, steps) after the other: which, what they are scaled by, and them so, with
+    steps filled up with zeros."""
+    wide, steps = columns.shape[1:]
+    for begin in range(0, wide, _AT_ONCE):  # which stay in a core's cache
+        some = slice(begin, min(begin + _AT_ONCE, wide))
+        scale = _powers(columns[:, some])
+        scaled = np.zeros((*scale.shape, filled), np.float32)
+        np.multiply(columns[:, some], scale[..., None], out=scaled[..., :steps])
+        yield some, scale, scaled
+
+
+def _bytes(*arrays: np.ndarray) -> np.ndarray:
+    """One behind the other."""
+    return np.concatenate([array.reshape(-1).view(np.uint8) for array in arrays])
 
 
 def split(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -237,6 +252,32 @@ def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
     packed = np.zeros((len(matrix), -(-k // each) * each), np.float16)
     packed[:, :k] = half(matrix)
     return packed
+
+
+def scaled_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """As `half_rows`, each column scaled by a power of two so that its bits are those of TF32 → bytes: these
+    rows, and behind them float32 (n), what brings products of a column back."""
+    columns = _gemm_columns(b, trans_b)
+    _, n, k = columns.shape
+    each = CHUNK_NBYTES // 2
+    packed = np.zeros((n, -(-k // each) * each), np.float16)
+    back = np.ones(n, np.float32)
+    for some, scale, scaled in _scaled(columns, packed.shape[1]):
+        packed[some] = scaled[0]
+        back[some] = 1 / scale[0]
+    return _bytes(packed, back)
+
+
+def gemm_scaled_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+    """As `gemm_slabs` in float16, scaled as `scaled_rows` → bytes: the slabs, and behind them float32
+    (columns in whole tiles)."""
+    columns = _gemm_columns(b, trans_b)
+    scaled = np.zeros(columns.shape, np.float16)
+    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
+    for some, scale, values in _scaled(columns, columns.shape[2]):
+        scaled[:, some] = values
+        back[some] = 1 / scale[0]
+    return _bytes(slabs(scaled, "fp16", tile), back)
 
 
 def tiled_rows(b: np.ndarray, trans_b: bool, tile_n: int, tile_k: int) -> np.ndarray:

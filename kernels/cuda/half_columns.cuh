@@ -1,4 +1,6 @@
-// A product with a few rows in float16, bound by reading b: a warp streams the weights of a few columns at once.
+// A product with a few rows and its weights in float16, bound by reading b: a warp streams the weights of a few columns at
+// once. SCALED: a and y are float32, and each column's weights are scaled by a power of two; behind them all lies what
+// brings the products of each back.
 #pragma once
 #include "common.cuh"
 #include "half.cuh"
@@ -10,6 +12,9 @@
 #ifndef READS  // in the rung that knows a and y as float32 alone
 #define READS 0
 #define WRITES 0
+#endif
+#ifndef SCALED
+#define SCALED 0
 #endif
 
 // READS, WRITES: a and y are rows of whole chunks of halves (nhwc.cuh: images of one pixel), filled up with zeros.
@@ -102,6 +107,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         float total = shares[warp][r][c];
 #pragma unroll
         for (int s = 1; s < WARPS; ++s) total += shares[warp + s][r][c];
+#if SCALED
+        total *= reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(b) + (index_t)p.n * chunks)[column];
+#endif
         float w = p.alpha * total;
         if (bias && column < p.n) w += p.beta * bias[r * p.bias_stride_m + column * p.bias_stride_n];
         w = activate(w, p.activation);

@@ -18,6 +18,9 @@ from kernels.registry import Rung
 _WEIGHT = 1  # the place of the weights among the inputs
 _SHARED_NBYTES = 48 << 10  # of a block, without asking for more
 _HALVES = packing.CHUNK_NBYTES // 2  # of a chunk
+_LEAST_COLUMNS = 16  # of a block that streams them
+_ROWS_AT_ONCE = 8  # of an instruction
+_FEW_BLOCKS = 100  # of them, beside the multiprocessors of a large device
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
 
 
@@ -110,7 +113,7 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
 def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     """Blocks of BLOCK threads, a warp COLUMNS columns of y, all m rows (compiled in as ROWS) at once; WARPS
     warps of a block share the columns where these alone would leave most of the device idle. b comes in
-    float16, each column a row of whole 16 bytes."""
+    float16, each column a row of whole 16 bytes, with a scale for each (SCALED) or none."""
     _one_matrix(params, rung)
     block, columns = define(rung, "BLOCK"), define(rung, "COLUMNS")
     wide = params.n if layouts.writes(rung) == layouts.PLAIN else ceil(params.n, _HALVES) * _HALVES
@@ -121,24 +124,35 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     grid = (ceil(groups * warps, block // 32), 1, 1)
     defines: dict[str, Define] = {"ROWS": params.m, "WARPS": warps}
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
-    packed = {_WEIGHT: Pack(packing.half_rows, (params.trans_b,))}
+    pack = packing.scaled_rows if "SCALED" in rung.defines else packing.half_rows
+    packed = {_WEIGHT: Pack(pack, (params.trans_b,))}
     return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed=packed)
 
 
 @shape
 def gemm_streamed(params: Gemm, rung: Rung) -> Launch:
     """A block for TILE_COLUMNS columns of y, all m rows (compiled in as ALL_ROWS) at once; its WARPS warps
-    share the sum. b comes in slabs, as for gemm_tensor."""
+    share the sum. b comes in slabs, as for gemm_tensor, or in float16 with a scale for each column (SCALED).
+    A block has fewer columns, and more slabs under way, where blocks would be few."""
     _one_matrix(params, rung)
-    columns = define(rung, "TILE_COLUMNS")
-    slabs, blocks = ceil(params.k, packing.depth(rung.precision)), ceil(params.n, columns)
+    scaled, columns, ahead = "SCALED" in rung.defines, define(rung, "TILE_COLUMNS"), define(rung, "AHEAD")
+    while columns > _LEAST_COLUMNS and ceil(params.n, columns) < _FEW_BLOCKS:
+        columns, ahead = columns // 2, ahead * 2
+    vector = 4 if params.k % 4 == 0 else 1
+    if vector == 1 and params.m > _ROWS_AT_ONCE:  # registers would not hold so many elements of a
+        ahead //= 2
+    slabs = ceil(params.k, packing.depth("fp16" if scaled else rung.precision))
     warps = define(rung, "WARPS")
     while warps > 1 and warps > slabs:
         warps //= 2
     defines: dict[str, Define] = {"ALL_ROWS": params.m, "WARPS": warps, "TILE_COLUMNS": columns}
+    defines |= {"AHEAD": ahead, "VECTOR": vector}
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
-    packed = {_WEIGHT: Pack(packing.gemm_slabs, (params.trans_b, rung.precision, columns))}
-    return Launch((blocks, 1, 1), (32 * warps, 1, 1), params.scalars(), defines=defines, packed=packed)
+    pack = Pack(packing.gemm_slabs, (params.trans_b, rung.precision, columns))
+    if scaled:
+        pack = Pack(packing.gemm_scaled_slabs, (params.trans_b, columns))
+    grid, block = (ceil(params.n, columns), 1, 1), (32 * warps, 1, 1)
+    return Launch(grid, block, params.scalars(), defines=defines, packed={_WEIGHT: pack})
 
 
 # --- helpers ---

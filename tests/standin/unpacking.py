@@ -64,9 +64,10 @@ def _parts(p: Conv | ConvPool, maps: int) -> _Layout:
     return _Layout((group, parts, taps, maps), np.float32, back)
 
 
-def _slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
+def _slabs(module: Module, group: int, wide: int, steps: int, precision: str = "") -> _Layout:
     """To (group, columns, steps)."""
-    each, tile = packing.depth(module.precision), module.define("TILE_COLUMNS")
+    precision = precision or module.precision
+    each, tile = packing.depth(precision), module.define("TILE_COLUMNS")
     count, padded = ceil(steps, each), ceil(wide, tile) * tile
 
     def back(packed: np.ndarray) -> np.ndarray:
@@ -74,8 +75,19 @@ def _slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
         slabs = lanes.transpose(0, 1, 2, 7, 4, 5, 3, 6, 8).reshape(packed.shape)
         return slabs.swapaxes(1, 2).reshape(group, padded, count * each)[:, :wide, :steps]
 
-    dtype = np.float16 if module.precision == "fp16" else np.float32
+    dtype = np.float16 if precision == "fp16" else np.float32
     return _Layout((group, count, padded, each), dtype, back)
+
+
+def _scaled(halves: _Layout, columns: int) -> _Layout:
+    """float16 columns and, behind them all, what each is multiplied by."""
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        values, scales = packed[: -4 * columns].view(np.float16), packed[-4 * columns :].view(np.float32)
+        found = halves.back(values.reshape(halves.shape))
+        return found.astype(np.float64) * scales[: found.shape[-2], None]
+
+    return _Layout((2 * math.prod(halves.shape) + 4 * columns,), np.uint8, back)
 
 
 def _conv_tensor(module: Module, p: Conv) -> _Layout:
@@ -183,10 +195,20 @@ def _gemm_wgmma(module: Module, p: Gemm) -> _Layout:
     return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
 
 
+def _gemm_streamed(module: Module, p: Gemm) -> _Layout:
+    if "SCALED" not in module.defines:
+        return _gemm_tensor(module, p)
+    layout = _slabs(module, 1, p.n, p.k, "fp16")
+    layout = _scaled(layout, layout.shape[2])
+    return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
+
+
 def _half_rows(module: Module, p: Gemm) -> _Layout:
     each = packing.CHUNK_NBYTES // 2
-    padded = ceil(p.k, each) * each
-    return _Layout((p.n, padded), np.float16, lambda packed: _turned(p, packed[:, : p.k]))
+    layout = _Layout((p.n, ceil(p.k, each) * each), np.float16, lambda packed: packed[:, : p.k])
+    if "SCALED" in module.defines:
+        layout = _scaled(layout, p.n)
+    return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)))
 
 
 def _tiled_rows(module: Module, p: Gemm) -> _Layout:
@@ -238,6 +260,6 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "gemm_tensor": _gemm_tensor,
     "gemm_wgmma": _gemm_wgmma,
     "gemm_half_columns": _half_rows,
-    "gemm_streamed": _gemm_tensor,
+    "gemm_streamed": _gemm_streamed,
     "gemm_sliced": _tiled_rows,
 }
