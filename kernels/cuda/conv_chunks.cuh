@@ -5,7 +5,8 @@
 // stride 1 without padding, by a window as many times smaller. Of an x in groups each group is filled up to whole chunks.
 //
 // With OPERANDS = 2 a number is the sum of two float16 (halves_split.cuh), scaled by what conv_largest found of its image:
-// of every pixel the big ones lie first, all groups' chunks, and then the small ones.
+// of every pixel the big ones lie first, all groups' chunks, and then the small ones. With SCALED it is one float16 that
+// was scaled so.
 #pragma once
 #include "common.cuh"
 #include "halves_split.cuh"
@@ -15,6 +16,9 @@
 
 #ifndef OPERANDS
 #define OPERANDS 1  // of a number: two where it is the sum of two float16
+#endif
+#ifndef SCALED
+#define SCALED (OPERANDS > 1)
 #endif
 
 #define ACROSS 8          // chunks of a block that lays x out
@@ -49,7 +53,7 @@ struct Source {
 __device__ __forceinline__ float* shares_of(float* workspace, const Source& source, int images) {
     return workspace + 4 * source.size(images);
 }
-#if OPERANDS > 1
+#if SCALED
 #define SHARES_IN(workspace, p) shares_of(workspace, Source(p), p.n)
 #include "conv_largest.cuh"
 #endif
@@ -57,8 +61,8 @@ __device__ __forceinline__ float* shares_of(float* workspace, const Source& sour
 // A chunk of an image in its type; of one with two operands the other lies so many chunks further on.
 __device__ __forceinline__ void put_chunk(uint4* to, int beside, const float (&v)[EACH], const float* shares,
                                           int image) {
-#if OPERANDS > 1
-    split_chunk(v, scale_by(largest(shares, image)), to[0], to[beside]);
+#if SCALED
+    put_scaled(v, scale_by(largest(shares, image)), to, beside);
 #else
     *to = to_chunk(v);
 #endif

@@ -88,7 +88,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int first_pixel = blockIdx.x / across * TILE_ROWS;
     const int thread = threadIdx.x, lane = thread % LANES, group = thread / GROUP;
     // Weights come packed: by group, slab and channel (a whole number of tiles of them), each slab as it is to lie. Behind
-    // them all, of those that are sums of two, what brings each channel's products back.
+    // them all, of those that are scaled, what brings each channel's products back.
     const int wide = across * TILE_COLUMNS;
     const uint4* filters = reinterpret_cast<const uint4*>(weight) + ((index_t)g * count * wide + first_output) * CHUNKS;
 
@@ -162,7 +162,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         });
 
     const int begins = first_pixel + thread / LANES * WARP_ROWS;
-#if OPERANDS > 1
+#if SCALED
     const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(weight) +
                                                        (index_t)p.group * count * wide * CHUNKS) +
                         g * wide;
@@ -181,7 +181,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         for (int s = 0; s < 4; ++s) {
             const int o = first_output + j * 8 + lane % 4 * 2 + s % 2;
             const float more = PARTS == 1 && bias && o < outputs ? bias[g * outputs + o] : 0.0f;
-#if OPERANDS > 1
+#if SCALED
             const float sum = tile.sum[j][s] * back[o] * image_back[s / 2];
 #else
             const float sum = tile.sum[j][s];

@@ -4,7 +4,7 @@
 // READS, WRITES: a and y are rows of whole chunks in the element type of the product (nhwc.cuh: images of one pixel),
 // filled up with zeros. Another a is first laid out so in scratch memory (gemm_lay_out); partial sums lie behind it.
 // With OPERANDS = 2 a number is the sum of two float16 (halves_split.cuh): of every row the big ones lie first, and behind
-// all rows, for each, what brings its products back.
+// all rows, for each, what brings its products back. With SCALED it is one float16 that was scaled so.
 #pragma once
 #include "common.cuh"
 #include "halves_split.cuh"
@@ -16,6 +16,9 @@
 #ifndef OPERANDS
 #define OPERANDS 1  // of a number: two where it is the sum of two float16
 #endif
+#ifndef SCALED
+#define SCALED (OPERANDS > 1)
+#endif
 #define COPIES ((TILE_COLUMNS * CHUNKS + THREADS - 1) / THREADS)  // and, at most, of b
 #define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))  // chunks of both
 #define STEPS (CHUNKS / OPERANDS)                   // chunks of the sum in a slab, as often as it has operands
@@ -23,7 +26,7 @@
 #define OUT_LEAD (TILE_COLUMNS + 4)
 #define ROW_CHUNKS(p) ((p.k + Kind::CHUNK - 1) / Kind::CHUNK)
 #define SCALES_AT(p) (4 * OPERANDS * (index_t)p.m * ROW_CHUNKS(p))
-#define PARTS_AT(p) (READS ? 0 : SCALES_AT(p) + (OPERANDS > 1 ? (p.m + 3) / 4 * 4 : 0))
+#define PARTS_AT(p) (READS ? 0 : SCALES_AT(p) + (SCALED ? (p.m + 3) / 4 * 4 : 0))
 #if OPERANDS > 1
 using Tile = SplitTile<TILE_COLUMNS, TOGETHER>;
 #else
@@ -46,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256)
     a = written(a);
     workspace = written(workspace);
     const int chunks = ROW_CHUNKS(p);
-#if OPERANDS > 1
+#if SCALED
     // A block a row at a time.
     for (int r = blockIdx.x; r < p.m; r += gridDim.x) {
         const float* row = a + (index_t)r * p.k;
@@ -61,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
             for (int e = 0; e < Kind::CHUNK; ++e)
                 v[e] = chunk * Kind::CHUNK + e < p.k ? row[chunk * Kind::CHUNK + e] : 0.0f;
-            split_chunk(v, scale_by(found), to[chunk], to[chunks + chunk]);
+            put_scaled(v, scale_by(found), to + chunk, chunks);
         }
         __syncthreads();
     }
@@ -91,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int first_row = blockIdx.x / across * TILE_ROWS, first_column = blockIdx.x % across * TILE_COLUMNS;
     const int thread = threadIdx.x, warp = thread / LANES, mine = thread % CHUNKS, own_row = thread / CHUNKS;
     // b comes packed: by slab and column (a whole number of tiles of them), each slab as it is to lie. Behind them all, of
-    // those that are sums of two, what brings each column's products back.
+    // those that are scaled, what brings each column's products back.
     const int wide = across * TILE_COLUMNS;
     const uint4* packed = reinterpret_cast<const uint4*>(b) + (index_t)first_column * CHUNKS + thread;
 
@@ -135,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         });
     let_next_begin();
 
-#if OPERANDS > 1
+#if SCALED
     const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(b) +
                                                        (index_t)count * wide * CHUNKS);
 #pragma unroll

@@ -87,7 +87,8 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
     behind."""
     _one_matrix(params, rung)
     operands = define(rung, "OPERANDS", 1)
-    precision = "fp16" if operands > 1 else rung.precision
+    scaled = operands > 1 or "SCALED" in rung.defines
+    precision = "fp16" if scaled else rung.precision
     slabs = ceil(params.k, 2 * packing.depth(precision) // operands)
     rows, columns, parts = wgmma_tiles.fit_parts(params.m, params.n, slabs, operands)
     stages, at_once = wgmma_tiles.stages(rows, columns, operands)
@@ -95,15 +96,15 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
     defines |= {"BLOCKS_AT_ONCE": at_once, "LATE_SLABS": wgmma_tiles.late(rows)}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     pack = Pack(packing.gemm_swizzled_slabs, (params.trans_b, precision, columns))
-    if operands > 1:
-        pack = Pack(packing.gemm_split_slabs, (params.trans_b, columns))
+    if scaled:
+        pack = Pack(packing.gemm_split_slabs, (params.trans_b, columns, operands))
     grid = (ceil(params.m, rows) * ceil(params.n, columns), parts, 1)
     how = in_parts(params, grid, wgmma_tiles.threads(rows), parts, defines, {_WEIGHT: pack})
     how = replace(how, shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns))
     if layouts.reads(rung) != layouts.PLAIN:
         return how
     chunks = params.m * ceil(params.k, packing.depth(precision) // 4)
-    blocks, scales = (params.m, 4 * ceil(params.m, 4) * 4) if operands > 1 else (ceil(chunks, 256), 0)
+    blocks, scales = (params.m, 4 * ceil(params.m, 4) * 4) if scaled else (ceil(chunks, 256), 0)
     first = Stage("gemm_lay_out", (min(blocks, MAX_X), 1, 1), (256, 1, 1))
     nbytes = operands * packing.CHUNK_NBYTES * chunks + scales + (how.workspace_nbytes or 0)
     return replace(how, before=(first,), workspace_nbytes=nbytes)

@@ -103,7 +103,7 @@ def _conv_tensor(module: Module, p: Conv) -> _Layout:
 
 def _swizzled_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
     """To (group, columns, steps)."""
-    if module.defines.get("OPERANDS", 1) != 1:
+    if "OPERANDS" in module.defines or "SCALED" in module.defines:
         return _split_slabs(module, group, wide, steps)
     each, tile = 2 * packing.depth(module.precision), module.define("TILE_COLUMNS")
     count, padded = ceil(steps, each), ceil(wide, tile) * tile
@@ -117,20 +117,22 @@ def _swizzled_slabs(module: Module, group: int, wide: int, steps: int) -> _Layou
 
 
 def _split_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
-    """To (group, columns, steps): of each number two float16, and what brings a column's back."""
-    each, tile = packing.depth("fp16"), module.define("TILE_COLUMNS")
+    """To (group, columns, steps): of each number a float16 or two, and what brings a column's back."""
+    operands = module.define("OPERANDS") if "OPERANDS" in module.defines else 1
+    each, tile = 2 * packing.depth("fp16") // operands, module.define("TILE_COLUMNS")
     count, padded = ceil(steps, each), ceil(wide, tile) * tile
 
     def back(packed: np.ndarray) -> np.ndarray:
         values, scales = packed[: -4 * group * padded], packed[-4 * group * padded :]
-        slabs = packing.swizzled(values.view(np.float16).reshape(group, count, padded, 8, each // 4))
-        numbers = slabs.astype(np.float64).reshape(group, count, padded, 2, each).sum(axis=3).swapaxes(1, 2)
+        slabs = packing.swizzled(values.view(np.float16).reshape(group, count, padded, 8, -1))
+        numbers = slabs.astype(np.float64).reshape(group, count, padded, operands, each).sum(axis=3)
+        numbers = numbers.swapaxes(1, 2)
         found = numbers.reshape(group, padded, count * each) * scales.view(np.float32).reshape(
             group, padded, 1
         )
         return found[:, :wide, :steps]
 
-    return _Layout((group * padded * (4 * count * each + 4),), np.uint8, back)
+    return _Layout((group * padded * (2 * operands * count * each + 4),), np.uint8, back)
 
 
 def _conv_wgmma(module: Module, p: Conv) -> _Layout:
