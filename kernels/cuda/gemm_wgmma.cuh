@@ -50,20 +50,40 @@ extern "C" __global__ void __launch_bounds__(256)
     workspace = written(workspace);
     const int chunks = ROW_CHUNKS(p);
 #if SCALED
-    // A block a row at a time.
+    // A block a row at a time, four numbers at once where every row begins on 16 bytes.
+    const bool fours = p.k % 4 == 0;
     for (int r = blockIdx.x; r < p.m; r += gridDim.x) {
         const float* row = a + (index_t)r * p.k;
         float found = 0.0f;
+        if (fours) {
 #pragma unroll 8
-        for (int k = threadIdx.x; k < p.k; k += blockDim.x) found = fmaxf(found, finite_magnitude(row[k]));
+            for (int k = 4 * threadIdx.x; k < p.k; k += 4 * blockDim.x) {
+                const float4 v = *reinterpret_cast<const float4*>(row + k);
+                found = fmaxf(found, fmaxf(fmaxf(finite_magnitude(v.x), finite_magnitude(v.y)),
+                                           fmaxf(finite_magnitude(v.z), finite_magnitude(v.w))));
+            }
+        } else {
+#pragma unroll 8
+            for (int k = threadIdx.x; k < p.k; k += blockDim.x) found = fmaxf(found, finite_magnitude(row[k]));
+        }
         found = largest_of_block(found);
         if (threadIdx.x == 0) workspace[SCALES_AT(p) + r] = scale_back(found);
         uint4* to = reinterpret_cast<uint4*>(workspace) + (index_t)r * OPERANDS * chunks;
         for (int chunk = threadIdx.x; chunk < chunks; chunk += blockDim.x) {
-            float v[Kind::CHUNK];
+            const int k = chunk * Kind::CHUNK;
+            float v[Kind::CHUNK] = {};
+            if (fours) {
 #pragma unroll
-            for (int e = 0; e < Kind::CHUNK; ++e)
-                v[e] = chunk * Kind::CHUNK + e < p.k ? row[chunk * Kind::CHUNK + e] : 0.0f;
+                for (int e = 0; e < Kind::CHUNK; e += 4) {
+                    if (k + e >= p.k) continue;
+                    const float4 four = *reinterpret_cast<const float4*>(row + k + e);
+                    v[e] = four.x, v[e + 1] = four.y, v[e + 2] = four.z, v[e + 3] = four.w;
+                }
+            } else {
+#pragma unroll
+                for (int e = 0; e < Kind::CHUNK; ++e)
+                    if (k + e < p.k) v[e] = row[k + e];
+            }
             put_scaled(v, scale_by(found), to + chunk, chunks);
         }
         __syncthreads();
