@@ -17,6 +17,8 @@ WIDE_SLAB_NBYTES = 128  # of a channel, where a warpgroup multiplies
 CHUNK_NBYTES = 16
 FOURS = 4  # words of a quartet, of which each lane of four has one
 PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in float16, or of two in tf32
+LANES, LANE_STEPS = 32, 16  # of a warp, and of a sum that each has at once, where weights have 24 bits
+_BEHIND = 5  # bits of a float32 behind them
 _AT_ONCE = 64  # columns that are split at once
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 
@@ -266,6 +268,38 @@ def scaled_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
         packed[some] = scaled[0]
         back[some] = 1 / scale[0]
     return _bytes(packed, back)
+
+
+def longer_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """As `scaled_rows`, with eight bits of each weight more (`longer`) → bytes: by column and LANE_STEPS
+    steps of a warp's lanes, the halves of the first eight of each lane, those of the others, and the bytes
+    that follow them; behind all, float32 (n)."""
+    columns = _gemm_columns(b, trans_b)
+    _, n, k = columns.shape
+    count = -(-k // (LANES * LANE_STEPS))
+    packed = np.zeros((n, count, 3, LANES * CHUNK_NBYTES), np.uint8)
+    back = np.ones(n, np.float32)
+    for some, scale, scaled in _scaled(columns, count * LANES * LANE_STEPS):
+        halves, more = longer(scaled.reshape(-1, count, LANES, 2, LANE_STEPS // 2))
+        for part in range(2):
+            packed[some, :, part] = (
+                np.ascontiguousarray(halves[..., part, :])
+                .view(np.uint8)
+                .reshape(-1, count, LANES * CHUNK_NBYTES)
+            )
+        packed[some, :, 2] = more.reshape(-1, count, LANES * LANE_STEPS)
+        back[some] = 1 / scale[0]
+    return _bytes(packed, back)
+
+
+def longer(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """float32 of a magnitude below 2 ** 15 → float16, and the eight bits that follow its own where it is no
+    subnormal number, else zeros: together rounded to nearest."""
+    bits = (array.view(np.uint32) + np.uint32(1 << _BEHIND - 1)) >> np.uint32(_BEHIND) << np.uint32(_BEHIND)
+    few = ~np.isfinite(array) | (np.abs(array) < np.finfo(np.float16).tiny)
+    more = np.where(few, 0, bits >> np.uint32(_BEHIND)).astype(np.uint8)
+    cut = (bits & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(few, array, cut).astype(np.float16), more
 
 
 def gemm_scaled_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:

@@ -114,7 +114,8 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
 def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     """Blocks of BLOCK threads, a warp COLUMNS columns of y, all m rows (compiled in as ROWS) at once; WARPS
     warps of a block share the columns where these alone would leave most of the device idle. b comes in
-    float16, each column a row of whole 16 bytes, with a scale for each (SCALED) or none."""
+    float16, each column a row of whole 16 bytes, with a scale for each (SCALED) or none, or
+    with eight more bits (BITS)."""
     _one_matrix(params, rung)
     block, columns = define(rung, "BLOCK"), define(rung, "COLUMNS")
     wide = params.n if layouts.writes(rung) == layouts.PLAIN else ceil(params.n, _HALVES) * _HALVES
@@ -126,7 +127,7 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     defines: dict[str, Define] = {"ROWS": params.m, "WARPS": warps}
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
     pack = packing.scaled_rows if "SCALED" in rung.defines else packing.half_rows
-    packed = {_WEIGHT: Pack(pack, (params.trans_b,))}
+    packed = {_WEIGHT: Pack(pack if "BITS" not in rung.defines else packing.longer_rows, (params.trans_b,))}
     return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed=packed)
 
 

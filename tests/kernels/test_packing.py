@@ -115,13 +115,8 @@ def _wide_columns() -> np.ndarray:
     return columns
 
 
-@pytest.mark.parametrize("trans_b", [False, True])
-@pytest.mark.parametrize("name", ["scaled_columns", "streamed_scaled"])
-def test_a_scaled_half_has_the_bits_of_tf32_whatever_its_column_is_scaled_by(
-    name: str, trans_b: bool
-) -> None:
-    columns = _wide_columns()
-    columns[5, 1:] *= np.float32(2.0**-30)  # beside one that is far larger
+def _packed(name: str, columns: np.ndarray, trans_b: bool) -> np.ndarray:
+    """Columns as a rung has them."""
     p = Gemm(3, 70, 100, trans_b=trans_b)
     rung = registry.find("cuda", "gemm", name)
     how = launch.launch(p, rung)
@@ -130,7 +125,17 @@ def test_a_scaled_half_has_the_bits_of_tf32_whatever_its_column_is_scaled_by(
     module = Module(launch=rung.launch, defines=defines)
     assert held.nbytes == unpacking.nbytes(module, p)
     found = unpacking.unpacked(module, p, held)
-    found = (found if trans_b else found.swapaxes(-1, -2)).reshape(70, 100).astype(np.float64)
+    return (found if trans_b else found.swapaxes(-1, -2)).reshape(70, 100).astype(np.float64)
+
+
+@pytest.mark.parametrize("trans_b", [False, True])
+@pytest.mark.parametrize("name", ["scaled_columns", "streamed_scaled"])
+def test_a_scaled_half_has_the_bits_of_tf32_whatever_its_column_is_scaled_by(
+    name: str, trans_b: bool
+) -> None:
+    columns = _wide_columns()
+    columns[5, 1:] *= np.float32(2.0**-30)  # beside one that is far larger
+    found = _packed(name, columns, trans_b)
     assert np.isinf(found[4, 5])
     found[4, 5] = columns[4, 5] = 0
     largest = np.abs(columns).max(axis=1, keepdims=True)
@@ -138,6 +143,20 @@ def test_a_scaled_half_has_the_bits_of_tf32_whatever_its_column_is_scaled_by(
     rounded = packing.tf32(columns).astype(np.float64)
     usual = np.abs(columns) >= largest * 2.0**-28
     assert np.abs(found - columns)[usual].max() <= np.abs(rounded - columns)[usual].max()
+
+
+@pytest.mark.parametrize("trans_b", [False, True])
+def test_with_eight_bits_more_a_weight_is_right_to_nineteen(trans_b: bool) -> None:
+    columns = _wide_columns()
+    columns[5, 1:] *= np.float32(2.0**-30)
+    columns[6, :4] = 2.0**14, -(2.0**15 - 2.0**-9), 1 - 2.0**-24, 2.0**-15  # carries, into the exponent too
+    found = _packed("columns_24_bits", columns, trans_b)
+    assert np.isinf(found[4, 5])
+    found[4, 5] = columns[4, 5] = 0
+    largest = np.abs(columns).max(axis=1, keepdims=True)
+    assert (np.abs(found - columns) <= np.maximum(np.abs(columns) * 2.0**-19, largest * 2.0**-39)).all()
+    for column, bits in zip(columns, found, strict=True):
+        assert np.linalg.norm(bits - column) <= 1e-6 * np.linalg.norm(column.astype(np.float64))
 
 
 def test_a_number_is_the_sum_of_two_halves_whatever_its_column_is_scaled_by() -> None:

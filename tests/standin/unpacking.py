@@ -208,9 +208,25 @@ def _gemm_streamed(module: Module, p: Gemm) -> _Layout:
 def _half_rows(module: Module, p: Gemm) -> _Layout:
     each = packing.CHUNK_NBYTES // 2
     layout = _Layout((p.n, ceil(p.k, each) * each), np.float16, lambda packed: packed[:, : p.k])
-    if "SCALED" in module.defines:
+    if "BITS" in module.defines:
+        layout = _longer_rows(p)
+    elif "SCALED" in module.defines:
         layout = _scaled(layout, p.n)
     return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)))
+
+
+def _longer_rows(p: Gemm) -> _Layout:
+    """float16 columns and the eight bits that follow, by lanes of a warp, sixteen steps each."""
+    count = ceil(p.k, 512)
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        pieces, scales = packed[: -4 * p.n].reshape(p.n, count, 3, 512), packed[-4 * p.n :].view(np.float32)
+        halves = pieces[:, :, :2].copy().view(np.float16).reshape(p.n, count, 2, 32, 8).swapaxes(2, 3)
+        bits = halves.reshape(p.n, -1).astype(np.float32).view(np.uint32)
+        numbers = (bits | pieces[:, :, 2].reshape(p.n, -1).astype(np.uint32) << 5).view(np.float32)
+        return numbers[:, : p.k].astype(np.float64) * scales[:, None]
+
+    return _Layout((p.n * (count * 1536 + 4),), np.uint8, back)
 
 
 def _tiled_rows(module: Module, p: Gemm) -> _Layout:
