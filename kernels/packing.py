@@ -314,6 +314,23 @@ def gemm_scaled_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
     return _bytes(slabs(scaled, "fp16", tile), back)
 
 
+def gemm_longer_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+    """As `gemm_scaled_slabs`, with eight bits of each weight more (`longer`): by slab and sixteen columns,
+    halves as the lanes of a warp read them, then as many bytes, sixteen a lane, in the order of these."""
+    columns = _gemm_columns(b, trans_b)
+    halves, more = np.zeros(columns.shape, np.float16), np.zeros(columns.shape, np.float16)
+    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
+    for some, scale, values in _scaled(columns, columns.shape[2]):
+        halves[:, some], more[:, some] = longer(values)
+        back[some] = 1 / scale[0]
+    pieces = slabs(halves, "fp16", tile).reshape(-1, len(back) // 16, 2, LANES, CHUNK_NBYTES // 2)
+    bytes_more = slabs(more, "fp16", tile).reshape(pieces.shape).astype(np.uint8).swapaxes(2, 3)
+    both = np.zeros((*pieces.shape[:2], 3, LANES * CHUNK_NBYTES), np.uint8)
+    both[:, :, :2] = pieces.view(np.uint8).reshape(*pieces.shape[:2], 2, -1)
+    both[:, :, 2] = bytes_more.reshape(*pieces.shape[:2], -1)
+    return _bytes(both, back)
+
+
 def tiled_rows(b: np.ndarray, trans_b: bool, tile_n: int, tile_k: int) -> np.ndarray:
     """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → (n, k), both filled up with zeros to whole
     tiles: each column of the product a row."""

@@ -7,7 +7,8 @@
 // filled up with zeros. VECTOR: elements of another a at once, 4 where its rows begin on 16 bytes, else 1. It is compiled
 // in: decided at run time it takes so many registers that a multiprocessor holds one block where there is work for two.
 // SCALED: weights are float16, each column scaled by a power of two; behind them all lies what brings the products of each
-// back. A lane's 16 bytes of a column are then as many steps of the sum as two of its chunks of a row.
+// back. A lane's 16 bytes of a column are then as many steps of the sum as two of its chunks of a row. BITS = 24: a lane has
+// 16 bytes more of every instruction's columns, of each weight the eight bits that follow float16's.
 #pragma once
 #include "common.cuh"
 #include "gemm_chunk.cuh"
@@ -16,11 +17,15 @@
 #ifndef SCALED
 #define SCALED 0
 #endif
+#ifndef BITS
+#define BITS 16
+#endif
+#define OF_COLUMNS (BITS == 24 ? 3 : 2)                // times 16 bytes of an instruction's columns, a lane
 #define OF_ROW (SCALED ? 2 : 1)                        // chunks of a row that a lane has in a slab
 #define STEPS (CHUNKS * OF_ROW * Kind::CHUNK)          // of the sum in a slab
 #define GROUPS ((ALL_ROWS + MMA_ROWS - 1) / MMA_ROWS)  // of rows, an instruction each
 #define TILES (TILE_COLUMNS / MMA_COLUMNS)             // of columns
-#define SLAB_CHUNKS (TILE_COLUMNS * CHUNKS)            // of a slab of a block's columns
+#define SLAB_CHUNKS (TILES * OF_COLUMNS * LANES)       // of a slab of a block's columns
 #define ROW_LEAD (TILE_COLUMNS + 4)
 static_assert(TILE_COLUMNS % MMA_COLUMNS == 0, "a block has the columns of whole instructions");
 
@@ -80,14 +85,14 @@ extern "C" __global__ void BOUNDS
     // b comes packed, by slab and column (a whole number of blocks' columns). Warp w has slabs w, w + WARPS and so on.
     const index_t apart = (index_t)gridDim.x * SLAB_CHUNKS;
     const uint4* packed = reinterpret_cast<const uint4*>(b) + (index_t)blockIdx.x * SLAB_CHUNKS + lane;
-    uint4 weights[AHEAD][TILES][2];
+    uint4 weights[AHEAD][TILES][OF_COLUMNS];
     auto fetch = [&](int i, int slab) {
         const uint4* from = packed + (slab < slabs ? slab : 0) * apart;
 #pragma unroll
         for (int t = 0; t < TILES; ++t)
 #pragma unroll
-            for (int half = 0; half < 2; ++half)
-                weights[i][t][half] = slab < slabs ? from[(2 * t + half) * LANES] : uint4{};
+            for (int part = 0; part < OF_COLUMNS; ++part)
+                weights[i][t][part] = slab < slabs ? from[(OF_COLUMNS * t + part) * LANES] : uint4{};
     };
     let_next_begin();
 #pragma unroll
@@ -118,7 +123,7 @@ extern "C" __global__ void BOUNDS
                 for (int c = 0; c < OF_ROW; ++c)
                     rows[group][c] = chunks[i][group][c].multiplied(row_of(group), step_of(slab, c), p);
 #pragma unroll
-            for (int t = 0; t < TILES; ++t) Kind::multiply(sum[t], weights[i][t][0], weights[i][t][1], rows);
+            for (int t = 0; t < TILES; ++t) Kind::multiply(sum[t], weights[i][t], rows);
             fetch(i, slab + AHEAD * WARPS);
             fetch_rows(i, slab + AHEAD * WARPS);
         }

@@ -15,7 +15,6 @@
 #define PIECES (BITS == 16 ? 1 : 3)             // and 16 bytes of them
 #define STRIDE (LANES * WARPS)                  // lanes that share a column
 #define AHEAD 2                                 // turns of them whose weights are under way
-#define MORE 5  // places of a float32 behind eight bits that follow float16's
 
 #ifndef READS  // in the rung that knows a and y as float32 alone
 #define READS 0
@@ -41,13 +40,10 @@ struct Weights {
         for (int e = 0; e < STEPS; ++e) {
             const uint4 halves = held[e / CHUNK];
             const unsigned pairs[4] = {halves.x, halves.y, halves.z, halves.w};
-            v[e] = half_to_float((half_bits)(pairs[e % CHUNK / 2] >> e % 2 * 16));
-            if (BITS == 16) continue;
+            const half_bits half = pairs[e % CHUNK / 2] >> e % 2 * 16;
             const uint4 bytes = held[PIECES - 1];
             const unsigned fours[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
-            const int place = e % 4 * 8;  // of its bits, which are to be MORE places from the lower end
-            const unsigned more = place < MORE ? fours[e / 4] << MORE - place : fours[e / 4] >> place - MORE;
-            v[e] = __uint_as_float(__float_as_uint(v[e]) | (more & 0xffu << MORE));
+            v[e] = BITS == 16 ? half_to_float(half) : longer_to_float(half, fours[e / 4], e % 4 * 8);
         }
     }
 };

@@ -134,15 +134,16 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
 @shape
 def gemm_streamed(params: Gemm, rung: Rung) -> Launch:
     """A block for TILE_COLUMNS columns of y, all m rows (compiled in as ALL_ROWS) at once; its WARPS warps
-    share the sum. b comes in slabs, as for gemm_tensor, or in float16 with a scale for each column (SCALED).
+    share the sum. b comes in slabs, as for gemm_tensor, or in float16 with a scale for each column (SCALED),
+    perhaps with eight more bits (BITS).
     A block has fewer columns, and more slabs under way, where blocks would be few."""
     _one_matrix(params, rung)
     scaled, columns, ahead = "SCALED" in rung.defines, define(rung, "TILE_COLUMNS"), define(rung, "AHEAD")
+    longer, vector = "BITS" in rung.defines, 4 if params.k % 4 == 0 else 1
     while columns > _LEAST_COLUMNS and ceil(params.n, columns) < _FEW_BLOCKS:
-        columns, ahead = columns // 2, ahead * 2
-    vector = 4 if params.k % 4 == 0 else 1
-    if vector == 1 and params.m > _ROWS_AT_ONCE:  # registers would not hold so many elements of a
-        ahead //= 2
+        columns, ahead = columns // 2, ahead if longer else ahead * 2
+    if params.m > _ROWS_AT_ONCE and (longer or vector == 1):  # or registers would not hold all
+        ahead = max(1, ahead // 2)
     slabs = ceil(params.k, packing.depth("fp16" if scaled else rung.precision))
     warps = define(rung, "WARPS")
     while warps > 1 and warps > slabs:
@@ -152,7 +153,8 @@ def gemm_streamed(params: Gemm, rung: Rung) -> Launch:
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
     pack = Pack(packing.gemm_slabs, (params.trans_b, rung.precision, columns))
     if scaled:
-        pack = Pack(packing.gemm_scaled_slabs, (params.trans_b, columns))
+        as_told = packing.gemm_longer_slabs if longer else packing.gemm_scaled_slabs
+        pack = Pack(as_told, (params.trans_b, columns))
     grid, block = (ceil(params.n, columns), 1, 1), (32 * warps, 1, 1)
     return Launch(grid, block, params.scalars(), defines=defines, packed={_WEIGHT: pack})
 

@@ -146,11 +146,12 @@ def test_a_scaled_half_has_the_bits_of_tf32_whatever_its_column_is_scaled_by(
 
 
 @pytest.mark.parametrize("trans_b", [False, True])
-def test_with_eight_bits_more_a_weight_is_right_to_nineteen(trans_b: bool) -> None:
+@pytest.mark.parametrize("name", ["columns_24_bits", "streamed_24_bits"])
+def test_with_eight_bits_more_a_weight_is_right_to_nineteen(name: str, trans_b: bool) -> None:
     columns = _wide_columns()
     columns[5, 1:] *= np.float32(2.0**-30)
     columns[6, :4] = 2.0**14, -(2.0**15 - 2.0**-9), 1 - 2.0**-24, 2.0**-15  # carries, into the exponent too
-    found = _packed("columns_24_bits", columns, trans_b)
+    found = _packed(name, columns, trans_b)
     assert np.isinf(found[4, 5])
     found[4, 5] = columns[4, 5] = 0
     largest = np.abs(columns).max(axis=1, keepdims=True)

@@ -201,8 +201,26 @@ def _gemm_streamed(module: Module, p: Gemm) -> _Layout:
     if "SCALED" not in module.defines:
         return _gemm_tensor(module, p)
     layout = _slabs(module, 1, p.n, p.k, "fp16")
-    layout = _scaled(layout, layout.shape[2])
+    layout = _longer_slabs(layout) if "BITS" in module.defines else _scaled(layout, layout.shape[2])
     return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
+
+
+def _longer_slabs(halves: _Layout) -> _Layout:
+    """float16 slabs and the eight bits that follow, by slab and sixteen columns, then what brings back."""
+    _, count, columns, each = halves.shape
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        pieces, scales = (
+            packed[: -4 * columns].reshape(count, -1, 3, 512),
+            packed[-4 * columns :].view(np.float32),
+        )
+        values = pieces[:, :, :2].copy().view(np.float16).astype(np.float32).view(np.uint32)
+        more = pieces[:, :, 2].reshape(count, -1, 32, 2, 8).swapaxes(2, 3).astype(np.uint32)
+        numbers = (values.reshape(more.shape) | more << 5).view(np.float32)
+        found = halves.back(numbers.reshape(halves.shape)).astype(np.float64)
+        return found * scales[: found.shape[-2], None]
+
+    return _Layout((count * columns * each * 3 + 4 * columns,), np.uint8, back)
 
 
 def _half_rows(module: Module, p: Gemm) -> _Layout:

@@ -36,12 +36,12 @@ struct Kind {
         return {to_halves(v[0], v[1]), to_halves(v[2], v[3]), to_halves(v[4], v[5]), to_halves(v[6], v[7])};
     }
     template <int ROWS>
-    static __device__ __forceinline__ void multiply(float (&sum)[ROWS][4], uint4 first, uint4 second,
+    static __device__ __forceinline__ void multiply(float (&sum)[ROWS][4], const uint4 (&columns)[2],
                                                     const uint4 (&row)[ROWS][1]) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            mma_half(sum[r], first, row[r][0].x, row[r][0].y);
-            mma_half(sum[r], second, row[r][0].z, row[r][0].w);
+            mma_half(sum[r], columns[0], row[r][0].x, row[r][0].y);
+            mma_half(sum[r], columns[1], row[r][0].z, row[r][0].w);
         }
     }
 };

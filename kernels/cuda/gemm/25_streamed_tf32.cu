@@ -36,12 +36,12 @@ struct Kind {
         return {to_tf32(v[0]), to_tf32(v[1]), to_tf32(v[2]), to_tf32(v[3])};
     }
     template <int ROWS>
-    static __device__ __forceinline__ void multiply(float (&sum)[ROWS][4], uint4 first, uint4 second,
+    static __device__ __forceinline__ void multiply(float (&sum)[ROWS][4], const uint4 (&columns)[2],
                                                     const uint4 (&row)[ROWS][1]) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            mma_tf32(sum[r], first, row[r][0].x, row[r][0].y);
-            mma_tf32(sum[r], second, row[r][0].z, row[r][0].w);
+            mma_tf32(sum[r], columns[0], row[r][0].x, row[r][0].y);
+            mma_tf32(sum[r], columns[1], row[r][0].z, row[r][0].w);
         }
     }
 };

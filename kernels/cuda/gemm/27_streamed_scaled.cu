@@ -44,16 +44,17 @@ struct Kind {
         return __float_as_uint(half_to_float((half_bits)half));
     }
     template <int ROWS>
-    static __device__ __forceinline__ void multiply(float (&sum)[ROWS][4], uint4 first, uint4 second,
+    static __device__ __forceinline__ void multiply(float (&sum)[ROWS][4], const uint4 (&columns)[2],
                                                     const uint4 (&row)[ROWS][2]) {
-        const uint4 columns[4] = {widened(first.x, first.y), widened(first.z, first.w), widened(second.x, second.y),
-                                  widened(second.z, second.w)};
+        const uint4 first = columns[0], second = columns[1];
+        const uint4 wide[4] = {widened(first.x, first.y), widened(first.z, first.w), widened(second.x, second.y),
+                               widened(second.z, second.w)};
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            mma_tf32(sum[r], columns[0], row[r][0].x, row[r][0].y);
-            mma_tf32(sum[r], columns[1], row[r][0].z, row[r][0].w);
-            mma_tf32(sum[r], columns[2], row[r][1].x, row[r][1].y);
-            mma_tf32(sum[r], columns[3], row[r][1].z, row[r][1].w);
+            mma_tf32(sum[r], wide[0], row[r][0].x, row[r][0].y);
+            mma_tf32(sum[r], wide[1], row[r][0].z, row[r][0].w);
+            mma_tf32(sum[r], wide[2], row[r][1].x, row[r][1].y);
+            mma_tf32(sum[r], wide[3], row[r][1].z, row[r][1].w);
         }
     }
 };
