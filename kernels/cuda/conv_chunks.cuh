@@ -6,7 +6,7 @@
 //
 // With OPERANDS = 2 a number is the sum of two float16 (halves_split.cuh), scaled by what conv_largest found of its image:
 // of every pixel the big ones lie first, all groups' chunks, and then the small ones. With SCALED it is one float16 that
-// was scaled so.
+// was scaled so; such an x is laid out anew in any case, READS then says that it lies as chunks of four float32.
 #pragma once
 #include "common.cuh"
 #include "halves_split.cuh"
@@ -20,6 +20,8 @@
 #ifndef SCALED
 #define SCALED (OPERANDS > 1)
 #endif
+
+#define AS_READ (READS && !SCALED)  // the chunks are those that x lies in
 
 #define ACROSS 8          // chunks of a block that lays x out
 #define AT_ONCE_FOLDED 4  // and of a warp that folds it
@@ -45,7 +47,7 @@ struct Source {
     }
     // Chunks of the whole batch where it is laid out in scratch memory.
     __device__ __forceinline__ index_t size(int images) const {
-        return READS ? 0 : (index_t)images * h * w * pixel;
+        return AS_READ ? 0 : (index_t)images * h * w * pixel;
     }
 };
 
@@ -66,6 +68,13 @@ __device__ __forceinline__ void put_chunk(uint4* to, int beside, const float (&v
 #else
     *to = to_chunk(v);
 #endif
+}
+
+// Four channels of a pixel, of an x that lies in chunks of as many float32.
+#define FOUR 4
+__device__ __forceinline__ void four_of_pixel(float* v, const float* x, int pixel, int channel, int channels) {
+    const float4 four = reinterpret_cast<const float4*>(x)[(index_t)pixel * ((channels + FOUR - 1) / FOUR) + channel / FOUR];
+    v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
 }
 
 // NCHW float32 to NHWC. With FOLD, where a pixel has few chunks: a warp eight pixels × four chunks, which are pieces of
@@ -105,6 +114,19 @@ extern "C" __global__ void __launch_bounds__(256)
         return;
     }
     const int first_pixel = blockIdx.x * LANES, first_chunk = blockIdx.y * ACROSS;
+#if READS && SCALED
+    {
+        const int pixel = first_pixel + threadIdx.x / ACROSS, chunk = first_chunk + threadIdx.x % ACROSS;
+        if (pixel >= pixels || chunk >= own) return;
+        const int channel = chunk / source.chunks * source.depth + chunk % source.chunks * EACH;
+        float v[EACH] = {};
+#pragma unroll
+        for (int e = 0; e < EACH; e += FOUR)
+            if (channel + e < p.c) four_of_pixel(v + e, x, pixel, channel + e, p.c);
+        put_chunk(&to[(index_t)pixel * source.pixel + chunk], own, v, shares, pixel / area);
+        return;
+    }
+#endif
     {
         const int lane = threadIdx.x % LANES, row = threadIdx.x / LANES;
         const int pixel = first_pixel + lane, chunk = first_chunk + row;

@@ -98,10 +98,10 @@ def laid_out_before(
     how: Launch, of: Seen, rung: Rung, blocks: Callable[[int], tuple[int, int, int]], at_once: bool = False
 ) -> Launch:
     """The launch with the stage conv_lay_out before it, in front of its scratch memory, where x lies as NCHW
-    float32: for all images, or a few at a time, so that what was laid out is read while it is still in the
-    cache. blocks: the grid for so many images; at_once: they cannot be told apart. Where numbers are
-    scaled, the stage conv_largest before that finds what each image is scaled by."""
-    if not of.plain:
+    float32 or its numbers are to be scaled: for all images, or a few at a time, so that what was laid out is
+    read while it is still in the cache. blocks: the grid for so many images; at_once: they cannot be told
+    apart. Where numbers are scaled, the stage conv_largest before that finds what each image is scaled by."""
+    if not of.plain and not _scaled(rung):
         return how
     p, operands = of.params, define(rung, "OPERANDS", 1)
     # Bytes of an image that is laid out, and the largest number of each of its shares.
@@ -124,11 +124,13 @@ def laid_out_before(
         return replace(how, before=tuple(stages), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
     turns: list[Stage] = []
     few = max(1, kept // each)
-    answer = layouts.nbytes(layouts.writes(rung), p.of_rows(1).output_shape) // 4
+    one = p.of_rows(1)
+    answer = layouts.nbytes(layouts.writes(rung), one.output_shape) // 4
+    given = layouts.nbytes(layouts.reads(rung), one.input_shapes[0]) // 4
     for begin in range(0, p.n, few):
         images = min(few, p.n - begin)
         told = p.of_rows(images).scalars()
-        at, to = begin * p.image, begin * answer
+        at, to = begin * given, begin * answer
         if _scaled(rung):
             turns.append(Stage("conv_largest", looking(images), (LOOKING, 1, 1), 0, told, at, to))
         turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, told, at, to))

@@ -11,7 +11,7 @@ import pytest
 from kernels import launch, layouts, registry
 from kernels.estimates import wgmma_tiles
 from kernels.launch import nhwc
-from kernels.layouts import PLAIN
+from kernels.layouts import PLAIN, ROUNDED
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.packing import WIDE_SLAB_NBYTES
@@ -128,6 +128,21 @@ def test_few_channels_are_folded_and_many_images_laid_out_a_few_at_a_time(
         how = launch.launch(params, as_laid_out)
         assert how.defines["FOLD"] == 3
         assert len(how.before) > 2
+        assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
+
+
+def test_images_in_chunks_are_scaled_a_few_at_a_time_too(
+    hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = replace(CASES[0], n=5, c=22)  # whose last chunk of four is half zeros
+    monkeypatch.setattr(nhwc, "_KEPT_NBYTES", 10_000)
+    case = cuda_cases.conv_case(np.random.default_rng(0), params)
+    rung = registry.find("cuda", "conv", "wgmma_scaled")
+    for writes in rung.writes:
+        as_laid_out = layouts.laid_out(rung, ROUNDED, writes)
+        how = launch.launch(params, as_laid_out)
+        assert len(how.before) > 2
+        assert how.before[0].function == "conv_largest"
         assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
 

@@ -1,6 +1,7 @@
 /*
 op = "conv"
 rung = 40
+priority = 20  # where a layout is asked for, those that read it as it is come first
 name = "wgmma_scaled"
 idea = "TF32 keeps no more bits than float16, only a wider range: images and filters, each scaled by a power of two, are as precise in float16, at twice the rate of TF32 and half its bytes."
 launch = "conv_nhwc_wgmma"
@@ -8,11 +9,14 @@ precision = "tf32"
 packs = true
 side = true
 overlaps = true
+reads = ["nchw float32", "nhwc tf32"]
+writes = ["nchw float32", "nhwc tf32"]
 [defines]
-EACH = 8            # channels of a chunk
+EACH = 8            # channels of a chunk of what is multiplied
+OUT_EACH = 4        # and of y
 SCALED = 1
-READS = 0
-WRITES = 0
+READS = 0           # how x lies: by its place in `reads`
+WRITES = 0          # and y
 TILE_ROWS = 128     # pixels of a block, 64 of them a warpgroup's
 TILE_COLUMNS = 128  # channels of a block: 64, 96, 128 or 192
 STAGES = 3          # slabs of both in shared memory at once
@@ -36,8 +40,8 @@ m_min = 48
 // What is computed in.
 struct Kind {
     static constexpr int CHUNK = 8;
-    using Cell = half_bits;
-    static __device__ __forceinline__ Cell cell(float v) { return (Cell)to_halves(v, 0.0f); }
+    using Cell = float;
+    static __device__ __forceinline__ Cell cell(float v) { return __uint_as_float(to_tf32(v)); }
 };
 
 #include "conv_wgmma.cuh"  // the kernels conv_largest, conv_lay_out and conv, in this Kind
