@@ -2,7 +2,7 @@
 op = "gemm"
 rung = 27
 name = "streamed_scaled"
-idea = "TF32 has float16's bits and a wider range: weights scaled by a power of two for each column lie in float16, half the bytes, and are widened in registers; b is read so, a lane at a time."
+idea = "TF32 has the bits of float16 and a wider range: weights scaled by a power of two for each column lie in float16, half the bytes, and a warp widens them in the registers that tensor cores multiply from."
 launch = "gemm_streamed"
 precision = "tf32"
 packs = true
