@@ -8,7 +8,7 @@ warp read them: for the first and the second instruction, by lane, two words of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -222,17 +222,27 @@ def gemm_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.nd
 def slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:
     """Columns of products, (group, columns, steps) → (group, slabs, columns in tiles of `tile`, depth), in
     the element type of the precision: float32 as it is (fp32-tc), rounded to TF32, or float16."""
-    group, wide, steps = columns.shape
-    each = depth(precision)
-    count = -(-steps // each)
     dtype = np.float16 if precision == "fp16" else np.float32
+    return _in_slabs(columns, depth(precision), tile, dtype, lambda some: converted(some, precision))
+
+
+def _in_slabs(
+    columns: np.ndarray,
+    each: int,
+    tile: int,
+    dtype: type[np.generic],
+    convert: Callable[[np.ndarray], np.ndarray] = lambda some: some,
+) -> np.ndarray:
+    """As `slabs`, of so many steps each."""
+    group, wide, steps = columns.shape
+    count = -(-steps // each)
     packed = np.zeros((group, count, -(-wide // tile) * tile, each), dtype)
     whole = steps // each  # slabs without a gap
     if whole:
         full = columns[:, :, : whole * each].reshape(group, wide, whole, each)
-        packed[:, :whole, :wide] = converted(full.swapaxes(1, 2), precision)
+        packed[:, :whole, :wide] = convert(full.swapaxes(1, 2))
     if whole < count:
-        packed[:, whole, :wide, : steps - whole * each] = converted(columns[:, :, whole * each :], precision)
+        packed[:, whole, :wide, : steps - whole * each] = convert(columns[:, :, whole * each :])
     return as_lanes_read(packed)
 
 
@@ -240,8 +250,10 @@ def as_lanes_read(packed: np.ndarray) -> np.ndarray:
     """Slabs with each channel's steps in order → the same shape, every 16 channels × depth in fragments of
     mma.sync: (instruction, channel % 8, lane % 4, word of the two, channel // 8, value of the word)."""
     group, count, wide, each = packed.shape
-    words = packed.reshape(group, count, wide // 16, 2, 8, 4, 2, 2, each // 16)
-    return np.ascontiguousarray(words.transpose(0, 1, 2, 6, 4, 5, 7, 3, 8)).reshape(packed.shape)
+    word = np.dtype(f"u{packed.itemsize * each // 16}")  # moved as one
+    words = np.ascontiguousarray(packed).view(word).reshape(group, count, wide // 16, 2, 8, 4, 2, 2)
+    ordered = np.ascontiguousarray(words.transpose(0, 1, 2, 6, 4, 5, 7, 3))
+    return ordered.reshape(group, count, wide, 16).view(packed.dtype)
 
 
 def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
@@ -258,7 +270,8 @@ def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
 
 def scaled_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
     """As `half_rows`, each column scaled by a power of two so that its bits are those of TF32 → bytes: these
-    rows, and behind them float32 (n), what brings products of a column back."""
+    rows, and behind them float32 (n), what brings products of a column back. Until then
+    they are up to 2 ** 15 times as large as what they are multiplied by."""
     columns = _gemm_columns(b, trans_b)
     _, n, k = columns.shape
     each = CHUNK_NBYTES // 2
@@ -311,23 +324,24 @@ def gemm_scaled_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
     for some, scale, values in _scaled(columns, columns.shape[2]):
         scaled[:, some] = values
         back[some] = 1 / scale[0]
-    return _bytes(slabs(scaled, "fp16", tile), back)
+    return _bytes(_in_slabs(scaled, depth("fp16"), tile, np.float16), back)
 
 
 def gemm_longer_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
     """As `gemm_scaled_slabs`, with eight bits of each weight more (`longer`): by slab and sixteen columns,
     halves as the lanes of a warp read them, then as many bytes, sixteen a lane, in the order of these."""
     columns = _gemm_columns(b, trans_b)
-    halves, more = np.zeros(columns.shape, np.float16), np.zeros(columns.shape, np.float16)
+    halves, more = np.zeros(columns.shape, np.float16), np.zeros(columns.shape, np.uint8)
     back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
     for some, scale, values in _scaled(columns, columns.shape[2]):
         halves[:, some], more[:, some] = longer(values)
         back[some] = 1 / scale[0]
-    pieces = slabs(halves, "fp16", tile).reshape(-1, len(back) // 16, 2, LANES, CHUNK_NBYTES // 2)
-    bytes_more = slabs(more, "fp16", tile).reshape(pieces.shape).astype(np.uint8).swapaxes(2, 3)
+    pieces = _in_slabs(halves, depth("fp16"), tile, np.float16)
+    pieces = pieces.reshape(-1, len(back) // 16, 2, LANES, CHUNK_NBYTES // 2)
+    behind = _in_slabs(more, depth("fp16"), tile, np.uint8).reshape(pieces.shape).swapaxes(2, 3)
     both = np.zeros((*pieces.shape[:2], 3, LANES * CHUNK_NBYTES), np.uint8)
     both[:, :, :2] = pieces.view(np.uint8).reshape(*pieces.shape[:2], 2, -1)
-    both[:, :, 2] = bytes_more.reshape(*pieces.shape[:2], -1)
+    both[:, :, 2] = behind.reshape(*pieces.shape[:2], -1)
     return _bytes(both, back)
 
 
