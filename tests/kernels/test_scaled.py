@@ -1,5 +1,5 @@
-"""Weights in float16 and a power of two for each column, in place of TF32 and of float32: as precise as the rungs
-that read more, whatever rows and columns are multiplied by. Compiled for the host."""
+"""Weights in float16 and a power of two for each column, in place of TF32 and of float32: as precise as the
+rungs that read more, whatever rows and columns are multiplied by. Compiled for the host."""
 
 from __future__ import annotations
 
@@ -135,3 +135,20 @@ def test_images_and_filters_are_as_precise_in_scaled_halves(scale: float, hosted
                 off = found[image, channels].astype(np.float64) - expected[image, channels]
                 errors.append(np.linalg.norm(off) / np.linalg.norm(expected[image, channels]))
             assert errors[0] < min(1e-3, 1.05 * errors[1])
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_an_image_that_is_no_number_somewhere_tells_so_there_and_nowhere_else(
+    value: float, hosted: on_the_host.Hosted
+) -> None:
+    case = cuda_cases.conv_case(np.random.default_rng(0), Conv(2, 8, 9, 7, 64, 3, 3, 7, 5))
+    rung = registry.find("cuda", "conv", "wgmma_scaled")
+    plain = answer(hosted, rung, case)
+    x = case.inputs[0]
+    assert x is not None
+    x[1, 3, 4, 2] = value
+    found = answer(hosted, rung, case)
+    touched = np.zeros(found.shape, bool)
+    touched[1, :, 2:5, 0:3] = True
+    assert not np.isfinite(found[touched]).any()
+    np.testing.assert_allclose(found[~touched], plain[~touched], rtol=1e-2, atol=1e-2)
