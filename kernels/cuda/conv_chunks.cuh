@@ -73,7 +73,8 @@ __device__ __forceinline__ void put_chunk(uint4* to, int beside, const float (&v
 // Four channels of a pixel, of an x that lies in chunks of as many float32.
 #define FOUR 4
 __device__ __forceinline__ void four_of_pixel(float* v, const float* x, int pixel, int channel, int channels) {
-    const float4 four = reinterpret_cast<const float4*>(x)[(index_t)pixel * ((channels + FOUR - 1) / FOUR) + channel / FOUR];
+    const int fours = (channels + FOUR - 1) / FOUR;
+    const float4 four = reinterpret_cast<const float4*>(x)[(index_t)pixel * fours + channel / FOUR];
     v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
 }
 

@@ -193,7 +193,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             out[(lane / 4 + s / 2 * 8) * OUT_LEAD + j * 8 + lane % 4 * 2 + s % 2] = as_written(v);
         }
     // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
-    const int every = (p.m + OUT_EACH - 1) / OUT_EACH * OUT_EACH, filled = (g == p.group - 1 ? every : (g + 1) * outputs) - g * outputs;
+    const int every = (p.m + OUT_EACH - 1) / OUT_EACH * OUT_EACH;
+    const int filled = (g == p.group - 1 ? every : (g + 1) * outputs) - g * outputs;
 #if PARTS > 1
     add_parts(reinterpret_cast<const float*>(slabs), part, [&](int row, int column, float4 sum) {
         const int pixel = first_pixel + row, o = first_output + column;
