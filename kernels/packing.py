@@ -8,6 +8,8 @@ warp read them: for the first and the second instruction, by lane, two words of 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
 SLAB_NBYTES = 64
@@ -15,6 +17,8 @@ WIDE_SLAB_NBYTES = 128  # of a channel, where a warpgroup multiplies
 CHUNK_NBYTES = 16
 FOURS = 4  # words of a quartet, of which each lane of four has one
 PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in float16, or of two in tf32
+LANES, LANE_STEPS = 32, 16  # of a warp, and of a sum that each has at once, where weights have 24 bits
+_BEHIND = 5  # bits of a float32 behind them
 _AT_ONCE = 64  # columns that are split at once
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 
@@ -58,16 +62,17 @@ def gemm_swizzled_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int)
     return _wide_slabs(_gemm_columns(b, trans_b), precision, tile)
 
 
-def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int) -> np.ndarray:
+def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int, operands: int = 2) -> np.ndarray:
     """As `swizzled_slabs` of sums of two float16 (`split`), of a slab of each channel the first half the big
     ones → bytes: (group, slabs, channels in tiles of `tile`, 64) float16, and behind them float32 (group,
-    channels in whole tiles), what brings products of a channel back."""
-    return _split_slabs(_nhwc_taps(weight, group, fold, "fp16"), tile)
+    channels in whole tiles), what brings products of a channel back. operands: with one the big ones alone,
+    which have as many bits as TF32."""
+    return _split_slabs(_nhwc_taps(weight, group, fold, "fp16"), tile, operands)
 
 
-def gemm_split_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+def gemm_split_slabs(b: np.ndarray, trans_b: bool, tile: int, operands: int = 2) -> np.ndarray:
     """As `gemm_slabs`, in slabs as `split_slabs` has them."""
-    return _split_slabs(_gemm_columns(b, trans_b), tile)
+    return _split_slabs(_gemm_columns(b, trans_b), tile, operands)
 
 
 def row_slabs(weight: np.ndarray, stride: int, precision: str, tile: int) -> np.ndarray:
@@ -109,23 +114,35 @@ def _gemm_columns(b: np.ndarray, trans_b: bool) -> np.ndarray:
     return (matrix if trans_b else matrix.T)[None]
 
 
-def _split_slabs(columns: np.ndarray, tile: int) -> np.ndarray:
+def _split_slabs(columns: np.ndarray, tile: int, operands: int = 2) -> np.ndarray:
     groups, wide, steps = columns.shape
-    each = depth("fp16")
+    each = 2 * depth("fp16") // operands
     count, padded = -(-steps // each), -(-wide // tile) * tile
-    packed = np.zeros((groups, count, padded, 2, each), np.float16)
+    packed = np.zeros((groups, count, padded, operands, each), np.float16)
     back = np.ones((groups, padded), np.float32)
-    for begin in range(0, wide, _AT_ONCE):  # which stay in a core's cache
-        some = slice(begin, min(begin + _AT_ONCE, wide))
-        scale = _powers(columns[:, some])
-        filled = np.zeros((*scale.shape, count * each), np.float32)
-        np.multiply(columns[:, some], scale[..., None], out=filled[..., :steps])
-        for operand, half in enumerate(split(filled)):
+    for some, scale, scaled in _scaled(columns, count * each):
+        for operand, half in enumerate(split(scaled)[:operands]):
             packed[:, :, some, operand] = half.reshape(*scale.shape, count, each).swapaxes(1, 2)
         back[:, some] = 1 / scale
     chunks = WIDE_SLAB_NBYTES // CHUNK_NBYTES
-    slabs = swizzled(packed.reshape(groups, count, padded, chunks, -1))
-    return np.concatenate([slabs.reshape(-1).view(np.uint8), back.reshape(-1).view(np.uint8)])
+    return _bytes(swizzled(packed.reshape(groups, count, padded, chunks, -1)), back)
+
+
+def _scaled(columns: np.ndarray, filled: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Some columns (group, columns, steps) after the other: which, what they are scaled by, and them so, with
+    steps filled up with zeros."""
+    wide, steps = columns.shape[1:]
+    for begin in range(0, wide, _AT_ONCE):  # which stay in a core's cache
+        some = slice(begin, min(begin + _AT_ONCE, wide))
+        scale = _powers(columns[:, some])
+        scaled = np.zeros((*scale.shape, filled), np.float32)
+        np.multiply(columns[:, some], scale[..., None], out=scaled[..., :steps])
+        yield some, scale, scaled
+
+
+def _bytes(*arrays: np.ndarray) -> np.ndarray:
+    """One behind the other."""
+    return np.concatenate([array.reshape(-1).view(np.uint8) for array in arrays])
 
 
 def split(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -205,17 +222,27 @@ def gemm_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.nd
 def slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:
     """Columns of products, (group, columns, steps) → (group, slabs, columns in tiles of `tile`, depth), in
     the element type of the precision: float32 as it is (fp32-tc), rounded to TF32, or float16."""
-    group, wide, steps = columns.shape
-    each = depth(precision)
-    count = -(-steps // each)
     dtype = np.float16 if precision == "fp16" else np.float32
+    return _in_slabs(columns, depth(precision), tile, dtype, lambda some: converted(some, precision))
+
+
+def _in_slabs(
+    columns: np.ndarray,
+    each: int,
+    tile: int,
+    dtype: type[np.generic],
+    convert: Callable[[np.ndarray], np.ndarray] = lambda some: some,
+) -> np.ndarray:
+    """As `slabs`, of so many steps each."""
+    group, wide, steps = columns.shape
+    count = -(-steps // each)
     packed = np.zeros((group, count, -(-wide // tile) * tile, each), dtype)
     whole = steps // each  # slabs without a gap
     if whole:
         full = columns[:, :, : whole * each].reshape(group, wide, whole, each)
-        packed[:, :whole, :wide] = converted(full.swapaxes(1, 2), precision)
+        packed[:, :whole, :wide] = convert(full.swapaxes(1, 2))
     if whole < count:
-        packed[:, whole, :wide, : steps - whole * each] = converted(columns[:, :, whole * each :], precision)
+        packed[:, whole, :wide, : steps - whole * each] = convert(columns[:, :, whole * each :])
     return as_lanes_read(packed)
 
 
@@ -223,8 +250,10 @@ def as_lanes_read(packed: np.ndarray) -> np.ndarray:
     """Slabs with each channel's steps in order → the same shape, every 16 channels × depth in fragments of
     mma.sync: (instruction, channel % 8, lane % 4, word of the two, channel // 8, value of the word)."""
     group, count, wide, each = packed.shape
-    words = packed.reshape(group, count, wide // 16, 2, 8, 4, 2, 2, each // 16)
-    return np.ascontiguousarray(words.transpose(0, 1, 2, 6, 4, 5, 7, 3, 8)).reshape(packed.shape)
+    word = np.dtype(f"u{packed.itemsize * each // 16}")  # moved as one
+    words = np.ascontiguousarray(packed).view(word).reshape(group, count, wide // 16, 2, 8, 4, 2, 2)
+    ordered = np.ascontiguousarray(words.transpose(0, 1, 2, 6, 4, 5, 7, 3))
+    return ordered.reshape(group, count, wide, 16).view(packed.dtype)
 
 
 def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
@@ -237,6 +266,83 @@ def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
     packed = np.zeros((len(matrix), -(-k // each) * each), np.float16)
     packed[:, :k] = half(matrix)
     return packed
+
+
+def scaled_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """As `half_rows`, each column scaled by a power of two so that its bits are those of TF32 → bytes: these
+    rows, and behind them float32 (n), what brings products of a column back. Until then
+    they are up to 2 ** 15 times as large as what they are multiplied by."""
+    columns = _gemm_columns(b, trans_b)
+    _, n, k = columns.shape
+    each = CHUNK_NBYTES // 2
+    packed = np.zeros((n, -(-k // each) * each), np.float16)
+    back = np.ones(n, np.float32)
+    for some, scale, scaled in _scaled(columns, packed.shape[1]):
+        packed[some] = scaled[0]
+        back[some] = 1 / scale[0]
+    return _bytes(packed, back)
+
+
+def longer_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """As `scaled_rows`, with eight bits of each weight more (`longer`) → bytes: by column and LANE_STEPS
+    steps of a warp's lanes, the halves of the first eight of each lane, those of the others, and the bytes
+    that follow them; behind all, float32 (n)."""
+    columns = _gemm_columns(b, trans_b)
+    _, n, k = columns.shape
+    count = -(-k // (LANES * LANE_STEPS))
+    packed = np.zeros((n, count, 3, LANES * CHUNK_NBYTES), np.uint8)
+    back = np.ones(n, np.float32)
+    for some, scale, scaled in _scaled(columns, count * LANES * LANE_STEPS):
+        halves, more = longer(scaled.reshape(-1, count, LANES, 2, LANE_STEPS // 2))
+        for part in range(2):
+            packed[some, :, part] = (
+                np.ascontiguousarray(halves[..., part, :])
+                .view(np.uint8)
+                .reshape(-1, count, LANES * CHUNK_NBYTES)
+            )
+        packed[some, :, 2] = more.reshape(-1, count, LANES * LANE_STEPS)
+        back[some] = 1 / scale[0]
+    return _bytes(packed, back)
+
+
+def longer(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """float32 of a magnitude below 2 ** 15 → float16, and the eight bits that follow its own where it is no
+    subnormal number, else zeros: together rounded to nearest."""
+    bits = (array.view(np.uint32) + np.uint32(1 << _BEHIND - 1)) >> np.uint32(_BEHIND) << np.uint32(_BEHIND)
+    few = ~np.isfinite(array) | (np.abs(array) < np.finfo(np.float16).tiny)
+    more = np.where(few, 0, bits >> np.uint32(_BEHIND)).astype(np.uint8)
+    cut = (bits & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(few, array, cut).astype(np.float16), more
+
+
+def gemm_scaled_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+    """As `gemm_slabs` in float16, scaled as `scaled_rows` → bytes: the slabs, and behind them float32
+    (columns in whole tiles)."""
+    columns = _gemm_columns(b, trans_b)
+    scaled = np.zeros(columns.shape, np.float16)
+    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
+    for some, scale, values in _scaled(columns, columns.shape[2]):
+        scaled[:, some] = values
+        back[some] = 1 / scale[0]
+    return _bytes(_in_slabs(scaled, depth("fp16"), tile, np.float16), back)
+
+
+def gemm_longer_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+    """As `gemm_scaled_slabs`, with eight bits of each weight more (`longer`): by slab and sixteen columns,
+    halves as the lanes of a warp read them, then as many bytes, sixteen a lane, in the order of these."""
+    columns = _gemm_columns(b, trans_b)
+    halves, more = np.zeros(columns.shape, np.float16), np.zeros(columns.shape, np.uint8)
+    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
+    for some, scale, values in _scaled(columns, columns.shape[2]):
+        halves[:, some], more[:, some] = longer(values)
+        back[some] = 1 / scale[0]
+    pieces = _in_slabs(halves, depth("fp16"), tile, np.float16)
+    pieces = pieces.reshape(-1, len(back) // 16, 2, LANES, CHUNK_NBYTES // 2)
+    behind = _in_slabs(more, depth("fp16"), tile, np.uint8).reshape(pieces.shape).swapaxes(2, 3)
+    both = np.zeros((*pieces.shape[:2], 3, LANES * CHUNK_NBYTES), np.uint8)
+    both[:, :, :2] = pieces.view(np.uint8).reshape(*pieces.shape[:2], 2, -1)
+    both[:, :, 2] = behind.reshape(*pieces.shape[:2], -1)
+    return _bytes(both, back)
 
 
 def tiled_rows(b: np.ndarray, trans_b: bool, tile_n: int, tile_k: int) -> np.ndarray:

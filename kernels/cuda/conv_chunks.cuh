@@ -5,7 +5,8 @@
 // stride 1 without padding, by a window as many times smaller. Of an x in groups each group is filled up to whole chunks.
 //
 // With OPERANDS = 2 a number is the sum of two float16 (halves_split.cuh), scaled by what conv_largest found of its image:
-// of every pixel the big ones lie first, all groups' chunks, and then the small ones.
+// of every pixel the big ones lie first, all groups' chunks, and then the small ones. With SCALED it is one float16 that
+// was scaled so; such an x is laid out anew in any case, READS then says that it lies as chunks of four float32.
 #pragma once
 #include "common.cuh"
 #include "halves_split.cuh"
@@ -16,6 +17,11 @@
 #ifndef OPERANDS
 #define OPERANDS 1  // of a number: two where it is the sum of two float16
 #endif
+#ifndef SCALED
+#define SCALED (OPERANDS > 1)
+#endif
+
+#define AS_READ (READS && !SCALED)  // the chunks are those that x lies in
 
 #define ACROSS 8          // chunks of a block that lays x out
 #define AT_ONCE_FOLDED 4  // and of a warp that folds it
@@ -41,7 +47,7 @@ struct Source {
     }
     // Chunks of the whole batch where it is laid out in scratch memory.
     __device__ __forceinline__ index_t size(int images) const {
-        return READS ? 0 : (index_t)images * h * w * pixel;
+        return AS_READ ? 0 : (index_t)images * h * w * pixel;
     }
 };
 
@@ -49,7 +55,7 @@ struct Source {
 __device__ __forceinline__ float* shares_of(float* workspace, const Source& source, int images) {
     return workspace + 4 * source.size(images);
 }
-#if OPERANDS > 1
+#if SCALED
 #define SHARES_IN(workspace, p) shares_of(workspace, Source(p), p.n)
 #include "conv_largest.cuh"
 #endif
@@ -57,11 +63,19 @@ __device__ __forceinline__ float* shares_of(float* workspace, const Source& sour
 // A chunk of an image in its type; of one with two operands the other lies so many chunks further on.
 __device__ __forceinline__ void put_chunk(uint4* to, int beside, const float (&v)[EACH], const float* shares,
                                           int image) {
-#if OPERANDS > 1
-    split_chunk(v, scale_by(largest(shares, image)), to[0], to[beside]);
+#if SCALED
+    put_scaled(v, scale_by(largest(shares, image)), to, beside);
 #else
     *to = to_chunk(v);
 #endif
+}
+
+// Four channels of a pixel, of an x that lies in chunks of as many float32.
+#define FOUR 4
+__device__ __forceinline__ void four_of_pixel(float* v, const float* x, int pixel, int channel, int channels) {
+    const int fours = (channels + FOUR - 1) / FOUR;
+    const float4 four = reinterpret_cast<const float4*>(x)[(index_t)pixel * fours + channel / FOUR];
+    v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
 }
 
 // NCHW float32 to NHWC. With FOLD, where a pixel has few chunks: a warp eight pixels × four chunks, which are pieces of
@@ -101,6 +115,19 @@ extern "C" __global__ void __launch_bounds__(256)
         return;
     }
     const int first_pixel = blockIdx.x * LANES, first_chunk = blockIdx.y * ACROSS;
+#if READS && SCALED
+    {
+        const int pixel = first_pixel + threadIdx.x / ACROSS, chunk = first_chunk + threadIdx.x % ACROSS;
+        if (pixel >= pixels || chunk >= own) return;
+        const int channel = chunk / source.chunks * source.depth + chunk % source.chunks * EACH;
+        float v[EACH] = {};
+#pragma unroll
+        for (int e = 0; e < EACH; e += FOUR)
+            if (channel + e < p.c) four_of_pixel(v + e, x, pixel, channel + e, p.c);
+        put_chunk(&to[(index_t)pixel * source.pixel + chunk], own, v, shares, pixel / area);
+        return;
+    }
+#endif
     {
         const int lane = threadIdx.x % LANES, row = threadIdx.x / LANES;
         const int pixel = first_pixel + lane, chunk = first_chunk + row;

@@ -5,6 +5,9 @@
 #include "halves_split.cuh"
 #include "overlap.cuh"
 
+#ifndef READS
+#define READS 0  // 1 where images lie in chunks of four channels, filled up with zeros (conv_chunks.cuh)
+#endif
 #define SHARES 16  // of an image whose largest number is looked for, a block each
 
 __device__ __forceinline__ float largest(const float* shares, int image) {
@@ -22,7 +25,8 @@ extern "C" __global__ void __launch_bounds__(512)
     wait_for_previous();
     x = written(x);
     workspace = written(workspace);
-    const int each = p.c * p.h * p.w, image = blockIdx.x / SHARES, share = blockIdx.x % SHARES;
+    const int each = (READS ? (p.c + 3) / 4 * 4 : p.c) * p.h * p.w;
+    const int image = blockIdx.x / SHARES, share = blockIdx.x % SHARES;
     const float* from = x + (index_t)image * each;
     // Four at a time where they begin on 16 bytes; before them and behind lie up to three.
     const int head = min(each, (int)(-(reinterpret_cast<size_t>(from) / 4) & 3)), fours = (each - head) / 4;

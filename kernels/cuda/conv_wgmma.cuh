@@ -19,7 +19,10 @@
 #define TAPS (CHUNKS / OPERANDS)                          // chunks of the sum in a slab, as often as it has operands
 #define AHEAD (STAGES - 1 - Tile::LATE)                   // slabs that are copied ahead
 #define WARP_ROWS 16                                      // pixels whose sums a warp has
-#define AT_ONCE (WRITES && EACH == 8 && PARTS == 1 ? 8 : 4)  // values in 16 bytes: partial sums are float32
+#ifndef OUT_EACH
+#define OUT_EACH EACH  // channels of a chunk of y
+#endif
+#define AT_ONCE (WRITES && OUT_EACH == 8 && PARTS == 1 ? 8 : 4)  // values in 16 bytes: partial sums are float32
 #define OUT_LEAD (TILE_COLUMNS + AT_ONCE)
 #if OPERANDS > 1
 using Tile = SplitTile<TILE_COLUMNS, TOGETHER>;
@@ -88,7 +91,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int first_pixel = blockIdx.x / across * TILE_ROWS;
     const int thread = threadIdx.x, lane = thread % LANES, group = thread / GROUP;
     // Weights come packed: by group, slab and channel (a whole number of tiles of them), each slab as it is to lie. Behind
-    // them all, of those that are sums of two, what brings each channel's products back.
+    // them all, of those that are scaled, what brings each channel's products back.
     const int wide = across * TILE_COLUMNS;
     const uint4* filters = reinterpret_cast<const uint4*>(weight) + ((index_t)g * count * wide + first_output) * CHUNKS;
 
@@ -124,7 +127,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     x = written(x);
     workspace = written(workspace);
 
-    const uint4* from = reinterpret_cast<const uint4*>(READS ? x : workspace);
+    const uint4* from = reinterpret_cast<const uint4*>(AS_READ ? x : workspace);
     auto copy_patches = [&](int slab, int stage) {
         if (slab < end) {
             const int down = row * p.dilation_h, right = column * p.dilation_w;
@@ -162,7 +165,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         });
 
     const int begins = first_pixel + thread / LANES * WARP_ROWS;
-#if OPERANDS > 1
+#if SCALED
     const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(weight) +
                                                        (index_t)p.group * count * wide * CHUNKS) +
                         g * wide;
@@ -181,7 +184,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         for (int s = 0; s < 4; ++s) {
             const int o = first_output + j * 8 + lane % 4 * 2 + s % 2;
             const float more = PARTS == 1 && bias && o < outputs ? bias[g * outputs + o] : 0.0f;
-#if OPERANDS > 1
+#if SCALED
             const float sum = tile.sum[j][s] * back[o] * image_back[s / 2];
 #else
             const float sum = tile.sum[j][s];
@@ -190,7 +193,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             out[(lane / 4 + s / 2 * 8) * OUT_LEAD + j * 8 + lane % 4 * 2 + s % 2] = as_written(v);
         }
     // The last group's channels are filled up with zeros; those of others are a whole number of chunks.
-    const int every = chunks_of(p.m) * EACH, filled = (g == p.group - 1 ? every : (g + 1) * outputs) - g * outputs;
+    const int every = (p.m + OUT_EACH - 1) / OUT_EACH * OUT_EACH;
+    const int filled = (g == p.group - 1 ? every : (g + 1) * outputs) - g * outputs;
 #if PARTS > 1
     add_parts(reinterpret_cast<const float*>(slabs), part, [&](int row, int column, float4 sum) {
         const int pixel = first_pixel + row, o = first_output + column;
@@ -206,7 +210,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 if (o + e < outputs) to[(index_t)e * area] = v[e];
         } else if (o < filled) {
             const index_t place = ((index_t)pixel * every + g * outputs + o) / 4;
-            if (EACH == 8)
+            if (OUT_EACH == 8)
                 reinterpret_cast<uint2*>(y)[place] = make_uint2(to_halves(v[0], v[1]), to_halves(v[2], v[3]));
             else
                 reinterpret_cast<uint4*>(y)[place] = to_chunk(v);

@@ -4,7 +4,7 @@
 // READS, WRITES: a and y are rows of whole chunks in the element type of the product (nhwc.cuh: images of one pixel),
 // filled up with zeros. Another a is first laid out so in scratch memory (gemm_lay_out); partial sums lie behind it.
 // With OPERANDS = 2 a number is the sum of two float16 (halves_split.cuh): of every row the big ones lie first, and behind
-// all rows, for each, what brings its products back.
+// all rows, for each, what brings its products back. With SCALED it is one float16 that was scaled so.
 #pragma once
 #include "common.cuh"
 #include "halves_split.cuh"
@@ -16,6 +16,9 @@
 #ifndef OPERANDS
 #define OPERANDS 1  // of a number: two where it is the sum of two float16
 #endif
+#ifndef SCALED
+#define SCALED (OPERANDS > 1)
+#endif
 #define COPIES ((TILE_COLUMNS * CHUNKS + THREADS - 1) / THREADS)  // and, at most, of b
 #define SLAB (CHUNKS * (TILE_ROWS + TILE_COLUMNS))  // chunks of both
 #define STEPS (CHUNKS / OPERANDS)                   // chunks of the sum in a slab, as often as it has operands
@@ -23,7 +26,7 @@
 #define OUT_LEAD (TILE_COLUMNS + 4)
 #define ROW_CHUNKS(p) ((p.k + Kind::CHUNK - 1) / Kind::CHUNK)
 #define SCALES_AT(p) (4 * OPERANDS * (index_t)p.m * ROW_CHUNKS(p))
-#define PARTS_AT(p) (READS ? 0 : SCALES_AT(p) + (OPERANDS > 1 ? (p.m + 3) / 4 * 4 : 0))
+#define PARTS_AT(p) (READS ? 0 : SCALES_AT(p) + (SCALED ? (p.m + 3) / 4 * 4 : 0))
 #if OPERANDS > 1
 using Tile = SplitTile<TILE_COLUMNS, TOGETHER>;
 #else
@@ -46,22 +49,42 @@ extern "C" __global__ void __launch_bounds__(256)
     a = written(a);
     workspace = written(workspace);
     const int chunks = ROW_CHUNKS(p);
-#if OPERANDS > 1
-    // A block a row at a time.
+#if SCALED
+    // A block a row at a time, four numbers at once where every row begins on 16 bytes.
+    const bool fours = p.k % 4 == 0;
     for (int r = blockIdx.x; r < p.m; r += gridDim.x) {
         const float* row = a + (index_t)r * p.k;
         float found = 0.0f;
+        if (fours) {
 #pragma unroll 8
-        for (int k = threadIdx.x; k < p.k; k += blockDim.x) found = fmaxf(found, finite_magnitude(row[k]));
+            for (int k = 4 * threadIdx.x; k < p.k; k += 4 * blockDim.x) {
+                const float4 v = *reinterpret_cast<const float4*>(row + k);
+                found = fmaxf(found, fmaxf(fmaxf(finite_magnitude(v.x), finite_magnitude(v.y)),
+                                           fmaxf(finite_magnitude(v.z), finite_magnitude(v.w))));
+            }
+        } else {
+#pragma unroll 8
+            for (int k = threadIdx.x; k < p.k; k += blockDim.x) found = fmaxf(found, finite_magnitude(row[k]));
+        }
         found = largest_of_block(found);
         if (threadIdx.x == 0) workspace[SCALES_AT(p) + r] = scale_back(found);
         uint4* to = reinterpret_cast<uint4*>(workspace) + (index_t)r * OPERANDS * chunks;
         for (int chunk = threadIdx.x; chunk < chunks; chunk += blockDim.x) {
-            float v[Kind::CHUNK];
+            const int k = chunk * Kind::CHUNK;
+            float v[Kind::CHUNK] = {};
+            if (fours) {
 #pragma unroll
-            for (int e = 0; e < Kind::CHUNK; ++e)
-                v[e] = chunk * Kind::CHUNK + e < p.k ? row[chunk * Kind::CHUNK + e] : 0.0f;
-            split_chunk(v, scale_by(found), to[chunk], to[chunks + chunk]);
+                for (int e = 0; e < Kind::CHUNK; e += 4) {
+                    if (k + e >= p.k) continue;
+                    const float4 four = *reinterpret_cast<const float4*>(row + k + e);
+                    v[e] = four.x, v[e + 1] = four.y, v[e + 2] = four.z, v[e + 3] = four.w;
+                }
+            } else {
+#pragma unroll
+                for (int e = 0; e < Kind::CHUNK; ++e)
+                    if (k + e < p.k) v[e] = row[k + e];
+            }
+            put_scaled(v, scale_by(found), to + chunk, chunks);
         }
         __syncthreads();
     }
@@ -91,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int first_row = blockIdx.x / across * TILE_ROWS, first_column = blockIdx.x % across * TILE_COLUMNS;
     const int thread = threadIdx.x, warp = thread / LANES, mine = thread % CHUNKS, own_row = thread / CHUNKS;
     // b comes packed: by slab and column (a whole number of tiles of them), each slab as it is to lie. Behind them all, of
-    // those that are sums of two, what brings each column's products back.
+    // those that are scaled, what brings each column's products back.
     const int wide = across * TILE_COLUMNS;
     const uint4* packed = reinterpret_cast<const uint4*>(b) + (index_t)first_column * CHUNKS + thread;
 
@@ -135,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         });
     let_next_begin();
 
-#if OPERANDS > 1
+#if SCALED
     const float* back = reinterpret_cast<const float*>(reinterpret_cast<const uint4*>(b) +
                                                        (index_t)count * wide * CHUNKS);
 #pragma unroll

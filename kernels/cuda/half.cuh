@@ -10,6 +10,13 @@ __device__ __forceinline__ float half_to_float(half_bits bits) {
     return v;
 }
 
+// A normal float16 and the eight bits that follow its own, which lie from a place of a word on (packing.longer).
+__device__ __forceinline__ float longer_to_float(half_bits bits, unsigned word, int place) {
+    const int to = 5;  // bits of a float32 behind them
+    const unsigned more = place < to ? word << to - place : word >> place - to;
+    return __uint_as_float(__float_as_uint(half_to_float(bits)) | (more & 0xffu << to));
+}
+
 __device__ __forceinline__ half_bits double_to_half(double v) {  // rounded once, to nearest even
     half_bits bits;
     asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(v));

@@ -1,5 +1,6 @@
-// Float32 as the sum of two float16, `big` and `small`: 22 bits of it. So that none is too large for float16, and few are
-// so small that bits are lost, numbers are first multiplied by a power of two, chosen by the largest of them.
+// Float32 as the sum of two float16, `big` and `small`: 22 bits of it; or as the big one alone, which has as many bits as
+// TF32. So that none is too large for float16, and few are so small that bits are lost, numbers are first multiplied by a
+// power of two, chosen by the largest of them.
 #pragma once
 #include "half.cuh"
 #include "warp.cuh"
@@ -32,6 +33,16 @@ __device__ __forceinline__ void split_chunk(const float (&v)[8], float scale, ui
     }
     big = {high[0], high[1], high[2], high[3]};
     small = {low[0], low[1], low[2], low[3]};
+}
+
+// Eight numbers where they are to lie; of sums of two (OPERANDS) the small ones so many chunks behind the big ones.
+__device__ __forceinline__ void put_scaled(const float (&v)[8], float scale, uint4* to, int beside) {
+#if OPERANDS > 1
+    split_chunk(v, scale, to[0], to[beside]);
+#else
+    *to = {to_halves(v[0] * scale, v[1] * scale), to_halves(v[2] * scale, v[3] * scale),
+           to_halves(v[4] * scale, v[5] * scale), to_halves(v[6] * scale, v[7] * scale)};
+#endif
 }
 
 // The largest of what the threads of a block have; every thread calls it, and the first of them is told.

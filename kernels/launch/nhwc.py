@@ -98,15 +98,15 @@ def laid_out_before(
     how: Launch, of: Seen, rung: Rung, blocks: Callable[[int], tuple[int, int, int]], at_once: bool = False
 ) -> Launch:
     """The launch with the stage conv_lay_out before it, in front of its scratch memory, where x lies as NCHW
-    float32: for all images, or a few at a time, so that what was laid out is read while it is still in the
-    cache. blocks: the grid for so many images; at_once: they cannot be told apart. Where a number is the sum
-    of two (OPERANDS), the stage conv_largest before that finds what each image is scaled by."""
-    if not of.plain:
+    float32 or its numbers are to be scaled: for all images, or a few at a time, so that what was laid out is
+    read while it is still in the cache. blocks: the grid for so many images; at_once: they cannot be told
+    apart. Where numbers are scaled, the stage conv_largest before that finds what each image is scaled by."""
+    if not of.plain and not _scaled(rung):
         return how
     p, operands = of.params, define(rung, "OPERANDS", 1)
     # Bytes of an image that is laid out, and the largest number of each of its shares.
     each = operands * packing.CHUNK_NBYTES * of.h * of.w * of.chunks * p.group
-    each += 4 * SHARES if operands > 1 else 0
+    each += 4 * SHARES if _scaled(rung) else 0
 
     def looking(images: int) -> tuple[int, int, int]:
         return SHARES * images, 1, 1
@@ -119,17 +119,19 @@ def laid_out_before(
     kept = _KEPT_NBYTES * (_KEPT_OF_TWO if operands > 1 else 1)
     if at_once or p.n * each <= kept:
         stages = [Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))]
-        if operands > 1:
+        if _scaled(rung):
             stages.insert(0, Stage("conv_largest", looking(p.n), (LOOKING, 1, 1)))
         return replace(how, before=tuple(stages), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
     turns: list[Stage] = []
     few = max(1, kept // each)
-    answer = layouts.nbytes(layouts.writes(rung), p.of_rows(1).output_shape) // 4
+    one = p.of_rows(1)
+    answer = layouts.nbytes(layouts.writes(rung), one.output_shape) // 4
+    given = layouts.nbytes(layouts.reads(rung), one.input_shapes[0]) // 4
     for begin in range(0, p.n, few):
         images = min(few, p.n - begin)
         told = p.of_rows(images).scalars()
-        at, to = begin * p.image, begin * answer
-        if operands > 1:
+        at, to = begin * given, begin * answer
+        if _scaled(rung):
             turns.append(Stage("conv_largest", looking(images), (LOOKING, 1, 1), 0, told, at, to))
         turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, told, at, to))
         turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, told, at, to))
@@ -171,8 +173,8 @@ def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
     rows, columns, parts = wgmma_tiles.fit_clusters(of.pixels, wide, slabs, operands, p.group)
     stages, at_once = wgmma_tiles.stages(rows, columns, operands)
     pack = Pack(packing.swizzled_slabs, (p.group, of.fold, rung.precision, columns))
-    if operands > 1:
-        pack = Pack(packing.split_slabs, (p.group, of.fold, columns))
+    if _scaled(rung):
+        pack = Pack(packing.split_slabs, (p.group, of.fold, columns, operands))
     defines: dict[str, Define] = {**of.defines, "TILE_ROWS": rows, "TILE_COLUMNS": columns, "STAGES": stages}
     defines |= {"BLOCKS_AT_ONCE": at_once, "LATE_SLABS": wgmma_tiles.late(rows)}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
@@ -190,6 +192,11 @@ def conv_nhwc_wgmma(params: Conv, rung: Rung) -> Launch:
         packed={_WEIGHT: pack},
     )
     return laid_out_before(how, of, rung, blocks)
+
+
+def _scaled(rung: Rung) -> bool:
+    """Whether numbers are float16, or sums of two, scaled by a power of two for each image."""
+    return define(rung, "OPERANDS", 1) > 1 or "SCALED" in rung.defines
 
 
 def folding(p: Conv, each: int) -> int:

@@ -18,6 +18,9 @@ from kernels.registry import Rung
 _WEIGHT = 1  # the place of the weights among the inputs
 _SHARED_NBYTES = 48 << 10  # of a block, without asking for more
 _HALVES = packing.CHUNK_NBYTES // 2  # of a chunk
+_LEAST_COLUMNS = 16  # of a block that streams them
+_ROWS_AT_ONCE = 8  # of an instruction
+_FEW_BLOCKS = 100  # of them, beside the multiprocessors of a large device
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
 
 
@@ -84,7 +87,8 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
     behind."""
     _one_matrix(params, rung)
     operands = define(rung, "OPERANDS", 1)
-    precision = "fp16" if operands > 1 else rung.precision
+    scaled = operands > 1 or "SCALED" in rung.defines
+    precision = "fp16" if scaled else rung.precision
     slabs = ceil(params.k, 2 * packing.depth(precision) // operands)
     rows, columns, parts = wgmma_tiles.fit_parts(params.m, params.n, slabs, operands)
     stages, at_once = wgmma_tiles.stages(rows, columns, operands)
@@ -92,15 +96,15 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
     defines |= {"BLOCKS_AT_ONCE": at_once, "LATE_SLABS": wgmma_tiles.late(rows)}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     pack = Pack(packing.gemm_swizzled_slabs, (params.trans_b, precision, columns))
-    if operands > 1:
-        pack = Pack(packing.gemm_split_slabs, (params.trans_b, columns))
+    if scaled:
+        pack = Pack(packing.gemm_split_slabs, (params.trans_b, columns, operands))
     grid = (ceil(params.m, rows) * ceil(params.n, columns), parts, 1)
     how = in_parts(params, grid, wgmma_tiles.threads(rows), parts, defines, {_WEIGHT: pack})
     how = replace(how, shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns))
     if layouts.reads(rung) != layouts.PLAIN:
         return how
     chunks = params.m * ceil(params.k, packing.depth(precision) // 4)
-    blocks, scales = (params.m, 4 * ceil(params.m, 4) * 4) if operands > 1 else (ceil(chunks, 256), 0)
+    blocks, scales = (params.m, 4 * ceil(params.m, 4) * 4) if scaled else (ceil(chunks, 256), 0)
     first = Stage("gemm_lay_out", (min(blocks, MAX_X), 1, 1), (256, 1, 1))
     nbytes = operands * packing.CHUNK_NBYTES * chunks + scales + (how.workspace_nbytes or 0)
     return replace(how, before=(first,), workspace_nbytes=nbytes)
@@ -110,7 +114,8 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
 def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     """Blocks of BLOCK threads, a warp COLUMNS columns of y, all m rows (compiled in as ROWS) at once; WARPS
     warps of a block share the columns where these alone would leave most of the device idle. b comes in
-    float16, each column a row of whole 16 bytes."""
+    float16, each column a row of whole 16 bytes, with a scale for each (SCALED) or none, or
+    with eight more bits (BITS)."""
     _one_matrix(params, rung)
     block, columns = define(rung, "BLOCK"), define(rung, "COLUMNS")
     wide = params.n if layouts.writes(rung) == layouts.PLAIN else ceil(params.n, _HALVES) * _HALVES
@@ -121,24 +126,37 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     grid = (ceil(groups * warps, block // 32), 1, 1)
     defines: dict[str, Define] = {"ROWS": params.m, "WARPS": warps}
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
-    packed = {_WEIGHT: Pack(packing.half_rows, (params.trans_b,))}
+    pack = packing.scaled_rows if "SCALED" in rung.defines else packing.half_rows
+    packed = {_WEIGHT: Pack(pack if "BITS" not in rung.defines else packing.longer_rows, (params.trans_b,))}
     return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed=packed)
 
 
 @shape
 def gemm_streamed(params: Gemm, rung: Rung) -> Launch:
     """A block for TILE_COLUMNS columns of y, all m rows (compiled in as ALL_ROWS) at once; its WARPS warps
-    share the sum. b comes in slabs, as for gemm_tensor."""
+    share the sum. b comes in slabs, as for gemm_tensor, or in float16 with a scale for each column (SCALED),
+    perhaps with eight more bits (BITS).
+    A block has fewer columns, and more slabs under way, where blocks would be few."""
     _one_matrix(params, rung)
-    columns = define(rung, "TILE_COLUMNS")
-    slabs, blocks = ceil(params.k, packing.depth(rung.precision)), ceil(params.n, columns)
+    scaled, columns, ahead = "SCALED" in rung.defines, define(rung, "TILE_COLUMNS"), define(rung, "AHEAD")
+    longer, vector = "BITS" in rung.defines, 4 if params.k % 4 == 0 else 1
+    while columns > _LEAST_COLUMNS and ceil(params.n, columns) < _FEW_BLOCKS:
+        columns, ahead = columns // 2, ahead if longer else ahead * 2
+    if params.m > _ROWS_AT_ONCE and (longer or vector == 1):  # or registers would not hold all
+        ahead = max(1, ahead // 2)
+    slabs = ceil(params.k, packing.depth("fp16" if scaled else rung.precision))
     warps = define(rung, "WARPS")
     while warps > 1 and warps > slabs:
         warps //= 2
     defines: dict[str, Define] = {"ALL_ROWS": params.m, "WARPS": warps, "TILE_COLUMNS": columns}
+    defines |= {"AHEAD": ahead, "VECTOR": vector}
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
-    packed = {_WEIGHT: Pack(packing.gemm_slabs, (params.trans_b, rung.precision, columns))}
-    return Launch((blocks, 1, 1), (32 * warps, 1, 1), params.scalars(), defines=defines, packed=packed)
+    pack = Pack(packing.gemm_slabs, (params.trans_b, rung.precision, columns))
+    if scaled:
+        as_told = packing.gemm_longer_slabs if longer else packing.gemm_scaled_slabs
+        pack = Pack(as_told, (params.trans_b, columns))
+    grid, block = (ceil(params.n, columns), 1, 1), (32 * warps, 1, 1)
+    return Launch(grid, block, params.scalars(), defines=defines, packed={_WEIGHT: pack})
 
 
 # --- helpers ---

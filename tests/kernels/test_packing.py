@@ -8,6 +8,8 @@ import pytest
 from kernels import launch, packing, registry
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from tests.standin import unpacking
+from tests.standin.code import Module
 
 RUNGS = [rung for op in ("conv", "gemm") for rung in registry.rungs("cuda", op) if rung.packs]
 TENSOR = [rung for rung in RUNGS if rung.precision != "fp32"]
@@ -97,19 +99,69 @@ def test_a_launch_packs_its_weights_and_equal_ones_alike(rung: registry.Rung) ->
     assert how.packed == launch.launch(given, rung).packed
     shape = (24, 8, 3, 3) if rung.op == "conv" else (1, 40, 100)
     packed = how.packed[1](np.ones(shape, np.float32))
-    if "OPERANDS" in rung.defines:
+    if "OPERANDS" in rung.defines or "SCALED" in rung.defines:
         return  # bytes of two types: below
     assert packed.dtype == (np.float16 if rung.precision == "fp16" else np.float32)
     assert packed.astype(np.float64).sum() == np.prod(shape)
     assert packed.shape[-1] * packed.itemsize % packing.CHUNK_NBYTES == 0
 
 
-def test_a_number_is_the_sum_of_two_halves_whatever_its_column_is_scaled_by() -> None:
+def _wide_columns() -> np.ndarray:
     columns = np.random.default_rng(0).standard_normal((70, 100)).astype(np.float32)
     scales = 10.0 ** np.random.default_rng(1).integers(-30, 31, 70)
     columns = (columns * scales[:, None]).astype(np.float32)
     columns[3] = 0
     columns[4, 5] = np.inf  # says nothing of the others
+    return columns
+
+
+def _packed(name: str, columns: np.ndarray, trans_b: bool) -> np.ndarray:
+    """Columns as a rung has them."""
+    p = Gemm(3, 70, 100, trans_b=trans_b)
+    rung = registry.find("cuda", "gemm", name)
+    how = launch.launch(p, rung)
+    held = how.packed[1](columns[None] if trans_b else columns.T[None])
+    defines = {key: str(value) for key, value in {**rung.defines, **how.defines}.items()}
+    module = Module(launch=rung.launch, defines=defines)
+    assert held.nbytes == unpacking.nbytes(module, p)
+    found = unpacking.unpacked(module, p, held)
+    return (found if trans_b else found.swapaxes(-1, -2)).reshape(70, 100).astype(np.float64)
+
+
+@pytest.mark.parametrize("trans_b", [False, True])
+@pytest.mark.parametrize("name", ["scaled_columns", "streamed_scaled"])
+def test_a_scaled_half_has_the_bits_of_tf32_whatever_its_column_is_scaled_by(
+    name: str, trans_b: bool
+) -> None:
+    columns = _wide_columns()
+    columns[5, 1:] *= np.float32(2.0**-30)  # beside one that is far larger
+    found = _packed(name, columns, trans_b)
+    assert np.isinf(found[4, 5])
+    found[4, 5] = columns[4, 5] = 0
+    largest = np.abs(columns).max(axis=1, keepdims=True)
+    assert (np.abs(found - columns) <= np.maximum(np.abs(columns) * 2.0**-11, largest * 2.0**-39)).all()
+    rounded = packing.tf32(columns).astype(np.float64)
+    usual = np.abs(columns) >= largest * 2.0**-28
+    assert np.abs(found - columns)[usual].max() <= np.abs(rounded - columns)[usual].max()
+
+
+@pytest.mark.parametrize("trans_b", [False, True])
+@pytest.mark.parametrize("name", ["columns_24_bits", "streamed_24_bits"])
+def test_with_eight_bits_more_a_weight_is_right_to_nineteen(name: str, trans_b: bool) -> None:
+    columns = _wide_columns()
+    columns[5, 1:] *= np.float32(2.0**-30)
+    columns[6, :4] = 2.0**14, -(2.0**15 - 2.0**-9), 1 - 2.0**-24, 2.0**-15  # carries, into the exponent too
+    found = _packed(name, columns, trans_b)
+    assert np.isinf(found[4, 5])
+    found[4, 5] = columns[4, 5] = 0
+    largest = np.abs(columns).max(axis=1, keepdims=True)
+    assert (np.abs(found - columns) <= np.maximum(np.abs(columns) * 2.0**-19, largest * 2.0**-39)).all()
+    for column, bits in zip(columns, found, strict=True):
+        assert np.linalg.norm(bits - column) <= 1e-6 * np.linalg.norm(column.astype(np.float64))
+
+
+def test_a_number_is_the_sum_of_two_halves_whatever_its_column_is_scaled_by() -> None:
+    columns = _wide_columns()
     packed = packing.gemm_split_slabs(columns, True, 64)
     halves, back = packed[: -4 * 128].view(np.float16), packed[-4 * 128 :].view(np.float32)
     slabs = packing.swizzled(halves.reshape(4, 128, 8, 8)).astype(np.float64)

@@ -83,3 +83,16 @@ def test_what_32_bits_cannot_count_is_refused_in_words() -> None:
         launch.launch(replace(CONV, n=2**27), registry.find("cuda", "conv", "tensor_fp16"))
     with pytest.raises(KernelError, match="32 bits"):
         launch.launch(replace(GEMM, m=2**31 - 1), registry.find("cuda", "gemm", "tensor_fp16"))
+
+
+def test_few_columns_are_streamed_by_narrower_blocks_with_as_many_bytes_under_way() -> None:
+    rung = registry.find("cuda", "gemm", "streamed_scaled")
+    wide = launch.launch(Gemm(8, 4096, 9216, trans_b=True), rung)
+    few = launch.launch(Gemm(8, 1000, 4096, trans_b=True), rung)
+    assert (wide.grid[0], wide.defines["TILE_COLUMNS"], wide.defines["AHEAD"]) == (128, 32, 2)
+    assert (few.grid[0], few.defines["TILE_COLUMNS"], few.defines["AHEAD"]) == (63, 16, 4)
+    odd = launch.launch(Gemm(8, 1000, 4099, trans_b=True), rung)
+    assert (wide.defines["VECTOR"], odd.defines["VECTOR"]) == (4, 1)
+    longer = registry.find("cuda", "gemm", "streamed_24_bits")
+    ahead = [launch.launch(Gemm(m, 4096, 9216, trans_b=True), longer).defines["AHEAD"] for m in (8, 16)]
+    assert ahead == [2, 1], "registers hold no more"

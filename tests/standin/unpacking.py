@@ -64,9 +64,10 @@ def _parts(p: Conv | ConvPool, maps: int) -> _Layout:
     return _Layout((group, parts, taps, maps), np.float32, back)
 
 
-def _slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
+def _slabs(module: Module, group: int, wide: int, steps: int, precision: str = "") -> _Layout:
     """To (group, columns, steps)."""
-    each, tile = packing.depth(module.precision), module.define("TILE_COLUMNS")
+    precision = precision or module.precision
+    each, tile = packing.depth(precision), module.define("TILE_COLUMNS")
     count, padded = ceil(steps, each), ceil(wide, tile) * tile
 
     def back(packed: np.ndarray) -> np.ndarray:
@@ -74,8 +75,19 @@ def _slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
         slabs = lanes.transpose(0, 1, 2, 7, 4, 5, 3, 6, 8).reshape(packed.shape)
         return slabs.swapaxes(1, 2).reshape(group, padded, count * each)[:, :wide, :steps]
 
-    dtype = np.float16 if module.precision == "fp16" else np.float32
+    dtype = np.float16 if precision == "fp16" else np.float32
     return _Layout((group, count, padded, each), dtype, back)
+
+
+def _scaled(halves: _Layout, columns: int) -> _Layout:
+    """float16 columns and, behind them all, what each is multiplied by."""
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        values, scales = packed[: -4 * columns].view(np.float16), packed[-4 * columns :].view(np.float32)
+        found = halves.back(values.reshape(halves.shape))
+        return found.astype(np.float64) * scales[: found.shape[-2], None]
+
+    return _Layout((2 * math.prod(halves.shape) + 4 * columns,), np.uint8, back)
 
 
 def _conv_tensor(module: Module, p: Conv) -> _Layout:
@@ -91,7 +103,7 @@ def _conv_tensor(module: Module, p: Conv) -> _Layout:
 
 def _swizzled_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
     """To (group, columns, steps)."""
-    if module.defines.get("OPERANDS", 1) != 1:
+    if "OPERANDS" in module.defines or "SCALED" in module.defines:
         return _split_slabs(module, group, wide, steps)
     each, tile = 2 * packing.depth(module.precision), module.define("TILE_COLUMNS")
     count, padded = ceil(steps, each), ceil(wide, tile) * tile
@@ -105,20 +117,22 @@ def _swizzled_slabs(module: Module, group: int, wide: int, steps: int) -> _Layou
 
 
 def _split_slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
-    """To (group, columns, steps): of each number two float16, and what brings a column's back."""
-    each, tile = packing.depth("fp16"), module.define("TILE_COLUMNS")
+    """To (group, columns, steps): of each number a float16 or two, and what brings a column's back."""
+    operands = module.define("OPERANDS") if "OPERANDS" in module.defines else 1
+    each, tile = 2 * packing.depth("fp16") // operands, module.define("TILE_COLUMNS")
     count, padded = ceil(steps, each), ceil(wide, tile) * tile
 
     def back(packed: np.ndarray) -> np.ndarray:
         values, scales = packed[: -4 * group * padded], packed[-4 * group * padded :]
-        slabs = packing.swizzled(values.view(np.float16).reshape(group, count, padded, 8, each // 4))
-        numbers = slabs.astype(np.float64).reshape(group, count, padded, 2, each).sum(axis=3).swapaxes(1, 2)
+        slabs = packing.swizzled(values.view(np.float16).reshape(group, count, padded, 8, -1))
+        numbers = slabs.astype(np.float64).reshape(group, count, padded, operands, each).sum(axis=3)
+        numbers = numbers.swapaxes(1, 2)
         found = numbers.reshape(group, padded, count * each) * scales.view(np.float32).reshape(
             group, padded, 1
         )
         return found[:, :wide, :steps]
 
-    return _Layout((group * padded * (4 * count * each + 4),), np.uint8, back)
+    return _Layout((group * padded * (2 * operands * count * each + 4),), np.uint8, back)
 
 
 def _conv_wgmma(module: Module, p: Conv) -> _Layout:
@@ -183,10 +197,54 @@ def _gemm_wgmma(module: Module, p: Gemm) -> _Layout:
     return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
 
 
+def _gemm_streamed(module: Module, p: Gemm) -> _Layout:
+    if "SCALED" not in module.defines:
+        return _gemm_tensor(module, p)
+    layout = _slabs(module, 1, p.n, p.k, "fp16")
+    layout = _longer_slabs(layout) if "BITS" in module.defines else _scaled(layout, layout.shape[2])
+    return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
+
+
+def _longer_slabs(halves: _Layout) -> _Layout:
+    """float16 slabs and the eight bits that follow, by slab and sixteen columns, then what brings back."""
+    _, count, columns, each = halves.shape
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        pieces, scales = (
+            packed[: -4 * columns].reshape(count, -1, 3, 512),
+            packed[-4 * columns :].view(np.float32),
+        )
+        values = pieces[:, :, :2].copy().view(np.float16).astype(np.float32).view(np.uint32)
+        more = pieces[:, :, 2].reshape(count, -1, 32, 2, 8).swapaxes(2, 3).astype(np.uint32)
+        numbers = (values.reshape(more.shape) | more << 5).view(np.float32)
+        found = halves.back(numbers.reshape(halves.shape)).astype(np.float64)
+        return found * scales[: found.shape[-2], None]
+
+    return _Layout((count * columns * each * 3 + 4 * columns,), np.uint8, back)
+
+
 def _half_rows(module: Module, p: Gemm) -> _Layout:
     each = packing.CHUNK_NBYTES // 2
-    padded = ceil(p.k, each) * each
-    return _Layout((p.n, padded), np.float16, lambda packed: _turned(p, packed[:, : p.k]))
+    layout = _Layout((p.n, ceil(p.k, each) * each), np.float16, lambda packed: packed[:, : p.k])
+    if "BITS" in module.defines:
+        layout = _longer_rows(p)
+    elif "SCALED" in module.defines:
+        layout = _scaled(layout, p.n)
+    return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)))
+
+
+def _longer_rows(p: Gemm) -> _Layout:
+    """float16 columns and the eight bits that follow, by lanes of a warp, sixteen steps each."""
+    count = ceil(p.k, 512)
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        pieces, scales = packed[: -4 * p.n].reshape(p.n, count, 3, 512), packed[-4 * p.n :].view(np.float32)
+        halves = pieces[:, :, :2].copy().view(np.float16).reshape(p.n, count, 2, 32, 8).swapaxes(2, 3)
+        bits = halves.reshape(p.n, -1).astype(np.float32).view(np.uint32)
+        numbers = (bits | pieces[:, :, 2].reshape(p.n, -1).astype(np.uint32) << 5).view(np.float32)
+        return numbers[:, : p.k].astype(np.float64) * scales[:, None]
+
+    return _Layout((p.n * (count * 1536 + 4),), np.uint8, back)
 
 
 def _tiled_rows(module: Module, p: Gemm) -> _Layout:
@@ -238,6 +296,6 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "gemm_tensor": _gemm_tensor,
     "gemm_wgmma": _gemm_wgmma,
     "gemm_half_columns": _half_rows,
-    "gemm_streamed": _gemm_tensor,
+    "gemm_streamed": _gemm_streamed,
     "gemm_sliced": _tiled_rows,
 }

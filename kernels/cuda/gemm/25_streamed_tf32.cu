@@ -15,6 +15,7 @@ TILE_COLUMNS = 16  # of a block
 ALL_ROWS = 8  # of a and y; the launch sets it to m
 WARPS = 16  # of a block, which share a sum
 AHEAD = 4   # slabs whose weights a warp has under way
+VECTOR = 4  # elements of a at once: 4 where its rows begin on 16 bytes, else 1
 READS = 0   # how a lies: by its place in `reads`
 WRITES = 0  # and y
 [needs]
@@ -27,16 +28,21 @@ m_min = 3  # fewer are multiplied in no more time than reading b takes
 */
 #include "mma.cuh"
 
-// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunk of a row is multiplied
-// by its two of the columns.
+// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunks of rows are multiplied by
+// its two of the columns.
 struct Kind {
     static constexpr int CHUNK = 4;
     static __device__ __forceinline__ uint4 chunk(const float (&v)[CHUNK]) {
         return {to_tf32(v[0]), to_tf32(v[1]), to_tf32(v[2]), to_tf32(v[3])};
     }
-    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 first, uint4 second, uint4 row) {
-        mma_tf32(sum, first, row.x, row.y);
-        mma_tf32(sum, second, row.z, row.w);
+    template <int ROWS>
+    static __device__ __forceinline__ void multiply(float (&sum)[ROWS][4], const uint4 (&columns)[2],
+                                                    const uint4 (&row)[ROWS][1]) {
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            mma_tf32(sum[r], columns[0], row[r][0].x, row[r][0].y);
+            mma_tf32(sum[r], columns[1], row[r][0].z, row[r][0].w);
+        }
     }
 };
 
