@@ -19,7 +19,8 @@ from bench.words import units
 NOTE = (
     "The floor of a case is the sum of its steps', each the longer of its arithmetic and its bytes at the "
     "rates measured here; where all bytes of a pass fit into the caches, at the caches' rate. A kernel that "
-    "does several steps at once moves fewer bytes than are counted, and Winograd and FFT multiply less."
+    "does several steps at once moves fewer bytes than are counted, one in tf32 or fp32-tc may have its "
+    "weights in 16 or 24 bits, and Winograd and FFT multiply less."
 )
 
 
