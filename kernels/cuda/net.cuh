@@ -6,54 +6,12 @@
 // the same input gives the same bits.
 #pragma once
 #include "async.cuh"
-#include "cluster.cuh"
 #include "common.cuh"
 #include "half.cuh"
+#include "net_team.cuh"
 #include "warp.cuh"
 
 #define WARPS (THREADS / LANES)
-
-// Everybody of the team has come here, and what they wrote before is there.
-__device__ __forceinline__ void wait_for_team() {
-#if RANKS > 1
-    wait_for_cluster();
-#else
-    __syncthreads();
-#endif
-}
-
-__device__ __forceinline__ int rank_in_team() {
-#if RANKS > 1
-    int rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-#else
-    return 0;
-#endif
-}
-
-#define MINE 1   // told to the block itself,
-#define FIRST_S 0  // to the first of the team
-#define EVERYBODYS -1
-
-// Into the shared memory of some blocks of the team.
-template <int Told>
-__device__ __forceinline__ void tell(float* place, float v) {
-#if RANKS > 1
-    if constexpr (Told != MINE) {
-        const unsigned mine = (unsigned)__cvta_generic_to_shared(place);
-#pragma unroll
-        for (int rank = 0; rank < (Told == FIRST_S ? 1 : RANKS); ++rank)
-            asm volatile(
-                "{\n\t.reg .u32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
-                "st.shared::cluster.f32 [there], %2;\n\t}" ::"r"(mine),
-                "r"(rank), "f"(v)
-                : "memory");
-        return;
-    }
-#endif
-    *place = v;
-}
 
 // N floats from an address that is a multiple of as many as are read at once.
 template <int N>
@@ -73,9 +31,10 @@ __device__ __forceinline__ void read_floats(float (&to)[N], const float* from) {
 
 // Maps of IMAGES images in shared memory, from float `At` on: Channels of PLANE values, rows of ROW, the first value at
 // (TOP, LEFT) of a border of zeros. Columns that are APART from each other lie side by side, for those are what
-// neighbouring lanes read. Told: which blocks of the team get what is put there. Rounded: to TF32, for tensor cores read
-// it: once here, not each time that a window takes it.
-template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Rounded, int Told>
+// neighbouring lanes read. Told: which blocks of the team get what is put there, for step Step to read. Rounded: to TF32,
+// for tensor cores read it: once here, not each time that a window takes it.
+template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Rounded, int Told,
+          int Step>
 struct Maps {
     static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W, ROUNDED = Rounded;
     __device__ static constexpr int place(int column) { return column % Apart * (Row / Apart) + column / Apart; }
@@ -86,7 +45,7 @@ struct Maps {
     __device__ static float* flat(float* memory, int e, int image) { return memory + At + e * IMAGES + image; }
     __device__ static void put(float* memory, float*, int, int image, int channel, int row, int column, float v) {
         if constexpr (Rounded) v = __uint_as_float(to_tf32(v));
-        tell<Told>(at(memory, image, channel, row, column), v);
+        tell<Told, Step>(at(memory, image, channel, row, column), v);
     }
     __device__ static void put(float* memory, float* y, int left, int image, int e, float v) {
         put(memory, y, left, image, e / (H * W), e / W % H, e % W, v);
@@ -160,8 +119,7 @@ __device__ __forceinline__ unsigned arrival(int kind) {
 __device__ __forceinline__ void expect_weights() {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(COMMON_ONES)) : "memory");
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(HELD_ONES)) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("fence.proxy.async;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the device at large need not see them
 }
 
 template <int Kind>

@@ -129,9 +129,15 @@ def ways(
         return ()
     found: list[Way] = []
     if capability >= (9, 0):
-        found += [Way(ranks, 1, 128) for ranks in (8, 4) if batch * ranks <= multiprocessors]
+        found += [
+            Way(ranks, 1, 128, sent=sent)
+            for ranks in (8, 4)
+            for sent in (True, False)
+            if batch * ranks <= multiprocessors
+        ]
         if multiprocessors // 4 < batch <= multiprocessors:
             found += [Way(2, 2, 256), Way(4, 4, 256), Way(2, 2, 512), Way(4, 4, 512)]
+            found += [Way(4, 4, 256, sent=True), Way(4, 4, 512, sent=True)]
     if batch <= 2 * multiprocessors:
         found.append(Way(1, 1, 512, most=6))
 

@@ -14,7 +14,8 @@ class Way:
     once; threads: of a block; blocks: that are to be on a multiprocessor at once; most: maps that a thread
     computes of a convolution, as many of them as leave none over (0: as an estimate says); tensor: whether
     convolutions and products are on tensor cores, in TF32, where their form allows it; half: the products in
-    float16, whose weights are half as many bytes."""
+    float16, whose weights are half as many bytes; sent: blocks of a team wait for the values that they are
+    told, not for each other, which takes a team that has one group alone, so more than two blocks."""
 
     ranks: int
     images: int
@@ -23,6 +24,7 @@ class Way:
     most: int = 0
     tensor: bool = False
     half: bool = False
+    sent: bool = False
 
     @property
     def deep(self) -> int:
@@ -34,7 +36,8 @@ class Way:
         team = f"{self.ranks} blocks" if self.ranks > 1 else "a block"
         group = f"{self.images} images" if self.images > 1 else "an image"
         cores = (" on tensor cores" + ", products in fp16" * self.half) if self.tensor else ""
-        return f"{team} of {self.threads} threads for {group}{cores}"
+        sent = ", values sent" * self.sent
+        return f"{team} of {self.threads} threads for {group}{cores}{sent}"
 
 
 @dataclass(frozen=True)

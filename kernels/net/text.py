@@ -65,13 +65,14 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
     groups = ceil(batch, way.images)
     # Two blocks find room beside each other anywhere, more of them not on every part of a device.
     teams = min(groups, max(1, multiprocessors * way.blocks // way.ranks) if way.ranks <= 2 else groups)
+    assert way.ranks > 2 or not way.sent, "a team has one group"
     last = layers[-1]
     given = "Given<{}, {}, {}>".format(*last.gives)
     # Of the buffers, those that the first block alone reads are told to it alone, by others or by itself.
     told = [
         "EVERYBODYS" if i < room.solo else "FIRST_S" if i == room.solo else "MINE" for i in range(len(layers))
     ]
-    maps = [_maps(buffer, to) for buffer, to in zip(room.buffers, told, strict=True)]
+    maps = [_maps(buffer, to, i) for i, (buffer, to) in enumerate(zip(room.buffers, told, strict=True))]
     streamed = _streamed(room)
     calls = []
     for i, layer in enumerate(layers):
@@ -82,7 +83,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
     for i, call in enumerate(calls[1:], 1):
         alone = i >= room.solo
         if i > 1:
-            steps.append(f"{'__syncthreads()' if i > room.solo else 'wait_for_team()'}; STAMP({i})")
+            steps.append(f"{_meeting(i, room, way)}; STAMP({i})")
         if i == held:  # everybody's share of these weights has to have come
             steps.append("if (fresh) wait_for_held()")
         steps.append(f"if (rank == 0) {call}" if alone else call)
@@ -102,6 +103,9 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "HELD": "; ".join(_held(room, way.ranks)) or "(void)0",
         "HELD_FIRST": int(held == 0),
         "FIRST": calls[0],
+        "BEHIND_FIRST": _meeting(1, room, way) if len(layers) > 1 else "(void)0",
+        "SENT": int(way.sent),
+        "EXPECT": _expected(layers, room, way) if way.sent else "(void)0",
         "THE_REST": "; ".join(steps) or "(void)0",
         "STEPS_IN_ALL": len(layers),
     }
@@ -109,8 +113,25 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
     return OneKernel(way, tuple(layers), room, defines, stage)
 
 
-def _maps(b: Buffer, told: str) -> str:
-    return f"Maps<{_list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart, int(b.rounded)))}, {told}>"
+def _maps(b: Buffer, told: str, i: int) -> str:
+    lies = _list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart, int(b.rounded)))
+    return f"Maps<{lies}, {told}, {i}>"
+
+
+def _meeting(i: int, room: Room, way: Way) -> str:
+    """What a block does before layer i, so that all that it reads is there."""
+    if i > room.solo:
+        return "__syncthreads()"
+    if not way.sent:
+        return "wait_for_team()"
+    return f"{'if (rank == 0) ' if i == room.solo else ''}wait_for_signal({i})"
+
+
+def _expected(layers: Sequence[Layer], room: Room, way: Way) -> str:
+    """What says how many bytes the layers behind the first are told by other blocks."""
+    told = range(1, min(room.solo + 1, len(layers)))
+    calls = [f"expect_signal({i}, {4 * way.images * layers[i - 1].size})" for i in told]
+    return "; ".join("if (rank == 0) " * (i == room.solo) + call for i, call in zip(told, calls, strict=True))
 
 
 def _rows_read(first: Layer, room: Room, way: Way) -> tuple[int, str]:

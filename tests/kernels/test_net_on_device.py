@@ -29,6 +29,7 @@ WAYS = [
     Way(4, 8, 512, tensor=True), Way(8, 8, 256, tensor=True), Way(8, 8, 512, tensor=True),
     Way(3, 8, 96, tensor=True), Way(1, 8, 256, 2, tensor=True, half=True),
     Way(1, 16, 512, tensor=True, half=True), Way(8, 8, 512, tensor=True, half=True),
+    Way(8, 1, 128, sent=True), Way(4, 1, 128, sent=True), Way(3, 1, 96, sent=True), Way(4, 4, 512, sent=True),
 ]  # fmt: skip
 MADE = nets.EVERY
 _GUARD = 256

@@ -34,8 +34,11 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
         (Way(1, 8, 64), 3, 150 << 10),
         (Way(4, 1, 64), 2, NBYTES),
         (Way(3, 4, 96), 5, NBYTES),
+        (Way(8, 1, 64, sent=True), 3, NBYTES),
+        (Way(3, 1, 96, sent=True), 1, NBYTES),
+        (Way(4, 4, 96, sent=True), 7, NBYTES),
     ],
-    ids=["an image", "four", "eight", "a team", "a team for four"],
+    ids=str,
 )
 def test_a_net_gives_the_right_answer(
     make: Callable[[int], Sequence[Params]], way: Way, batch: int, nbytes: int, hosted: on_the_host.Hosted

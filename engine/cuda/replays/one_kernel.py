@@ -194,7 +194,7 @@ class Trial:
             self._keep(run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
             return WRONG if best is None else right[best] if self.anyway else SLOWER
         way = right[best][0].kernel.way
-        shared = (way.ranks, way.images, way.threads, way.blocks, way.most, way.tensor, way.half)
+        shared = (way.ranks, way.images, way.threads, way.blocks, way.most, way.tensor, way.half, way.sent)
         self._keep(run, Timed(way=shared, one_ns=times[best], apart_ns=apart))
         return right[best]
 
