@@ -16,9 +16,10 @@ from engine.tuned_store import Key
 from kernels import registry
 from kernels.layouts import PLAIN
 from kernels.net.layers import Layer, layers
+from kernels.net.packed import Weights
 from kernels.net.plan import MOST_WEIGHTS_NBYTES, weights_nbytes
 from kernels.net.records import Way
-from kernels.net.text import FILE, Weights
+from kernels.net.text import FILE
 
 KIND = "nets"
 

@@ -3,11 +3,24 @@ thread; and where everything lies in shared memory."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kernels.net import tensor
 from kernels.net.layers import MOST_SUMS, Layer
-from kernels.net.records import Buffer, Room, Shared, Tile, Way, fours
+from kernels.net.records import (
+    AS_FLOATS,
+    AS_NEIGHBOURS,
+    AS_TF32,
+    FRAGMENT,
+    Buffer,
+    Room,
+    Shared,
+    Tile,
+    Way,
+    fours,
+)
 from kernels.occupancy import WARP, ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -28,9 +41,8 @@ _MANY = (1, 2, 3, 4, 6, 8)
 _SHARES = (1, 2, 4, 8)
 _LITTLE = 2048  # products of a layer that one block does alone
 _LITTLE_ON_TENSOR_CORES = 16384
+_MANY_THREADS = 256
 _TEAM_OF_FEW = 4  # blocks: smaller teams take group after group, and then none is to wait for another
-FRAGMENT = 128  # floats that a warp takes of weights for an instruction of a product
-MOST_MAPS = 32  # of a group of a convolution, all of whose sums a warp has at once
 _REGISTERS = 56  # of a thread beside its sums
 
 
@@ -51,6 +63,9 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     if 0 not in placed:
         placed[0] = end
         end += fours(shapes[0].floats * way.images)
+    staged = end if shapes[0].kind > AS_TF32 else None
+    if staged is not None:
+        end += fours(math.prod(shapes[0].extent) * way.images)
     free = [i for i in range(len(shapes)) if i not in placed]
     turns = [
         max((fours(shapes[i].floats * way.images) for i in free if i % 2 == odd), default=0) for odd in (0, 1)
@@ -93,7 +108,7 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         return None
     products: dict[int, Shared] = {}
     for i, p in gemms.items():
-        alone = way.images == 1
+        alone = way.images == 1 and not way.tensor
         team = teams[i]
         local = _outputs(p, way, team)
         lead, rows = (fours(p.k), local) if alone else (local, p.k)
@@ -113,7 +128,7 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         )
         end += products[i].nfloats if held else 0
     buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
-    return Room(buffers, bordered, weights, common, convolutions, products, solo, end)
+    return Room(buffers, bordered, weights, common, convolutions, products, solo, end, staged)
 
 
 def ways(
@@ -185,14 +200,14 @@ def weights_nbytes(layers: Sequence[Layer]) -> int:
 def conv_floats(p: Conv, tile: Tile) -> int:
     """Of a convolution's packed weights."""
     if tile.tensor:
-        return p.group * ceil((p.c // p.group) * p.kh * p.kw, 8) * ceil(p.m // p.group, 8) * FRAGMENT // 2
+        return tensor.floats(p, tile)
     parts = ceil(p.m // p.group, tile.many)
     return p.group * parts * (p.c // p.group) * p.kh * p.kw * tile.stride
 
 
 def table(p: Conv, tile: Tile) -> int:
-    """Words of where a convolution's taps lie."""
-    return ceil((p.c // p.group) * p.kh * p.kw, 8) * 8 if tile.tensor else 0
+    """Words of where a convolution's steps lie."""
+    return tensor.slabs(p, tile) * tensor.WORDS if tile.tensor else 0
 
 
 def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buffer:
@@ -202,8 +217,8 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
         extent = layers[i].takes
         if i and extent[1:] == (1, 1):
             extent = layers[i - 1].gives
-        rounded = way.tensor and isinstance(p, Gemm)
-        return Buffer(extent, extent[1], extent[2], extent[1] * extent[2], rounded=rounded)
+        kind = (AS_NEIGHBOURS if way.halves else AS_TF32) if way.tensor and isinstance(p, Gemm) else AS_FLOATS
+        return Buffer(extent, extent[1], extent[2], extent[1] * extent[2], kind=kind)
     cells = ceil(p.out_h, tile.down), ceil(p.out_w, tile.across)
     pooled = layers[i].pool
     if pooled is not None:
@@ -217,25 +232,23 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
     ]
     apart = 1 if tile.tensor else tile.across * p.stride_w
     rows, row = max(read[0], p.pad_top + p.h), ceil(max(read[1], p.pad_left + p.w), apart) * apart
-    if tile.tensor:  # neighbouring taps are then in banks of their own, from one row to the next
-        row += (p.kw - row) % 4
     plane = rows * row
     if tile.tensor:
-        plane += (p.kh * p.kw - plane) % 4
+        row, plane = tensor.apart(p, tile, rows, row)
     if tile.shares > 1:  # lanes that share a sum read channels from banks of their own
         plane += (WARP // tile.shares - plane) % WARP
-    return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart, tile.tensor)
+    return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart, tile.kind)
 
 
 def _tile(layer: Layer, way: Way) -> Tile | None:
     """The one that is likely to take least time."""
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
+    if way.tensor and (found := tensor.tile(layer, way)) is not None:
+        return found
     down, across = (pool.kh, pool.kw) if pool else (min(2, p.out_h), min(2, p.out_w))
     out_h, out_w = (pool.out_h, pool.out_w) if pool else (ceil(p.out_h, down), ceil(p.out_w, across))
     channels, outputs = p.c // p.group, p.m // p.group
-    if way.tensor and across == 2 and down <= 2 and outputs <= MOST_MAPS:
-        return Tile(down, across, outputs, 1, tensor=True)
     taken: tuple[int, ...] = _MANY
     if way.most:
         allowed = [m for m in _MANY if m <= way.most and down * across * m <= MOST_SUMS]
@@ -273,7 +286,8 @@ def _solo(layers: Sequence[Layer], way: Way) -> int:
     solo = len(layers)
     if way.ranks == 1 or (way.images > 1 and not (way.tensor and way.ranks >= _TEAM_OF_FEW)):
         return solo
-    little = _LITTLE_ON_TENSOR_CORES if way.tensor else _LITTLE
+    many = way.tensor and (way.images > 1 or way.threads >= _MANY_THREADS)
+    little = _LITTLE_ON_TENSOR_CORES if many else _LITTLE
     while solo > 1 and not isinstance(layers[solo - 1].params, Conv | Pool):
         p = layers[solo - 1].params
         if isinstance(p, Gemm) and p.k * p.n > little:
@@ -289,7 +303,7 @@ def _outputs(p: Gemm, way: Way, team: int) -> int:
 
 def _slices(p: Gemm, way: Way, team: int) -> int:
     """Warps that share the sum of a product of several images."""
-    if way.images == 1:
+    if way.images == 1 and not way.tensor:
         return 1
     warps, outputs = way.threads // WARP, _outputs(p, way, team)
     if way.tensor:
