@@ -91,7 +91,7 @@ __device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x
     // A warp takes eight values of four images where it can: whole sectors from there, and few of one bank here.
     constexpr int VALUES = Channels * Rows * W;
     constexpr bool PIECES = VALUES % 8 == 0 && IMAGES % 4 == 0;
-#pragma unroll 4
+#pragma unroll(IMAGES == 1 ? 4 : 1)
     for (int e = threadIdx.x; e < IMAGES * VALUES; e += THREADS) {
         int image = e / VALUES, value = e % VALUES;
         if constexpr (PIECES) {
@@ -129,7 +129,7 @@ template <int From, class To>
 __device__ __forceinline__ void halve_images(float* memory) {
     constexpr int EACH = To::TWO_BY_TWO ? 2 : 1;
     __syncthreads();
-#pragma unroll 4
+#pragma unroll 1
     for (int e = threadIdx.x; e < To::SIZE / EACH * IMAGES; e += THREADS) {
         const int value = e / IMAGES * EACH, image = e % IMAGES;
         const float* const from = memory + From + value * IMAGES + image;

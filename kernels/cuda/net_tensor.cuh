@@ -35,7 +35,8 @@ __device__ __forceinline__ void multiply_words(float (&sum)[4], uint4 rows, unsi
 // of the sum (weights that an output has not are zeros): it is read once. Other outputs of the cell are looked at by
 // themselves, LOOK_… words on. Fragments of weights lie in shared memory as (group, part of the maps, sixteen rows, WORDS
 // steps, lane, 4), a row being (joined output, map); behind them where each step lies from a cell's corner on, in bytes, as
-// lanes take it, and then the biases. Kept: all of them fit into registers. In's values were rounded by who put them there.
+// lanes take it, and then the biases. Kept: the fragments fit into registers (1), and the places of the steps, too (2). In's
+// values were rounded by who put them there.
 template <class In, class Out, int At, int Outputs, int Many, int Groups, int Slabs, int GroupWords, int CellDown,
           int CellAcross, int LookDown, int LookAcross, int OutH, int OutW, int Down, int Across, int JoinDown, int JoinAcross,
           int Kind, int Between, int After, int Kept>
@@ -54,22 +55,28 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int2* const table = reinterpret_cast<const int2*>(steps) + lane % 4;
     uint4 kept[Kept ? TILES * Slabs : 1];
-    int2 places[Kept ? Slabs : 1];
+    int2 places[Kept == 2 ? Slabs : 1];
     if constexpr (Kept) {
 #pragma unroll
         for (int i = 0; i < TILES * Slabs; ++i) kept[i] = fragments[i * LANES];
+        if constexpr (Kept == 2) {
 #pragma unroll
-        for (int i = 0; i < Slabs; ++i) places[i] = table[i * 4];
+            for (int i = 0; i < Slabs; ++i) places[i] = table[i * 4];
+        }
     }
     const int end = min(TASKS, rank * EACH + EACH);
 #pragma unroll 1
     for (int task = rank * EACH + warp; task < end; task += WARPS) {
-        const int part = task / COLUMNS, first = task % COLUMNS * TOGETHER;
-        const int item = ITEMS % TOGETHER == 0 ? first + lane / 4 : min(first + lane / 4, ITEMS - 1);
-        const int cell = item / IMAGES;
+        const int part = PARTS * Groups == 1 ? 0 : task / COLUMNS, first = (task - part * COLUMNS) * TOGETHER;
+        // Whose a column is; where a cell has images enough, it is everybody's.
+        auto image_of = [&](int column) {
+            return IMAGES % TOGETHER == 0 ? first % IMAGES + column : (first + column) % IMAGES;
+        };
+        auto cell_of = [&](int column) { return (IMAGES % TOGETHER == 0 ? first : first + column) / IMAGES; };
+        const int mine = ITEMS % TOGETHER == 0 ? lane / 4 : min(lane / 4, ITEMS - 1 - first), cell = cell_of(mine);
         // Not through In::at, whose border is where this window begins.
         const char* corner = reinterpret_cast<const char*>(
-            memory + In::AT + item % IMAGES +
+            memory + In::AT + image_of(mine) +
             (part / PARTS * GroupWords + cell / CELLS_W * CellDown + cell % CELLS_W * CellAcross) * IMAGES);
         const uint4* const rows = fragments + part * (TILES * Slabs * LANES);
         float sum[LOOKS][TILES][4] = {};
@@ -90,7 +97,7 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
                 uint4 weights[TILES];
 #pragma unroll
                 for (int t = 0; t < TILES; ++t) weights[t] = kept[t * Slabs + slab];
-                add(weights, places[slab]);
+                add(weights, Kept == 2 ? places[slab] : table[slab * 4]);
             }
         } else {
             int2 place = table[0];
@@ -106,16 +113,15 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
         }
         // A lane has the maps lane / 4 + 8 i of two columns.
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-            const int its = first + lane % 4 * 2 + e, image = its % IMAGES, at = its / IMAGES;
-            if (ITEMS % TOGETHER != 0 && its >= ITEMS) continue;
-            const int row = at / CELLS_W, column = at % CELLS_W;
+        for (int i = 0; i < EIGHTS; ++i) {
+            const int map = part % PARTS * Many + i * 8 + lane / 4, channel = part / PARTS * Outputs + map;
+            if (PARTS * Many != Outputs && map >= Outputs) continue;
+            const float shift = biases[channel];
 #pragma unroll
-            for (int i = 0; i < EIGHTS; ++i) {
-                const int map = part % PARTS * Many + i * 8 + lane / 4, channel = part / PARTS * Outputs + map;
-                if (Outputs % 8 != 0 && map >= Outputs) continue;
-                if (Outputs % 8 == 0 && PARTS * Many != Outputs && map >= Outputs) continue;
-                const float shift = biases[channel];
+            for (int e = 0; e < 2; ++e) {
+                const int its = lane % 4 * 2 + e, at = cell_of(its), image = image_of(its);
+                if (ITEMS % TOGETHER != 0 && first + its >= ITEMS) continue;
+                const int row = at / CELLS_W, column = at % CELLS_W;
                 float v = Kind == POOL_MAX ? minus_infinity() : 0.0f;
 #pragma unroll
                 for (int output = 0; output < Down * Across; ++output) {

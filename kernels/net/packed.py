@@ -18,8 +18,8 @@ Weights = tuple[np.ndarray, np.ndarray | None]  # of a step, and its bias
 
 
 def parts(layers: Sequence[Layer], room: Room, way: Way, given: Sequence[Weights | None]) -> list[np.ndarray]:
-    """The weights as the kernel reads them: those of convolutions and all biases, then each product's, a block
-    after the other. given: those of each of the run's steps."""
+    """First those of convolutions and all biases, then each product's, a block after the other. given: those
+    of each of the run's steps."""
     common = np.zeros(room.common, np.float32)
     products = []
     for i, layer in enumerate(layers):

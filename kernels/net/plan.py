@@ -165,6 +165,8 @@ def ways(
         best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
         found += [Way(1, images, 512, 1, most) for images in best for most in (6, 8)]
         found.append(Way(1, 8, 256, 2, 6))
+    if tensor:
+        found += _of_one_image(batch, capability, multiprocessors)
     if tensor and capability >= (9, 0):
         # So many images are the columns of an instruction; a team reads its products' weights once.
         found += [
@@ -180,6 +182,21 @@ def ways(
         found += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
     found = [replace(way, half=half and way.tensor) for way in found]
     return tuple(way for way in found if _fits(layers, way, capability))
+
+
+def _of_one_image(batch: int, capability: tuple[int, int], multiprocessors: int) -> list[Way]:
+    """Those on tensor cores whose columns are places of an image."""
+    found: list[Way] = []
+    if capability >= (9, 0):
+        found += [
+            Way(ranks, 1, threads, tensor=True, sent=True)
+            for ranks in (8, 4)
+            for threads in (128, 256)
+            if batch * ranks <= multiprocessors
+        ]
+    if capability >= (8, 0) and batch <= 2 * multiprocessors:
+        found += [Way(1, 1, threads, 512 // threads, tensor=True) for threads in (256, 512)]
+    return found
 
 
 def _fits(layers: Sequence[Layer], way: Way, capability: tuple[int, int]) -> bool:

@@ -18,8 +18,9 @@ class Way:
     once; threads: of a block; blocks: that are to be on a multiprocessor at once; most: maps that a thread
     computes of a convolution, as many of them as leave none over (0: as an estimate says); tensor: whether
     convolutions and products are on tensor cores, in TF32, where their form allows it; half: the products in
-    float16, whose weights are half as many bytes, and all of it where a team is one block; sent: blocks of a team wait for the values that they are
-    told, not for each other, which takes a team that has one group alone, so more than two blocks."""
+    float16, whose weights are half as many bytes, and all of it where a team is one block; sent: blocks of a
+    team wait for the values that they are told, not for each other, which takes a team that has one group
+    alone, so more than two blocks."""
 
     ranks: int
     images: int
@@ -58,8 +59,8 @@ class Way:
 @dataclass(frozen=True)
 class Tile:
     """Of a convolution: down × across outputs a thread in `many` maps, whose weights lie `stride` apart;
-    `shares` lanes share its channels. tensor: on tensor cores, a column's (kernels.net.tensor); joined: so many
-    of them down and across are rows of the same instructions; kind: how what it reads lies."""
+    `shares` lanes share its channels. tensor: on tensor cores, a column's (kernels.net.tensor); joined: so
+    many of them down and across are rows of the same instructions; kind: how what it reads lies."""
 
     down: int
     across: int

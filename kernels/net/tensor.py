@@ -1,4 +1,4 @@
-"""A convolution of one kernel on tensor cores: what an instruction's rows and steps are, and where they lie."""
+"""A convolution of one kernel on tensor cores: an instruction's rows and steps, and where they lie."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernels.ops.conv import Conv
 COLUMNS = 8  # of an instruction
 WORDS = 8  # steps of its sum, two values each in float16
 _MOST_SUMS = 32  # of a lane
-_KEPT_WORDS = 64  # of a lane's registers, for weights and where steps lie
+_KEPT_WORDS = 48  # of a lane's registers, for weights and where steps lie
 _EACH = 100  # of a task, beside its instructions
 
 
@@ -61,8 +61,7 @@ def _cycles(layer: Layer, tile: Tile, way: Way) -> float:
     p = layer.params
     assert isinstance(p, Conv)
     each = 2 * looks(tile) + 1.5 * looks(tile) * tiles(tile)
-    if not kept(p, tile):
-        each += 4 * tiles(tile) + 1
+    each += (4 * tiles(tile) + 1, 1, 0)[kept(p, tile)]
     tasks = ceil(cells(layer, tile) * way.images, COLUMNS) * parts(p, tile) * p.group
     rounds = ceil(tasks, way.threads // WARP * way.ranks)
     return rounds * (each * slabs(p, tile) + _EACH + 10 * tile.down * tile.across)
@@ -101,10 +100,12 @@ def slabs(p: Conv, tile: Tile) -> int:
     return ceil(len(_under(p, tile)[0]) * len(_words(p, tile)) * _channels(p, tile), WORDS)
 
 
-def kept(p: Conv, tile: Tile) -> bool:
-    """Whether a lane has room for all weights, and where their steps lie."""
-    words = slabs(p, tile) * (4 * tiles(tile) + 2)
-    return parts(p, tile) * p.group == 1 and words <= _KEPT_WORDS
+def kept(p: Conv, tile: Tile) -> int:
+    """Whether a lane has room for all weights (1), and for where their steps lie (2)."""
+    words = slabs(p, tile) * 4 * tiles(tile)
+    if parts(p, tile) * p.group > 1 or words > _KEPT_WORDS:
+        return 0
+    return 2 if words + 2 * slabs(p, tile) <= _KEPT_WORDS else 1
 
 
 def floats(p: Conv, tile: Tile) -> int:
@@ -143,7 +144,7 @@ def apart(p: Conv, tile: Tile, rows: int, row: int) -> tuple[int, int]:
 
 
 def steps_on(p: Conv, tile: Tile, buffer: Buffer) -> list[int]:
-    """Words from group to group, from cell to cell down and across, and the same of what is looked at apart."""
+    """Words from group to group, from cell to cell down and across, and to what is looked at apart."""
     each = 2 if tile.kind == AS_NEIGHBOURS else 1
     down, across = p.stride_h * buffer.row // each, p.stride_w
     return [
@@ -160,14 +161,9 @@ def fragments(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
     is a joined output in a map, and has zeros where a step is not of its own window."""
     rows, columns = _under(p, tile)
     channels, outputs, each = p.c // p.group, p.m // p.group, 2 if tile.kind != AS_TF32 else 1
-    place = {c: i for i, c in enumerate(columns)}
     if tile.kind == AS_NEIGHBOURS:  # both halves of each word
-        place = {
-            c: 2 * i + far
-            for i, word in enumerate(_words(p, tile))
-            for far, c in enumerate((2 * word, 2 * word + 1))
-        }
-    wide = len(_words(p, tile)) * (2 if tile.kind == AS_NEIGHBOURS else 1)
+        columns = [2 * word + far for word in _words(p, tile) for far in (0, 1)]
+    wide = len(columns)
     deep = _channels(p, tile) * (2 if tile.kind == AS_CHANNELS else 1)
     maps = parts(p, tile) * tile.many
     joined = tile.joined[0] * tile.joined[1]
@@ -175,15 +171,15 @@ def fragments(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
     given = weight.reshape(p.group, outputs, channels, p.kh, p.kw)
     for i, j in np.ndindex(tile.joined):
         down = [rows.index(i * p.stride_h + r * p.dilation_h) for r in range(p.kh)]
-        across = [place[j * p.stride_w + s * p.dilation_w] for s in range(p.kw)]
+        across = [columns.index(j * p.stride_w + s * p.dilation_w) for s in range(p.kw)]
         its = laid[:, i * tile.joined[1] + j, :outputs, :channels]
         its[:, :, :, np.array(down)[:, None], np.array(across)] = given
     if tile.kind == AS_CHANNELS:  # two channels beside each other
         laid = np.moveaxis(laid.reshape(*laid.shape[:3], -1, 2, len(rows), wide), 4, -1)
-    laid = laid.reshape(p.group, joined, parts(p, tile), tile.many, -1)
-    laid = np.moveaxis(laid, 1, 2).reshape(p.group * parts(p, tile), joined * tile.many, -1)
-    filled = np.zeros((len(laid), tiles(tile) * 16, slabs(p, tile) * WORDS * each), np.float32)
-    filled[:, : laid.shape[1], : laid.shape[2]] = laid
+    by_part = np.moveaxis(laid.reshape(p.group, joined, parts(p, tile), tile.many, -1), 1, 2)
+    matrices = by_part.reshape(p.group * parts(p, tile), joined * tile.many, -1)
+    filled = np.zeros((len(matrices), tiles(tile) * 16, slabs(p, tile) * WORDS * each), np.float32)
+    filled[:, : matrices.shape[1], : matrices.shape[2]] = matrices
     return as_lanes(filled.reshape(-1, filled.shape[-1]), tile.kind != AS_TF32)
 
 
@@ -200,9 +196,9 @@ def table(p: Conv, tile: Tile, buffer: Buffer, images: int) -> np.ndarray:
 
 
 def as_lanes(rows: np.ndarray, half: bool) -> np.ndarray:
-    """Whole sixteens of rows, of whole eights of steps → (sixteen rows, eight steps, lane, 4) as float32: lane
-    l has of rows l // 4 and that + 8 the step l % 4, then of both the step l % 4 + 4. A step is a value in
-    TF32, or two in float16."""
+    """Whole sixteens of rows, of whole eights of steps → (sixteen rows, eight steps, lane, 4) as float32.
+    Lane l has of rows l // 4 and that + 8 the step l % 4, then of both the step l % 4 + 4. A step is a value
+    in TF32, or two in float16."""
     words = packing.half(rows).view(np.float32) if half else packing.tf32(rows)
     lanes = words.reshape(
         -1, 2, 8, words.shape[1] // WORDS, 2, 4

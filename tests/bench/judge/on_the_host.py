@@ -80,7 +80,8 @@ _PIECES = {
     r'asm volatile\("wgmma\.wait_group\.sync\.aligned %0;" ::"n"\((\w+)\).*?\);': r"products_(\1);",
     r'(?s)asm volatile\("\{\\n\\t\.reg \.pred p;.*?wgmma\.mma_async.*?"l"\(operand\(columns\)\)\);':
         "multiply_later_<Kind::CHUNK>(sum, rows, columns, more);",
-    r'asm volatile\(\s*"\{\\n\\t\.reg \.u32 there, its;.*?: "memory"\);': "tell_later_(place, rank, v, Step);",
+    r'asm volatile\(\s*"\{\\n\\t\.reg \.u32 there, its;.*?: "memory"\);':
+        "tell_later_(place, rank, v, Step);",
     r'asm volatile\(\s*"\{\\n\\t\.reg \.pred told;.*?: "memory"\);': "wait_for_signal_(step);",
     r'asm volatile\("\{\\n\\t\.reg \.b64 state;[^;]*mbarrier\.arrive\.expect_tx.*?: "memory"\);':
         "expect_(step, nbytes);",
