@@ -275,27 +275,32 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
                 }
             }
         }
-        if constexpr (Shares > 1) {
+        // Of the lanes that share a sum each finishes other maps, every Shares-th: it hands on the sums of the rest.
+        constexpr int OWN = (Many + Shares - 1) / Shares;
 #pragma unroll
-            for (int apart = 1; apart < Shares; apart *= 2)
+        for (int apart = 1; apart < Shares; apart *= 2)
 #pragma unroll
-                for (int i = 0; i < Down * Across * Many; ++i) {
-                    float& one = sum[i / (Across * Many)][i / Many % Across][i % Many];
-                    one += __shfl_xor_sync(ALL_LANES, one, apart);
+            for (int i = 0; i < Down * Across; ++i) {
+                float(&its)[Many] = sum[i / Across][i % Across];
+                const int held = (Many + apart - 1) / apart;
+#pragma unroll
+                for (int m = 0; m < held; m += 2) {
+                    const float beside = m + 1 < held ? its[m + 1 < Many ? m + 1 : m] : 0.0f;
+                    const bool odd = share & apart;
+                    its[m / 2] = (odd ? beside : its[m]) + __shfl_xor_sync(ALL_LANES, odd ? its[m] : beside, apart);
                 }
-        }
+            }
 #pragma unroll
-        for (int m = 0; m < Many; ++m) {
-            const int map = part * Many + m;
-            // Of the lanes that share a sum each finishes other maps.
-            if (!mine || map >= Outputs || (Shares > 1 && m % Shares != share)) continue;
+        for (int own = 0; own < OWN; ++own) {
+            const int m = own * Shares + share, map = part * Many + m;
+            if (!mine || map >= Outputs || (Many % Shares != 0 && m >= Many)) continue;
             const int channel = group * Outputs + map;
             const float shift = biases[channel];
             if constexpr (Kind >= 0) {
                 float v = Kind == POOL_MAX ? minus_infinity() : 0.0f;
 #pragma unroll
                 for (int i = 0; i < Down * Across; ++i) {
-                    const float one = sum[i / Across][i % Across][m];
+                    const float one = sum[i / Across][i % Across][own];
                     v = Kind == POOL_MAX ? larger(v, one) : v + activate(one + shift, Between);
                 }
                 // Neither a sum with the bias nor an activation ever falls: done once, with the largest.
@@ -306,7 +311,7 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
                 for (int i = 0; i < Down * Across; ++i)
                     if (row + i / Across < OutH && column + i % Across < OutW)
                         Out::put(memory, y, left, image, channel, row + i / Across, column + i % Across,
-                                 activate(sum[i / Across][i % Across][m] + shift, Between));
+                                 activate(sum[i / Across][i % Across][own] + shift, Between));
             }
         }
     }
@@ -351,7 +356,7 @@ __device__ __forceinline__ void each(float* memory, float* y, int left, int rank
 template <class In, class Out, int K, int N, int Lead, int Bias, int Activation, int Team>
 __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left, int rank, const float* weights) {
     constexpr int LOCAL = (N + Team - 1) / Team, ROUNDS = (LOCAL + WARPS - 1) / WARPS;
-    constexpr int AT_ONCE = ROUNDS < 4 ? ROUNDS : 4;
+    constexpr int AT_ONCE = ROUNDS < 8 ? ROUNDS : 8, SUMS = AT_ONCE > 4 ? 8 : AT_ONCE > 2 ? 4 : AT_ONCE;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const float* const in = In::flat(memory, 0, 0);
 #pragma unroll 1
@@ -359,7 +364,7 @@ __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left,
         const float* row[AT_ONCE];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) row[i] = weights + min(first + i * WARPS, LOCAL - 1) * Lead;
-        float sum[AT_ONCE] = {};
+        float sum[SUMS] = {};
         auto add = [&](int k) {
             const float4 v = *reinterpret_cast<const float4*>(in + k);
 #pragma unroll
@@ -379,15 +384,9 @@ __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left,
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i) sum[i] += row[i][K / 4 * 4 + lane] * in[K / 4 * 4 + lane];
         }
-#pragma unroll
-        for (int apart = LANES / 2; apart > 0; apart /= 2)
-#pragma unroll
-            for (int i = 0; i < AT_ONCE; ++i) sum[i] += __shfl_xor_sync(ALL_LANES, sum[i], apart);
-        float mine = sum[0];
-#pragma unroll
-        for (int i = 1; i < AT_ONCE; ++i) mine = lane == i ? sum[i] : mine;
-        const int local = first + lane * WARPS, n = local * Team + rank;
-        if (lane < AT_ONCE && local < LOCAL && n < N)
+        const float mine = folded_sums(sum, lane);
+        const int i = lane / (LANES / SUMS), local = first + i * WARPS, n = local * Team + rank;
+        if (lane % (LANES / SUMS) == 0 && i < AT_ONCE && local < LOCAL && n < N)
             Out::put(memory, y, left, 0, n, activate(mine + memory[Bias + n], Activation));
     }
 }
@@ -456,22 +455,37 @@ __device__ __forceinline__ void multiply_images(float* memory, float* y, int lef
 
 #include "net_tensor.cuh"
 
-// Softmax along Axis values, a warp an image.
+// Softmax along Axis values, a warp an image. A few values of one image every lane reads and sums up, which takes less time
+// than to ask the others for theirs.
 template <class In, class Out, int Axis, int Log, int Team>
 __device__ __forceinline__ void softmax(float* memory, float* y, int left, int rank) {
+    constexpr int NEAR = Axis > 16 ? 32 : Axis > 8 ? 16 : 8;  // lanes that have any
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    auto give = [&](int image, int k, float v, float sum) {
+        // A sum of what is at most 1 is far from where this quotient is not precise.
+        Out::put(memory, y, left, image, k, Log ? v - logf(sum) : __fdividef(expf(v), sum));
+    };
+    if constexpr (IMAGES == 1 && Axis <= 16) {
+        if (rank > 0 || warp > 0) return;
+        float v[Axis], most = minus_infinity(), sum = 0.0f;
+        read_floats(v, In::flat(memory, 0, 0));
+        const float mine = *In::flat(memory, min(lane, Axis - 1), 0);
+#pragma unroll
+        for (int k = 0; k < Axis; ++k) most = larger(most, v[k]);
+#pragma unroll
+        for (int k = 0; k < Axis; ++k) sum += expf(v[k] - most);
+        if (lane < Axis) give(0, lane, mine - most, sum);
+        return;
+    }
 #pragma unroll 1
     for (int image = rank * WARPS + warp; image < IMAGES; image += Team * WARPS) {
         float most = minus_infinity(), sum = 0.0f;
         for (int k = lane; k < Axis; k += LANES) most = larger(most, *In::flat(memory, k, image));
 #pragma unroll
-        for (int apart = LANES / 2; apart > 0; apart /= 2) most = larger(most, __shfl_xor_sync(ALL_LANES, most, apart));
+        for (int apart = NEAR / 2; apart > 0; apart /= 2) most = larger(most, __shfl_xor_sync(ALL_LANES, most, apart));
         for (int k = lane; k < Axis; k += LANES) sum += expf(*In::flat(memory, k, image) - most);
 #pragma unroll
-        for (int apart = LANES / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, apart);
-        for (int k = lane; k < Axis; k += LANES) {
-            const float v = *In::flat(memory, k, image) - most;
-            Out::put(memory, y, left, image, k, Log ? v - logf(sum) : expf(v) / sum);
-        }
+        for (int apart = NEAR / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, apart);
+        for (int k = lane; k < Axis; k += LANES) give(image, k, *In::flat(memory, k, image) - most, sum);
     }
 }

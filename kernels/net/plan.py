@@ -288,7 +288,7 @@ def _tile(layer: Layer, way: Way) -> Tile | None:
             sums = p.kh * p.kw * down * across * many
             each = ceil(channels, shares) * (read + sums) + 40
             if shares > 1:
-                each += down * across * many * (shares.bit_length() - 1) * 3
+                each += down * across * ceil(many * (shares - 1), shares) * 4
             rounds = ceil(items, every)
             warps = ceil(min(items, every), WARP * way.ranks)
             # Of a warp alone an instruction takes about two cycles; four warps start one each in a cycle.

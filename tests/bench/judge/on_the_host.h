@@ -22,6 +22,7 @@ static Three blockIdx, blockDim, threadIdx, gridDim;
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
+#define __fdividef(a, b) ((a) / (b))
 #define __powf(base, exponent) powf(base, exponent)
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(8) int2 { int x, y; };
