@@ -224,15 +224,17 @@ __device__ __forceinline__ void wait_for_held() {
 }
 
 // A convolution, and the pool over it where Kind is one (else -1): a lane computes Down × Across outputs that lie side by
-// side, a pool's window, in Many maps; Shares lanes share its channels. Weights lie in shared memory as (group, part of the
-// maps, channel, row, column, Many filled up to Stride), the biases behind them.
+// side, a pool's window, in Many maps, of Beside images, for which it reads the weights once; Shares lanes share its
+// channels. Weights lie in shared memory as (group, part of the maps, channel, row, column, Many filled up to Stride), the
+// biases behind them.
 template <class In, class Out, int At, int Channels, int Outputs, int Groups, int Kh, int Kw, int StrideH, int StrideW,
-          int DilationH, int DilationW, int OutH, int OutW, int Down, int Across, int Many, int Stride, int Shares,
+          int DilationH, int DilationW, int OutH, int OutW, int Down, int Across, int Many, int Stride, int Shares, int Beside,
           int Kind, int Between, int After>
 __device__ __forceinline__ void convolve(float* memory, float* y, int left, int rank) {
+    static_assert(IMAGES % Beside == 0, "all of a lane's images or none");
     constexpr int CELLS_H = (OutH + Down - 1) / Down, CELLS_W = (OutW + Across - 1) / Across;
-    constexpr int PARTS = (Outputs + Many - 1) / Many, TAPS = Channels * Kh * Kw;
-    constexpr int ITEMS = IMAGES * CELLS_H * CELLS_W * PARTS * Groups * Shares;
+    constexpr int PARTS = (Outputs + Many - 1) / Many, TAPS = Channels * Kh * Kw, LANES_OF = IMAGES / Beside;
+    constexpr int ITEMS = LANES_OF * CELLS_H * CELLS_W * PARTS * Groups * Shares;
     constexpr int REACH_H = (Down - 1) * StrideH + (Kh - 1) * DilationH + 1;
     const float* const weights = memory + At;
     const float* const biases = weights + Groups * PARTS * TAPS * Stride;
@@ -242,10 +244,10 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
         const bool mine = e < ITEMS;
         if (Shares == 1 && !mine) break;
         const int item = mine ? e : ITEMS - 1;
-        const int image = item % IMAGES, share = item / IMAGES % Shares, cell = item / (IMAGES * Shares);
+        const int image = item % LANES_OF * Beside, share = item / LANES_OF % Shares, cell = item / (LANES_OF * Shares);
         const int column = cell % CELLS_W * Across, row = cell / CELLS_W % CELLS_H * Down;
         const int part = cell / (CELLS_W * CELLS_H) % PARTS, group = cell / (CELLS_W * CELLS_H * PARTS);
-        float sum[Down][Across][Many] = {};
+        float sum[Beside][Down * Across][Many] = {};
         const float* filter = weights + (group * PARTS + part) * (TAPS * Stride) + share * (Kh * Kw * Stride);
 #pragma unroll 1
         for (int c = share; c < Channels; c += Shares, filter += Shares * Kh * Kw * Stride) {
@@ -259,18 +261,21 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
             for (int s = 0; s < Kw; ++s) {
 #pragma unroll
                 for (int j = 0; j < Across; ++j) {
-                    float v[REACH_H];
+                    float v[REACH_H][Beside];
 #pragma unroll
                     for (int i = 0; i < REACH_H; ++i)
-                        v[i] = corner[(i * In::ROW + In::place(j * StrideW + s * DilationW)) * IMAGES];
+                        read_floats(v[i], corner + (i * In::ROW + In::place(j * StrideW + s * DilationW)) * IMAGES);
 #pragma unroll
                     for (int r = 0; r < Kh; ++r) {
                         float u[Many];
                         read_floats(u, filter + (r * Kw + s) * Stride);
 #pragma unroll
-                        for (int i = 0; i < Down; ++i)
+                        for (int b = 0; b < Beside; ++b)
 #pragma unroll
-                            for (int m = 0; m < Many; ++m) sum[i][j][m] += u[m] * v[i * StrideH + r * DilationH];
+                            for (int i = 0; i < Down; ++i)
+#pragma unroll
+                                for (int m = 0; m < Many; ++m)
+                                    sum[b][i * Across + j][m] += u[m] * v[i * StrideH + r * DilationH][b];
                     }
                 }
             }
@@ -280,14 +285,14 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
 #pragma unroll
         for (int apart = 1; apart < Shares; apart *= 2)
 #pragma unroll
-            for (int i = 0; i < Down * Across; ++i) {
-                float(&its)[Many] = sum[i / Across][i % Across];
+            for (int i = 0; i < Beside * Down * Across; ++i) {
+                float(&its)[Many] = sum[i % Beside][i / Beside];
                 const int held = (Many + apart - 1) / apart;
 #pragma unroll
                 for (int m = 0; m < held; m += 2) {
-                    const float beside = m + 1 < held ? its[m + 1 < Many ? m + 1 : m] : 0.0f;
+                    const float other = m + 1 < held ? its[m + 1 < Many ? m + 1 : m] : 0.0f;
                     const bool odd = share & apart;
-                    its[m / 2] = (odd ? beside : its[m]) + __shfl_xor_sync(ALL_LANES, odd ? its[m] : beside, apart);
+                    its[m / 2] = (odd ? other : its[m]) + __shfl_xor_sync(ALL_LANES, odd ? its[m] : other, apart);
                 }
             }
 #pragma unroll
@@ -296,22 +301,23 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
             if (!mine || map >= Outputs || (Many % Shares != 0 && m >= Many)) continue;
             const int channel = group * Outputs + map;
             const float shift = biases[channel];
-            if constexpr (Kind >= 0) {
+#pragma unroll
+            for (int b = 0; b < Beside; ++b) {
                 float v = Kind == POOL_MAX ? minus_infinity() : 0.0f;
 #pragma unroll
                 for (int i = 0; i < Down * Across; ++i) {
-                    const float one = sum[i / Across][i % Across][own];
-                    v = Kind == POOL_MAX ? larger(v, one) : v + activate(one + shift, Between);
+                    const float one = sum[b][i][own];
+                    if constexpr (Kind >= 0)
+                        v = Kind == POOL_MAX ? larger(v, one) : v + activate(one + shift, Between);
+                    else if (row + i / Across < OutH && column + i % Across < OutW)
+                        Out::put(memory, y, left, image + b, channel, row + i / Across, column + i % Across,
+                                 activate(one + shift, Between));
                 }
-                // Neither a sum with the bias nor an activation ever falls: done once, with the largest.
-                v = Kind == POOL_MAX ? activate(v + shift, Between) : v / (Down * Across);
-                Out::put(memory, y, left, image, channel, row / Down, column / Across, activate(v, After));
-            } else {
-#pragma unroll
-                for (int i = 0; i < Down * Across; ++i)
-                    if (row + i / Across < OutH && column + i % Across < OutW)
-                        Out::put(memory, y, left, image, channel, row + i / Across, column + i % Across,
-                                 activate(sum[i / Across][i % Across][own] + shift, Between));
+                if constexpr (Kind >= 0) {
+                    // Neither a sum with the bias nor an activation ever falls: done once, with the largest.
+                    v = Kind == POOL_MAX ? activate(v + shift, Between) : v / (Down * Across);
+                    Out::put(memory, y, left, image + b, channel, row / Down, column / Across, activate(v, After));
+                }
             }
         }
     }
@@ -391,52 +397,59 @@ __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left,
     }
 }
 
-// The same of several images: a lane takes an output of all of them, Slices warps share its sum, which is added in a second
-// pass from `parts`. A block of the team has Local outputs side by side; weights are its K rows of Lead floats, in shared
-// memory or global.
-template <class In, class Out, int K, int N, int Lead, int Bias, int Parts, int Slices, int Activation>
+// The same of several images: a lane takes Each outputs of all of them, LANES apart, and Slices warps share their sums, which
+// are added in a second pass from `parts`. A block of the team has Local outputs side by side; weights are its K rows of Lead
+// floats, in shared memory or global.
+template <class In, class Out, int K, int N, int Lead, int Bias, int Parts, int Slices, int Each, int Activation>
 __device__ __forceinline__ void multiply_images(float* memory, float* y, int left, int rank, const float* weights) {
-    constexpr int LOCAL = (N + RANKS - 1) / RANKS, TILES = (LOCAL + LANES - 1) / LANES;
-    constexpr int AHEAD = 8, LENGTH = (K + AHEAD * Slices - 1) / (AHEAD * Slices) * AHEAD;
+    constexpr int LOCAL = (N + RANKS - 1) / RANKS, TILES = (LOCAL + LANES * Each - 1) / (LANES * Each);
+    constexpr int AHEAD = 8 / Each, LENGTH = (K + AHEAD * Slices - 1) / (AHEAD * Slices) * AHEAD;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int here = min(LOCAL, N - rank * LOCAL);  // none or fewer of a last block
 #pragma unroll 1
     for (int task = warp; task < TILES * Slices; task += WARPS) {
-        const int local = task % TILES * LANES + lane, slice = task / TILES;
+        const int local = task % TILES * (LANES * Each) + lane, slice = task / TILES;
         const int begin = slice * LENGTH, end = min(K, begin + LENGTH);
-        const float* column = weights + min(local, LOCAL - 1);
-        float sum[IMAGES] = {};
-        auto add = [&](int k, float u) {
+        float sum[Each][IMAGES] = {};
+        auto weight = [&](int k, int i) { return weights[k * Lead + min(local + i * LANES, LOCAL - 1)]; };
+        auto add = [&](int k, const float (&u)[Each]) {
             float v[IMAGES];
             read_floats(v, In::flat(memory, k, 0));
 #pragma unroll
-            for (int j = 0; j < IMAGES; ++j) sum[j] += u * v[j];
+            for (int i = 0; i < Each; ++i)
+#pragma unroll
+                for (int j = 0; j < IMAGES; ++j) sum[i][j] += u[i] * v[j];
         };
         // What is multiplied next is on its way while this is.
-        float u[AHEAD], next[AHEAD];
+        float u[AHEAD][Each], next[AHEAD][Each];
 #pragma unroll
-        for (int i = 0; i < AHEAD; ++i) next[i] = column[min(begin + i, K - 1) * Lead];
+        for (int e = 0; e < AHEAD * Each; ++e) next[e / Each][e % Each] = weight(min(begin + e / Each, K - 1), e % Each);
         int k = begin;
 #pragma unroll 1
         for (; k + AHEAD <= end; k += AHEAD) {
 #pragma unroll
-            for (int i = 0; i < AHEAD; ++i) {
-                u[i] = next[i];
-                next[i] = column[min(k + AHEAD + i, K - 1) * Lead];
+            for (int e = 0; e < AHEAD * Each; ++e) {
+                u[e / Each][e % Each] = next[e / Each][e % Each];
+                next[e / Each][e % Each] = weight(min(k + AHEAD + e / Each, K - 1), e % Each);
             }
 #pragma unroll
             for (int i = 0; i < AHEAD; ++i) add(k + i, u[i]);
         }
 #pragma unroll 1
-        for (; k < end; ++k) add(k, column[k * Lead]);
-        if (local >= here) continue;
-        const int n = rank * LOCAL + local;
+        for (; k < end; ++k) {
+            float last[Each];
 #pragma unroll
-        for (int i = 0; i < IMAGES; ++i) {
+            for (int i = 0; i < Each; ++i) last[i] = weight(k, i);
+            add(k, last);
+        }
+#pragma unroll
+        for (int e = 0; e < Each * IMAGES; ++e) {
+            const int mine = local + e / IMAGES * LANES, image = e % IMAGES, n = rank * LOCAL + mine;
+            if (mine >= here) continue;
             if (Slices > 1)
-                memory[Parts + (slice * IMAGES + i) * LOCAL + local] = sum[i];
+                memory[Parts + (slice * IMAGES + image) * LOCAL + mine] = sum[e / IMAGES][image];
             else
-                Out::put(memory, y, left, i, n, activate(sum[i] + memory[Bias + n], Activation));
+                Out::put(memory, y, left, image, n, activate(sum[e / IMAGES][image] + memory[Bias + n], Activation));
         }
     }
     if constexpr (Slices > 1) {

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernels.net import tensor
-from kernels.net.layers import MOST_SUMS, Layer
+from kernels.net import tensor, tiles
+from kernels.net.layers import Layer
 from kernels.net.records import (
     AS_FLOATS,
     AS_NEIGHBOURS,
@@ -37,22 +37,19 @@ LEAST_SHARED_NBYTES = 99 << 10  # of a block, on the others since 8.6
 TOGETHER_NBYTES = 1 << 10  # kept by the system, a block
 MOST_WEIGHTS_NBYTES = 1 << 20  # each block reads all of them for every group of images
 _GROUPS = (4, 8, 12, 16, 20, 24)  # images
-_MANY = (1, 2, 3, 4, 6, 8)
-_SHARES = (1, 2, 4, 8)
 _LITTLE = 2048  # products of a layer that one block does alone
 _LITTLE_ON_TENSOR_CORES = 16384
 _MANY_THREADS = 256
 _TEAM_OF_FEW = 4  # blocks: smaller teams take group after group, and then none is to wait for another
-_REGISTERS = 56  # of a thread beside its sums
 
 
 def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     """Where everything lies, within so much shared memory; None where it does not fit."""
-    fitted = {i: _tile(layer, way) for i, layer in enumerate(layers) if isinstance(layer.params, Conv)}
+    fitted = {i: tiles.tile(layer, way) for i, layer in enumerate(layers) if isinstance(layer.params, Conv)}
     if any(tile is None for tile in fitted.values()):
         return None
-    tiles = {i: tile for i, tile in fitted.items() if tile is not None}
-    shapes = [_buffer(layers, i, tiles.get(i), way) for i in range(len(layers))]
+    found = {i: tile for i, tile in fitted.items() if tile is not None}
+    shapes = [_buffer(layers, i, found.get(i), way) for i in range(len(layers))]
     # The first is filled anew while the others are in use; borders are never written to. The rest take turns.
     end, placed = 0, dict[int, int]()
     for i, shape in enumerate(shapes):
@@ -98,8 +95,8 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     biases: dict[int, int] = {}
     for i, layer in enumerate(layers):
         if isinstance(layer.params, Conv):
-            convolutions[i] = tiles[i], end
-            end += fours(conv_floats(layer.params, tiles[i]) + layer.params.m + table(layer.params, tiles[i]))
+            convolutions[i] = found[i], end
+            end += fours(conv_floats(layer.params, found[i]) + layer.params.m + table(layer.params, found[i]))
         elif isinstance(layer.params, Gemm):
             biases[i] = end
             end += fours(layer.params.n)
@@ -163,8 +160,12 @@ def ways(
 
     if batch > multiprocessors:
         best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
-        found += [Way(1, images, 512, 1, most) for images in best for most in (6, 8)]
-        found.append(Way(1, 8, 256, 2, 6))
+        found += [
+            Way(1, images, 512, 1, most, beside=beside)
+            for images in best
+            for most, beside in ((6, 1), (8, 1), (8, 2), (4, 4))
+        ]
+        found += [Way(1, 8, 256, 2, 6), Way(1, 8, 256, 2, 8, beside=2)]
     if tensor:
         found += _of_one_image(batch, capability, multiprocessors)
     if tensor and capability >= (9, 0):
@@ -255,47 +256,6 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
     if tile.shares > 1:  # lanes that share a sum read channels from banks of their own
         plane += (WARP // tile.shares - plane) % WARP
     return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart, tile.kind)
-
-
-def _tile(layer: Layer, way: Way) -> Tile | None:
-    """The one that is likely to take least time."""
-    p, pool = layer.params, layer.pool
-    assert isinstance(p, Conv)
-    if way.tensor and (found := tensor.tile(layer, way)) is not None:
-        return found
-    down, across = (pool.kh, pool.kw) if pool else (min(2, p.out_h), min(2, p.out_w))
-    out_h, out_w = (pool.out_h, pool.out_w) if pool else (ceil(p.out_h, down), ceil(p.out_w, across))
-    channels, outputs = p.c // p.group, p.m // p.group
-    taken: tuple[int, ...] = _MANY
-    if way.most:
-        allowed = [m for m in _MANY if m <= way.most and down * across * m <= MOST_SUMS]
-        taken = (min(allowed, key=lambda m: (ceil(outputs, m) * m, -m)),) if allowed else ()
-    best: tuple[float, Tile] | None = None
-    for many in taken:
-        if down * across * many > MOST_SUMS or (
-            65536 // (way.threads * way.blocks) < down * across * many + _REGISTERS
-        ):
-            continue
-        every = way.threads * way.ranks
-        alone = way.images * out_h * out_w * ceil(outputs, many) * p.group
-        few = [s for s in _SHARES if s == 1 or (s <= min(channels, 2 * many) and way.images == 1)]
-        if way.most:  # as many as find a thread
-            few = [max((s for s in few if alone * s <= every and s <= many), default=1)]
-        for shares in few:
-            items = alone * shares
-            reach = (down - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
-            read = reach * (p.kw + across - 1) + p.kh * p.kw * ceil(many, 4)
-            sums = p.kh * p.kw * down * across * many
-            each = ceil(channels, shares) * (read + sums) + 40
-            if shares > 1:
-                each += down * across * ceil(many * (shares - 1), shares) * 4
-            rounds = ceil(items, every)
-            warps = ceil(min(items, every), WARP * way.ranks)
-            # Of a warp alone an instruction takes about two cycles; four warps start one each in a cycle.
-            time = rounds * each * max(2.0, warps / 4)
-            if best is None or time < best[0]:
-                best = time, Tile(down, across, many, shares)
-    return best[1] if best else None
 
 
 def _solo(layers: Sequence[Layer], way: Way) -> int:

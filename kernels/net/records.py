@@ -20,7 +20,8 @@ class Way:
     convolutions and products are on tensor cores, in TF32, where their form allows it; half: the products in
     float16, whose weights are half as many bytes, and all of it where a team is one block; sent: blocks of a
     team wait for the values that they are told, not for each other, which takes a team that has one group
-    alone, so more than two blocks."""
+    alone, so more than two blocks; beside: images for which a thread of a convolution reads weights once,
+    and then it takes two outputs of a product."""
 
     ranks: int
     images: int
@@ -30,6 +31,7 @@ class Way:
     tensor: bool = False
     half: bool = False
     sent: bool = False
+    beside: int = 1
 
     @property
     def deep(self) -> int:
@@ -46,7 +48,7 @@ class Way:
         team = f"{self.ranks} blocks" if self.ranks > 1 else "a block"
         group = f"{self.images} images" if self.images > 1 else "an image"
         cores = (" on tensor cores" + self._half) if self.tensor else ""
-        sent = ", values sent" * self.sent
+        sent = ", values sent" * self.sent + f", {self.beside} a thread" * (self.beside > 1)
         return f"{team} of {self.threads} threads for {group}{cores}{sent}"
 
     @property
@@ -60,7 +62,8 @@ class Way:
 class Tile:
     """Of a convolution: down × across outputs a thread in `many` maps, whose weights lie `stride` apart;
     `shares` lanes share its channels. tensor: on tensor cores, a column's (kernels.net.tensor); joined: so
-    many of them down and across are rows of the same instructions; kind: how what it reads lies."""
+    many of them down and across are rows of the same instructions; kind: how what it reads lies; beside: of
+    so many images."""
 
     down: int
     across: int
@@ -69,6 +72,7 @@ class Tile:
     tensor: bool = False
     joined: tuple[int, int] = (1, 1)
     kind: int = AS_FLOATS
+    beside: int = 1
 
     @property
     def stride(self) -> int:

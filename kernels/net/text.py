@@ -14,7 +14,7 @@ from kernels.net.layers import Layer
 from kernels.net.packed import Weights
 from kernels.net.records import AS_FLOATS, AS_TF32, Buffer, Room, Tile, Way
 from kernels.nvrtc import Define
-from kernels.occupancy import ceil
+from kernels.occupancy import WARP, ceil
 from kernels.ops import Params, code
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -182,7 +182,7 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
         out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
         told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
         told += [p.dilation_h, p.dilation_w, out_h, out_w, tile.down, tile.across, tile.many, tile.stride]
-        told += [tile.shares, code("POOL", pool.kind) if pool else -1, _activation(p)]
+        told += [tile.shares, tile.beside, code("POOL", pool.kind) if pool else -1, _activation(p)]
         told += [_activation(pool) if pool else 0]
         return f"convolve<{into}, {out}, {_list(told)}>({plain})"
     if isinstance(p, Pool):
@@ -202,7 +202,8 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
             told.append(int(lies.half))
             return f"multiply_tensor<{into}, {out}, {_list(told)}>({plain}, {where})"
         if way.images > 1:
-            told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, _activation(p)]
+            each = 2 if way.beside > 1 and lies.lead > WARP else 1
+            told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, each, _activation(p)]
             return f"multiply_images<{into}, {out}, {_list(told)}>({plain}, {where})"
         told = [p.k, p.n, lies.lead, lies.bias, _activation(p), lies.team]
         return f"multiply_rows<{into}, {out}, {_list(told)}>({plain}, {where})"
