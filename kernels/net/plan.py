@@ -139,19 +139,9 @@ def ways(
     """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: so is float16."""
     if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
         return ()
-    found: list[Way] = []
-    if capability >= (9, 0):
-        found += [
-            Way(ranks, 1, 128, sent=sent)
-            for ranks in (8, 4)
-            for sent in (True, False)
-            if batch * ranks <= multiprocessors
-        ]
-        if multiprocessors // 4 < batch <= multiprocessors:
-            found += [Way(2, 2, 256), Way(4, 4, 256), Way(2, 2, 512), Way(4, 4, 512)]
-            found += [Way(4, 4, 256, sent=True), Way(4, 4, 512, sent=True)]
+    found = _of_teams(batch, multiprocessors) if capability >= (9, 0) else []
     if batch <= 2 * multiprocessors:
-        found.append(Way(1, 1, 512, most=6))
+        found += [Way(1, 1, 512, most=6), Way(1, 1, 512)]
 
     def waits(images: int) -> float:
         """How long a multiprocessor is at it, in images; weights are read once a group, as long as about
@@ -160,18 +150,16 @@ def ways(
 
     if batch > multiprocessors:
         best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
-        found += [
-            Way(1, images, 512, 1, most, beside=beside)
-            for images in best
-            for most, beside in ((6, 1), (8, 1), (8, 2), (4, 4))
-        ]
+        found += [Way(1, images, 512, 1, 8, beside=2) for images in best]
+        for images in best[:1]:
+            found += [Way(1, images, 512, 1, 8), Way(1, images, 512, 1, 4, beside=4)]
         found += [Way(1, 8, 256, 2, 6), Way(1, 8, 256, 2, 8, beside=2)]
     if tensor:
         found += _of_one_image(batch, capability, multiprocessors)
     if tensor and capability >= (9, 0):
         # So many images are the columns of an instruction; a team reads its products' weights once.
         found += [
-            Way(ranks, 8, threads, tensor=True)
+            Way(ranks, 8, threads, tensor=True, sent=True)
             for ranks in (8, 4)
             for threads in (256, 512)
             if ceil(batch, 8) * ranks <= multiprocessors * 512 // threads
@@ -183,6 +171,17 @@ def ways(
         found += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
     found = [replace(way, half=half and way.tensor) for way in found]
     return tuple(way for way in found if _fits(layers, way, capability))
+
+
+def _of_teams(batch: int, multiprocessors: int) -> list[Way]:
+    """Those of few images, without tensor cores."""
+    each = [ranks for ranks in (8, 4) if batch * ranks <= multiprocessors]
+    found = [Way(ranks, 1, threads, sent=True) for ranks in each for threads in (128, 256)]
+    found += [Way(ranks, 1, 128) for ranks in each]
+    if multiprocessors // 4 < batch <= multiprocessors:
+        found += [Way(2, 2, 512), Way(4, 4, 512)]
+        found += [Way(many, many, threads, sent=True) for many in (4, 8) for threads in (256, 512)]
+    return found
 
 
 def _of_one_image(batch: int, capability: tuple[int, int], multiprocessors: int) -> list[Way]:
