@@ -5,223 +5,13 @@
 // cluster every block has all of it. Each output is worked out by one thread, or by lanes that add in a fixed order: so
 // the same input gives the same bits.
 #pragma once
-#include "async.cuh"
 #include "common.cuh"
-#include "half.cuh"
+#include "net_maps.cuh"
 #include "net_team.cuh"
+#include "net_weights.cuh"
 #include "warp.cuh"
 
 #define WARPS (THREADS / LANES)
-
-// N floats from an address that is a multiple of as many as are read at once.
-template <int N>
-__device__ __forceinline__ void read_floats(float (&to)[N], const float* from) {
-    constexpr int FOURS = N / 4 * 4;
-#pragma unroll
-    for (int i = 0; i < FOURS; i += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(from + i);
-        to[i] = four.x, to[i + 1] = four.y, to[i + 2] = four.z, to[i + 3] = four.w;
-    }
-    if constexpr (N % 4 >= 2) {
-        const float2 two = *reinterpret_cast<const float2*>(from + FOURS);
-        to[FOURS] = two.x, to[FOURS + 1] = two.y;
-    }
-    if constexpr (N % 2 == 1) to[N - 1] = from[N - 1];
-}
-
-// How a value lies in shared memory: a word of its own, which is rounded where tensor cores read it (once, not each time
-// that a window takes it), or a half of one as float16: beside its neighbour, or beside the same pixel of the next channel.
-#define AS_FLOATS 0
-#define AS_TF32 1
-#define AS_NEIGHBOURS 2
-#define AS_CHANNELS 3
-
-// Maps of IMAGES images in shared memory, from float `At` on: Channels of PLANE values, rows of ROW, the first value at
-// (TOP, LEFT) of a border of zeros. Columns that are APART from each other lie side by side, for those are what
-// neighbouring lanes read. Told: which blocks of the team get what is put there, for step Step to read.
-template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Kind, int Told,
-          int Step>
-struct Maps {
-    static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W;
-    static constexpr int ROUNDED = Kind != AS_FLOATS, PAIRED = Kind >= AS_NEIGHBOURS;
-    static_assert(!PAIRED || (RANKS == 1 && Apart == 1), "halves of words are told to nobody else");
-    __device__ static constexpr int place(int column) { return column % Apart * (Row / Apart) + column / Apart; }
-    __device__ static float* at(float* memory, int image, int channel, int row, int column) {
-        return memory + At + (channel * Plane + (row + Top) * Row + place(column + Left)) * IMAGES + image;
-    }
-    // As one vector, where there is no border and columns lie in their order.
-    __device__ static float* flat(float* memory, int e, int image) { return memory + At + e * IMAGES + image; }
-    __device__ static void put(float* memory, float*, int, int image, int channel, int row, int column, float v) {
-        if constexpr (PAIRED) {
-            const int its = (Kind == AS_CHANNELS ? channel / 2 : channel) * Plane + (row + Top) * Row + column + Left;
-            const int word = Kind == AS_CHANNELS ? its : its / 2, far = Kind == AS_CHANNELS ? channel % 2 : its % 2;
-            reinterpret_cast<half_bits*>(memory + At)[(word * IMAGES + image) * 2 + far] = (half_bits)to_halves(v, 0.0f);
-            return;
-        }
-        if constexpr (Kind == AS_TF32) v = __uint_as_float(to_tf32(v));
-        tell<Told, Step>(at(memory, image, channel, row, column), v);
-    }
-    __device__ static void put(float* memory, float* y, int left, int image, int e, float v) {
-        put(memory, y, left, image, e / (H * W), e / W % H, e % W, v);
-    }
-    // Value e and the next of it, a row's.
-    __device__ static void put_two(float* memory, int image, int e, float v, float beside) {
-        const int its = e / (H * W) * Plane + (e / W % H + Top) * Row + e % W + Left;
-        reinterpret_cast<unsigned*>(memory + At)[its / 2 * IMAGES + image] = to_halves(v, beside);
-    }
-    static constexpr int TWO_BY_TWO = Kind == AS_NEIGHBOURS && W % 2 == 0 && Row % 2 == 0 && Left % 2 == 0 && Plane % 2 == 0;
-};
-
-// What the net gives, in global memory: y is that of the first image of the group, of which `left` are there.
-template <int Channels, int H, int W>
-struct Given {
-    static constexpr int SIZE = Channels * H * W, ROUNDED = 0;
-    __device__ static void put(float*, float* y, int left, int image, int e, float v) {
-        if (image < left) y[(index_t)image * SIZE + e] = v;
-    }
-    __device__ static void put(float* memory, float* y, int left, int image, int channel, int row, int column, float v) {
-        put(memory, y, left, image, (channel * H + row) * W + column, v);
-    }
-};
-
-// The images of a group from global memory, Rows of their rows from `top` on, which may be outside; zeros for images that
-// are not there.
-template <class To, int Channels, int H, int W, int Rows>
-__device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left, int top) {
-    // A warp takes eight values of four images where it can: whole sectors from there, and few of one bank here.
-    constexpr int VALUES = Channels * Rows * W;
-    constexpr bool PIECES = VALUES % 8 == 0 && IMAGES % 4 == 0;
-#pragma unroll(IMAGES == 1 ? 4 : 1)
-    for (int e = threadIdx.x; e < IMAGES * VALUES; e += THREADS) {
-        int image = e / VALUES, value = e % VALUES;
-        if constexpr (PIECES) {
-            const unsigned piece = (unsigned)e / 32;
-            image = piece % (IMAGES / 4) * 4 + e % 4, value = piece / (IMAGES / 4) * 8 + (unsigned)e / 4 % 8;
-        }
-        const int channel = value / (Rows * W), row = (Rows == H ? 0 : top) + value / W % Rows, column = value % W;
-        if (Rows != H && (unsigned)row >= (unsigned)H) continue;
-        float* to = To::at(memory, image, channel, row, column);
-        const int there = Rows == H ? image * VALUES + value : ((image * Channels + channel) * H + row) * W + column;
-        const float* from = x + (Rows == H && !PIECES ? e : there);
-#if __CUDA_ARCH__ >= 800
-        copy_async(to, image < left ? from : x, image < left);
-#else
-        *to = image < left ? *from : 0.0f;
-#endif
-    }
-}
-
-// What came in, and the border round it, Floats in all, to TF32.
-template <int At, int Floats>
-__device__ __forceinline__ void round_images(float* memory) {
-    float4* const fours = reinterpret_cast<float4*>(memory + At);
-    __syncthreads();  // each of them was fetched by somebody
-#pragma unroll 4
-    for (int e = threadIdx.x; e < (Floats + 3) / 4; e += THREADS) {
-        const float4 v = fours[e];
-        fours[e] = make_float4(__uint_as_float(to_tf32(v.x)), __uint_as_float(to_tf32(v.y)),
-                               __uint_as_float(to_tf32(v.z)), __uint_as_float(to_tf32(v.w)));
-    }
-}
-
-// The same as float16, from float From on, where they came in value after value, to where the first step reads them.
-template <int From, class To>
-__device__ __forceinline__ void halve_images(float* memory) {
-    constexpr int EACH = To::TWO_BY_TWO ? 2 : 1;
-    __syncthreads();
-#pragma unroll 1
-    for (int e = threadIdx.x; e < To::SIZE / EACH * IMAGES; e += THREADS) {
-        const int value = e / IMAGES * EACH, image = e % IMAGES;
-        const float* const from = memory + From + value * IMAGES + image;
-        if constexpr (To::TWO_BY_TWO)
-            To::put_two(memory, image, value, from[0], from[IMAGES]);
-        else
-            To::put(memory, nullptr, 0, image, value, *from);
-    }
-}
-
-// Weights come in two kinds: those that the first step needs, and HELD_ONES, which are waited for later.
-#define COMMON_ONES 0
-#define HELD_ONES 1
-
-#if __CUDA_ARCH__ >= 900
-// One thread starts a copy of any length, which needs no instruction of the others: they have the units of shared memory
-// to themselves, and wait for as many bytes as a barrier expects.
-__device__ __forceinline__ unsigned arrival(int kind) {
-    __shared__ unsigned long long arrivals[2];
-    return (unsigned)__cvta_generic_to_shared(&arrivals[kind]);
-}
-
-__device__ __forceinline__ void expect_weights() {
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(COMMON_ONES)) : "memory");
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(HELD_ONES)) : "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the device at large need not see them
-}
-
-template <int Kind>
-__device__ __forceinline__ void fetch_weights(float* to, const float* __restrict__ from, int count) {
-    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrival(Kind)), "r"(4 * count) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     (unsigned)__cvta_generic_to_shared(to)),
-                 "l"(from), "r"(4 * count), "r"(arrival(Kind))
-                 : "memory");
-}
-
-// That was all of them.
-template <int Kind>
-__device__ __forceinline__ void close_weights() {
-    asm volatile("{\n\t.reg .b64 state;\n\tmbarrier.arrive.shared.b64 state, [%0];\n\t}" ::"r"(arrival(Kind)) : "memory");
-}
-
-template <int Kind>
-__device__ __forceinline__ void wait_for_weights() {
-    asm volatile(
-        "{\n\t.reg .pred there;\n\tagain:\n\tmbarrier.try_wait.parity.shared.b64 there, [%0], 0;\n\t"
-        "@!there bra again;\n\t}" ::"r"(arrival(Kind))
-        : "memory");
-}
-#else
-// Floats, a multiple of four, from global to shared memory.
-template <int Kind>
-__device__ __forceinline__ void fetch_weights(float* to, const float* __restrict__ from, int count) {
-#pragma unroll 4
-    for (int e = threadIdx.x * 4; e < count; e += THREADS * 4) {
-#if __CUDA_ARCH__ >= 800
-        copy_async_16(to + e, from + e);
-#else
-        *reinterpret_cast<float4*>(to + e) = *reinterpret_cast<const float4*>(from + e);
-#endif
-    }
-}
-#endif
-
-// Before 8.0 nothing is copied by itself, and there is nothing to wait for.
-#if __CUDA_ARCH__ >= 800
-#define close_copies close_group
-template <int NEWEST>
-__device__ __forceinline__ void wait_for_older() {
-    wait_for_all_but<NEWEST>();
-}
-#else
-__device__ __forceinline__ void close_copies() {}
-template <int NEWEST>
-__device__ __forceinline__ void wait_for_older() {}
-#endif
-
-__device__ __forceinline__ void wait_for_copies() {
-    close_copies();
-    wait_for_older<0>();
-}
-
-// The weights of products that lie in shared memory have come, whoever fetched them.
-__device__ __forceinline__ void wait_for_held() {
-#if __CUDA_ARCH__ >= 900
-    wait_for_weights<HELD_ONES>();
-#else
-    wait_for_copies();
-    __syncthreads();
-#endif
-}
 
 // A convolution, and the pool over it where Kind is one (else -1): a lane computes Down × Across outputs that lie side by
 // side, a pool's window, in Many maps, of Beside images, for which it reads the weights once; Shares lanes share its
@@ -355,6 +145,28 @@ template <class In, class Out, int Size, int Activation, int Team>
 __device__ __forceinline__ void each(float* memory, float* y, int left, int rank) {
     for (int e = rank * THREADS + threadIdx.x; e < IMAGES * Size; e += Team * THREADS)
         Out::put(memory, y, left, e % IMAGES, e / IMAGES, activate(*In::flat(memory, e / IMAGES, e % IMAGES), Activation));
+}
+
+// The sums of N values of each lane, N a power of two up to LANES, with as few exchanges as that takes: with every one a lane
+// hands on half of the sums that it has and goes on with the others, until it has one of them alone, which is the return
+// value: that of v[lane / (LANES / N)]. Added in the same order each time.
+template <int N>
+__device__ __forceinline__ float folded_sums(float (&v)[N], int lane) {
+    static_assert((N & (N - 1)) == 0 && N <= LANES, "halves each time");
+    int apart = LANES / 2;
+#pragma unroll
+    for (int half = N / 2; half; half /= 2, apart /= 2) {
+        const bool upper = lane & apart;
+#pragma unroll
+        for (int i = 0; i < half; ++i) {
+            const float given = upper ? v[i] : v[i + half];
+            v[i] = (upper ? v[i + half] : v[i]) + __shfl_xor_sync(ALL_LANES, given, apart);
+        }
+    }
+    float sum = v[0];
+#pragma unroll
+    for (; apart; apart /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, apart);
+    return sum;
 }
 
 // A product with weights, one image: a warp takes outputs, its lanes four steps of the sums each. A block of the team has

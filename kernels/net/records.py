@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernels.net.layers import Extent
 from kernels.occupancy import ceil
 
-# How values lie in shared memory, as net.cuh says it.
+# How values lie in shared memory, as net_maps.cuh says it.
 AS_FLOATS, AS_TF32, AS_NEIGHBOURS, AS_CHANNELS = range(4)
 FRAGMENT = 128  # floats that a warp takes of weights for an instruction
 
@@ -81,8 +81,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Buffer:
-    """What one layer hands to the next in shared memory, as net.cuh's Maps: `at` in floats, the rest of one
-    image. bordered: there is something round the values that nobody writes. kind: how values lie; of two in
+    """What one layer hands to the next in shared memory, as net_maps.cuh has it: `at` in floats, the rest of
+    one image. bordered: there is something round the values that nobody writes. kind: how values lie; of two in
     a word rows and planes are counted in values."""
 
     extent: Extent

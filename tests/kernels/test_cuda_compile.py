@@ -240,7 +240,7 @@ def test_no_fast_math_and_no_flush_to_zero() -> None:
         (Way(4, 1, 128), "sm_90"),
         (Way(2, 4, 256), "sm_90a"),
         (Way(1, 20, 512, 1, 8, beside=2), "sm_90"),
-        (Way(1, 8, 256, 1, 4, beside=4), "sm_75"),
+        (Way(1, 8, 256, 1, 4, beside=4), "sm_80"),
         (Way(8, 1, 128, sent=True), "sm_90"),
         (Way(4, 4, 256, sent=True), "sm_90a"),
         (Way(1, 8, 512, tensor=True), "sm_80"),

@@ -1,0 +1,132 @@
+// Where values lie in shared memory between a net's steps, and how images come in. Included by net.cuh.
+#pragma once
+#include "async.cuh"
+#include "half.cuh"
+#include "net_team.cuh"
+
+// N floats from an address that is a multiple of as many as are read at once.
+template <int N>
+__device__ __forceinline__ void read_floats(float (&to)[N], const float* from) {
+    constexpr int FOURS = N / 4 * 4;
+#pragma unroll
+    for (int i = 0; i < FOURS; i += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(from + i);
+        to[i] = four.x, to[i + 1] = four.y, to[i + 2] = four.z, to[i + 3] = four.w;
+    }
+    if constexpr (N % 4 >= 2) {
+        const float2 two = *reinterpret_cast<const float2*>(from + FOURS);
+        to[FOURS] = two.x, to[FOURS + 1] = two.y;
+    }
+    if constexpr (N % 2 == 1) to[N - 1] = from[N - 1];
+}
+
+// How a value lies in shared memory: a word of its own, which is rounded where tensor cores read it (once, not each time
+// that a window takes it), or a half of one as float16: beside its neighbour, or beside the same pixel of the next channel.
+#define AS_FLOATS 0
+#define AS_TF32 1
+#define AS_NEIGHBOURS 2
+#define AS_CHANNELS 3
+
+// Maps of IMAGES images in shared memory, from float `At` on: Channels of PLANE values, rows of ROW, the first value at
+// (TOP, LEFT) of a border of zeros. Columns that are APART from each other lie side by side, for those are what
+// neighbouring lanes read. Told: which blocks of the team get what is put there, for step Step to read.
+template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Kind, int Told,
+          int Step>
+struct Maps {
+    static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W;
+    static constexpr int ROUNDED = Kind != AS_FLOATS, PAIRED = Kind >= AS_NEIGHBOURS;
+    static_assert(!PAIRED || (RANKS == 1 && Apart == 1), "halves of words are told to nobody else");
+    __device__ static constexpr int place(int column) { return column % Apart * (Row / Apart) + column / Apart; }
+    __device__ static float* at(float* memory, int image, int channel, int row, int column) {
+        return memory + At + (channel * Plane + (row + Top) * Row + place(column + Left)) * IMAGES + image;
+    }
+    // As one vector, where there is no border and columns lie in their order.
+    __device__ static float* flat(float* memory, int e, int image) { return memory + At + e * IMAGES + image; }
+    __device__ static void put(float* memory, float*, int, int image, int channel, int row, int column, float v) {
+        if constexpr (PAIRED) {
+            const int its = (Kind == AS_CHANNELS ? channel / 2 : channel) * Plane + (row + Top) * Row + column + Left;
+            const int word = Kind == AS_CHANNELS ? its : its / 2, far = Kind == AS_CHANNELS ? channel % 2 : its % 2;
+            reinterpret_cast<half_bits*>(memory + At)[(word * IMAGES + image) * 2 + far] = (half_bits)to_halves(v, 0.0f);
+            return;
+        }
+        if constexpr (Kind == AS_TF32) v = __uint_as_float(to_tf32(v));
+        tell<Told, Step>(at(memory, image, channel, row, column), v);
+    }
+    __device__ static void put(float* memory, float* y, int left, int image, int e, float v) {
+        put(memory, y, left, image, e / (H * W), e / W % H, e % W, v);
+    }
+    // Value e and the next of it, a row's.
+    __device__ static void put_two(float* memory, int image, int e, float v, float beside) {
+        const int its = e / (H * W) * Plane + (e / W % H + Top) * Row + e % W + Left;
+        reinterpret_cast<unsigned*>(memory + At)[its / 2 * IMAGES + image] = to_halves(v, beside);
+    }
+    static constexpr int TWO_BY_TWO = Kind == AS_NEIGHBOURS && W % 2 == 0 && Row % 2 == 0 && Left % 2 == 0 && Plane % 2 == 0;
+};
+
+// What the net gives, in global memory: y is that of the first image of the group, of which `left` are there.
+template <int Channels, int H, int W>
+struct Given {
+    static constexpr int SIZE = Channels * H * W, ROUNDED = 0;
+    __device__ static void put(float*, float* y, int left, int image, int e, float v) {
+        if (image < left) y[(index_t)image * SIZE + e] = v;
+    }
+    __device__ static void put(float* memory, float* y, int left, int image, int channel, int row, int column, float v) {
+        put(memory, y, left, image, (channel * H + row) * W + column, v);
+    }
+};
+
+// The images of a group from global memory, Rows of their rows from `top` on, which may be outside; zeros for images that
+// are not there.
+template <class To, int Channels, int H, int W, int Rows>
+__device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left, int top) {
+    // A warp takes eight values of four images where it can: whole sectors from there, and few of one bank here.
+    constexpr int VALUES = Channels * Rows * W;
+    constexpr bool PIECES = VALUES % 8 == 0 && IMAGES % 4 == 0;
+#pragma unroll(IMAGES == 1 ? 4 : 1)
+    for (int e = threadIdx.x; e < IMAGES * VALUES; e += THREADS) {
+        int image = e / VALUES, value = e % VALUES;
+        if constexpr (PIECES) {
+            const unsigned piece = (unsigned)e / 32;
+            image = piece % (IMAGES / 4) * 4 + e % 4, value = piece / (IMAGES / 4) * 8 + (unsigned)e / 4 % 8;
+        }
+        const int channel = value / (Rows * W), row = (Rows == H ? 0 : top) + value / W % Rows, column = value % W;
+        if (Rows != H && (unsigned)row >= (unsigned)H) continue;
+        float* to = To::at(memory, image, channel, row, column);
+        const int there = Rows == H ? image * VALUES + value : ((image * Channels + channel) * H + row) * W + column;
+        const float* from = x + (Rows == H && !PIECES ? e : there);
+#if __CUDA_ARCH__ >= 800
+        copy_async(to, image < left ? from : x, image < left);
+#else
+        *to = image < left ? *from : 0.0f;
+#endif
+    }
+}
+
+// What came in, and the border round it, Floats in all, to TF32.
+template <int At, int Floats>
+__device__ __forceinline__ void round_images(float* memory) {
+    float4* const fours = reinterpret_cast<float4*>(memory + At);
+    __syncthreads();  // each of them was fetched by somebody
+#pragma unroll 4
+    for (int e = threadIdx.x; e < (Floats + 3) / 4; e += THREADS) {
+        const float4 v = fours[e];
+        fours[e] = make_float4(__uint_as_float(to_tf32(v.x)), __uint_as_float(to_tf32(v.y)),
+                               __uint_as_float(to_tf32(v.z)), __uint_as_float(to_tf32(v.w)));
+    }
+}
+
+// The same as float16, from float From on, where they came in value after value, to where the first step reads them.
+template <int From, class To>
+__device__ __forceinline__ void halve_images(float* memory) {
+    constexpr int EACH = To::TWO_BY_TWO ? 2 : 1;
+    __syncthreads();
+#pragma unroll 1
+    for (int e = threadIdx.x; e < To::SIZE / EACH * IMAGES; e += THREADS) {
+        const int value = e / IMAGES * EACH, image = e % IMAGES;
+        const float* const from = memory + From + value * IMAGES + image;
+        if constexpr (To::TWO_BY_TWO)
+            To::put_two(memory, image, value, from[0], from[IMAGES]);
+        else
+            To::put(memory, nullptr, 0, image, value, *from);
+    }
+}
