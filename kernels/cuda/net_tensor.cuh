@@ -35,20 +35,24 @@ __device__ __forceinline__ void multiply_words(float (&sum)[4], uint4 rows, unsi
 // of the sum (weights that an output has not are zeros): it is read once. Other outputs of the cell are looked at by
 // themselves, LOOK_… words on. Fragments of weights lie in shared memory as (group, part of the maps, sixteen rows, WORDS
 // steps, lane, 4), a row being (joined output, map); behind them where each step lies from a cell's corner on, in bytes, as
-// lanes take it, and then the biases. Kept: the fragments fit into registers (1), and the places of the steps, too (2). In's
+// lanes take it, and then the biases. Kept: the fragments fit into registers (1), and the places of the steps, too (2). Where a
+// block has fewer tasks than warps, Slices of them share the steps of one; all but the first leave their sums at Parts. In's
 // values were rounded by who put them there.
 template <class In, class Out, int At, int Outputs, int Many, int Groups, int Slabs, int GroupWords, int CellDown,
           int CellAcross, int LookDown, int LookAcross, int OutH, int OutW, int Down, int Across, int JoinDown, int JoinAcross,
-          int Kind, int Between, int After, int Kept>
+          int Kind, int Between, int After, int Kept, int Slices, int Parts>
 __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int left, int rank) {
     static_assert(In::ROUNDED, "as tensor cores take it");
     constexpr int CELLS_W = (OutW + Across - 1) / Across, CELLS = (OutH + Down - 1) / Down * CELLS_W;
     constexpr int PARTS = (Outputs + Many - 1) / Many, EIGHTS = Many / 8;
     constexpr int TILES = (EIGHTS * JoinDown * JoinAcross + 1) / 2;
     constexpr int LOOKS_W = Across / JoinAcross, LOOKS = Down / JoinDown * LOOKS_W;
+    constexpr int SUMS = LOOKS * TILES * 4;
     constexpr int ITEMS = CELLS * IMAGES, COLUMNS = (ITEMS + TOGETHER - 1) / TOGETHER;
     constexpr int TASKS = COLUMNS * PARTS * Groups, EACH = (TASKS + RANKS - 1) / RANKS;
-    static_assert(!Kept || PARTS * Groups == 1, "the same for all");
+    static_assert(!Kept || (PARTS * Groups == 1 && Slices == 1), "the same for all");
+    static_assert(Slices == 1 || EACH * Slices <= WARPS, "all at once");
+    constexpr int LENGTH = (Slabs + Slices - 1) / Slices, UNITS = Slices > 1 ? WARPS : EACH;
     const uint4* const fragments = reinterpret_cast<const uint4*>(memory + At) + threadIdx.x % LANES;
     const float* const steps = memory + At + Groups * PARTS * TILES * Slabs * (4 * LANES);
     const float* const biases = steps + Slabs * WORDS;
@@ -64,9 +68,11 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
             for (int i = 0; i < Slabs; ++i) places[i] = table[i * 4];
         }
     }
-    const int end = min(TASKS, rank * EACH + EACH);
 #pragma unroll 1
-    for (int task = rank * EACH + warp; task < end; task += WARPS) {
+    for (int unit = warp; unit < UNITS; unit += WARPS) {
+        const int task = rank * EACH + unit / Slices, slice = unit % Slices;
+        const bool idle = task >= TASKS || unit >= EACH * Slices;
+        if (Slices == 1 && idle) break;
         const int part = PARTS * Groups == 1 ? 0 : task / COLUMNS, first = (task - part * COLUMNS) * TOGETHER;
         // Whose a column is; where a cell has images enough, it is everybody's.
         auto image_of = [&](int column) {
@@ -99,10 +105,11 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
                 for (int t = 0; t < TILES; ++t) weights[t] = kept[t * Slabs + slab];
                 add(weights, Kept == 2 ? places[slab] : table[slab * 4]);
             }
-        } else {
-            int2 place = table[0];
-#pragma unroll(2)
-            for (int slab = 0; slab < Slabs; ++slab) {
+        } else if (!idle) {
+            const int begin = slice * LENGTH, end = min(Slabs, begin + LENGTH);
+            int2 place = table[min(begin, Slabs - 1) * 4];
+#pragma unroll(IMAGES == 1 ? 4 : 2)
+            for (int slab = begin; slab < end; ++slab) {
                 const int2 here = place;
                 place = table[min(slab + 1, Slabs - 1) * 4];  // where the next lie is known when it is their turn
                 uint4 weights[TILES];
@@ -110,6 +117,20 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
                 for (int t = 0; t < TILES; ++t) weights[t] = rows[(t * Slabs + slab) * LANES];
                 add(weights, here);
             }
+        }
+        if constexpr (Slices > 1) {
+            float* const others = memory + Parts + unit / Slices * (SUMS * LANES) + lane;
+            float(&flat)[SUMS] = reinterpret_cast<float(&)[SUMS]>(sum);
+            if (!idle && slice > 0) {
+#pragma unroll
+                for (int i = 0; i < SUMS; ++i) others[((slice - 1) * (EACH * SUMS) + i) * LANES] = flat[i];
+            }
+            __syncthreads();
+            if (idle || slice > 0) continue;
+#pragma unroll
+            for (int other = 1; other < Slices; ++other)
+#pragma unroll
+                for (int i = 0; i < SUMS; ++i) flat[i] += others[((other - 1) * (EACH * SUMS) + i) * LANES];
         }
         // A lane has the maps lane / 4 + 8 i of two columns.
 #pragma unroll

@@ -89,7 +89,8 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
                 break
         else:
             parts[i], beside = end, max(beside, fours(wanted))
-    end += beside
+    shared = [tensor.shared_floats(layers[i], tile, way) for i, tile in found.items() if tile.tensor]
+    left, end = end, end + max(beside, *map(fours, shared), 0)
     weights = end
     convolutions: dict[int, tuple[Tile, int]] = {}
     biases: dict[int, int] = {}
@@ -125,7 +126,7 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         )
         end += products[i].nfloats if held else 0
     buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
-    return Room(buffers, bordered, weights, common, convolutions, products, solo, end, staged)
+    return Room(buffers, bordered, weights, common, convolutions, products, solo, end, staged, left)
 
 
 def ways(

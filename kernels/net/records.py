@@ -63,7 +63,7 @@ class Tile:
     """Of a convolution: down × across outputs a thread in `many` maps, whose weights lie `stride` apart;
     `shares` lanes share its channels. tensor: on tensor cores, a column's (kernels.net.tensor); joined: so
     many of them down and across are rows of the same instructions; kind: how what it reads lies; beside: of
-    so many images."""
+    so many images; slices: warps that share a sum's steps."""
 
     down: int
     across: int
@@ -73,6 +73,7 @@ class Tile:
     joined: tuple[int, int] = (1, 1)
     kind: int = AS_FLOATS
     beside: int = 1
+    slices: int = 1
 
     @property
     def stride(self) -> int:
@@ -82,8 +83,8 @@ class Tile:
 @dataclass(frozen=True)
 class Buffer:
     """What one layer hands to the next in shared memory, as net_maps.cuh has it: `at` in floats, the rest of
-    one image. bordered: there is something round the values that nobody writes. kind: how values lie; of two in
-    a word rows and planes are counted in values."""
+    one image. bordered: there is something round the values that nobody writes. kind: how values lie; of two
+    in a word rows and planes are counted in values."""
 
     extent: Extent
     rows: int
@@ -138,7 +139,8 @@ class Shared:
 class Room:
     """Floats of shared memory: buffers in the order of the layers that read them, the first `bordered`
     cleared at the start; weights of convolutions and biases, `common` floats from `weights` on; by layer the
-    tile of a convolution and where its weights lie, or where a product's do. solo: the layers from there on
+    tile of a convolution and where its weights lie, or where a product's do; parts: where those of a
+    convolution's sums lie that warps share. solo: the layers from there on
     are done by the first block of the team alone. staged: where images come in that are then made float16."""
 
     buffers: tuple[Buffer, ...]
@@ -150,6 +152,7 @@ class Room:
     solo: int
     floats: int
     staged: int | None = None
+    parts: int = 0
 
     @property
     def nbytes(self) -> int:

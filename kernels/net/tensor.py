@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +19,8 @@ WORDS = 8  # steps of its sum, two values each in float16
 _MOST_SUMS = 32  # of a lane
 _KEPT_WORDS = 48  # of a lane's registers, for weights and where steps lie
 _EACH = 100  # of a task, beside its instructions
+_SHARED = 150  # of sums that warps share
+_LEAST_SLABS = 3  # of a warp that shares them
 
 
 def tile(layer: Layer, way: Way) -> Tile | None:
@@ -43,6 +46,8 @@ def _tiles(layer: Layer, way: Way) -> Iterator[Tile]:
             found = Tile(down, across, many, 1, True, joined, kind)
             if looks(found) * tiles(found) * 4 <= _MOST_SUMS:
                 yield found
+                if (slices := _slices(layer, found, way)) > 1:
+                    yield replace(found, slices=slices)
 
 
 def _kinds(p: Conv, across: int, way: Way) -> Iterator[int]:
@@ -62,9 +67,28 @@ def _cycles(layer: Layer, tile: Tile, way: Way) -> float:
     assert isinstance(p, Conv)
     each = 2 * looks(tile) + 1.5 * looks(tile) * tiles(tile)
     each += (4 * tiles(tile) + 1, 1, 0)[kept(p, tile)]
-    tasks = ceil(cells(layer, tile) * way.images, COLUMNS) * parts(p, tile) * p.group
-    rounds = ceil(tasks, way.threads // WARP * way.ranks)
-    return rounds * (each * slabs(p, tile) + _EACH + 10 * tile.down * tile.across)
+    rounds = ceil(_tasks(layer, tile, way), way.threads // WARP)
+    shared = _SHARED * (tile.slices > 1)
+    return rounds * (each * ceil(slabs(p, tile), tile.slices) + _EACH + shared + 10 * tile.down * tile.across)
+
+
+def _tasks(layer: Layer, tile: Tile, way: Way) -> int:
+    """Of a block."""
+    p = layer.params
+    assert isinstance(p, Conv)
+    return ceil(ceil(cells(layer, tile) * way.images, COLUMNS) * parts(p, tile) * p.group, way.ranks)
+
+
+def _slices(layer: Layer, tile: Tile, way: Way) -> int:
+    """Warps that find each some steps of a sum."""
+    p = layer.params
+    assert isinstance(p, Conv)
+    return min(way.threads // WARP // _tasks(layer, tile, way), slabs(p, tile) // _LEAST_SLABS)
+
+
+def shared_floats(layer: Layer, tile: Tile, way: Way) -> int:
+    """That warps leave where they share sums."""
+    return (tile.slices - 1) * _tasks(layer, tile, way) * looks(tile) * tiles(tile) * 4 * WARP
 
 
 def cells(layer: Layer, tile: Tile) -> int:
@@ -103,7 +127,7 @@ def slabs(p: Conv, tile: Tile) -> int:
 def kept(p: Conv, tile: Tile) -> int:
     """Whether a lane has room for all weights (1), and for where their steps lie (2)."""
     words = slabs(p, tile) * 4 * tiles(tile)
-    if parts(p, tile) * p.group > 1 or words > _KEPT_WORDS:
+    if parts(p, tile) * p.group * tile.slices > 1 or words > _KEPT_WORDS:
         return 0
     return 2 if words + 2 * slabs(p, tile) <= _KEPT_WORDS else 1
 

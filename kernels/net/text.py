@@ -178,7 +178,7 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
         tile, at = room.tiles[i]
         pool = layer.pool
         if tile.tensor:
-            return _convolve_tensor(layer, tile, at, into, out, room.buffers[i], plain)
+            return _convolve_tensor(layer, tile, at, into, out, i, room, plain)
         out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
         told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
         told += [p.dilation_h, p.dilation_w, out_h, out_w, tile.down, tile.across, tile.many, tile.stride]
@@ -215,14 +215,22 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
 
 
 def _convolve_tensor(
-    layer: Layer, tile: Tile, at: int, into: str, out: str, reads: Buffer, plain: str
+    layer: Layer, tile: Tile, at: int, into: str, out: str, i: int, room: Room, plain: str
 ) -> str:
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
     out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
-    told = [at, p.m // p.group, tile.many, p.group, tensor.slabs(p, tile), *tensor.steps_on(p, tile, reads)]
+    told = [
+        at,
+        p.m // p.group,
+        tile.many,
+        p.group,
+        tensor.slabs(p, tile),
+        *tensor.steps_on(p, tile, room.buffers[i]),
+    ]
     told += [out_h, out_w, tile.down, tile.across, *tile.joined, code("POOL", pool.kind) if pool else -1]
-    told += [_activation(p), _activation(pool) if pool else 0, int(tensor.kept(p, tile))]
+    told += [_activation(p), _activation(pool) if pool else 0, tensor.kept(p, tile)]
+    told += [tile.slices, room.parts]
     return f"convolve_tensor<{into}, {out}, {_list(told)}>({plain})"
 
 

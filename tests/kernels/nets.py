@@ -84,7 +84,7 @@ def two_steps(n: int) -> tuple[Params, ...]:
 
 def broad(n: int) -> tuple[Params, ...]:
     """More maps than one instruction has, in groups that are no whole eights; a pool that is no square."""
-    a = conv(n, 5, 19, 17, 20, 3, stride_w=2, pad_left=1, bias=True, activation="relu")
+    a = conv(n, 5, 13, 12, 20, 3, stride_w=2, pad_left=1, bias=True, activation="relu")
     b = pooled(a, 2, kh=3, stride_h=3)
     c = conv(n, 20, b.pool.out_h, b.pool.out_w, 36, 2, group=2, bias=True, activation="tanh")
     d = conv(n, 36, c.out_h, c.out_w, 19, 1)
