@@ -55,10 +55,10 @@ struct Maps {
     __device__ static void put(float* memory, float* y, int left, int image, int e, float v) {
         put(memory, y, left, image, e / (H * W), e / W % H, e % W, v);
     }
-    // Value e and the next of it, a row's.
-    __device__ static void put_two(float* memory, int image, int e, float v, float beside) {
+    // Where value e and the next of it are, which are of one row.
+    __device__ static unsigned* word(float* memory, int image, int e) {
         const int its = e / (H * W) * Plane + (e / W % H + Top) * Row + e % W + Left;
-        reinterpret_cast<unsigned*>(memory + At)[its / 2 * IMAGES + image] = to_halves(v, beside);
+        return reinterpret_cast<unsigned*>(memory + At) + its / 2 * IMAGES + image;
     }
     static constexpr int TWO_BY_TWO = Kind == AS_NEIGHBOURS && W % 2 == 0 && Row % 2 == 0 && Left % 2 == 0 && Plane % 2 == 0;
 };
@@ -75,30 +75,40 @@ struct Given {
     }
 };
 
+__device__ __forceinline__ void fetch_one(float* to, const float* __restrict__ from, bool inside) {
+#if __CUDA_ARCH__ >= 800
+    copy_async(to, from, inside);
+#else
+    *to = inside ? *from : 0.0f;
+#endif
+}
+
 // The images of a group from global memory, Rows of their rows from `top` on, which may be outside; zeros for images that
 // are not there.
 template <class To, int Channels, int H, int W, int Rows>
 __device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left, int top) {
-    // A warp takes eight values of four images where it can: whole sectors from there, and few of one bank here.
-    constexpr int VALUES = Channels * Rows * W;
-    constexpr bool PIECES = VALUES % 8 == 0 && IMAGES % 4 == 0;
-#pragma unroll(IMAGES == 1 ? 4 : 1)
-    for (int e = threadIdx.x; e < IMAGES * VALUES; e += THREADS) {
-        int image = e / VALUES, value = e % VALUES;
-        if constexpr (PIECES) {
-            const unsigned piece = (unsigned)e / 32;
-            image = piece % (IMAGES / 4) * 4 + e % 4, value = piece / (IMAGES / 4) * 8 + (unsigned)e / 4 % 8;
+    constexpr int VALUES = Channels * Rows * W, SIZE = Channels * H * W;
+    if constexpr (VALUES % 8 == 0 && IMAGES % 4 == 0) {
+        // A warp takes eight values of four images, and of further four: whole sectors from there, few of one bank here.
+#pragma unroll 1
+        for (int piece = threadIdx.x / LANES; piece < VALUES / 8; piece += THREADS / LANES) {
+            const int value = piece * 8 + threadIdx.x % LANES / 4, image = threadIdx.x % 4;
+            const int channel = value / (Rows * W), row = (Rows == H ? 0 : top) + value / W % Rows, column = value % W;
+            if (Rows != H && (unsigned)row >= (unsigned)H) continue;
+            float* const to = To::at(memory, image, channel, row, column);
+            const float* const from = x + image * SIZE + (Rows == H ? value : (channel * H + row) * W + column);
+#pragma unroll
+            for (int i = 0; i < IMAGES; i += 4) fetch_one(to + i, from + i * SIZE, image + i < left);
         }
-        const int channel = value / (Rows * W), row = (Rows == H ? 0 : top) + value / W % Rows, column = value % W;
-        if (Rows != H && (unsigned)row >= (unsigned)H) continue;
-        float* to = To::at(memory, image, channel, row, column);
-        const int there = Rows == H ? image * VALUES + value : ((image * Channels + channel) * H + row) * W + column;
-        const float* from = x + (Rows == H && !PIECES ? e : there);
-#if __CUDA_ARCH__ >= 800
-        copy_async(to, image < left ? from : x, image < left);
-#else
-        *to = image < left ? *from : 0.0f;
-#endif
+    } else {
+#pragma unroll(IMAGES == 1 ? 4 : 1)
+        for (int e = threadIdx.x; e < IMAGES * VALUES; e += THREADS) {
+            const int image = e / VALUES, value = e % VALUES;
+            const int channel = value / (Rows * W), row = (Rows == H ? 0 : top) + value / W % Rows, column = value % W;
+            if (Rows != H && (unsigned)row >= (unsigned)H) continue;
+            const float* from = x + (Rows == H ? e : ((image * Channels + channel) * H + row) * W + column);
+            fetch_one(To::at(memory, image, channel, row, column), from, image < left);
+        }
     }
 }
 
@@ -118,15 +128,19 @@ __device__ __forceinline__ void round_images(float* memory) {
 // The same as float16, from float From on, where they came in value after value, to where the first step reads them.
 template <int From, class To>
 __device__ __forceinline__ void halve_images(float* memory) {
-    constexpr int EACH = To::TWO_BY_TWO ? 2 : 1;
     __syncthreads();
+    if constexpr (To::TWO_BY_TWO && IMAGES % 2 == 0) {
 #pragma unroll 1
-    for (int e = threadIdx.x; e < To::SIZE / EACH * IMAGES; e += THREADS) {
-        const int value = e / IMAGES * EACH, image = e % IMAGES;
-        const float* const from = memory + From + value * IMAGES + image;
-        if constexpr (To::TWO_BY_TWO)
-            To::put_two(memory, image, value, from[0], from[IMAGES]);
-        else
-            To::put(memory, nullptr, 0, image, value, *from);
+        for (int e = threadIdx.x; e < To::SIZE / 2 * (IMAGES / 2); e += THREADS) {
+            const int value = e / (IMAGES / 2) * 2, image = e % (IMAGES / 2) * 2;
+            const float2 here = *reinterpret_cast<const float2*>(memory + From + value * IMAGES + image);
+            const float2 next = *reinterpret_cast<const float2*>(memory + From + (value + 1) * IMAGES + image);
+            *reinterpret_cast<uint2*>(To::word(memory, image, value)) =
+                make_uint2(to_halves(here.x, next.x), to_halves(here.y, next.y));
+        }
+    } else {
+#pragma unroll 1
+        for (int e = threadIdx.x; e < To::SIZE * IMAGES; e += THREADS)
+            To::put(memory, nullptr, 0, e % IMAGES, e / IMAGES, memory[From + e]);
     }
 }

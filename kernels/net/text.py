@@ -98,6 +98,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "FETCH": "fetch<{}, {}, {}, {}, {}>".format(_come_in(room, maps[0]), *layers[0].takes, rows),
         "TOP": top,
         "ROUND": _round(room, way.images),
+        "EARLY": int(room.staged is not None),
         "COMMON": f"fetch_weights<COMMON_ONES>(memory + {room.weights}, weights, {room.common})",
         "HELD": "; ".join(_held(room, way.ranks)) or "(void)0",
         "HELD_FIRST": int(held == 0),

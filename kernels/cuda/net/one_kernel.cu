@@ -1,7 +1,8 @@
 // A run of a net's steps as one kernel; its defines are made by kernels/net/text.py. COMMON copies the weights of
-// convolutions and all biases into shared memory, HELD a block's own weights of products, FETCH a group of images, which ROUND
-// makes TF32 of where it is wanted so; FIRST and THE_REST are the steps, BEHIND_FIRST how a team meets between them. EXPECT says
-// what each step is going to be told where values count themselves in (SENT).
+// convolutions and all biases into shared memory, HELD a block's own weights of products, FETCH a group of images, which
+// ROUND makes TF32 or float16 of where it is wanted so (EARLY: it leaves where they came in to the next). FIRST and THE_REST
+// are the steps, BEHIND_FIRST how a team meets between them; EXPECT says what each step is going to be told where values
+// count themselves in (SENT).
 #include "net.cuh"
 #include "overlap.cuh"
 
@@ -107,11 +108,12 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
         wait_for_team();
 #endif
         STAMP(0);
+        // What comes in next takes the place of what was read; it is waited for when it is its turn.
+        if (EARLY && next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP);
         FIRST;
         BEHIND_FIRST;
         STAMP(1);
-        // What comes in next takes the place of what was read; it is waited for when it is its turn.
-        if (next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP);
+        if (!EARLY && next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP);
         THE_REST;
 #if !SENT
         if (next < groups) wait_for_team();
