@@ -33,7 +33,7 @@ __device__ __forceinline__ void read_floats(float (&to)[N], const float* from) {
 template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Kind, int Told,
           int Step>
 struct Maps {
-    static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W;
+    static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W, KIND = Kind;
     static constexpr int ROUNDED = Kind != AS_FLOATS, PAIRED = Kind >= AS_NEIGHBOURS;
     static_assert(!PAIRED || (RANKS == 1 && Apart == 1), "halves of words are told to nobody else");
     __device__ static constexpr int place(int column) { return column % Apart * (Row / Apart) + column / Apart; }

@@ -33,17 +33,24 @@ __device__ __forceinline__ void multiply_words(float (&sum)[4], uint4 rows, unsi
 // window, of one image; a warp takes eight of them in Many maps, a multiple of eight, and has all of a pool's window.
 // JoinDown × JoinAcross of a cell's outputs are rows of the same instructions, for what lies under any of them is a step
 // of the sum (weights that an output has not are zeros): it is read once. Other outputs of the cell are looked at by
-// themselves, LOOK_… words on. Fragments of weights lie in shared memory as (group, part of the maps, sixteen rows, WORDS
+// themselves. Fragments of weights lie in shared memory as (group, part of the maps, sixteen rows, WORDS
 // steps, lane, 4), a row being (joined output, map); behind them where each step lies from a cell's corner on, in bytes, as
 // lanes take it, and then the biases. Kept: the fragments fit into registers (1), and the places of the steps, too (2). Where a
 // block has fewer tasks than warps, Slices of them share the steps of one; all but the first leave their sums at Parts. In's
 // values were rounded by who put them there.
-template <class In, class Out, int At, int Outputs, int Many, int Groups, int Slabs, int GroupWords, int CellDown,
-          int CellAcross, int LookDown, int LookAcross, int OutH, int OutW, int Down, int Across, int JoinDown, int JoinAcross,
-          int Kind, int Between, int After, int Kept, int Slices, int Parts>
+template <class In, class Out, int At, int Channels, int Outputs, int Groups, int Kh, int Kw, int StrideH, int StrideW,
+          int DilationH, int DilationW, int OutH, int OutW, int Down, int Across, int Many, int JoinDown, int JoinAcross,
+          int Slabs, int Kept, int Slices, int Parts, int Kind, int Between, int After>
 __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int left, int rank) {
     static_assert(In::ROUNDED, "as tensor cores take it");
-    constexpr int CELLS_W = (OutW + Across - 1) / Across, CELLS = (OutH + Down - 1) / Down * CELLS_W;
+    constexpr int CELLS_H = (OutH + Down - 1) / Down, CELLS_W = (OutW + Across - 1) / Across, CELLS = CELLS_H * CELLS_W;
+    static_assert((CELLS_H * Down - 1) * StrideH + (Kh - 1) * DilationH < In::PLANE / In::ROW &&
+                      (CELLS_W * Across - 1) * StrideW + (Kw - 1) * DilationW < In::ROW,
+                  "windows lie within what is read");
+    // From one group, row and column to the next, in words and values of a word.
+    constexpr int VALUES = In::KIND == AS_NEIGHBOURS ? 2 : 1, ROW_WORDS = StrideH * In::ROW / VALUES;
+    constexpr int GROUP_WORDS = (In::KIND == AS_CHANNELS ? (Channels + 1) / 2 : Channels) * In::PLANE / VALUES;
+    constexpr int LOOK_DOWN = JoinDown * ROW_WORDS, LOOK_ACROSS = JoinAcross * StrideW / VALUES;
     constexpr int PARTS = (Outputs + Many - 1) / Many, EIGHTS = Many / 8;
     constexpr int TILES = (EIGHTS * JoinDown * JoinAcross + 1) / 2;
     constexpr int LOOKS_W = Across / JoinAcross, LOOKS = Down / JoinDown * LOOKS_W;
@@ -83,14 +90,15 @@ __device__ __forceinline__ void convolve_tensor(float* memory, float* y, int lef
         // Not through In::at, whose border is where this window begins.
         const char* corner = reinterpret_cast<const char*>(
             memory + In::AT + image_of(mine) +
-            (part / PARTS * GroupWords + cell / CELLS_W * CellDown + cell % CELLS_W * CellAcross) * IMAGES);
+            (part / PARTS * GROUP_WORDS + cell / CELLS_W * (Down * ROW_WORDS) + cell % CELLS_W * (Across * StrideW / VALUES)) *
+                IMAGES);
         const uint4* const rows = fragments + part * (TILES * Slabs * LANES);
         float sum[LOOKS][TILES][4] = {};
         auto add = [&](const uint4 (&weights)[TILES], int2 place) {
             const char *const nearest = corner + place.x, *const farthest = corner + place.y;
 #pragma unroll
             for (int look = 0; look < LOOKS; ++look) {
-                const int on = (look / LOOKS_W * LookDown + look % LOOKS_W * LookAcross) * IMAGES;
+                const int on = (look / LOOKS_W * LOOK_DOWN + look % LOOKS_W * LOOK_ACROSS) * IMAGES;
                 const unsigned near = reinterpret_cast<const unsigned*>(nearest)[on];
                 const unsigned far = reinterpret_cast<const unsigned*>(farthest)[on];
 #pragma unroll

@@ -167,19 +167,6 @@ def apart(p: Conv, tile: Tile, rows: int, row: int) -> tuple[int, int]:
     return words * each, plane * each
 
 
-def steps_on(p: Conv, tile: Tile, buffer: Buffer) -> list[int]:
-    """Words from group to group, from cell to cell down and across, and to what is looked at apart."""
-    each = 2 if tile.kind == AS_NEIGHBOURS else 1
-    down, across = p.stride_h * buffer.row // each, p.stride_w
-    return [
-        _channels(p, tile) * buffer.plane // each,
-        tile.down * down,
-        tile.across * across // each,
-        tile.joined[0] * down,
-        tile.joined[1] * across // each,
-    ]
-
-
 def fragments(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
     """(m, channels, kh, kw) → (group, part of the maps, sixteen rows, eight steps, lane, 4) as float32: a row
     is a joined output in a map, and has zeros where a step is not of its own window."""

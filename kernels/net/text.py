@@ -177,14 +177,10 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
     plain, team = "memory, y, left, rank", way.ranks if i < room.solo else 1
     if isinstance(p, Conv):
         tile, at = room.tiles[i]
-        pool = layer.pool
         if tile.tensor:
-            return _convolve_tensor(layer, tile, at, into, out, i, room, plain)
-        out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
-        told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
-        told += [p.dilation_h, p.dilation_w, out_h, out_w, tile.down, tile.across, tile.many, tile.stride]
-        told += [tile.shares, tile.beside, code("POOL", pool.kind) if pool else -1, _activation(p)]
-        told += [_activation(pool) if pool else 0]
+            return _convolve_tensor(layer, tile, into, out, i, room, plain)
+        told = [*_window(layer, at), tile.down, tile.across, tile.many, tile.stride, tile.shares, tile.beside]
+        told += _ends(p, layer.pool)
         return f"convolve<{into}, {out}, {_list(told)}>({plain})"
     if isinstance(p, Pool):
         told = [p.c, p.h, p.w, p.kh, p.kw, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w]
@@ -215,24 +211,26 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
     return f"each<{into}, {out}, {p.size}, {kind}, {team}>({plain})"
 
 
-def _convolve_tensor(
-    layer: Layer, tile: Tile, at: int, into: str, out: str, i: int, room: Room, plain: str
-) -> str:
+def _convolve_tensor(layer: Layer, tile: Tile, into: str, out: str, i: int, room: Room, plain: str) -> str:
+    p, pool = layer.params, layer.pool
+    assert isinstance(p, Conv)
+    told = [*_window(layer, room.tiles[i][1]), tile.down, tile.across, tile.many, *tile.joined]
+    told += [tensor.slabs(p, tile), tensor.kept(p, tile), tile.slices, room.parts, *_ends(p, pool)]
+    return f"convolve_tensor<{into}, {out}, {_list(told)}>({plain})"
+
+
+def _window(layer: Layer, at: int) -> list[int]:
+    """Of a convolution with its weights at this place."""
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
     out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
-    told = [
-        at,
-        p.m // p.group,
-        tile.many,
-        p.group,
-        tensor.slabs(p, tile),
-        *tensor.steps_on(p, tile, room.buffers[i]),
-    ]
-    told += [out_h, out_w, tile.down, tile.across, *tile.joined, code("POOL", pool.kind) if pool else -1]
-    told += [_activation(p), _activation(pool) if pool else 0, tensor.kept(p, tile)]
-    told += [tile.slices, room.parts]
-    return f"convolve_tensor<{into}, {out}, {_list(told)}>({plain})"
+    told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
+    return [*told, p.dilation_h, p.dilation_w, out_h, out_w]
+
+
+def _ends(p: Conv, pool: Pool | None) -> list[int]:
+    """What a convolution's sums go through."""
+    return [code("POOL", pool.kind) if pool else -1, _activation(p), _activation(pool) if pool else 0]
 
 
 def _activation(p: Params) -> int:
