@@ -84,15 +84,17 @@ __device__ __forceinline__ void fetch_one(float* to, const float* __restrict__ f
 }
 
 // The images of a group from global memory, Rows of their rows from `top` on, which may be outside; zeros for images that
-// are not there.
+// are not there. The first `busy` threads have no time for it, whole warps.
 template <class To, int Channels, int H, int W, int Rows>
-__device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left, int top) {
+__device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left, int top, int busy) {
     constexpr int VALUES = Channels * Rows * W, SIZE = Channels * H * W;
+    const int thread = (int)threadIdx.x - busy, threads = THREADS - busy;
+    if (thread < 0) return;
     if constexpr (VALUES % 8 == 0 && IMAGES % 4 == 0) {
         // A warp takes eight values of four images, and of further four: whole sectors from there, few of one bank here.
 #pragma unroll 1
-        for (int piece = threadIdx.x / LANES; piece < VALUES / 8; piece += THREADS / LANES) {
-            const int value = piece * 8 + threadIdx.x % LANES / 4, image = threadIdx.x % 4;
+        for (int piece = thread / LANES; piece < VALUES / 8; piece += threads / LANES) {
+            const int value = piece * 8 + thread % LANES / 4, image = thread % 4;
             const int channel = value / (Rows * W), row = (Rows == H ? 0 : top) + value / W % Rows, column = value % W;
             if (Rows != H && (unsigned)row >= (unsigned)H) continue;
             float* const to = To::at(memory, image, channel, row, column);
@@ -102,7 +104,7 @@ __device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x
         }
     } else {
 #pragma unroll(IMAGES == 1 ? 4 : 1)
-        for (int e = threadIdx.x; e < IMAGES * VALUES; e += THREADS) {
+        for (int e = thread; e < IMAGES * VALUES; e += threads) {
             const int image = e / VALUES, value = e % VALUES;
             const int channel = value / (Rows * W), row = (Rows == H ? 0 : top) + value / W % Rows, column = value % W;
             if (Rows != H && (unsigned)row >= (unsigned)H) continue;

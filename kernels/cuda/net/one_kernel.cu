@@ -56,13 +56,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     BEGIN_STAMPS();
 
 #if __CUDA_ARCH__ >= 900
-    if (threadIdx.x == 0) {
-        expect_weights();
-        COMMON;
-        close_weights<COMMON_ONES>();
-        HELD;
-        close_weights<HELD_ONES>();
-    }
+    if (threadIdx.x == 0) expect_weights();
 #else
     COMMON;
 #endif
@@ -74,9 +68,19 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     // The borders, which nobody writes to again.
     for (int e = threadIdx.x; e < BORDERED / 4; e += THREADS) dynamic[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     __syncthreads();
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
+        COMMON;
+        close_weights<COMMON_ONES>();
+        HELD;
+        close_weights<HELD_ONES>();
+    }
+#endif
     wait_for_previous();
     x = written(x);
-    if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES, TOP);
+    // While one warp starts the copies of the weights, the others fetch the images.
+    constexpr int BUSY = WARPS < 4 ? 0 : LANES;
+    if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES, TOP, BUSY);
     close_copies();
 #if !(__CUDA_ARCH__ >= 900)
     HELD;
@@ -109,11 +113,11 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
 #endif
         STAMP(0);
         // What comes in next takes the place of what was read; it is waited for when it is its turn.
-        if (EARLY && next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP);
+        if (EARLY && next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP, 0);
         FIRST;
         BEHIND_FIRST;
         STAMP(1);
-        if (!EARLY && next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP);
+        if (!EARLY && next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP, 0);
         THE_REST;
 #if !SENT
         if (next < groups) wait_for_team();
