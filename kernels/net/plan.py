@@ -195,8 +195,10 @@ def _of_one_image(batch: int, capability: tuple[int, int], multiprocessors: int)
             for threads in (128, 256)
             if batch * ranks <= multiprocessors
         ]
-    if capability >= (8, 0) and batch <= 2 * multiprocessors:
-        found += [Way(1, 1, threads, 512 // threads, tensor=True) for threads in (256, 512)]
+    if capability >= (8, 0) and batch <= multiprocessors:
+        found += [Way(1, 1, 256, tensor=True), Way(1, 1, 512, tensor=True)]
+    elif capability >= (8, 0) and batch <= 2 * multiprocessors:
+        found.append(Way(1, 1, 256, 2, tensor=True))
     return found
 
 
