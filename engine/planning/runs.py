@@ -16,9 +16,10 @@ from engine.tuned_store import Key
 from kernels import registry
 from kernels.layouts import PLAIN
 from kernels.net.layers import Layer, layers
+from kernels.net.packed import Weights
 from kernels.net.plan import MOST_WEIGHTS_NBYTES, weights_nbytes
 from kernels.net.records import Way
-from kernels.net.text import FILE, Weights
+from kernels.net.text import FILE
 
 KIND = "nets"
 
@@ -49,10 +50,10 @@ class Run:
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
     """What came of trying it: the way that was fastest as (ranks, images, threads, blocks, most, on tensor
-    cores, products in float16), None where the kernels one by one are; nanoseconds of a pass in that way, and
-    with the kernels one by one."""
+    cores, products in float16, values sent, images beside), None where the kernels one by one are;
+    nanoseconds of a pass in that way, and with the kernels one by one."""
 
-    way: tuple[int, int, int, int, int, bool, bool] | None
+    way: tuple[int, int, int, int, int, bool, bool, bool, int] | None
     one_ns: float
     apart_ns: float
 

@@ -5,240 +5,26 @@
 // cluster every block has all of it. Each output is worked out by one thread, or by lanes that add in a fixed order: so
 // the same input gives the same bits.
 #pragma once
-#include "async.cuh"
-#include "cluster.cuh"
 #include "common.cuh"
-#include "half.cuh"
+#include "net_maps.cuh"
+#include "net_team.cuh"
+#include "net_weights.cuh"
 #include "warp.cuh"
 
 #define WARPS (THREADS / LANES)
 
-// Everybody of the team has come here, and what they wrote before is there.
-__device__ __forceinline__ void wait_for_team() {
-#if RANKS > 1
-    wait_for_cluster();
-#else
-    __syncthreads();
-#endif
-}
-
-__device__ __forceinline__ int rank_in_team() {
-#if RANKS > 1
-    int rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-#else
-    return 0;
-#endif
-}
-
-#define MINE 1   // told to the block itself,
-#define FIRST_S 0  // to the first of the team
-#define EVERYBODYS -1
-
-// Into the shared memory of some blocks of the team.
-template <int Told>
-__device__ __forceinline__ void tell(float* place, float v) {
-#if RANKS > 1
-    if constexpr (Told != MINE) {
-        const unsigned mine = (unsigned)__cvta_generic_to_shared(place);
-#pragma unroll
-        for (int rank = 0; rank < (Told == FIRST_S ? 1 : RANKS); ++rank)
-            asm volatile(
-                "{\n\t.reg .u32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
-                "st.shared::cluster.f32 [there], %2;\n\t}" ::"r"(mine),
-                "r"(rank), "f"(v)
-                : "memory");
-        return;
-    }
-#endif
-    *place = v;
-}
-
-// N floats from an address that is a multiple of as many as are read at once.
-template <int N>
-__device__ __forceinline__ void read_floats(float (&to)[N], const float* from) {
-    constexpr int FOURS = N / 4 * 4;
-#pragma unroll
-    for (int i = 0; i < FOURS; i += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(from + i);
-        to[i] = four.x, to[i + 1] = four.y, to[i + 2] = four.z, to[i + 3] = four.w;
-    }
-    if constexpr (N % 4 >= 2) {
-        const float2 two = *reinterpret_cast<const float2*>(from + FOURS);
-        to[FOURS] = two.x, to[FOURS + 1] = two.y;
-    }
-    if constexpr (N % 2 == 1) to[N - 1] = from[N - 1];
-}
-
-// Maps of IMAGES images in shared memory, from float `At` on: Channels of PLANE values, rows of ROW, the first value at
-// (TOP, LEFT) of a border of zeros. Columns that are APART from each other lie side by side, for those are what
-// neighbouring lanes read. Told: which blocks of the team get what is put there. Rounded: to TF32, for tensor cores read
-// it: once here, not each time that a window takes it.
-template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Rounded, int Told>
-struct Maps {
-    static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W, ROUNDED = Rounded;
-    __device__ static constexpr int place(int column) { return column % Apart * (Row / Apart) + column / Apart; }
-    __device__ static float* at(float* memory, int image, int channel, int row, int column) {
-        return memory + At + (channel * Plane + (row + Top) * Row + place(column + Left)) * IMAGES + image;
-    }
-    // As one vector, where there is no border and columns lie in their order.
-    __device__ static float* flat(float* memory, int e, int image) { return memory + At + e * IMAGES + image; }
-    __device__ static void put(float* memory, float*, int, int image, int channel, int row, int column, float v) {
-        if constexpr (Rounded) v = __uint_as_float(to_tf32(v));
-        tell<Told>(at(memory, image, channel, row, column), v);
-    }
-    __device__ static void put(float* memory, float* y, int left, int image, int e, float v) {
-        put(memory, y, left, image, e / (H * W), e / W % H, e % W, v);
-    }
-};
-
-// What the net gives, in global memory: y is that of the first image of the group, of which `left` are there.
-template <int Channels, int H, int W>
-struct Given {
-    static constexpr int SIZE = Channels * H * W, ROUNDED = 0;
-    __device__ static void put(float*, float* y, int left, int image, int e, float v) {
-        if (image < left) y[(index_t)image * SIZE + e] = v;
-    }
-    __device__ static void put(float* memory, float* y, int left, int image, int channel, int row, int column, float v) {
-        put(memory, y, left, image, (channel * H + row) * W + column, v);
-    }
-};
-
-// The images of a group from global memory, Rows of their rows from `top` on, which may be outside; zeros for images that
-// are not there.
-template <class To, int Channels, int H, int W, int Rows>
-__device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x, int left, int top) {
-    // A warp takes eight values of four images where it can: whole sectors from there, and few of one bank here.
-    constexpr int VALUES = Channels * Rows * W;
-    constexpr bool PIECES = VALUES % 8 == 0 && IMAGES % 4 == 0;
-#pragma unroll 4
-    for (int e = threadIdx.x; e < IMAGES * VALUES; e += THREADS) {
-        int image = e / VALUES, value = e % VALUES;
-        if constexpr (PIECES) {
-            const unsigned piece = (unsigned)e / 32;
-            image = piece % (IMAGES / 4) * 4 + e % 4, value = piece / (IMAGES / 4) * 8 + (unsigned)e / 4 % 8;
-        }
-        const int channel = value / (Rows * W), row = (Rows == H ? 0 : top) + value / W % Rows, column = value % W;
-        if (Rows != H && (unsigned)row >= (unsigned)H) continue;
-        float* to = To::at(memory, image, channel, row, column);
-        const int there = Rows == H ? image * VALUES + value : ((image * Channels + channel) * H + row) * W + column;
-        const float* from = x + (Rows == H && !PIECES ? e : there);
-#if __CUDA_ARCH__ >= 800
-        copy_async(to, image < left ? from : x, image < left);
-#else
-        *to = image < left ? *from : 0.0f;
-#endif
-    }
-}
-
-// What came in, and the border round it, Floats in all, to TF32.
-template <int At, int Floats>
-__device__ __forceinline__ void round_images(float* memory) {
-    float4* const fours = reinterpret_cast<float4*>(memory + At);
-    __syncthreads();  // each of them was fetched by somebody
-#pragma unroll 4
-    for (int e = threadIdx.x; e < (Floats + 3) / 4; e += THREADS) {
-        const float4 v = fours[e];
-        fours[e] = make_float4(__uint_as_float(to_tf32(v.x)), __uint_as_float(to_tf32(v.y)),
-                               __uint_as_float(to_tf32(v.z)), __uint_as_float(to_tf32(v.w)));
-    }
-}
-
-// Weights come in two kinds: those that the first step needs, and HELD_ONES, which are waited for later.
-#define COMMON_ONES 0
-#define HELD_ONES 1
-
-#if __CUDA_ARCH__ >= 900
-// One thread starts a copy of any length, which needs no instruction of the others: they have the units of shared memory
-// to themselves, and wait for as many bytes as a barrier expects.
-__device__ __forceinline__ unsigned arrival(int kind) {
-    __shared__ unsigned long long arrivals[2];
-    return (unsigned)__cvta_generic_to_shared(&arrivals[kind]);
-}
-
-__device__ __forceinline__ void expect_weights() {
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(COMMON_ONES)) : "memory");
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(HELD_ONES)) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("fence.proxy.async;" ::: "memory");
-}
-
-template <int Kind>
-__device__ __forceinline__ void fetch_weights(float* to, const float* __restrict__ from, int count) {
-    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrival(Kind)), "r"(4 * count) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     (unsigned)__cvta_generic_to_shared(to)),
-                 "l"(from), "r"(4 * count), "r"(arrival(Kind))
-                 : "memory");
-}
-
-// That was all of them.
-template <int Kind>
-__device__ __forceinline__ void close_weights() {
-    asm volatile("{\n\t.reg .b64 state;\n\tmbarrier.arrive.shared.b64 state, [%0];\n\t}" ::"r"(arrival(Kind)) : "memory");
-}
-
-template <int Kind>
-__device__ __forceinline__ void wait_for_weights() {
-    asm volatile(
-        "{\n\t.reg .pred there;\n\tagain:\n\tmbarrier.try_wait.parity.shared.b64 there, [%0], 0;\n\t"
-        "@!there bra again;\n\t}" ::"r"(arrival(Kind))
-        : "memory");
-}
-#else
-// Floats, a multiple of four, from global to shared memory.
-template <int Kind>
-__device__ __forceinline__ void fetch_weights(float* to, const float* __restrict__ from, int count) {
-#pragma unroll 4
-    for (int e = threadIdx.x * 4; e < count; e += THREADS * 4) {
-#if __CUDA_ARCH__ >= 800
-        copy_async_16(to + e, from + e);
-#else
-        *reinterpret_cast<float4*>(to + e) = *reinterpret_cast<const float4*>(from + e);
-#endif
-    }
-}
-#endif
-
-// Before 8.0 nothing is copied by itself, and there is nothing to wait for.
-#if __CUDA_ARCH__ >= 800
-#define close_copies close_group
-template <int NEWEST>
-__device__ __forceinline__ void wait_for_older() {
-    wait_for_all_but<NEWEST>();
-}
-#else
-__device__ __forceinline__ void close_copies() {}
-template <int NEWEST>
-__device__ __forceinline__ void wait_for_older() {}
-#endif
-
-__device__ __forceinline__ void wait_for_copies() {
-    close_copies();
-    wait_for_older<0>();
-}
-
-// The weights of products that lie in shared memory have come, whoever fetched them.
-__device__ __forceinline__ void wait_for_held() {
-#if __CUDA_ARCH__ >= 900
-    wait_for_weights<HELD_ONES>();
-#else
-    wait_for_copies();
-    __syncthreads();
-#endif
-}
-
 // A convolution, and the pool over it where Kind is one (else -1): a lane computes Down × Across outputs that lie side by
-// side, a pool's window, in Many maps; Shares lanes share its channels. Weights lie in shared memory as (group, part of the
-// maps, channel, row, column, Many filled up to Stride), the biases behind them.
+// side, a pool's window, in Many maps, of Beside images, for which it reads the weights once; Shares lanes share its
+// channels. Weights lie in shared memory as (group, part of the maps, channel, row, column, Many filled up to Stride), the
+// biases behind them.
 template <class In, class Out, int At, int Channels, int Outputs, int Groups, int Kh, int Kw, int StrideH, int StrideW,
-          int DilationH, int DilationW, int OutH, int OutW, int Down, int Across, int Many, int Stride, int Shares,
+          int DilationH, int DilationW, int OutH, int OutW, int Down, int Across, int Many, int Stride, int Shares, int Beside,
           int Kind, int Between, int After>
 __device__ __forceinline__ void convolve(float* memory, float* y, int left, int rank) {
+    static_assert(IMAGES % Beside == 0, "all of a lane's images or none");
     constexpr int CELLS_H = (OutH + Down - 1) / Down, CELLS_W = (OutW + Across - 1) / Across;
-    constexpr int PARTS = (Outputs + Many - 1) / Many, TAPS = Channels * Kh * Kw;
-    constexpr int ITEMS = IMAGES * CELLS_H * CELLS_W * PARTS * Groups * Shares;
+    constexpr int PARTS = (Outputs + Many - 1) / Many, TAPS = Channels * Kh * Kw, LANES_OF = IMAGES / Beside;
+    constexpr int ITEMS = LANES_OF * CELLS_H * CELLS_W * PARTS * Groups * Shares;
     constexpr int REACH_H = (Down - 1) * StrideH + (Kh - 1) * DilationH + 1;
     const float* const weights = memory + At;
     const float* const biases = weights + Groups * PARTS * TAPS * Stride;
@@ -248,10 +34,10 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
         const bool mine = e < ITEMS;
         if (Shares == 1 && !mine) break;
         const int item = mine ? e : ITEMS - 1;
-        const int image = item % IMAGES, share = item / IMAGES % Shares, cell = item / (IMAGES * Shares);
+        const int image = item % LANES_OF * Beside, share = item / LANES_OF % Shares, cell = item / (LANES_OF * Shares);
         const int column = cell % CELLS_W * Across, row = cell / CELLS_W % CELLS_H * Down;
         const int part = cell / (CELLS_W * CELLS_H) % PARTS, group = cell / (CELLS_W * CELLS_H * PARTS);
-        float sum[Down][Across][Many] = {};
+        float sum[Beside][Down * Across][Many] = {};
         const float* filter = weights + (group * PARTS + part) * (TAPS * Stride) + share * (Kh * Kw * Stride);
 #pragma unroll 1
         for (int c = share; c < Channels; c += Shares, filter += Shares * Kh * Kw * Stride) {
@@ -265,54 +51,63 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
             for (int s = 0; s < Kw; ++s) {
 #pragma unroll
                 for (int j = 0; j < Across; ++j) {
-                    float v[REACH_H];
+                    float v[REACH_H][Beside];
 #pragma unroll
                     for (int i = 0; i < REACH_H; ++i)
-                        v[i] = corner[(i * In::ROW + In::place(j * StrideW + s * DilationW)) * IMAGES];
+                        read_floats(v[i], corner + (i * In::ROW + In::place(j * StrideW + s * DilationW)) * IMAGES);
 #pragma unroll
                     for (int r = 0; r < Kh; ++r) {
                         float u[Many];
                         read_floats(u, filter + (r * Kw + s) * Stride);
 #pragma unroll
-                        for (int i = 0; i < Down; ++i)
+                        for (int b = 0; b < Beside; ++b)
 #pragma unroll
-                            for (int m = 0; m < Many; ++m) sum[i][j][m] += u[m] * v[i * StrideH + r * DilationH];
+                            for (int i = 0; i < Down; ++i)
+#pragma unroll
+                                for (int m = 0; m < Many; ++m)
+                                    sum[b][i * Across + j][m] += u[m] * v[i * StrideH + r * DilationH][b];
                     }
                 }
             }
         }
-        if constexpr (Shares > 1) {
+        // Of the lanes that share a sum each finishes other maps, every Shares-th: it hands on the sums of the rest.
+        constexpr int OWN = (Many + Shares - 1) / Shares;
 #pragma unroll
-            for (int apart = 1; apart < Shares; apart *= 2)
+        for (int apart = 1; apart < Shares; apart *= 2)
 #pragma unroll
-                for (int i = 0; i < Down * Across * Many; ++i) {
-                    float& one = sum[i / (Across * Many)][i / Many % Across][i % Many];
-                    one += __shfl_xor_sync(ALL_LANES, one, apart);
+            for (int i = 0; i < Beside * Down * Across; ++i) {
+                float(&its)[Many] = sum[i % Beside][i / Beside];
+                const int held = (Many + apart - 1) / apart;
+#pragma unroll
+                for (int m = 0; m < held; m += 2) {
+                    const float other = m + 1 < held ? its[m + 1 < Many ? m + 1 : m] : 0.0f;
+                    const bool odd = share & apart;
+                    its[m / 2] = (odd ? other : its[m]) + __shfl_xor_sync(ALL_LANES, odd ? its[m] : other, apart);
                 }
-        }
+            }
 #pragma unroll
-        for (int m = 0; m < Many; ++m) {
-            const int map = part * Many + m;
-            // Of the lanes that share a sum each finishes other maps.
-            if (!mine || map >= Outputs || (Shares > 1 && m % Shares != share)) continue;
+        for (int own = 0; own < OWN; ++own) {
+            const int m = own * Shares + share, map = part * Many + m;
+            if (!mine || map >= Outputs || (Many % Shares != 0 && m >= Many)) continue;
             const int channel = group * Outputs + map;
             const float shift = biases[channel];
-            if constexpr (Kind >= 0) {
+#pragma unroll
+            for (int b = 0; b < Beside; ++b) {
                 float v = Kind == POOL_MAX ? minus_infinity() : 0.0f;
 #pragma unroll
                 for (int i = 0; i < Down * Across; ++i) {
-                    const float one = sum[i / Across][i % Across][m];
-                    v = Kind == POOL_MAX ? larger(v, one) : v + activate(one + shift, Between);
+                    const float one = sum[b][i][own];
+                    if constexpr (Kind >= 0)
+                        v = Kind == POOL_MAX ? larger(v, one) : v + activate(one + shift, Between);
+                    else if (row + i / Across < OutH && column + i % Across < OutW)
+                        Out::put(memory, y, left, image + b, channel, row + i / Across, column + i % Across,
+                                 activate(one + shift, Between));
                 }
-                // Neither a sum with the bias nor an activation ever falls: done once, with the largest.
-                v = Kind == POOL_MAX ? activate(v + shift, Between) : v / (Down * Across);
-                Out::put(memory, y, left, image, channel, row / Down, column / Across, activate(v, After));
-            } else {
-#pragma unroll
-                for (int i = 0; i < Down * Across; ++i)
-                    if (row + i / Across < OutH && column + i % Across < OutW)
-                        Out::put(memory, y, left, image, channel, row + i / Across, column + i % Across,
-                                 activate(sum[i / Across][i % Across][m] + shift, Between));
+                if constexpr (Kind >= 0) {
+                    // Neither a sum with the bias nor an activation ever falls: done once, with the largest.
+                    v = Kind == POOL_MAX ? activate(v + shift, Between) : v / (Down * Across);
+                    Out::put(memory, y, left, image + b, channel, row / Down, column / Across, activate(v, After));
+                }
             }
         }
     }
@@ -352,12 +147,34 @@ __device__ __forceinline__ void each(float* memory, float* y, int left, int rank
         Out::put(memory, y, left, e % IMAGES, e / IMAGES, activate(*In::flat(memory, e / IMAGES, e % IMAGES), Activation));
 }
 
+// The sums of N values of each lane, N a power of two up to LANES, with as few exchanges as that takes: with every one a lane
+// hands on half of the sums that it has and goes on with the others, until it has one of them alone, which is the return
+// value: that of v[lane / (LANES / N)]. Added in the same order each time.
+template <int N>
+__device__ __forceinline__ float folded_sums(float (&v)[N], int lane) {
+    static_assert((N & (N - 1)) == 0 && N <= LANES, "halves each time");
+    int apart = LANES / 2;
+#pragma unroll
+    for (int half = N / 2; half; half /= 2, apart /= 2) {
+        const bool upper = lane & apart;
+#pragma unroll
+        for (int i = 0; i < half; ++i) {
+            const float given = upper ? v[i] : v[i + half];
+            v[i] = (upper ? v[i + half] : v[i]) + __shfl_xor_sync(ALL_LANES, given, apart);
+        }
+    }
+    float sum = v[0];
+#pragma unroll
+    for (; apart; apart /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, apart);
+    return sum;
+}
+
 // A product with weights, one image: a warp takes outputs, its lanes four steps of the sums each. A block of the team has
 // every Team-th output; weights are its rows of Lead floats, in shared memory (Held) or global; biases behind memory.
 template <class In, class Out, int K, int N, int Lead, int Bias, int Activation, int Team>
 __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left, int rank, const float* weights) {
     constexpr int LOCAL = (N + Team - 1) / Team, ROUNDS = (LOCAL + WARPS - 1) / WARPS;
-    constexpr int AT_ONCE = ROUNDS < 4 ? ROUNDS : 4;
+    constexpr int AT_ONCE = ROUNDS < 8 ? ROUNDS : 8, SUMS = AT_ONCE > 4 ? 8 : AT_ONCE > 2 ? 4 : AT_ONCE;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const float* const in = In::flat(memory, 0, 0);
 #pragma unroll 1
@@ -365,7 +182,7 @@ __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left,
         const float* row[AT_ONCE];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) row[i] = weights + min(first + i * WARPS, LOCAL - 1) * Lead;
-        float sum[AT_ONCE] = {};
+        float sum[SUMS] = {};
         auto add = [&](int k) {
             const float4 v = *reinterpret_cast<const float4*>(in + k);
 #pragma unroll
@@ -385,65 +202,66 @@ __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left,
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i) sum[i] += row[i][K / 4 * 4 + lane] * in[K / 4 * 4 + lane];
         }
-#pragma unroll
-        for (int apart = LANES / 2; apart > 0; apart /= 2)
-#pragma unroll
-            for (int i = 0; i < AT_ONCE; ++i) sum[i] += __shfl_xor_sync(ALL_LANES, sum[i], apart);
-        float mine = sum[0];
-#pragma unroll
-        for (int i = 1; i < AT_ONCE; ++i) mine = lane == i ? sum[i] : mine;
-        const int local = first + lane * WARPS, n = local * Team + rank;
-        if (lane < AT_ONCE && local < LOCAL && n < N)
+        const float mine = folded_sums(sum, lane);
+        const int i = lane / (LANES / SUMS), local = first + i * WARPS, n = local * Team + rank;
+        if (lane % (LANES / SUMS) == 0 && i < AT_ONCE && local < LOCAL && n < N)
             Out::put(memory, y, left, 0, n, activate(mine + memory[Bias + n], Activation));
     }
 }
 
-// The same of several images: a lane takes an output of all of them, Slices warps share its sum, which is added in a second
-// pass from `parts`. A block of the team has Local outputs side by side; weights are its K rows of Lead floats, in shared
-// memory or global.
-template <class In, class Out, int K, int N, int Lead, int Bias, int Parts, int Slices, int Activation>
+// The same of several images: a lane takes Each outputs of all of them, LANES apart, and Slices warps share their sums, which
+// are added in a second pass from `parts`. A block of the team has Local outputs side by side; weights are its K rows of Lead
+// floats, in shared memory or global.
+template <class In, class Out, int K, int N, int Lead, int Bias, int Parts, int Slices, int Each, int Activation>
 __device__ __forceinline__ void multiply_images(float* memory, float* y, int left, int rank, const float* weights) {
-    constexpr int LOCAL = (N + RANKS - 1) / RANKS, TILES = (LOCAL + LANES - 1) / LANES;
-    constexpr int AHEAD = 8, LENGTH = (K + AHEAD * Slices - 1) / (AHEAD * Slices) * AHEAD;
+    constexpr int LOCAL = (N + RANKS - 1) / RANKS, TILES = (LOCAL + LANES * Each - 1) / (LANES * Each);
+    constexpr int AHEAD = 8 / Each, LENGTH = (K + AHEAD * Slices - 1) / (AHEAD * Slices) * AHEAD;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int here = min(LOCAL, N - rank * LOCAL);  // none or fewer of a last block
 #pragma unroll 1
     for (int task = warp; task < TILES * Slices; task += WARPS) {
-        const int local = task % TILES * LANES + lane, slice = task / TILES;
+        const int local = task % TILES * (LANES * Each) + lane, slice = task / TILES;
         const int begin = slice * LENGTH, end = min(K, begin + LENGTH);
-        const float* column = weights + min(local, LOCAL - 1);
-        float sum[IMAGES] = {};
-        auto add = [&](int k, float u) {
+        float sum[Each][IMAGES] = {};
+        auto weight = [&](int k, int i) { return weights[k * Lead + min(local + i * LANES, LOCAL - 1)]; };
+        auto add = [&](int k, const float (&u)[Each]) {
             float v[IMAGES];
             read_floats(v, In::flat(memory, k, 0));
 #pragma unroll
-            for (int j = 0; j < IMAGES; ++j) sum[j] += u * v[j];
+            for (int i = 0; i < Each; ++i)
+#pragma unroll
+                for (int j = 0; j < IMAGES; ++j) sum[i][j] += u[i] * v[j];
         };
         // What is multiplied next is on its way while this is.
-        float u[AHEAD], next[AHEAD];
+        float u[AHEAD][Each], next[AHEAD][Each];
 #pragma unroll
-        for (int i = 0; i < AHEAD; ++i) next[i] = column[min(begin + i, K - 1) * Lead];
+        for (int e = 0; e < AHEAD * Each; ++e) next[e / Each][e % Each] = weight(min(begin + e / Each, K - 1), e % Each);
         int k = begin;
 #pragma unroll 1
         for (; k + AHEAD <= end; k += AHEAD) {
 #pragma unroll
-            for (int i = 0; i < AHEAD; ++i) {
-                u[i] = next[i];
-                next[i] = column[min(k + AHEAD + i, K - 1) * Lead];
+            for (int e = 0; e < AHEAD * Each; ++e) {
+                u[e / Each][e % Each] = next[e / Each][e % Each];
+                next[e / Each][e % Each] = weight(min(k + AHEAD + e / Each, K - 1), e % Each);
             }
 #pragma unroll
             for (int i = 0; i < AHEAD; ++i) add(k + i, u[i]);
         }
 #pragma unroll 1
-        for (; k < end; ++k) add(k, column[k * Lead]);
-        if (local >= here) continue;
-        const int n = rank * LOCAL + local;
+        for (; k < end; ++k) {
+            float last[Each];
 #pragma unroll
-        for (int i = 0; i < IMAGES; ++i) {
+            for (int i = 0; i < Each; ++i) last[i] = weight(k, i);
+            add(k, last);
+        }
+#pragma unroll
+        for (int e = 0; e < Each * IMAGES; ++e) {
+            const int mine = local + e / IMAGES * LANES, image = e % IMAGES, n = rank * LOCAL + mine;
+            if (mine >= here) continue;
             if (Slices > 1)
-                memory[Parts + (slice * IMAGES + i) * LOCAL + local] = sum[i];
+                memory[Parts + (slice * IMAGES + image) * LOCAL + mine] = sum[e / IMAGES][image];
             else
-                Out::put(memory, y, left, i, n, activate(sum[i] + memory[Bias + n], Activation));
+                Out::put(memory, y, left, image, n, activate(sum[e / IMAGES][image] + memory[Bias + n], Activation));
         }
     }
     if constexpr (Slices > 1) {
@@ -462,22 +280,37 @@ __device__ __forceinline__ void multiply_images(float* memory, float* y, int lef
 
 #include "net_tensor.cuh"
 
-// Softmax along Axis values, a warp an image.
+// Softmax along Axis values, a warp an image. A few values of one image every lane reads and sums up, which takes less time
+// than to ask the others for theirs.
 template <class In, class Out, int Axis, int Log, int Team>
 __device__ __forceinline__ void softmax(float* memory, float* y, int left, int rank) {
+    constexpr int NEAR = Axis > 16 ? 32 : Axis > 8 ? 16 : 8;  // lanes that have any
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    auto give = [&](int image, int k, float v, float sum) {
+        // A sum of what is at most 1 is far from where this quotient is not precise.
+        Out::put(memory, y, left, image, k, Log ? v - logf(sum) : __fdividef(expf(v), sum));
+    };
+    if constexpr (IMAGES == 1 && Axis <= 16) {
+        if (rank > 0 || warp > 0) return;
+        float v[Axis], most = minus_infinity(), sum = 0.0f;
+        read_floats(v, In::flat(memory, 0, 0));
+        const float mine = *In::flat(memory, min(lane, Axis - 1), 0);
+#pragma unroll
+        for (int k = 0; k < Axis; ++k) most = larger(most, v[k]);
+#pragma unroll
+        for (int k = 0; k < Axis; ++k) sum += expf(v[k] - most);
+        if (lane < Axis) give(0, lane, mine - most, sum);
+        return;
+    }
 #pragma unroll 1
     for (int image = rank * WARPS + warp; image < IMAGES; image += Team * WARPS) {
         float most = minus_infinity(), sum = 0.0f;
         for (int k = lane; k < Axis; k += LANES) most = larger(most, *In::flat(memory, k, image));
 #pragma unroll
-        for (int apart = LANES / 2; apart > 0; apart /= 2) most = larger(most, __shfl_xor_sync(ALL_LANES, most, apart));
+        for (int apart = NEAR / 2; apart > 0; apart /= 2) most = larger(most, __shfl_xor_sync(ALL_LANES, most, apart));
         for (int k = lane; k < Axis; k += LANES) sum += expf(*In::flat(memory, k, image) - most);
 #pragma unroll
-        for (int apart = LANES / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, apart);
-        for (int k = lane; k < Axis; k += LANES) {
-            const float v = *In::flat(memory, k, image) - most;
-            Out::put(memory, y, left, image, k, Log ? v - logf(sum) : expf(v) / sum);
-        }
+        for (int apart = NEAR / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, apart);
+        for (int k = lane; k < Axis; k += LANES) give(image, k, *In::flat(memory, k, image) - most, sum);
     }
 }

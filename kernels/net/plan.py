@@ -3,11 +3,24 @@ thread; and where everything lies in shared memory."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernels.net.layers import MOST_SUMS, Layer
-from kernels.net.records import Buffer, Room, Shared, Tile, Way, fours
+from kernels.net import tensor, tiles
+from kernels.net.layers import Layer
+from kernels.net.records import (
+    AS_FLOATS,
+    AS_NEIGHBOURS,
+    AS_TF32,
+    FRAGMENT,
+    Buffer,
+    Room,
+    Shared,
+    Tile,
+    Way,
+    fours,
+)
 from kernels.occupancy import WARP, ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -24,23 +37,19 @@ LEAST_SHARED_NBYTES = 99 << 10  # of a block, on the others since 8.6
 TOGETHER_NBYTES = 1 << 10  # kept by the system, a block
 MOST_WEIGHTS_NBYTES = 1 << 20  # each block reads all of them for every group of images
 _GROUPS = (4, 8, 12, 16, 20, 24)  # images
-_MANY = (1, 2, 3, 4, 6, 8)
-_SHARES = (1, 2, 4, 8)
 _LITTLE = 2048  # products of a layer that one block does alone
 _LITTLE_ON_TENSOR_CORES = 16384
+_MANY_THREADS = 256
 _TEAM_OF_FEW = 4  # blocks: smaller teams take group after group, and then none is to wait for another
-FRAGMENT = 128  # floats that a warp takes of weights for an instruction of a product
-MOST_MAPS = 32  # of a group of a convolution, all of whose sums a warp has at once
-_REGISTERS = 56  # of a thread beside its sums
 
 
 def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     """Where everything lies, within so much shared memory; None where it does not fit."""
-    fitted = {i: _tile(layer, way) for i, layer in enumerate(layers) if isinstance(layer.params, Conv)}
+    fitted = {i: tiles.tile(layer, way) for i, layer in enumerate(layers) if isinstance(layer.params, Conv)}
     if any(tile is None for tile in fitted.values()):
         return None
-    tiles = {i: tile for i, tile in fitted.items() if tile is not None}
-    shapes = [_buffer(layers, i, tiles.get(i), way) for i in range(len(layers))]
+    found = {i: tile for i, tile in fitted.items() if tile is not None}
+    shapes = [_buffer(layers, i, found.get(i), way) for i in range(len(layers))]
     # The first is filled anew while the others are in use; borders are never written to. The rest take turns.
     end, placed = 0, dict[int, int]()
     for i, shape in enumerate(shapes):
@@ -51,6 +60,9 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     if 0 not in placed:
         placed[0] = end
         end += fours(shapes[0].floats * way.images)
+    staged = end if shapes[0].kind > AS_TF32 else None
+    if staged is not None:
+        end += fours(math.prod(shapes[0].extent) * way.images)
     free = [i for i in range(len(shapes)) if i not in placed]
     turns = [
         max((fours(shapes[i].floats * way.images) for i in free if i % 2 == odd), default=0) for odd in (0, 1)
@@ -77,14 +89,15 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
                 break
         else:
             parts[i], beside = end, max(beside, fours(wanted))
-    end += beside
+    shared = [tensor.shared_floats(layers[i], tile, way) for i, tile in found.items() if tile.tensor]
+    left, end = end, end + max(beside, *map(fours, shared), 0)
     weights = end
     convolutions: dict[int, tuple[Tile, int]] = {}
     biases: dict[int, int] = {}
     for i, layer in enumerate(layers):
         if isinstance(layer.params, Conv):
-            convolutions[i] = tiles[i], end
-            end += fours(conv_floats(layer.params, tiles[i]) + layer.params.m + table(layer.params, tiles[i]))
+            convolutions[i] = found[i], end
+            end += fours(conv_floats(layer.params, found[i]) + layer.params.m + table(layer.params, found[i]))
         elif isinstance(layer.params, Gemm):
             biases[i] = end
             end += fours(layer.params.n)
@@ -93,7 +106,7 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         return None
     products: dict[int, Shared] = {}
     for i, p in gemms.items():
-        alone = way.images == 1
+        alone = way.images == 1 and not way.tensor
         team = teams[i]
         local = _outputs(p, way, team)
         lead, rows = (fours(p.k), local) if alone else (local, p.k)
@@ -113,7 +126,7 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         )
         end += products[i].nfloats if held else 0
     buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
-    return Room(buffers, bordered, weights, common, convolutions, products, solo, end)
+    return Room(buffers, bordered, weights, common, convolutions, products, solo, end, staged, left)
 
 
 def ways(
@@ -127,13 +140,9 @@ def ways(
     """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: so is float16."""
     if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
         return ()
-    found: list[Way] = []
-    if capability >= (9, 0):
-        found += [Way(ranks, 1, 128) for ranks in (8, 4) if batch * ranks <= multiprocessors]
-        if multiprocessors // 4 < batch <= multiprocessors:
-            found += [Way(2, 2, 256), Way(4, 4, 256), Way(2, 2, 512), Way(4, 4, 512)]
+    found = _of_teams(batch, multiprocessors) if capability >= (9, 0) else []
     if batch <= 2 * multiprocessors:
-        found.append(Way(1, 1, 512, most=6))
+        found += [Way(1, 1, 512, most=6), Way(1, 1, 512)]
 
     def waits(images: int) -> float:
         """How long a multiprocessor is at it, in images; weights are read once a group, as long as about
@@ -142,12 +151,16 @@ def ways(
 
     if batch > multiprocessors:
         best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
-        found += [Way(1, images, 512, 1, most) for images in best for most in (6, 8)]
-        found.append(Way(1, 8, 256, 2, 6))
+        found += [Way(1, images, 512, 1, 8, beside=2) for images in best]
+        for images in best[:1]:
+            found += [Way(1, images, 512, 1, 8), Way(1, images, 512, 1, 4, beside=4)]
+        found += [Way(1, 8, 256, 2, 6), Way(1, 8, 256, 2, 8, beside=2)]
+    if tensor:
+        found += _of_one_image(batch, capability, multiprocessors)
     if tensor and capability >= (9, 0):
         # So many images are the columns of an instruction; a team reads its products' weights once.
         found += [
-            Way(ranks, 8, threads, tensor=True)
+            Way(ranks, 8, threads, tensor=True, sent=True)
             for ranks in (8, 4)
             for threads in (256, 512)
             if ceil(batch, 8) * ranks <= multiprocessors * 512 // threads
@@ -159,6 +172,34 @@ def ways(
         found += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
     found = [replace(way, half=half and way.tensor) for way in found]
     return tuple(way for way in found if _fits(layers, way, capability))
+
+
+def _of_teams(batch: int, multiprocessors: int) -> list[Way]:
+    """Those of few images, without tensor cores."""
+    each = [ranks for ranks in (8, 4) if batch * ranks <= multiprocessors]
+    found = [Way(ranks, 1, threads, sent=True) for ranks in each for threads in (128, 256)]
+    found += [Way(ranks, 1, 128) for ranks in each]
+    if multiprocessors // 4 < batch <= multiprocessors:
+        found += [Way(2, 2, 512), Way(4, 4, 512)]
+        found += [Way(many, many, threads, sent=True) for many in (4, 8) for threads in (256, 512)]
+    return found
+
+
+def _of_one_image(batch: int, capability: tuple[int, int], multiprocessors: int) -> list[Way]:
+    """Those on tensor cores whose columns are places of an image."""
+    found: list[Way] = []
+    if capability >= (9, 0):
+        found += [
+            Way(ranks, 1, threads, tensor=True, sent=True)
+            for ranks in (8, 4)
+            for threads in (128, 256)
+            if batch * ranks <= multiprocessors
+        ]
+    if capability >= (8, 0) and batch <= multiprocessors:
+        found += [Way(1, 1, 256, tensor=True), Way(1, 1, 512, tensor=True)]
+    elif capability >= (8, 0) and batch <= 2 * multiprocessors:
+        found.append(Way(1, 1, 256, 2, tensor=True))
+    return found
 
 
 def _fits(layers: Sequence[Layer], way: Way, capability: tuple[int, int]) -> bool:
@@ -179,14 +220,14 @@ def weights_nbytes(layers: Sequence[Layer]) -> int:
 def conv_floats(p: Conv, tile: Tile) -> int:
     """Of a convolution's packed weights."""
     if tile.tensor:
-        return p.group * ceil((p.c // p.group) * p.kh * p.kw, 8) * ceil(p.m // p.group, 8) * FRAGMENT // 2
+        return tensor.floats(p, tile)
     parts = ceil(p.m // p.group, tile.many)
     return p.group * parts * (p.c // p.group) * p.kh * p.kw * tile.stride
 
 
 def table(p: Conv, tile: Tile) -> int:
-    """Words of where a convolution's taps lie."""
-    return ceil((p.c // p.group) * p.kh * p.kw, 8) * 8 if tile.tensor else 0
+    """Words of where a convolution's steps lie."""
+    return tensor.slabs(p, tile) * tensor.WORDS if tile.tensor else 0
 
 
 def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buffer:
@@ -196,8 +237,8 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
         extent = layers[i].takes
         if i and extent[1:] == (1, 1):
             extent = layers[i - 1].gives
-        rounded = way.tensor and isinstance(p, Gemm)
-        return Buffer(extent, extent[1], extent[2], extent[1] * extent[2], rounded=rounded)
+        kind = (AS_NEIGHBOURS if way.halves else AS_TF32) if way.tensor and isinstance(p, Gemm) else AS_FLOATS
+        return Buffer(extent, extent[1], extent[2], extent[1] * extent[2], kind=kind)
     cells = ceil(p.out_h, tile.down), ceil(p.out_w, tile.across)
     pooled = layers[i].pool
     if pooled is not None:
@@ -211,55 +252,12 @@ def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buf
     ]
     apart = 1 if tile.tensor else tile.across * p.stride_w
     rows, row = max(read[0], p.pad_top + p.h), ceil(max(read[1], p.pad_left + p.w), apart) * apart
-    if tile.tensor:  # neighbouring taps are then in banks of their own, from one row to the next
-        row += (p.kw - row) % 4
     plane = rows * row
     if tile.tensor:
-        plane += (p.kh * p.kw - plane) % 4
+        row, plane = tensor.apart(p, tile, rows, row)
     if tile.shares > 1:  # lanes that share a sum read channels from banks of their own
         plane += (WARP // tile.shares - plane) % WARP
-    return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart, tile.tensor)
-
-
-def _tile(layer: Layer, way: Way) -> Tile | None:
-    """The one that is likely to take least time."""
-    p, pool = layer.params, layer.pool
-    assert isinstance(p, Conv)
-    down, across = (pool.kh, pool.kw) if pool else (min(2, p.out_h), min(2, p.out_w))
-    out_h, out_w = (pool.out_h, pool.out_w) if pool else (ceil(p.out_h, down), ceil(p.out_w, across))
-    channels, outputs = p.c // p.group, p.m // p.group
-    if way.tensor and across == 2 and down <= 2 and outputs <= MOST_MAPS:
-        return Tile(down, across, outputs, 1, tensor=True)
-    taken: tuple[int, ...] = _MANY
-    if way.most:
-        allowed = [m for m in _MANY if m <= way.most and down * across * m <= MOST_SUMS]
-        taken = (min(allowed, key=lambda m: (ceil(outputs, m) * m, -m)),) if allowed else ()
-    best: tuple[float, Tile] | None = None
-    for many in taken:
-        if down * across * many > MOST_SUMS or (
-            65536 // (way.threads * way.blocks) < down * across * many + _REGISTERS
-        ):
-            continue
-        every = way.threads * way.ranks
-        alone = way.images * out_h * out_w * ceil(outputs, many) * p.group
-        few = [s for s in _SHARES if s == 1 or (s <= min(channels, 2 * many) and way.images == 1)]
-        if way.most:  # as many as find a thread
-            few = [max((s for s in few if alone * s <= every and s <= many), default=1)]
-        for shares in few:
-            items = alone * shares
-            reach = (down - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
-            read = reach * (p.kw + across - 1) + p.kh * p.kw * ceil(many, 4)
-            sums = p.kh * p.kw * down * across * many
-            each = ceil(channels, shares) * (read + sums) + 40
-            if shares > 1:
-                each += down * across * many * (shares.bit_length() - 1) * 3
-            rounds = ceil(items, every)
-            warps = ceil(min(items, every), WARP * way.ranks)
-            # Of a warp alone an instruction takes about two cycles; four warps start one each in a cycle.
-            time = rounds * each * max(2.0, warps / 4)
-            if best is None or time < best[0]:
-                best = time, Tile(down, across, many, shares)
-    return best[1] if best else None
+    return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart, tile.kind)
 
 
 def _solo(layers: Sequence[Layer], way: Way) -> int:
@@ -267,7 +265,8 @@ def _solo(layers: Sequence[Layer], way: Way) -> int:
     solo = len(layers)
     if way.ranks == 1 or (way.images > 1 and not (way.tensor and way.ranks >= _TEAM_OF_FEW)):
         return solo
-    little = _LITTLE_ON_TENSOR_CORES if way.tensor else _LITTLE
+    many = way.tensor and (way.images > 1 or way.threads >= _MANY_THREADS)
+    little = _LITTLE_ON_TENSOR_CORES if many else _LITTLE
     while solo > 1 and not isinstance(layers[solo - 1].params, Conv | Pool):
         p = layers[solo - 1].params
         if isinstance(p, Gemm) and p.k * p.n > little:
@@ -283,7 +282,7 @@ def _outputs(p: Gemm, way: Way, team: int) -> int:
 
 def _slices(p: Gemm, way: Way, team: int) -> int:
     """Warps that share the sum of a product of several images."""
-    if way.images == 1:
+    if way.images == 1 and not way.tensor:
         return 1
     warps, outputs = way.threads // WARP, _outputs(p, way, team)
     if way.tensor:

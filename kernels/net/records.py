@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from kernels.net.layers import Extent
 from kernels.occupancy import ceil
 
+# How values lie in shared memory, as net_maps.cuh says it.
+AS_FLOATS, AS_TF32, AS_NEIGHBOURS, AS_CHANNELS = range(4)
+FRAGMENT = 128  # floats that a warp takes of weights for an instruction
+
 
 @dataclass(frozen=True)
 class Way:
@@ -14,7 +18,10 @@ class Way:
     once; threads: of a block; blocks: that are to be on a multiprocessor at once; most: maps that a thread
     computes of a convolution, as many of them as leave none over (0: as an estimate says); tensor: whether
     convolutions and products are on tensor cores, in TF32, where their form allows it; half: the products in
-    float16, whose weights are half as many bytes."""
+    float16, whose weights are half as many bytes, and all of it where a team is one block; sent: blocks of a
+    team wait for the values that they are told, not for each other, which takes a team that has one group
+    alone, so more than two blocks; beside: images for which a thread of a convolution reads weights once,
+    and then it takes two outputs of a product."""
 
     ranks: int
     images: int
@@ -23,6 +30,8 @@ class Way:
     most: int = 0
     tensor: bool = False
     half: bool = False
+    sent: bool = False
+    beside: int = 1
 
     @property
     def deep(self) -> int:
@@ -30,23 +39,41 @@ class Way:
         return 16 if self.half else 8
 
     @property
+    def halves(self) -> bool:
+        """Whether what tensor cores read is float16 in shared memory, which no block tells another."""
+        return self.half and self.ranks == 1
+
+    @property
     def words(self) -> str:
         team = f"{self.ranks} blocks" if self.ranks > 1 else "a block"
         group = f"{self.images} images" if self.images > 1 else "an image"
-        cores = (" on tensor cores" + ", products in fp16" * self.half) if self.tensor else ""
-        return f"{team} of {self.threads} threads for {group}{cores}"
+        cores = (" on tensor cores" + self._half) if self.tensor else ""
+        sent = ", values sent" * self.sent + f", {self.beside} a thread" * (self.beside > 1)
+        return f"{team} of {self.threads} threads for {group}{cores}{sent}"
+
+    @property
+    def _half(self) -> str:
+        if not self.half:
+            return ""
+        return " in fp16" if self.halves else ", products in fp16"
 
 
 @dataclass(frozen=True)
 class Tile:
     """Of a convolution: down × across outputs a thread in `many` maps, whose weights lie `stride` apart;
-    `shares` lanes share its channels. tensor: of a warp, on tensor cores, in all maps."""
+    `shares` lanes share its channels. tensor: on tensor cores, a column's (kernels.net.tensor); joined: so
+    many of them down and across are rows of the same instructions; kind: how what it reads lies; beside: of
+    so many images; slices: warps that share a sum's steps."""
 
     down: int
     across: int
     many: int
     shares: int
     tensor: bool = False
+    joined: tuple[int, int] = (1, 1)
+    kind: int = AS_FLOATS
+    beside: int = 1
+    slices: int = 1
 
     @property
     def stride(self) -> int:
@@ -55,9 +82,9 @@ class Tile:
 
 @dataclass(frozen=True)
 class Buffer:
-    """What one layer hands to the next in shared memory, as net.cuh's Maps: `at` in floats, the rest of one
-    image. bordered: there is something round the values that nobody writes. rounded: to TF32, for tensor
-    cores read it."""
+    """What one layer hands to the next in shared memory, as net_maps.cuh has it: `at` in floats, the rest of
+    one image. bordered: there is something round the values that nobody writes. kind: how values lie; of two
+    in a word rows and planes are counted in values."""
 
     extent: Extent
     rows: int
@@ -66,16 +93,24 @@ class Buffer:
     top: int = 0
     left: int = 0
     apart: int = 1
-    rounded: bool = False
+    kind: int = AS_FLOATS
     at: int = 0
 
     @property
     def bordered(self) -> bool:
-        return (self.rows, self.row) != self.extent[1:]
+        alone = self.kind == AS_CHANNELS and self.extent[0] % 2
+        alone = alone or (self.kind == AS_NEIGHBOURS and self.extent[0] * self.plane % 2)
+        return bool(alone) or (self.rows, self.row) != self.extent[1:]
 
     @property
     def floats(self) -> int:
-        return self.extent[0] * self.plane
+        if self.kind == AS_CHANNELS:
+            return ceil(self.extent[0], 2) * self.plane
+        return (
+            ceil(self.extent[0] * self.plane, 2)
+            if self.kind == AS_NEIGHBOURS
+            else self.extent[0] * self.plane
+        )
 
 
 @dataclass(frozen=True)
@@ -104,8 +139,9 @@ class Shared:
 class Room:
     """Floats of shared memory: buffers in the order of the layers that read them, the first `bordered`
     cleared at the start; weights of convolutions and biases, `common` floats from `weights` on; by layer the
-    tile of a convolution and where its weights lie, or where a product's do. solo: the layers from there on
-    are done by the first block of the team alone."""
+    tile of a convolution and where its weights lie, or where a product's do; parts: where those of a
+    convolution's sums lie that warps share. solo: the layers from there on
+    are done by the first block of the team alone. staged: where images come in that are then made float16."""
 
     buffers: tuple[Buffer, ...]
     bordered: int
@@ -115,6 +151,8 @@ class Room:
     products: dict[int, Shared]
     solo: int
     floats: int
+    staged: int | None = None
+    parts: int = 0
 
     @property
     def nbytes(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.measure.answers import one_node, oracle
-from kernels.net.text import Weights
+from kernels.net.packed import Weights
 from kernels.ops import Params, sized
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
@@ -82,6 +82,17 @@ def two_steps(n: int) -> tuple[Params, ...]:
     return (a, b, c, sized(Pool("max", n, 3, c.out_h, c.out_w, 3, 3, 0, 0, 3, 3)))
 
 
+def broad(n: int) -> tuple[Params, ...]:
+    """More maps than one instruction has, in groups that are no whole eights; a pool that is no square."""
+    a = conv(n, 5, 13, 12, 20, 3, stride_w=2, pad_left=1, bias=True, activation="relu")
+    b = pooled(a, 2, kh=3, stride_h=3)
+    c = conv(n, 20, b.pool.out_h, b.pool.out_w, 36, 2, group=2, bias=True, activation="tanh")
+    d = conv(n, 36, c.out_h, c.out_w, 19, 1)
+    size = 19 * d.out_h * d.out_w
+    product = Gemm(n, 51, size, trans_b=True, activation="relu")
+    return (b, c, d, product, Gemm(n, 21, 51, bias=True), Softmax(n, 21, 1))
+
+
 @dataclass(frozen=True)
 class Drawn:
     """A run of steps with its weights, an input, and each step's output in float64."""
@@ -109,4 +120,4 @@ def drawn(steps: Sequence[Params], seed: int = 0) -> Drawn:
     return Drawn(tuple(steps), tuple(weights), x, value)
 
 
-EVERY = [lenet, odd, overlapping, later, two_steps]
+EVERY = [lenet, odd, overlapping, later, two_steps, broad]

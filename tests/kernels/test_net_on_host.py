@@ -34,8 +34,15 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
         (Way(1, 8, 64), 3, 150 << 10),
         (Way(4, 1, 64), 2, NBYTES),
         (Way(3, 4, 96), 5, NBYTES),
+        (Way(1, 8, 96, 2, 8, beside=2), 11, NBYTES),
+        (Way(1, 12, 128, 1, 4, beside=4), 130, NBYTES),
+        (Way(2, 6, 64, beside=2), 7, NBYTES),
+        (Way(8, 1, 64, sent=True), 3, NBYTES),
+        (Way(3, 1, 96, sent=True), 1, NBYTES),
+        (Way(8, 8, 64, sent=True), 11, NBYTES),
+        (Way(4, 4, 96, sent=True), 7, NBYTES),
     ],
-    ids=["an image", "four", "eight", "a team", "a team for four"],
+    ids=str,
 )
 def test_a_net_gives_the_right_answer(
     make: Callable[[int], Sequence[Params]], way: Way, batch: int, nbytes: int, hosted: on_the_host.Hosted
@@ -55,6 +62,15 @@ def test_a_net_gives_the_right_answer(
         (Way(3, 16, 96, tensor=True), 17),
         (Way(1, 8, 64, tensor=True, half=True), 11),
         (Way(4, 16, 128, tensor=True, half=True), 17),
+        (Way(1, 16, 256, tensor=True, half=True), 130),
+        (Way(8, 8, 96, tensor=True, half=True, sent=True), 7),
+        (Way(1, 1, 96, tensor=True), 3),
+        (Way(1, 1, 512, tensor=True, half=True), 7),
+        (Way(8, 1, 64, tensor=True, sent=True), 1),
+        (Way(4, 1, 256, tensor=True, half=True, sent=True), 3),
+        (Way(3, 1, 96, tensor=True, half=True), 2),
+        (Way(1, 3, 64, tensor=True, half=True), 7),
+        (Way(2, 4, 64, tensor=True), 7),
     ],
     ids=str,
 )

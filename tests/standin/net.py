@@ -96,7 +96,7 @@ class _Read:
         self.steps: list[Step] = []
         text = f"{module.defines['FIRST']}; {module.defines['THE_REST']}"
         for name, maps, numbers, arguments in _CALL.findall(text):
-            given = [int(v) for v in maps.split(",")[:-1]]
+            given = [int(v) for v in maps.split(",")[:-2]]
             told = [int(v) for v in numbers.split(",")]
             self.steps += getattr(self, f"_{name}")(given, told, arguments)
 
@@ -108,7 +108,7 @@ class _Read:
         at, c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, across, many, stride = told[:16]
         parts, taps = ceil(m, many), c * kh * kw
         size = group * parts * taps * stride
-        window = (c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, across, *told[17:])
+        window = (c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, across, *told[18:])
 
         def weight(packed: np.ndarray) -> np.ndarray:
             laid = self._common(at, size)(packed).reshape(group, parts, taps, stride)[..., :many]
@@ -117,15 +117,28 @@ class _Read:
         return self._windows(maps, window, [weight, self._common(at + size, m * group)])
 
     def _convolve_tensor(self, maps: Sequence[int], told: Sequence[int], _: str) -> list[Step]:
-        at, c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, *ends = told
-        slabs, tiles = ceil(c * kh * kw, 8), ceil(m, 8)
-        size = group * slabs * tiles * 64
+        at, c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, across, many, *joined, slabs = told[:18]
+        parts, tiles = ceil(m, many), ceil(many // 8 * joined[0] * joined[1], 2)
+        size = group * parts * tiles * slabs * 128
+        plane, row, kind = maps[4], maps[5], maps[9]
 
         def weight(packed: np.ndarray) -> np.ndarray:
-            laid = self._common(at, size)(packed).reshape(group, slabs, tiles, 8, 4, 2)
-            return laid.transpose(0, 2, 3, 1, 5, 4).reshape(group, tiles * 8, -1)[:, :m, : c * kh * kw]
+            """Those of a cell's first output, by where the table says that each step lies."""
+            steps = self._common(at + size, slabs * 8)(packed).view(np.int32).reshape(slabs, 4, 2)
+            places = steps.swapaxes(1, 2).reshape(-1) // (4 * self._images)
+            rows = _rows(self._common(at, size)(packed), group * parts * tiles, slabs, kind > 1)
+            rows = rows.reshape(group, parts, tiles * 16, -1)[:, :, :many].reshape(group, parts * many, -1)[
+                :, :m
+            ]
+            channel, r, s = np.indices((c, kh, kw)).reshape(3, -1)
+            far = channel % 2 if kind == 3 else 0 * channel
+            lies = (channel // 2 if kind == 3 else channel) * plane + r * dh * row + s * dw
+            if kind == 2:
+                lies, far = lies // 2, lies % 2
+            found = (places == lies[:, None]).argmax(axis=1)
+            return rows[..., found * (2 if kind > 1 else 1) + far]
 
-        window = (c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, 2, *ends)
+        window = (c, m, group, kh, kw, sh, sw, dh, dw, out_h, out_w, down, across, *told[-3:])
         return self._windows(maps, window, [weight, self._common(at + size + slabs * 8, m * group)])
 
     def _windows(self, maps: Sequence[int], window: Sequence[int], unpacks: list[Unpack]) -> list[Step]:
@@ -181,11 +194,7 @@ class _Read:
 
         def rows(packed: np.ndarray) -> np.ndarray:
             laid = packed[self._place(arguments) :][: tiles * slabs * 128]
-            if half:
-                pairs = laid.view(np.float16).reshape(tiles, slabs, 8, 4, 2, 2, 2)
-                return pairs.transpose(0, 5, 2, 1, 4, 6, 3).reshape(tiles * 16, slabs * 16)[:n, :k]
-            whole = laid.reshape(tiles, slabs, 8, 4, 2, 2).transpose(0, 5, 2, 1, 4, 3)
-            return whole.reshape(tiles * 16, slabs * 8)[:n, :k]
+            return _rows(laid, tiles, slabs, bool(half))[:n, :k]
 
         params = Gemm(self._n, n, k, trans_b=True, bias=True, activation=_activation(kind))
         return [(params, [rows, self._common(bias, n)])]
@@ -200,6 +209,14 @@ class _Read:
 
     def _softmax(self, _: Sequence[int], told: Sequence[int], _arguments: str) -> list[Step]:
         return [(Softmax(self._n, told[0], 1, bool(told[1])), [])]
+
+
+def _rows(laid: np.ndarray, tiles: int, slabs: int, half: bool) -> np.ndarray:
+    """What lanes take of weights on tensor cores, back as rows of steps."""
+    if half:
+        pairs = laid.view(np.float16).reshape(tiles, slabs, 8, 4, 2, 2, 2)
+        return pairs.transpose(0, 5, 2, 1, 4, 3, 6).reshape(tiles * 16, -1).astype(np.float32)
+    return laid.reshape(tiles, slabs, 8, 4, 2, 2).transpose(0, 5, 2, 1, 4, 3).reshape(tiles * 16, -1)
 
 
 def _activation(number: int) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -194,8 +194,7 @@ class Trial:
             self._keep(run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
             return WRONG if best is None else right[best] if self.anyway else SLOWER
         way = right[best][0].kernel.way
-        shared = (way.ranks, way.images, way.threads, way.blocks, way.most, way.tensor, way.half)
-        self._keep(run, Timed(way=shared, one_ns=times[best], apart_ns=apart))
+        self._keep(run, Timed(way=astuple(way), one_ns=times[best], apart_ns=apart))
         return right[best]
 
     def _keep(self, run: Run, timed: Timed) -> None:

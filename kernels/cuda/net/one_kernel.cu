@@ -1,6 +1,8 @@
 // A run of a net's steps as one kernel; its defines are made by kernels/net/text.py. COMMON copies the weights of
-// convolutions and all biases into shared memory, HELD a block's own weights of products, FETCH a group of images, which ROUND
-// makes TF32 of where it is wanted so; FIRST and THE_REST are the steps.
+// convolutions and all biases into shared memory, HELD a block's own weights of products, FETCH a group of images, which
+// ROUND makes TF32 or float16 of where it is wanted so (EARLY: it leaves where they came in to the next). FIRST and THE_REST
+// are the steps, BEHIND_FIRST how a team meets between them; EXPECT says what each step is going to be told where values
+// count themselves in (SENT).
 #include "net.cuh"
 #include "overlap.cuh"
 
@@ -54,28 +56,40 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     BEGIN_STAMPS();
 
 #if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) expect_weights();
+#else
+    COMMON;
+#endif
+#if SENT
     if (threadIdx.x == 0) {
-        expect_weights();
+        EXPECT;
+    }
+#endif
+    // The borders, which nobody writes to again.
+    for (int e = threadIdx.x; e < BORDERED / 4; e += THREADS) dynamic[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    __syncthreads();
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
         COMMON;
         close_weights<COMMON_ONES>();
         HELD;
         close_weights<HELD_ONES>();
     }
-#else
-    COMMON;
 #endif
-    // The borders, which nobody writes to again.
-    for (int e = threadIdx.x; e < BORDERED / 4; e += THREADS) dynamic[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    __syncthreads();
     wait_for_previous();
     x = written(x);
-    if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES, TOP);
+    // While one warp starts the copies of the weights, the others fetch the images.
+    constexpr int BUSY = WARPS < 4 ? 0 : LANES;
+    if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES, TOP, BUSY);
     close_copies();
 #if !(__CUDA_ARCH__ >= 900)
     HELD;
     close_copies();
 #endif
     let_next_begin();
+#if SENT
+    arrive_at_team();
+#endif
 
     for (; group < groups; group += teams, fresh = false) {
         float* const y = out + (index_t)group * (IMAGES * OUTPUTS);
@@ -91,15 +105,23 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
             wait_for_copies();
 #endif
         ROUND;
+#if SENT
+        __syncthreads();
+        wait_for_arrivals();
+#else
         wait_for_team();
+#endif
         STAMP(0);
-        FIRST;
-        wait_for_team();
-        STAMP(1);
         // What comes in next takes the place of what was read; it is waited for when it is its turn.
-        if (next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP);
+        if (EARLY && next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP, 0);
+        FIRST;
+        BEHIND_FIRST;
+        STAMP(1);
+        if (!EARLY && next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES, TOP, 0);
         THE_REST;
+#if !SENT
         if (next < groups) wait_for_team();
+#endif
         STAMP(STEPS_IN_ALL);
     }
     END_STAMPS();

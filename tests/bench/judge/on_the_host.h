@@ -22,6 +22,7 @@ static Three blockIdx, blockDim, threadIdx, gridDim;
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
+#define __fdividef(a, b) ((a) / (b))
 #define __powf(base, exponent) powf(base, exponent)
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(8) int2 { int x, y; };
@@ -179,6 +180,27 @@ static void products_(int newest) {
     }
     mine.count = kept;
 }
+// Values that count themselves in at the block that they are told to: until all of a step's are there and somebody has
+// waited for them they are NaN, which is also what their places held before.
+struct Told { float* place; float v; };
+struct Signal { Told* told; int count, room, expected; };
+static Signal signals_[32][64];
+static int told_in_all_;
+static void expect_(int step, int nbytes) { signals_[rank_()][step].expected = nbytes / 4; }
+static void tell_later_(float* place, int rank, float v, int step) {
+    Signal& its = signals_[rank][step];
+    if (its.count == its.room) its.told = (Told*)realloc(its.told, sizeof(Told) * (its.room = 2 * its.room + 64));
+    float* const there = (float*)of_rank_(place, rank);
+    memset(there, 0xff, 4);
+    its.told[its.count++] = {there, v};
+    ++told_in_all_;
+}
+static void wait_for_signal_(int step) {
+    Signal& its = signals_[rank_()][step];
+    while (its.count < its.expected) swapcontext(&turns_[current_].at, &between_);
+    if (its.count != its.expected) abort();
+    for (int i = 0; i < its.count && its.told[i].place; ++i) *its.told[i].place = its.told[i].v, its.told[i].place = nullptr;
+}
 static void* body_;
 template <class Body> static void thread_() {
     (*(Body*)body_)();
@@ -216,7 +238,7 @@ template <class Body> static bool in_turns_(Body& body, int threads) {
             swapcontext(&between_, &turns[i].at);
             left += !turns[i].over;
         }
-        moved = left + 4096 * of_cluster_.turn;
+        moved = left + 4096 * (of_cluster_.turn + told_in_all_);
         for (const Waiting& block : of_blocks_) moved += 4096 * block.turn;
         for (const Waiting& warp : of_warp_) moved += 1024 * 4096 * warp.turn;
         if (moved == before) return false;
@@ -246,6 +268,8 @@ template <class Body> static int run_(const unsigned (&size)[6], bool turns, Bod
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
             for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x = (blockIdx.x / CLUSTER + 1) * CLUSTER) {
                 forget_();
+                for (Signal(&block)[64] : signals_)
+                    for (Signal& its : block) its.count = its.expected = 0;
                 for (int i = 0; i < threads; ++i) copies_[i].count = copies_[i].closed = queues_[i].count = queues_[i].closed = 0;
                 if (turns && !in_turns_(body, threads)) return 1;
                 for (int i = threads; !turns && i-- > 0;) let_(i), body();

@@ -45,6 +45,11 @@ _ASSEMBLY = {
     'asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));': "rank = rank_();",
     r'asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");':
         "wait_for_all_();",
+    'asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(signal(step)) : "memory");': "",
+    'asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");': "",
+    'asm volatile("barrier.cluster.arrive.release;" ::: "memory");': ";",
+    'asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");': ";",
+    'asm volatile("barrier.cluster.wait.acquire;" ::: "memory");': "wait_for_all_();",
     "extern __shared__ __align__(1024) uint4 slabs[];": "alignas(1024) __shared__ uint4 slabs[227 * 64];",
     'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");': "",
     'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");': "",
@@ -75,6 +80,11 @@ _PIECES = {
     r'asm volatile\("wgmma\.wait_group\.sync\.aligned %0;" ::"n"\((\w+)\).*?\);': r"products_(\1);",
     r'(?s)asm volatile\("\{\\n\\t\.reg \.pred p;.*?wgmma\.mma_async.*?"l"\(operand\(columns\)\)\);':
         "multiply_later_<Kind::CHUNK>(sum, rows, columns, more);",
+    r'asm volatile\(\s*"\{\\n\\t\.reg \.u32 there, its;.*?: "memory"\);':
+        "tell_later_(place, rank, v, Step);",
+    r'asm volatile\(\s*"\{\\n\\t\.reg \.pred told;.*?: "memory"\);': "wait_for_signal_(step);",
+    r'asm volatile\("\{\\n\\t\.reg \.b64 state;[^;]*mbarrier\.arrive\.expect_tx.*?: "memory"\);':
+        "expect_(step, nbytes);",
     r'asm volatile\(\s*"\{\\n\\t\.reg \.u32 there;[^;]*mapa[^;]*; *\\n\\t"\s*"st\.shared::cluster.*?\);':
         "*(float*)of_rank_(place, rank) = v;",
     r'asm\("mma\.sync\.aligned\.m16n8k8\..*?\);': "multiply_<8>(sum, columns, row0, row1);",
