@@ -274,6 +274,15 @@ template <int STEPS> static void multiply_(float (&sum)[4], uint4 columns, unsig
                               step_(right[first + (lane % 4 * 2 + e % 2) * 4 + t], far, i, STEPS);
     __syncwarp();
 }
+// Four matrices of rows of 16 bytes, whose places the lanes say; each is given a word of each.
+static void load_matrices_(unsigned (&to)[4], const void* from) {
+    static const void* rows[1024];
+    rows[current_] = from;
+    __syncwarp();
+    const int first = current_ / 32 * 32, lane = current_ % 32;
+    for (int j = 0; j < 4; ++j) memcpy(&to[j], (const char*)rows[first + j * 8 + lane / 4] + lane % 4 * 4, 4);
+    __syncwarp();
+}
 static unsigned __float_as_uint(float v) { return same_bits<unsigned>(v); }
 static float __uint_as_float(unsigned v) { return same_bits<float>(v); }
 static float __int_as_float(int v) { return same_bits<float>(v); }
