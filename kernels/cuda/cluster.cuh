@@ -31,8 +31,10 @@ __device__ __forceinline__ float4 four_of_block(const float* place, int rank) {
     return v;
 }
 
-// In halves: what others wrote before they arrived is there behind the wait.
-__device__ __forceinline__ void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+// In halves: everybody has begun who is waited for. Nothing that was written is waited for.
+__device__ __forceinline__ void arrive_at_cluster() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void cluster_arrived() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
 // Puts four numbers at `place`, 16 bytes, in the shared memory of the cluster's block `rank`.

@@ -50,17 +50,22 @@ constexpr int COLUMNS = STRIP * STRIPS, RUN = STEPS * TAPS * OF_TAP;
 constexpr int ROWS_READ = (BAND - 1) * STRIDE_H + (KH - 1) * DILATION_H + 1;
 constexpr int COLUMNS_READ = (OUT_W - 1) * STRIDE_W + (KW - 1) * DILATION_W + 1;
 constexpr int PIXELS_READ = ROWS_READ * COLUMNS_READ;
-constexpr int ITEMS = PIXELS_READ * WIDE, EACH_ITEMS = rounded_up(ITEMS, THREADS);  // chunks to bring, and of a thread
-constexpr int AT_ONCE = least_of(32 / EACH, EACH_ITEMS);  // that a thread fetches together out of NCHW
+constexpr int OF_ROW = COLUMNS_READ * WIDE, PIECES = rounded_up(OF_ROW, THREADS);  // chunks of a row, and of a thread
+constexpr int ROWS_TOGETHER = PIECES > 1 ? 1 : least_of(THREADS / OF_ROW, ROWS_READ);
+constexpr int TURNS = rounded_up(ROWS_READ, ROWS_TOGETHER), TARGET_TURN = ROWS_TOGETHER * COLUMNS_READ * LEAD;
+constexpr int AT_ONCE = least_of(32 / EACH, TURNS);  // chunks that a thread fetches together out of NCHW
+constexpr int COPIES = rounded_up(STRIPS * RUN, THREADS);  // of weights, of a thread
+constexpr int UNROLLED_COPIES = least_of(COPIES, 16), UNROLLED_TURNS = least_of(TURNS, 16);
 
 constexpr int PIXELS = BAND * OUT_W, AREA = OUT_H * OUT_W, OF_BAND = rounded_up(PIXELS, ACROSS);  // tiles
-constexpr int FRAGMENTS = OF_BAND * STRIPS, SLOTS = rounded_up(FRAGMENTS, RANKS);
+constexpr int FRAGMENTS = TILES * STRIPS;  // of a warp, 16 channels and 8 pixels each; block r finishes every RANKS-th from r on
+constexpr int EACH_TOLD = rounded_up(FRAGMENTS, RANKS);
 constexpr int LOADS = OPERANDS > 1 ? TILES : TILES / 2;  // four matrices each: of one tile, or of two
 constexpr int ROWS_AT_ONCE = TAPS <= 25 ? KH : 1;        // of the window, whose instructions are written out
 constexpr int STEPS_AT_ONCE = TAPS < 4 ? least_of(4, STEPS) : 1;
 
 constexpr int IMAGE_AT = STRIPS * RUN, TOLD_AT = IMAGE_AT + PIXELS_READ * LEAD;
-constexpr int SHIFT_AT = TOLD_AT + (RANKS > 1 ? RANKS * SLOTS * LANES : 0);
+constexpr int SHIFT_AT = TOLD_AT + (RANKS > 1 ? RANKS * WARPS * EACH_TOLD * LANES : 0);
 constexpr int NBYTES = 16 * SHIFT_AT + 4 * (OPERANDS * COLUMNS + (OPERANDS > 1 ? WARPS : 0));
 static_assert(OPERANDS > 1 || TILES % 2 == 0, "two tiles are read at once");
 static_assert(NBYTES == KEPT_NBYTES, "the launch counts what lies in shared memory alike");
@@ -72,12 +77,12 @@ __device__ __forceinline__ int place_of(int chunk) {
     return OPERANDS > 1 ? chunk / OF_STEP * (OPERANDS * OF_STEP) + chunk % OF_STEP : chunk;
 }
 
-// Writes four finished sums of a fragment: channels lane / 4 and 8 more of a strip, from `first` of y's group on, of the
-// tile's pixels 2 (lane % 4) and the next.
+// Writes four finished sums of a fragment of this warp's: channels lane / 4 and 8 more of a strip, of the tile's pixels
+// 2 (lane % 4) and the next.
 __device__ __forceinline__ void write_fragment(float4 sum, const float* shift, float* y, const ConvParams& p, int group,
                                                int first_output, int fragment, int first_pixel, int image) {
     const int lane = threadIdx.x % LANES, outputs = p.m / p.group;
-    const int tile = fragment / STRIPS, own = fragment % STRIPS * STRIP + lane / 4, o = first_output + own;
+    const int tile = threadIdx.x / LANES * TILES + fragment / STRIPS, own = fragment % STRIPS * STRIP + lane / 4, o = first_output + own;
     const int within = tile * ACROSS + lane % 4 * 2, pixel = first_pixel + within;
     auto answer = [&](float v, int e) {
         return o + e < outputs ? activate(v + shift[own + e], AFTER) : 0.0f;  // what fills a chunk up is zero
@@ -114,7 +119,6 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS)
          float* __restrict__ y, const ConvParams p) {
     let_next_begin();
     uint4* const strips = kept;
-    uint4* const image_part = kept + IMAGE_AT;
     float4* const told = reinterpret_cast<float4*>(kept + TOLD_AT);
     float* const shift = reinterpret_cast<float*>(kept + SHIFT_AT);
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
@@ -130,12 +134,49 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS)
     // What no kernel in front writes.
     const uint4* filters = reinterpret_cast<const uint4*>(weight);
     const int all = across * STRIPS;  // strips of a group
-    for (int e = thread; e < STRIPS * RUN; e += THREADS) {
-        const int strip = e / RUN, within = e % RUN;
-        if (within < steps * TAPS * OF_TAP)
+#pragma unroll UNROLLED_COPIES
+    for (int i = 0; i < COPIES; ++i) {
+        const int e = thread + i * THREADS, strip = e / RUN, within = e % RUN;
+        if (e < STRIPS * RUN && within < steps * TAPS * OF_TAP)
             copy_async_16(strips + e, filters + ((index_t)(group * all + first_strip + strip) * ALL_STEPS + begin) *
                                                     (TAPS * OF_TAP) + within);
     }
+    // Where this lane's rows of matrices begin: pixels of two tiles by two chunks, or of one by four.
+    int at[LOADS];
+#pragma unroll
+    for (int j = 0; j < LOADS; ++j) {
+        const int tile = warp * TILES + (OPERANDS > 1 ? j : 2 * j + lane / 16);
+        const int pixel = min(tile * ACROSS + lane % 8, PIXELS - 1);
+        at[j] = worked_out((pixel / OUT_W * STRIDE_H * COLUMNS_READ + pixel % OUT_W * STRIDE_W) * LEAD +
+                           (OPERANDS > 1 ? lane / 8 : lane / 8 % 2));
+    }
+    // The part of the image under the band, of the slice's channels, chunk by chunk; zeros around the image and behind its
+    // channels. A thread brings the same chunk of a row, of every ROWS_TOGETHER-th row: out of NHWC neighbours bring
+    // neighbouring chunks, out of NCHW neighbouring pixels.
+    const int top = first_row * STRIDE_H - PAD_TOP, every = READS ? chunks_of(p.c) : 1;
+    const int plane = READS ? image * H * W : (image * p.c + group * C) * (H * W);
+    const int first_chunk = begin * OF_STEP + (READS ? group * CHUNKS : 0);
+    auto place_in_row = [&](int piece) { return PIECES > 1 ? piece * THREADS + thread : thread % OF_ROW; };
+    auto column_of = [&](int piece) { return READS ? place_in_row(piece) / WIDE : place_in_row(piece) % COLUMNS_READ; };
+    auto chunk_of = [&](int piece) { return READS ? place_in_row(piece) % WIDE : place_in_row(piece) / COLUMNS_READ; };
+    const int own_row = PIECES > 1 ? 0 : thread / OF_ROW;
+    // Where what this thread brings of its first row begins in x, counted from x's first row, and where it is to lie.
+    auto source = [&](int piece) {
+        const int rest = (first_chunk + chunk_of(piece)) * (READS ? 1 : EACH * H * W);
+        return (plane + (top + own_row) * W + column_of(piece) - PAD_LEFT) * every + rest;
+    };
+    auto target = [&](int piece) {
+        return IMAGE_AT + (own_row * COLUMNS_READ + column_of(piece)) * LEAD + place_of(chunk_of(piece));
+    };
+    const int own_source = worked_out(source(0)), own_target = worked_out(target(0));
+    auto brings = [&](int piece, int turn) {
+        return own_row + turn * ROWS_TOGETHER < ROWS_READ && own_row < ROWS_TOGETHER && place_in_row(piece) < OF_ROW;
+    };
+    auto inside = [&](int piece, int turn) {
+        return (unsigned)(column_of(piece) - PAD_LEFT) < (unsigned)W && begin * OF_STEP + chunk_of(piece) < CHUNKS &&
+               (unsigned)(top + own_row + turn * ROWS_TOGETHER) < (unsigned)H;
+    };
+#pragma unroll 1
     for (int e = thread; e < COLUMNS; e += THREADS) {
         const int o = first_output + e;
         shift[e] = bias && o < outputs ? bias[group * outputs + o] : 0.0f;
@@ -145,64 +186,46 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS)
         shift[COLUMNS + e] = back[group * all * STRIP + o];
 #endif
     }
-    // Where this lane's rows of matrices begin: pixels of two tiles by two chunks, or of one by four.
-    int at[LOADS];
-#pragma unroll
-    for (int j = 0; j < LOADS; ++j) {
-        const int tile = warp * TILES + (OPERANDS > 1 ? j : 2 * j + lane / 16);
-        const int pixel = min(tile * ACROSS + lane % 8, PIXELS - 1);
-        at[j] = (pixel / OUT_W * STRIDE_H * COLUMNS_READ + pixel % OUT_W * STRIDE_W) * LEAD +
-                (OPERANDS > 1 ? lane / 8 : lane / 8 % 2);
-    }
     wait_for_previous();
     x = written(x);
 
-    // The part of the image under the band, of the slice's channels; zeros around the image and behind its channels.
-    const int top = first_row * STRIDE_H - PAD_TOP;
-    auto inside = [&](int pixel, int chunk) {
-        const int iy = top + pixel / COLUMNS_READ, ix = pixel % COLUMNS_READ - PAD_LEFT;
-        return (unsigned)iy < (unsigned)H && (unsigned)ix < (unsigned)W && begin * OF_STEP + chunk < CHUNKS;
-    };
     float most = 0.0f;
-    if (READS) {
-        const uint4* from = reinterpret_cast<const uint4*>(x);
-        const int every = chunks_of(p.c);
-#pragma unroll 4
-        for (int e = thread; e < ITEMS; e += THREADS) {
-            const int pixel = e / WIDE, chunk = e % WIDE;
-            const bool there = inside(pixel, chunk);
-            const int place = (image * H + top + pixel / COLUMNS_READ) * W + pixel % COLUMNS_READ - PAD_LEFT;
-            copy_async_16(image_part + pixel * LEAD + place_of(chunk),
-                          from + (there ? place * every + group * CHUNKS + begin * OF_STEP + chunk : 0), there);
+#pragma unroll 1
+    for (int piece = 0; piece < PIECES; ++piece) {
+        const int from = PIECES > 1 ? source(piece) : own_source, to = PIECES > 1 ? target(piece) : own_target;
+        if (READS) {
+            const uint4* chunks = reinterpret_cast<const uint4*>(x);
+#pragma unroll UNROLLED_TURNS
+            for (int i = 0; i < TURNS; ++i)
+                if (brings(piece, i))
+                    copy_async_16(kept + to + i * TARGET_TURN,
+                                  chunks + (inside(piece, i) ? from + i * (ROWS_TOGETHER * W) * every : 0), inside(piece, i));
+            continue;
         }
-    } else {
-        // Neighbouring lanes fetch neighbouring pixels of a channel.
-        const float* from = x + (index_t)(image * p.c + group * C) * (H * W);
-        for (int first = thread; first < ITEMS; first += AT_ONCE * THREADS) {
+        const int left = C % EACH == 0 ? EACH : C - (begin * OF_STEP + chunk_of(piece)) * EACH;
+#pragma unroll UNROLLED_TURNS
+        for (int first = 0; first < TURNS; first += AT_ONCE) {
             float v[AT_ONCE][EACH];
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i) {
-                const int item = first + i * THREADS, pixel = item % PIXELS_READ, chunk = item / PIXELS_READ;
-                const bool there = item < ITEMS && inside(pixel, chunk);
-                const int channel = (begin * OF_STEP + chunk) * EACH;
-                const float* of = from + (channel * H + top + pixel / COLUMNS_READ) * W + pixel % COLUMNS_READ - PAD_LEFT;
+                const bool there = brings(piece, first + i) && inside(piece, first + i);
 #pragma unroll
-                for (int e = 0; e < EACH; ++e) v[i][e] = there && channel + e < C ? of[e * (H * W)] : 0.0f;
+                for (int e = 0; e < EACH; ++e)
+                    v[i][e] = there && e < left ? x[from + (first + i) * (ROWS_TOGETHER * W) + e * (H * W)] : 0.0f;
             }
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i) {
-                const int item = first + i * THREADS, pixel = item % PIXELS_READ, chunk = item / PIXELS_READ;
-                if (item >= ITEMS) continue;
-                uint4* to = image_part + pixel * LEAD + place_of(chunk);
+                if (!brings(piece, first + i)) continue;
+                uint4* const at_last = kept + to + (first + i) * TARGET_TURN;
 #if OPERANDS > 1
                 // As they are, where its two operands will be.
-                float4* raw = reinterpret_cast<float4*>(to);
+                float4* raw = reinterpret_cast<float4*>(at_last);
                 raw[0] = make_float4(v[i][0], v[i][1], v[i][2], v[i][3]);
                 raw[OF_STEP] = make_float4(v[i][4], v[i][5], v[i][6], v[i][7]);
 #pragma unroll
                 for (int e = 0; e < EACH; ++e) most = fmaxf(most, finite_magnitude(v[i][e]));
 #else
-                *to = to_chunk(v[i]);
+                *at_last = to_chunk(v[i]);
 #endif
             }
         }
@@ -216,14 +239,17 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS)
 #pragma unroll
     for (int w = 0; w < WARPS; ++w) most = fmaxf(most, of_warps[w]);
     const float scale = scale_by(most), image_back = scale_back(most);
-#pragma unroll 2
-    for (int item = thread; item < ITEMS; item += THREADS) {  // each what it brought itself
-        uint4* to = image_part + item % PIXELS_READ * LEAD + place_of(item / PIXELS_READ);
-        const float4* raw = reinterpret_cast<const float4*>(to);
-        const float4 first = raw[0], second = raw[OF_STEP];
-        const float v[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
-        split_chunk(v, scale, to[0], to[OF_STEP]);
-    }
+#pragma unroll 1
+    for (int piece = 0; piece < PIECES; ++piece)
+#pragma unroll UNROLLED_TURNS
+        for (int i = 0; i < TURNS; ++i) {
+            if (!brings(piece, i)) continue;
+            uint4* to = kept + (PIECES > 1 ? target(piece) : own_target) + i * TARGET_TURN;  // what it brought itself
+            const float4* raw = reinterpret_cast<const float4*>(to);
+            const float4 first = raw[0], second = raw[OF_STEP];
+            const float v[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
+            split_chunk(v, scale, to[0], to[OF_STEP]);
+        }
 #endif
     close_group();
     wait_for_all_but<0>();
@@ -233,100 +259,109 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS)
 #if OPERANDS > 1
     float part[STRIPS][TILES][4];
 #endif
+    // Of a tap and step: chunks of this lane's pixels, and of its channels.
+    unsigned pixels[2][LOADS][4];
+    uint4 columns[2][STRIPS][OPERANDS];
+    auto feed = [&](const uint4* own, int step, int r, int s, int to) {
+        const int first = IMAGE_AT + step * (OPERANDS * OF_STEP) + (r * DILATION_H * COLUMNS_READ + s * DILATION_W) * LEAD;
+#pragma unroll
+        for (int k = 0; k < STRIPS; ++k)
+#pragma unroll
+            for (int i = 0; i < OPERANDS; ++i)
+                columns[to][k][i] = own[k * RUN + (r * KW + s) * OF_TAP + i * LANES];
+#pragma unroll
+        for (int j = 0; j < LOADS; ++j) load_matrices(pixels[to][j], kept, first + at[j]);
+    };
+    // One operand of channels by one of pixels.
+    auto multiply = [&](float (&onto)[STRIPS][TILES][4], int fed, int of_columns, int of_pixels) {
+#pragma unroll
+        for (int k = 0; k < STRIPS; ++k)
+#pragma unroll
+            for (int j = 0; j < TILES; ++j) {
+                const int load = OPERANDS > 1 ? j : j / 2, word = OPERANDS > 1 ? 2 * of_pixels : j % 2 * 2;
+                Kind::multiply(onto[k][j], columns[fed][k][of_columns], pixels[fed][load][word], pixels[fed][load][word + 1]);
+            }
+    };
     const bool busy = warp * TILES < OF_BAND;
 #pragma unroll STEPS_AT_ONCE
     for (int step = 0; step < (busy ? steps : 0); ++step) {
-        const uint4* a = strips + step * (TAPS * OF_TAP) + lane;
-        const uint4* b = image_part + step * (OPERANDS * OF_STEP);
-#pragma unroll ROWS_AT_ONCE
-        for (int r = 0; r < KH; ++r) {
+        const uint4* own = strips + step * (TAPS * OF_TAP) + lane;
+#pragma unroll 1
+        for (int rows = 0; rows < KH; rows += ROWS_AT_ONCE) {
+            feed(own, step, rows, 0, 0);
+#pragma unroll
+            for (int t = 0; t < ROWS_AT_ONCE * KW; ++t) {
+                const int now = t % 2, next = t + 1;
+                if (next < ROWS_AT_ONCE * KW)  // while those before are multiplied
+                    feed(own, step, rows + next / KW, next % KW, next % 2);
 #if OPERANDS > 1
-            // Tensor cores cut off what they add, where float32 rounds: they add up a row of the window alone.
-#pragma unroll
-            for (int k = 0; k < STRIPS; ++k)
-#pragma unroll
-                for (int j = 0; j < TILES; ++j)
-#pragma unroll
-                    for (int e = 0; e < 4; ++e) part[k][j][e] = 0.0f;
-#endif
-#pragma unroll
-            for (int s = 0; s < KW; ++s) {
-                unsigned pixels[LOADS][4];
-#pragma unroll
-                for (int j = 0; j < LOADS; ++j)
-                    load_matrices(pixels[j], b + at[j] + (r * DILATION_H * COLUMNS_READ + s * DILATION_W) * LEAD);
-#if OPERANDS > 1
-                uint4 big[STRIPS], small[STRIPS];
-#pragma unroll
-                for (int k = 0; k < STRIPS; ++k) {
-                    big[k] = a[k * RUN + (r * KW + s) * OF_TAP];
-                    small[k] = a[k * RUN + (r * KW + s) * OF_TAP + LANES];
-                }
-                auto multiply = [&](const uint4 (&columns)[STRIPS], int operand) {
+                // Tensor cores cut off what they add, where float32 rounds: they add up a row of the window alone.
+                if (t % KW == 0) {
 #pragma unroll
                     for (int k = 0; k < STRIPS; ++k)
 #pragma unroll
                         for (int j = 0; j < TILES; ++j)
-                            Kind::multiply(part[k][j], columns[k], pixels[j][2 * operand], pixels[j][2 * operand + 1]);
-                };
-                multiply(small, 0);
-                multiply(big, 1);
-                multiply(big, 0);
-#else
 #pragma unroll
-                for (int k = 0; k < STRIPS; ++k) {
-                    const uint4 columns = a[k * RUN + (r * KW + s) * OF_TAP];
-#pragma unroll
-                    for (int j = 0; j < TILES; ++j)
-                        Kind::multiply(sum[k][j], columns, pixels[j / 2][j % 2 * 2], pixels[j / 2][j % 2 * 2 + 1]);
+                            for (int e = 0; e < 4; ++e) part[k][j][e] = 0.0f;
                 }
+                multiply(part, now, 1, 0);
+                multiply(part, now, 0, 1);
+                multiply(part, now, 0, 0);
+                if (t % KW == KW - 1) {
+#pragma unroll
+                    for (int k = 0; k < STRIPS; ++k)
+#pragma unroll
+                        for (int j = 0; j < TILES; ++j)
+#pragma unroll
+                            for (int e = 0; e < 4; ++e) sum[k][j][e] += part[k][j][e];
+                }
+#else
+                multiply(sum, now, 0, 0);
 #endif
             }
-#if OPERANDS > 1
-#pragma unroll
-            for (int k = 0; k < STRIPS; ++k)
-#pragma unroll
-                for (int j = 0; j < TILES; ++j)
-#pragma unroll
-                    for (int e = 0; e < 4; ++e) sum[k][j][e] += part[k][j][e];
-#endif
         }
     }
 
+    const int first_pixel = first_row * OUT_W;
 #if RANKS > 1
     cluster_arrived();
 #endif
-    const int first_pixel = first_row * OUT_W;
 #pragma unroll
-    for (int j = 0; j < TILES; ++j) {
-        const int tile = warp * TILES + j;
-        if (tile >= OF_BAND) break;
+    for (int j = 0; j < TILES; ++j)
 #pragma unroll
         for (int k = 0; k < STRIPS; ++k) {
-            const int fragment = tile * STRIPS + k;
             float4 v = make_float4(sum[k][j][0], sum[k][j][1], sum[k][j][2], sum[k][j][3]);
 #if OPERANDS > 1
             const float* back = shift + COLUMNS + k * STRIP + lane / 4;
             v.x = v.x * back[0] * image_back, v.y = v.y * back[0] * image_back;
             v.z = v.z * back[8] * image_back, v.w = v.w * back[8] * image_back;
 #endif
+            const int fragment = j * STRIPS + k;
 #if RANKS > 1
-            put_to_block(told + (rank * SLOTS + fragment / RANKS) * LANES + lane, fragment % RANKS, v);
+            float4* to = told + ((rank * WARPS + warp) * EACH_TOLD + fragment / RANKS) * LANES + lane;
+            if (busy) put_to_block(to, fragment % RANKS, v);
 #else
             write_fragment(v, shift, y, p, group, first_output, fragment, first_pixel, image);
 #endif
         }
-    }
 #if RANKS > 1
-    wait_for_cluster();  // all sums have been told, and nobody reads another's memory from here on
-    for (int slot = warp; slot * RANKS + rank < FRAGMENTS; slot += WARPS) {
-        float4 v = told[slot * LANES + lane];
+    wait_for_cluster();  // all sums have been told, and nobody reads or writes another's memory from here on
+    if (!busy) return;
+    float4 all_of[EACH_TOLD];
 #pragma unroll
-        for (int of = 1; of < RANKS; ++of) {
-            const float4 more = told[(of * SLOTS + slot) * LANES + lane];
+    for (int i = 0; i < EACH_TOLD; ++i) {  // the last of some blocks is none, and is not written
+        const float4* of = told + (warp * EACH_TOLD + i) * LANES + lane;
+        float4 v = of[0];
+#pragma unroll
+        for (int r = 1; r < RANKS; ++r) {
+            const float4 more = of[r * (WARPS * EACH_TOLD * LANES)];
             v.x += more.x, v.y += more.y, v.z += more.z, v.w += more.w;
         }
-        write_fragment(v, shift, y, p, group, first_output, slot * RANKS + rank, first_pixel, image);
+        all_of[i] = v;
     }
+#pragma unroll
+    for (int i = 0; i < EACH_TOLD; ++i)
+        if (i * RANKS + rank < FRAGMENTS)
+            write_fragment(all_of[i], shift, y, p, group, first_output, i * RANKS + rank, first_pixel, image);
 #endif
 }

@@ -86,8 +86,8 @@ def cuts(of: Sums, most_strips: int, most_ranks: int) -> Iterator[Cut]:
 def nbytes(of: Sums, cut: Cut) -> int:
     """Shared memory of a block."""
     strips, image = _chunks(of, cut)
-    slots = ceil(_tiles(of, cut.band) * cut.strips, cut.ranks)
-    told = cut.ranks * slots * WARP if cut.ranks > 1 else 0
+    each = ceil(cut.tiles * cut.strips, cut.ranks)  # fragments of a warp that a block finishes
+    told = cut.ranks * cut.warps * each * WARP if cut.ranks > 1 else 0
     words = of.operands * STRIP * cut.strips + (cut.warps if of.operands > 1 else 0)
     return _CHUNK_NBYTES * (strips + image + told) + 4 * words
 

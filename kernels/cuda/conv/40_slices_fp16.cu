@@ -32,7 +32,7 @@ PAD_TOP = 1
 PAD_LEFT = 1
 DILATION_H = 1
 DILATION_W = 1
-KEPT_NBYTES = 100176
+KEPT_NBYTES = 104272
 AFTER = 0            # the activation
 [tune]
 STRIPS = [1, 2, 4]

@@ -32,7 +32,7 @@ PAD_TOP = 1
 PAD_LEFT = 1
 DILATION_H = 1
 DILATION_W = 1
-KEPT_NBYTES = 151440
+KEPT_NBYTES = 155536
 AFTER = 0            # the activation
 [tune]
 STRIPS = [1, 2, 4]
