@@ -24,7 +24,7 @@ _NEAR = 126  # multiprocessors that clusters fill: they stand in parts of uneven
 
 
 class Sums(NamedTuple):
-    """A convolution as its blocks see it. blocks_m: channels of a group; steps: of its sum, of two chunks;
+    """A convolution as its blocks see it. m: channels of a group; steps: of its sum, of two chunks;
     operands: of a number."""
 
     images: int
@@ -74,13 +74,15 @@ def cuts(of: Sums, most_strips: int, most_ranks: int) -> Iterator[Cut]:
     ranks = [count for count in _RANKS if count <= min(most_ranks, of.steps)]
     bands = sorted({ceil(of.out_h, count) for count in range(1, min(of.out_h, _MOST_BANDS) + 1)})
     for each, blocks, band in itertools.product(strips, ranks, bands):
-        if nbytes(of, Cut(each, blocks, band, _MOST_WARPS, 1)) > SHARED_NBYTES:
+        if nbytes(of, Cut(each, blocks, band, _LEAST_WARPS, 1)) > SHARED_NBYTES:
             continue
         for tiles in _TILES:
             warps = max(_LEAST_WARPS, ceil(_tiles(of, band), tiles))
             even = of.operands > 1 or tiles % 2 == 0  # of two tiles the pixels are read at once
-            if even and warps <= _MOST_WARPS and each * tiles * of.operands <= _MOST_SUMS:
-                yield Cut(each, blocks, band, warps, tiles)
+            cut = Cut(each, blocks, band, warps, tiles)
+            few = warps <= _MOST_WARPS and each * tiles * of.operands <= _MOST_SUMS
+            if even and few and nbytes(of, cut) <= SHARED_NBYTES:
+                yield cut
 
 
 def nbytes(of: Sums, cut: Cut) -> int:
@@ -112,8 +114,8 @@ _EARLY = 1500  # clocks for which weights are on their way while the kernel in f
 
 
 def clocks(of: Sums, cut: Cut) -> float:
-    """The estimate: what the busiest multiprocessor multiplies, reads for that and fetches, and the trips that
-    nothing hides."""
+    """The estimate: what the busiest multiprocessor multiplies, reads for that and fetches, and the trips
+    that nothing hides."""
     blocks = of.images * of.group * ceil(of.m, STRIP * cut.strips) * ceil(of.out_h, cut.band) * cut.ranks
     at_once = MULTIPROCESSORS if cut.ranks == 1 else _NEAR // cut.ranks * cut.ranks
     queue = ceil(blocks, at_once)

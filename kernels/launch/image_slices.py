@@ -60,9 +60,7 @@ def sums(p: Conv, rung: Rung) -> Sums:
     """The convolution as the estimate sees it."""
     steps = ceil(ceil(p.c // p.group, define(rung, "EACH")), _OF_STEP)
     window = (p.kh, p.kw, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w)
-    return Sums(
-        p.n, p.group, p.m // p.group, steps, p.out_h, p.out_w, *window, define(rung, "OPERANDS", 1)
-    )
+    return Sums(p.n, p.group, p.m // p.group, steps, p.out_h, p.out_w, *window, define(rung, "OPERANDS", 1))
 
 
 def grid(p: Conv, cut: Cut) -> tuple[int, int, int]:
