@@ -53,20 +53,22 @@ constexpr int PIXELS_READ = ROWS_READ * COLUMNS_READ;
 constexpr int OF_ROW = COLUMNS_READ * WIDE, PIECES = rounded_up(OF_ROW, THREADS);  // chunks of a row, and of a thread
 constexpr int ROWS_TOGETHER = PIECES > 1 ? 1 : least_of(THREADS / OF_ROW, ROWS_READ);
 constexpr int TURNS = rounded_up(ROWS_READ, ROWS_TOGETHER), TARGET_TURN = ROWS_TOGETHER * COLUMNS_READ * LEAD;
-constexpr int AT_ONCE = least_of(32 / EACH, TURNS);  // chunks that a thread fetches together out of NCHW
+constexpr int AT_ONCE = least_of(64 / EACH, TURNS);  // chunks that a thread fetches together out of NCHW
 constexpr int COPIES = rounded_up(STRIPS * RUN, THREADS);  // of weights, of a thread
 constexpr int UNROLLED_COPIES = least_of(COPIES, 16), UNROLLED_TURNS = least_of(TURNS, 16);
 
 constexpr int PIXELS = BAND * OUT_W, AREA = OUT_H * OUT_W, OF_BAND = rounded_up(PIXELS, ACROSS);  // tiles
-constexpr int FRAGMENTS = TILES * STRIPS;  // of a warp, 16 channels and 8 pixels each; block r finishes every RANKS-th from r on
-constexpr int EACH_TOLD = rounded_up(FRAGMENTS, RANKS);
+constexpr int BUSY = rounded_up(OF_BAND, TILES);  // warps that multiply; the rest help to fetch and to finish
+// Of a warp, 16 channels and 8 pixels each. Block r of the cluster finishes every RANKS-th of each warp from r on.
+constexpr int FRAGMENTS = TILES * STRIPS, EACH_TOLD = rounded_up(FRAGMENTS, RANKS), TOLD = BUSY * EACH_TOLD;
 constexpr int LOADS = OPERANDS > 1 ? TILES : TILES / 2;  // four matrices each: of one tile, or of two
 constexpr int ROWS_AT_ONCE = TAPS <= 25 ? KH : 1;        // of the window, whose instructions are written out
 constexpr int STEPS_AT_ONCE = TAPS < 4 ? least_of(4, STEPS) : 1;
 
 constexpr int IMAGE_AT = STRIPS * RUN, TOLD_AT = IMAGE_AT + PIXELS_READ * LEAD;
-constexpr int SHIFT_AT = TOLD_AT + (RANKS > 1 ? RANKS * WARPS * EACH_TOLD * LANES : 0);
+constexpr int SHIFT_AT = TOLD_AT + (RANKS > 1 ? RANKS * TOLD * LANES : 0);
 constexpr int NBYTES = 16 * SHIFT_AT + 4 * (OPERANDS * COLUMNS + (OPERANDS > 1 ? WARPS : 0));
+static_assert(BUSY <= WARPS, "every tile has a warp");
 static_assert(OPERANDS > 1 || TILES % 2 == 0, "two tiles are read at once");
 static_assert(NBYTES == KEPT_NBYTES, "the launch counts what lies in shared memory alike");
 
@@ -77,12 +79,12 @@ __device__ __forceinline__ int place_of(int chunk) {
     return OPERANDS > 1 ? chunk / OF_STEP * (OPERANDS * OF_STEP) + chunk % OF_STEP : chunk;
 }
 
-// Writes four finished sums of a fragment of this warp's: channels lane / 4 and 8 more of a strip, of the tile's pixels
+// Writes four finished sums of a fragment of a warp's: channels lane / 4 and 8 more of a strip, of the tile's pixels
 // 2 (lane % 4) and the next.
 __device__ __forceinline__ void write_fragment(float4 sum, const float* shift, float* y, const ConvParams& p, int group,
-                                               int first_output, int fragment, int first_pixel, int image) {
+                                               int first_output, int warp, int fragment, int first_pixel, int image) {
     const int lane = threadIdx.x % LANES, outputs = p.m / p.group;
-    const int tile = threadIdx.x / LANES * TILES + fragment / STRIPS, own = fragment % STRIPS * STRIP + lane / 4, o = first_output + own;
+    const int tile = warp * TILES + fragment / STRIPS, own = fragment % STRIPS * STRIP + lane / 4, o = first_output + own;
     const int within = tile * ACROSS + lane % 4 * 2, pixel = first_pixel + within;
     auto answer = [&](float v, int e) {
         return o + e < outputs ? activate(v + shift[own + e], AFTER) : 0.0f;  // what fills a chunk up is zero
@@ -114,7 +116,7 @@ __device__ __forceinline__ void write_fragment(float4 sum, const float* shift, f
 }
 
 // grid = (groups · blocks of channels · RANKS, bands, images).
-extern "C" __global__ void TEAM __launch_bounds__(THREADS)
+extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
     let_next_begin();
@@ -282,7 +284,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS)
                 Kind::multiply(onto[k][j], columns[fed][k][of_columns], pixels[fed][load][word], pixels[fed][load][word + 1]);
             }
     };
-    const bool busy = warp * TILES < OF_BAND;
+    const bool busy = warp < BUSY;
 #pragma unroll STEPS_AT_ONCE
     for (int step = 0; step < (busy ? steps : 0); ++step) {
         const uint4* own = strips + step * (TAPS * OF_TAP) + lane;
@@ -338,30 +340,32 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS)
 #endif
             const int fragment = j * STRIPS + k;
 #if RANKS > 1
-            float4* to = told + ((rank * WARPS + warp) * EACH_TOLD + fragment / RANKS) * LANES + lane;
+            float4* to = told + (rank * TOLD + warp * EACH_TOLD + fragment / RANKS) * LANES + lane;
             if (busy) put_to_block(to, fragment % RANKS, v);
 #else
-            write_fragment(v, shift, y, p, group, first_output, fragment, first_pixel, image);
+            if (busy) write_fragment(v, shift, y, p, group, first_output, warp, fragment, first_pixel, image);
 #endif
         }
 #if RANKS > 1
     wait_for_cluster();  // all sums have been told, and nobody reads or writes another's memory from here on
-    if (!busy) return;
-    float4 all_of[EACH_TOLD];
+    constexpr int EACH_FINISHED = rounded_up(TOLD, WARPS);
+    float4 finished[EACH_FINISHED];
 #pragma unroll
-    for (int i = 0; i < EACH_TOLD; ++i) {  // the last of some blocks is none, and is not written
-        const float4* of = told + (warp * EACH_TOLD + i) * LANES + lane;
+    for (int i = 0; i < EACH_FINISHED; ++i) {
+        const float4* of = told + min(warp + i * WARPS, TOLD - 1) * LANES + lane;
         float4 v = of[0];
 #pragma unroll
         for (int r = 1; r < RANKS; ++r) {
-            const float4 more = of[r * (WARPS * EACH_TOLD * LANES)];
+            const float4 more = of[r * (TOLD * LANES)];
             v.x += more.x, v.y += more.y, v.z += more.z, v.w += more.w;
         }
-        all_of[i] = v;
+        finished[i] = v;
     }
 #pragma unroll
-    for (int i = 0; i < EACH_TOLD; ++i)
-        if (i * RANKS + rank < FRAGMENTS)
-            write_fragment(all_of[i], shift, y, p, group, first_output, i * RANKS + rank, first_pixel, image);
+    for (int i = 0; i < EACH_FINISHED; ++i) {
+        const int slot = warp + i * WARPS, fragment = slot % EACH_TOLD * RANKS + rank;
+        if (slot < TOLD && fragment < FRAGMENTS)
+            write_fragment(finished[i], shift, y, p, group, first_output, slot / EACH_TOLD, fragment, first_pixel, image);
+    }
 #endif
 }

@@ -17,7 +17,7 @@ STRIP, ACROSS = 16, 8  # channels and pixels of an instruction
 SHARED_NBYTES = 227 << 10  # of a block of compute capability 9.0
 _CHUNK_NBYTES = 16
 _STRIPS, _RANKS, _TILES = (1, 2, 3, 4), tuple(range(1, 9)), (1, 2, 3, 4, 6, 8)
-_LEAST_WARPS, _MOST_WARPS = 4, 16  # of a block; that few are there to fetch, if not to multiply
+_LEAST_WARPS, _MOST_WARPS = 8, 16  # of a block; that few are there to fetch, if not to multiply
 _MOST_BANDS = 32
 _MOST_SUMS = 16  # strips times tiles of a warp, whose sums fill half of its registers
 _NEAR = 126  # multiprocessors that clusters fill: they stand in parts of uneven size
@@ -89,7 +89,7 @@ def nbytes(of: Sums, cut: Cut) -> int:
     """Shared memory of a block."""
     strips, image = _chunks(of, cut)
     each = ceil(cut.tiles * cut.strips, cut.ranks)  # fragments of a warp that a block finishes
-    told = cut.ranks * cut.warps * each * WARP if cut.ranks > 1 else 0
+    told = cut.ranks * ceil(_tiles(of, cut.band), cut.tiles) * each * WARP if cut.ranks > 1 else 0
     words = of.operands * STRIP * cut.strips + (cut.warps if of.operands > 1 else 0)
     return _CHUNK_NBYTES * (strips + image + told) + 4 * words
 

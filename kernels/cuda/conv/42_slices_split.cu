@@ -16,7 +16,7 @@ WRITES = 0           # and y
 STRIPS = 2           # of a block, 16 channels of y each: the most
 RANKS = 8            # blocks of a cluster, each with a slice of the sum: the most
 BAND = 13            # this line and those below: the launch fits them, and compiles the shape in
-WARPS = 6
+WARPS = 8
 TILES = 4            # of a warp, eight pixels each
 C = 256              # of a group
 H = 13
@@ -31,7 +31,7 @@ PAD_TOP = 1
 PAD_LEFT = 1
 DILATION_H = 1
 DILATION_W = 1
-KEPT_NBYTES = 94120
+KEPT_NBYTES = 94128
 AFTER = 0            # the activation
 [tune]
 STRIPS = [1, 2]
