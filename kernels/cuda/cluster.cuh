@@ -31,11 +31,13 @@ __device__ __forceinline__ float4 four_of_block(const float* place, int rank) {
     return v;
 }
 
-// In halves: everybody has begun who is waited for. Nothing that was written is waited for.
+// In halves, of which the first says nothing of what was written: behind the second everybody has begun.
 __device__ __forceinline__ void arrive_at_cluster() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
-__device__ __forceinline__ void cluster_arrived() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_arrived() {
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
 
 // Puts four numbers at `place`, 16 bytes, in the shared memory of the cluster's block `rank`.
 __device__ __forceinline__ void put_to_block(float4* place, int rank, float4 v) {

@@ -1,17 +1,18 @@
-// A convolution of small images of many channels at small batches, where few tiles would be left to a device and gathering
-// patches takes longer than multiplying them. A block has STRIPS · 16 channels of y, a band of BAND rows of one image, and
-// one slice of the channels of x with all taps of the window. It keeps in shared memory its weights, which are fetched
-// while the kernel in front still runs, and the part of the image under its band once: every tap reads the same pixels,
-// shifted, and no patch is laid out. The RANKS blocks of a cluster have the slices of the same sum: each tells the others
-// its sums of their share of y, and adds up its own share, always in the same order.
+// A convolution of small images of many channels at small batches, where few tiles would be left to a device
+// and gathering patches takes longer than multiplying them. A block has STRIPS · 16 channels of y, a band of
+// BAND rows of one image, and one slice of the channels of x with all taps of the window. It keeps in shared
+// memory its weights, which are fetched while the kernel in front still runs, and the part of the image under
+// its band, once: every tap reads the same pixels, shifted, and no patch is laid out. The RANKS blocks of a
+// cluster have the slices of the same sum: each tells the others its sums of their share of y, and adds up its
+// own share, always in the same order.
 //
-// Channels of y are the rows of mma.sync, 16 a strip: weights lie packed as its lanes take them (packing.strips). Pixels
-// are its columns, eight a tile, TILES a warp, numbered along the rows of the band. A pixel's channels lie side by side
-// in chunks of 16 bytes, two a step of the sum, from pixel to pixel an odd number of chunks: so eight neighbouring
-// pixels lie in different banks.
+// Channels of y are the rows of mma.sync, 16 a strip: weights lie packed as its lanes take them
+// (packing.strips). Pixels are its columns, eight a tile, TILES a warp, numbered along the rows of the band. A
+// pixel's channels lie side by side in chunks of 16 bytes, two a step of the sum, from pixel to pixel an odd
+// number of chunks: so eight neighbouring pixels lie in different banks.
 //
-// With OPERANDS = 2 a number is the sum of two float16 (halves_split.cuh), scaled by the largest number of the block's
-// own part of the image: of every step the big ones' two chunks lie first, then the small ones'.
+// With OPERANDS = 2 a number is the sum of two float16 (halves_split.cuh), scaled by the largest number of the
+// block's own part of the image: of every step the big ones' two chunks lie first, then the small ones'.
 // Included behind the rung's struct Kind.
 #pragma once
 #include "async.cuh"
@@ -38,10 +39,11 @@
 #endif
 
 constexpr int least_of(int a, int b) { return a < b ? a : b; }
-constexpr int rounded_up(int a, int b) { return (a + b - 1) / b; }
+constexpr int divided_up(int a, int b) { return (a + b - 1) / b; }
 
-constexpr int CHUNKS = rounded_up(C, EACH);  // of a pixel and group
-constexpr int ALL_STEPS = rounded_up(CHUNKS, OF_STEP), STEPS = rounded_up(ALL_STEPS, RANKS);  // STEPS: of a slice, at most
+constexpr int CHUNKS = divided_up(C, EACH);  // of a pixel and group
+constexpr int ALL_STEPS = divided_up(CHUNKS, OF_STEP);
+constexpr int STEPS = divided_up(ALL_STEPS, RANKS);  // of a slice, at most
 constexpr int WIDE = OF_STEP * STEPS;        // chunks of a pixel and slice
 constexpr int LEAD = WIDE * OPERANDS + 1;    // chunks from pixel to pixel
 constexpr int TAPS = KH * KW, OF_TAP = OPERANDS * LANES;  // chunks of a strip's weights
@@ -50,17 +52,20 @@ constexpr int COLUMNS = STRIP * STRIPS, RUN = STEPS * TAPS * OF_TAP;
 constexpr int ROWS_READ = (BAND - 1) * STRIDE_H + (KH - 1) * DILATION_H + 1;
 constexpr int COLUMNS_READ = (OUT_W - 1) * STRIDE_W + (KW - 1) * DILATION_W + 1;
 constexpr int PIXELS_READ = ROWS_READ * COLUMNS_READ;
-constexpr int OF_ROW = COLUMNS_READ * WIDE, PIECES = rounded_up(OF_ROW, THREADS);  // chunks of a row, and of a thread
+// Chunks of a row, and of them a thread's.
+constexpr int OF_ROW = COLUMNS_READ * WIDE, PIECES = divided_up(OF_ROW, THREADS);
 constexpr int ROWS_TOGETHER = PIECES > 1 ? 1 : least_of(THREADS / OF_ROW, ROWS_READ);
-constexpr int TURNS = rounded_up(ROWS_READ, ROWS_TOGETHER), TARGET_TURN = ROWS_TOGETHER * COLUMNS_READ * LEAD;
+constexpr int TURNS = divided_up(ROWS_READ, ROWS_TOGETHER);
+constexpr int TARGET_TURN = ROWS_TOGETHER * COLUMNS_READ * LEAD;  // chunks from what a thread brings to its next
 constexpr int AT_ONCE = least_of(64 / EACH, TURNS);  // chunks that a thread fetches together out of NCHW
-constexpr int COPIES = rounded_up(STRIPS * RUN, THREADS);  // of weights, of a thread
+constexpr int COPIES = divided_up(STRIPS * RUN, THREADS);  // of weights, of a thread
 constexpr int UNROLLED_COPIES = least_of(COPIES, 16), UNROLLED_TURNS = least_of(TURNS, 16);
 
-constexpr int PIXELS = BAND * OUT_W, AREA = OUT_H * OUT_W, OF_BAND = rounded_up(PIXELS, ACROSS);  // tiles
-constexpr int BUSY = rounded_up(OF_BAND, TILES);  // warps that multiply; the rest help to fetch and to finish
-// Of a warp, 16 channels and 8 pixels each. Block r of the cluster finishes every RANKS-th of each warp from r on.
-constexpr int FRAGMENTS = TILES * STRIPS, EACH_TOLD = rounded_up(FRAGMENTS, RANKS), TOLD = BUSY * EACH_TOLD;
+constexpr int PIXELS = BAND * OUT_W, AREA = OUT_H * OUT_W, OF_BAND = divided_up(PIXELS, ACROSS);  // tiles
+constexpr int BUSY = divided_up(OF_BAND, TILES);  // warps that multiply; the rest help to fetch and to finish
+// Of a warp, 16 channels by 8 pixels each; block r of the cluster finishes every RANKS-th of each warp's from r.
+constexpr int FRAGMENTS = TILES * STRIPS, EACH_TOLD = divided_up(FRAGMENTS, RANKS);
+constexpr int TOLD = BUSY * EACH_TOLD, EACH_FINISHED = divided_up(TOLD, WARPS);  // by a block, and a warp
 constexpr int LOADS = OPERANDS > 1 ? TILES : TILES / 2;  // four matrices each: of one tile, or of two
 constexpr int ROWS_AT_ONCE = TAPS <= 25 ? KH : 1;        // of the window, whose instructions are written out
 constexpr int STEPS_AT_ONCE = TAPS < 4 ? least_of(4, STEPS) : 1;
@@ -79,20 +84,26 @@ __device__ __forceinline__ int place_of(int chunk) {
     return OPERANDS > 1 ? chunk / OF_STEP * (OPERANDS * OF_STEP) + chunk % OF_STEP : chunk;
 }
 
-// Writes four finished sums of a fragment of a warp's: channels lane / 4 and 8 more of a strip, of the tile's pixels
-// 2 (lane % 4) and the next.
-__device__ __forceinline__ void write_fragment(float4 sum, const float* shift, float* y, const ConvParams& p, int group,
-                                               int first_output, int warp, int fragment, int first_pixel, int image) {
+// What a block has of y: from which channel of a group on, and from which pixel of an image on.
+struct Place {
+    int group, first_output, image, first_pixel;
+};
+
+// Writes four finished sums of a fragment of a warp's: channels lane / 4 and 8 more of a strip, of the tile's
+// pixels 2 (lane % 4) and the next.
+__device__ __forceinline__ void write_fragment(float4 sum, const float* shift, float* y, const ConvParams& p,
+                                               const Place& of, int warp, int fragment) {
     const int lane = threadIdx.x % LANES, outputs = p.m / p.group;
-    const int tile = warp * TILES + fragment / STRIPS, own = fragment % STRIPS * STRIP + lane / 4, o = first_output + own;
-    const int within = tile * ACROSS + lane % 4 * 2, pixel = first_pixel + within;
+    const int own = fragment % STRIPS * STRIP + lane / 4, o = of.first_output + own;
+    const int within = (warp * TILES + fragment / STRIPS) * ACROSS + lane % 4 * 2;
+    const int pixel = of.first_pixel + within;
     auto answer = [&](float v, int e) {
         return o + e < outputs ? activate(v + shift[own + e], AFTER) : 0.0f;  // what fills a chunk up is zero
     };
     const float v[4] = {answer(sum.x, 0), answer(sum.y, 0), answer(sum.z, 8), answer(sum.w, 8)};
     auto real = [&](int i) { return within + i < PIXELS && pixel + i < AREA; };
     if (!WRITES) {
-        float* to = y + ((index_t)image * p.m + group * outputs + o) * AREA + pixel;
+        float* to = y + ((index_t)of.image * p.m + of.group * outputs + o) * AREA + pixel;
 #pragma unroll
         for (int e = 0; e < 4; ++e)
             if (o + e / 2 * 8 < outputs && real(e % 2)) to[(index_t)(e / 2 * 8) * AREA + e % 2] = v[e];
@@ -100,10 +111,11 @@ __device__ __forceinline__ void write_fragment(float4 sum, const float* shift, f
     }
     // Lanes of neighbouring channels exchange: each then has both channels of one of the two pixels.
     const int odd = lane / 4 % 2, every = chunks_of(p.m) * EACH;
-    const int filled = group == p.group - 1 ? every - group * outputs : outputs;
-    const float low = __shfl_xor_sync(ALL_LANES, odd ? v[0] : v[1], 4), high = __shfl_xor_sync(ALL_LANES, odd ? v[2] : v[3], 4);
+    const int filled = of.group == p.group - 1 ? every - of.group * outputs : outputs;
+    const float low = __shfl_xor_sync(ALL_LANES, odd ? v[0] : v[1], 4);
+    const float high = __shfl_xor_sync(ALL_LANES, odd ? v[2] : v[3], 4);
     const float pairs[2][2] = {{odd ? low : v[0], odd ? v[1] : low}, {odd ? high : v[2], odd ? v[3] : high}};
-    const index_t place = ((index_t)image * AREA + pixel + odd) * every + group * outputs + o - odd;
+    const index_t place = ((index_t)of.image * AREA + pixel + odd) * every + of.group * outputs + o - odd;
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
         if (!real(odd) || o - odd + e * 8 >= filled) continue;
@@ -111,7 +123,8 @@ __device__ __forceinline__ void write_fragment(float4 sum, const float* shift, f
             *reinterpret_cast<unsigned*>(reinterpret_cast<half_bits*>(y) + place + e * 8) =
                 to_halves(pairs[e][0], pairs[e][1]);
         else
-            *reinterpret_cast<uint2*>(y + place + e * 8) = make_uint2(to_tf32(pairs[e][0]), to_tf32(pairs[e][1]));
+            *reinterpret_cast<uint2*>(y + place + e * 8) =
+                make_uint2(to_tf32(pairs[e][0]), to_tf32(pairs[e][1]));
     }
 }
 
@@ -127,6 +140,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     const int rank = blockIdx.x % RANKS, outputs = p.m / p.group, across = (outputs + COLUMNS - 1) / COLUMNS;
     const int group = blockIdx.x / RANKS / across, first_strip = blockIdx.x / RANKS % across * STRIPS;
     const int first_output = first_strip * STRIP, image = blockIdx.z, first_row = blockIdx.y * BAND;
+    const Place of = {group, first_output, image, first_row * OUT_W};
     // This block's slice of the steps, their number the same for all or one less.
     const int begin = ALL_STEPS * rank / RANKS, steps = ALL_STEPS * (rank + 1) / RANKS - begin;
 
@@ -140,8 +154,9 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     for (int i = 0; i < COPIES; ++i) {
         const int e = thread + i * THREADS, strip = e / RUN, within = e % RUN;
         if (e < STRIPS * RUN && within < steps * TAPS * OF_TAP)
-            copy_async_16(strips + e, filters + ((index_t)(group * all + first_strip + strip) * ALL_STEPS + begin) *
-                                                    (TAPS * OF_TAP) + within);
+            copy_async_16(strips + e,
+                          filters + within + ((index_t)(group * all + first_strip + strip) * ALL_STEPS + begin) *
+                                                 (TAPS * OF_TAP));
     }
     // Where this lane's rows of matrices begin: pixels of two tiles by two chunks, or of one by four.
     int at[LOADS];
@@ -152,17 +167,21 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         at[j] = worked_out((pixel / OUT_W * STRIDE_H * COLUMNS_READ + pixel % OUT_W * STRIDE_W) * LEAD +
                            (OPERANDS > 1 ? lane / 8 : lane / 8 % 2));
     }
-    // The part of the image under the band, of the slice's channels, chunk by chunk; zeros around the image and behind its
-    // channels. A thread brings the same chunk of a row, of every ROWS_TOGETHER-th row: out of NHWC neighbours bring
-    // neighbouring chunks, out of NCHW neighbouring pixels.
+    // The part of the image under the band, of the slice's channels, chunk by chunk; zeros around the image and
+    // behind its channels. A thread brings the same chunk of a row, of every ROWS_TOGETHER-th row: out of NHWC
+    // neighbours bring neighbouring chunks, out of NCHW neighbouring pixels.
     const int top = first_row * STRIDE_H - PAD_TOP, every = READS ? chunks_of(p.c) : 1;
     const int plane = READS ? image * H * W : (image * p.c + group * C) * (H * W);
     const int first_chunk = begin * OF_STEP + (READS ? group * CHUNKS : 0);
     auto place_in_row = [&](int piece) { return PIECES > 1 ? piece * THREADS + thread : thread % OF_ROW; };
-    auto column_of = [&](int piece) { return READS ? place_in_row(piece) / WIDE : place_in_row(piece) % COLUMNS_READ; };
-    auto chunk_of = [&](int piece) { return READS ? place_in_row(piece) % WIDE : place_in_row(piece) / COLUMNS_READ; };
+    auto column_of = [&](int piece) {
+        return READS ? place_in_row(piece) / WIDE : place_in_row(piece) % COLUMNS_READ;
+    };
+    auto chunk_of = [&](int piece) {
+        return READS ? place_in_row(piece) % WIDE : place_in_row(piece) / COLUMNS_READ;
+    };
     const int own_row = PIECES > 1 ? 0 : thread / OF_ROW;
-    // Where what this thread brings of its first row begins in x, counted from x's first row, and where it is to lie.
+    // Where what this thread brings of its first row begins in x, and where it is to lie.
     auto source = [&](int piece) {
         const int rest = (first_chunk + chunk_of(piece)) * (READS ? 1 : EACH * H * W);
         return (plane + (top + own_row) * W + column_of(piece) - PAD_LEFT) * every + rest;
@@ -172,11 +191,13 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     };
     const int own_source = worked_out(source(0)), own_target = worked_out(target(0));
     auto brings = [&](int piece, int turn) {
-        return own_row + turn * ROWS_TOGETHER < ROWS_READ && own_row < ROWS_TOGETHER && place_in_row(piece) < OF_ROW;
+        return own_row + turn * ROWS_TOGETHER < ROWS_READ && own_row < ROWS_TOGETHER &&
+               place_in_row(piece) < OF_ROW;
     };
     auto inside = [&](int piece, int turn) {
-        return (unsigned)(column_of(piece) - PAD_LEFT) < (unsigned)W && begin * OF_STEP + chunk_of(piece) < CHUNKS &&
-               (unsigned)(top + own_row + turn * ROWS_TOGETHER) < (unsigned)H;
+        return (unsigned)(column_of(piece) - PAD_LEFT) < (unsigned)W &&
+               (unsigned)(top + own_row + turn * ROWS_TOGETHER) < (unsigned)H &&
+               begin * OF_STEP + chunk_of(piece) < CHUNKS;
     };
 #pragma unroll 1
     for (int e = thread; e < COLUMNS; e += THREADS) {
@@ -184,8 +205,8 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         shift[e] = bias && o < outputs ? bias[group * outputs + o] : 0.0f;
 #if OPERANDS > 1
         // What brings a channel's products back lies behind all weights.
-        const float* back = reinterpret_cast<const float*>(filters + (index_t)p.group * all * ALL_STEPS * (TAPS * OF_TAP));
-        shift[COLUMNS + e] = back[group * all * STRIP + o];
+        const uint4* behind = filters + (index_t)p.group * all * ALL_STEPS * (TAPS * OF_TAP);
+        shift[COLUMNS + e] = reinterpret_cast<const float*>(behind)[group * all * STRIP + o];
 #endif
     }
     wait_for_previous();
@@ -194,14 +215,16 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     float most = 0.0f;
 #pragma unroll 1
     for (int piece = 0; piece < PIECES; ++piece) {
-        const int from = PIECES > 1 ? source(piece) : own_source, to = PIECES > 1 ? target(piece) : own_target;
+        const int from = PIECES > 1 ? source(piece) : own_source;
+        const int to = PIECES > 1 ? target(piece) : own_target;
         if (READS) {
             const uint4* chunks = reinterpret_cast<const uint4*>(x);
 #pragma unroll UNROLLED_TURNS
-            for (int i = 0; i < TURNS; ++i)
-                if (brings(piece, i))
-                    copy_async_16(kept + to + i * TARGET_TURN,
-                                  chunks + (inside(piece, i) ? from + i * (ROWS_TOGETHER * W) * every : 0), inside(piece, i));
+            for (int i = 0; i < TURNS; ++i) {
+                const bool there = inside(piece, i);
+                const int place = there ? from + i * (ROWS_TOGETHER * W) * every : 0;
+                if (brings(piece, i)) copy_async_16(kept + to + i * TARGET_TURN, chunks + place, there);
+            }
             continue;
         }
         const int left = C % EACH == 0 ? EACH : C - (begin * OF_STEP + chunk_of(piece)) * EACH;
@@ -213,7 +236,8 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
                 const bool there = brings(piece, first + i) && inside(piece, first + i);
 #pragma unroll
                 for (int e = 0; e < EACH; ++e)
-                    v[i][e] = there && e < left ? x[from + (first + i) * (ROWS_TOGETHER * W) + e * (H * W)] : 0.0f;
+                    v[i][e] =
+                        there && e < left ? x[from + (first + i) * (ROWS_TOGETHER * W) + e * (H * W)] : 0.0f;
             }
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i) {
@@ -246,7 +270,8 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
 #pragma unroll UNROLLED_TURNS
         for (int i = 0; i < TURNS; ++i) {
             if (!brings(piece, i)) continue;
-            uint4* to = kept + (PIECES > 1 ? target(piece) : own_target) + i * TARGET_TURN;  // what it brought itself
+            // What it brought itself.
+            uint4* to = kept + (PIECES > 1 ? target(piece) : own_target) + i * TARGET_TURN;
             const float4* raw = reinterpret_cast<const float4*>(to);
             const float4 first = raw[0], second = raw[OF_STEP];
             const float v[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
@@ -265,7 +290,8 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     unsigned pixels[2][LOADS][4];
     uint4 columns[2][STRIPS][OPERANDS];
     auto feed = [&](const uint4* own, int step, int r, int s, int to) {
-        const int first = IMAGE_AT + step * (OPERANDS * OF_STEP) + (r * DILATION_H * COLUMNS_READ + s * DILATION_W) * LEAD;
+        const int first = IMAGE_AT + step * (OPERANDS * OF_STEP) +
+                          (r * DILATION_H * COLUMNS_READ + s * DILATION_W) * LEAD;
 #pragma unroll
         for (int k = 0; k < STRIPS; ++k)
 #pragma unroll
@@ -280,8 +306,9 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         for (int k = 0; k < STRIPS; ++k)
 #pragma unroll
             for (int j = 0; j < TILES; ++j) {
-                const int load = OPERANDS > 1 ? j : j / 2, word = OPERANDS > 1 ? 2 * of_pixels : j % 2 * 2;
-                Kind::multiply(onto[k][j], columns[fed][k][of_columns], pixels[fed][load][word], pixels[fed][load][word + 1]);
+                const unsigned(&loaded)[4] = pixels[fed][OPERANDS > 1 ? j : j / 2];
+                const int word = OPERANDS > 1 ? 2 * of_pixels : j % 2 * 2;
+                Kind::multiply(onto[k][j], columns[fed][k][of_columns], loaded[word], loaded[word + 1]);
             }
     };
     const bool busy = warp < BUSY;
@@ -297,7 +324,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
                 if (next < ROWS_AT_ONCE * KW)  // while those before are multiplied
                     feed(own, step, rows + next / KW, next % KW, next % 2);
 #if OPERANDS > 1
-                // Tensor cores cut off what they add, where float32 rounds: they add up a row of the window alone.
+                // Tensor cores cut off what they add, where float32 rounds: they add up a row of taps alone.
                 if (t % KW == 0) {
 #pragma unroll
                     for (int k = 0; k < STRIPS; ++k)
@@ -324,7 +351,6 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         }
     }
 
-    const int first_pixel = first_row * OUT_W;
 #if RANKS > 1
     cluster_arrived();
 #endif
@@ -343,20 +369,19 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
             float4* to = told + (rank * TOLD + warp * EACH_TOLD + fragment / RANKS) * LANES + lane;
             if (busy) put_to_block(to, fragment % RANKS, v);
 #else
-            if (busy) write_fragment(v, shift, y, p, group, first_output, warp, fragment, first_pixel, image);
+            if (busy) write_fragment(v, shift, y, p, of, warp, fragment);
 #endif
         }
 #if RANKS > 1
-    wait_for_cluster();  // all sums have been told, and nobody reads or writes another's memory from here on
-    constexpr int EACH_FINISHED = rounded_up(TOLD, WARPS);
+    wait_for_cluster();  // all sums have been told: nobody touches another's memory from here on
     float4 finished[EACH_FINISHED];
 #pragma unroll
     for (int i = 0; i < EACH_FINISHED; ++i) {
-        const float4* of = told + min(warp + i * WARPS, TOLD - 1) * LANES + lane;
-        float4 v = of[0];
+        const float4* parts = told + min(warp + i * WARPS, TOLD - 1) * LANES + lane;
+        float4 v = parts[0];
 #pragma unroll
         for (int r = 1; r < RANKS; ++r) {
-            const float4 more = of[r * (TOLD * LANES)];
+            const float4 more = parts[r * (TOLD * LANES)];
             v.x += more.x, v.y += more.y, v.z += more.z, v.w += more.w;
         }
         finished[i] = v;
@@ -365,7 +390,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     for (int i = 0; i < EACH_FINISHED; ++i) {
         const int slot = warp + i * WARPS, fragment = slot % EACH_TOLD * RANKS + rank;
         if (slot < TOLD && fragment < FRAGMENTS)
-            write_fragment(finished[i], shift, y, p, group, first_output, slot / EACH_TOLD, fragment, first_pixel, image);
+            write_fragment(finished[i], shift, y, p, of, slot / EACH_TOLD, fragment);
     }
 #endif
 }

@@ -49,8 +49,9 @@ m_min = 16           # of a strip
 
 // What is computed in.
 struct Kind {
-    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 columns, unsigned row0, unsigned row1) {
-        mma_tf32(sum, columns, row0, row1);
+    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 columns, unsigned first,
+                                                    unsigned second) {
+        mma_tf32(sum, columns, first, second);
     }
 };
 
