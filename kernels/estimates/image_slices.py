@@ -81,7 +81,8 @@ def cuts(of: Sums, most_strips: int, most_ranks: int) -> Iterator[Cut]:
             even = of.operands > 1 or tiles % 2 == 0  # of two tiles the pixels are read at once
             cut = Cut(each, blocks, band, warps, tiles)
             few = warps <= _MOST_WARPS and each * tiles * of.operands <= _MOST_SUMS
-            if even and few and nbytes(of, cut) <= SHARED_NBYTES:
+            room = WARP * warps * _registers(of, cut) <= REGISTERS and nbytes(of, cut) <= SHARED_NBYTES
+            if even and few and room:
                 yield cut
 
 
@@ -92,6 +93,12 @@ def nbytes(of: Sums, cut: Cut) -> int:
     told = cut.ranks * ceil(_tiles(of, cut.band), cut.tiles) * each * WARP if cut.ranks > 1 else 0
     words = of.operands * STRIP * cut.strips + (cut.warps if of.operands > 1 else 0)
     return _CHUNK_NBYTES * (strips + image + told) + 4 * words
+
+
+def _registers(of: Sums, cut: Cut) -> int:
+    """Of a thread: its sums, twice where they come in parts, and what it multiplies next."""
+    sums, fed = of.operands * cut.strips * cut.tiles, of.operands * (cut.strips + cut.tiles)
+    return 48 + 4 * sums + 4 * fed
 
 
 def _tiles(of: Sums, band: int) -> int:
@@ -120,9 +127,8 @@ def clocks(of: Sums, cut: Cut) -> float:
     at_once = MULTIPROCESSORS if cut.ranks == 1 else _NEAR // cut.ranks * cut.ranks
     queue = ceil(blocks, at_once)
     sums = cut.strips * cut.tiles
-    registers = 48 + (4 if of.operands == 1 else 8) * sums + 4 * of.operands * (cut.strips + cut.tiles)
     room = SHARED_NBYTES // (nbytes(of, cut) + 1024), THREADS_RESIDENT // (WARP * cut.warps)
-    resident = max(1, min(queue, *room, REGISTERS // (WARP * cut.warps * registers)))
+    resident = max(1, min(queue, *room, REGISTERS // (WARP * cut.warps * _registers(of, cut))))
     rounds = ceil(queue, resident)
 
     busy = ceil(_tiles(of, cut.band), cut.tiles)  # warps

@@ -55,13 +55,13 @@ def _most(rung: Rung) -> tuple[int, int]:
 
 def _alexnet(images: int) -> dict[str, Conv]:
     """Its second convolution to its fifth."""
-    of = {"bias": True, "activation": "relu"}
-    three = (3, 3, 13, 13, 1, 1, 1, 1, 1, 1)
+    three = Conv(images, 256, 13, 13, 384, 3, 3, 13, 13, 1, 1, 1, 1, 1, 1, bias=True, activation="relu")
+    wide = Conv(images, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
     return {
-        "conv2": Conv(images, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, **of),
-        "conv3": Conv(images, 256, 13, 13, 384, *three, **of),
-        "conv4": Conv(images, 384, 13, 13, 384, *three, group=2, **of),
-        "conv5": Conv(images, 384, 13, 13, 256, *three, group=2, **of),
+        "conv2": replace(wide, activation="relu"),
+        "conv3": three,
+        "conv4": replace(three, c=384, group=2),
+        "conv5": replace(three, c=384, m=256, group=2),
     }
 
 
@@ -143,9 +143,10 @@ def test_numbers_as_sums_of_two_are_scaled_by_the_largest_that_a_block_sees(
 @pytest.mark.parametrize(("precision", "values"), [("fp16", 2), ("tf32", 1), ("fp32-tc", 2)])
 def test_weights_lie_as_the_lanes_of_an_instruction_take_them(precision: str, values: int) -> None:
     group, wide, channels, kh, kw, tile = 2, 21, 19, 2, 3, 32
-    weight = np.arange(group * wide * channels * kh * kw, dtype=np.float32) % 2039 + 1
-    weight = weight.reshape(group * wide, channels, kh, kw)
+    numbers = np.arange(group * wide * channels * kh * kw, dtype=np.float32) % 2039 + 1
+    weight = numbers.reshape(group * wide, channels, kh, kw)
     packed, steps = packing.strips(weight, group, precision, tile), -(-channels // (8 * values))
+    rest: np.ndarray
     shape = (group, tile // 16, steps, kh * kw)
     if precision == "fp32-tc":
         halves, back = packed[: -4 * group * tile].view(np.float16), packed[-4 * group * tile :]
@@ -163,6 +164,22 @@ def test_weights_lie_as_the_lanes_of_an_instruction_take_them(precision: str, va
         assert rest[place] == weight[g * wide + o, c, tap // kw, tap % kw]
         rest[place] = 0
     assert not rest.any(), "beside the weights everything is zero"
+
+
+@pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+def test_blocks_of_most_threads_have_registers_enough(rung: Rung, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = Conv(2, 32, 56, 56, 64, 3, 3, 56, 56, 1, 1, 1, 1, 1, 1, bias=True)
+    of = image_slices.sums(params, rung)
+    ways = list(estimate.cuts(of, *_most(rung)))
+    most = {(cut.strips, cut.tiles): cut for cut in sorted(ways, key=lambda cut: (cut.warps, cut.ranks))}
+    for cut in most.values():
+        monkeypatch.setattr(image_slices, "fit", lambda *_, cut=cut: cut)
+        how = launch.launch(params, rung)
+        used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines), "conv")
+        assert used is not None
+        assert used.spill_nbytes <= 64, f"{cut}: {used}"
+        assert used.registers * how.block[0] <= 65536
 
 
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
