@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kernels.estimates.fitted_device import MULTIPROCESSORS, THREADS_RESIDENT
+from kernels.estimates.fitted_device import MULTIPROCESSORS, SCHEDULERS, THREADS_RESIDENT
 from kernels.occupancy import REGISTERS, WARP, ceil
 
 STRIP, ACROSS = 16, 8  # channels and pixels of an instruction
@@ -81,7 +81,7 @@ def cuts(of: Sums, most_strips: int, most_ranks: int) -> Iterator[Cut]:
             even = of.operands > 1 or tiles % 2 == 0  # of two tiles the pixels are read at once
             cut = Cut(each, blocks, band, warps, tiles)
             few = warps <= _MOST_WARPS and each * tiles * of.operands <= _MOST_SUMS
-            room = WARP * warps * _registers(of, cut) <= REGISTERS and nbytes(of, cut) <= SHARED_NBYTES
+            room = _registers(of, cut) <= _most_registers(warps) and nbytes(of, cut) <= SHARED_NBYTES
             if even and few and room:
                 yield cut
 
@@ -98,7 +98,12 @@ def nbytes(of: Sums, cut: Cut) -> int:
 def _registers(of: Sums, cut: Cut) -> int:
     """Of a thread: its sums, twice where they come in parts, and what it multiplies next."""
     sums, fed = of.operands * cut.strips * cut.tiles, of.operands * (cut.strips + cut.tiles)
-    return 48 + 4 * sums + 4 * fed
+    return 32 + 16 * of.operands + 4 * sums + 4 * fed
+
+
+def _most_registers(warps: int) -> int:
+    """Of a thread of a block of so many warps, which stand in fours."""
+    return REGISTERS // (SCHEDULERS * WARP * ceil(warps, SCHEDULERS))
 
 
 def _tiles(of: Sums, band: int) -> int:
@@ -134,7 +139,7 @@ def clocks(of: Sums, cut: Cut) -> float:
     busy = ceil(_tiles(of, cut.band), cut.tiles)  # warps
     turns = ceil(of.steps, cut.ranks) * of.taps
     products = 3 if of.operands > 1 else 1
-    multiplying = ceil(busy, 4) * sums * products * turns * _INSTRUCTION
+    multiplying = ceil(busy, SCHEDULERS) * sums * products * turns * _INSTRUCTION
     reading = busy * turns * of.operands * (512 * cut.strips + 256 * cut.tiles) / _READ
     loop = max(queue * max(multiplying, reading), rounds * turns * max(_STEP, sums * products * _INSTRUCTION))
     strips, image = _chunks(of, cut)

@@ -178,7 +178,7 @@ def test_blocks_of_most_threads_have_registers_enough(rung: Rung, monkeypatch: p
         how = launch.launch(params, rung)
         used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines), "conv")
         assert used is not None
-        assert used.spill_nbytes <= 64, f"{cut}: {used}"
+        assert used.spill_nbytes == 0, f"{cut}: {used}"
         assert used.registers * how.block[0] <= 65536
 
 
