@@ -66,6 +66,8 @@ constexpr int BUSY = divided_up(OF_BAND, TILES);  // warps that multiply; the re
 // Of a warp, 16 channels by 8 pixels each; block r of the cluster finishes every RANKS-th of each warp's from r.
 constexpr int FRAGMENTS = TILES * STRIPS, EACH_TOLD = divided_up(FRAGMENTS, RANKS);
 constexpr int TOLD = BUSY * EACH_TOLD, EACH_FINISHED = divided_up(TOLD, WARPS);  // by a block, and a warp
+// Blocks to leave registers for: a block of the next kernel, too, which fetches its weights meanwhile.
+constexpr int RESIDENT = WARPS <= 8 && OPERANDS * FRAGMENTS <= 12 ? 2 : 1;
 constexpr int LOADS = OPERANDS > 1 ? TILES : TILES / 2;  // four matrices each: of one tile, or of two
 constexpr int ROWS_AT_ONCE = TAPS <= 25 ? KH : 1;        // of the window, whose instructions are written out
 constexpr int STEPS_AT_ONCE = TAPS < 4 ? least_of(4, STEPS) : 1;
@@ -129,7 +131,7 @@ __device__ __forceinline__ void write_fragment(float4 sum, const float* shift, f
 }
 
 // grid = (groups · blocks of channels · RANKS, bands, images).
-extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
+extern "C" __global__ void TEAM __launch_bounds__(THREADS, RESIDENT)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
     let_next_begin();
@@ -286,29 +288,29 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
 #if OPERANDS > 1
     float part[STRIPS][TILES][4];
 #endif
-    // Of a tap and step: chunks of this lane's pixels, and of its channels.
-    unsigned pixels[2][LOADS][4];
-    uint4 columns[2][STRIPS][OPERANDS];
-    auto feed = [&](const uint4* own, int step, int r, int s, int to) {
+    // Of a tap and step: chunks of this lane's pixels, and of its channels. The compiler reads the next ahead.
+    unsigned pixels[LOADS][4];
+    uint4 columns[STRIPS][OPERANDS];
+    auto feed = [&](const uint4* own, int step, int r, int s) {
         const int first = IMAGE_AT + step * (OPERANDS * OF_STEP) +
                           (r * DILATION_H * COLUMNS_READ + s * DILATION_W) * LEAD;
 #pragma unroll
         for (int k = 0; k < STRIPS; ++k)
 #pragma unroll
             for (int i = 0; i < OPERANDS; ++i)
-                columns[to][k][i] = own[k * RUN + (r * KW + s) * OF_TAP + i * LANES];
+                columns[k][i] = own[k * RUN + (r * KW + s) * OF_TAP + i * LANES];
 #pragma unroll
-        for (int j = 0; j < LOADS; ++j) load_matrices(pixels[to][j], kept, first + at[j]);
+        for (int j = 0; j < LOADS; ++j) load_matrices(pixels[j], kept, first + at[j]);
     };
     // One operand of channels by one of pixels.
-    auto multiply = [&](float (&onto)[STRIPS][TILES][4], int fed, int of_columns, int of_pixels) {
+    auto multiply = [&](float (&onto)[STRIPS][TILES][4], int of_columns, int of_pixels) {
 #pragma unroll
         for (int k = 0; k < STRIPS; ++k)
 #pragma unroll
             for (int j = 0; j < TILES; ++j) {
-                const unsigned(&loaded)[4] = pixels[fed][OPERANDS > 1 ? j : j / 2];
+                const unsigned(&loaded)[4] = pixels[OPERANDS > 1 ? j : j / 2];
                 const int word = OPERANDS > 1 ? 2 * of_pixels : j % 2 * 2;
-                Kind::multiply(onto[k][j], columns[fed][k][of_columns], loaded[word], loaded[word + 1]);
+                Kind::multiply(onto[k][j], columns[k][of_columns], loaded[word], loaded[word + 1]);
             }
     };
     const bool busy = warp < BUSY;
@@ -317,12 +319,9 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         const uint4* own = strips + step * (TAPS * OF_TAP) + lane;
 #pragma unroll 1
         for (int rows = 0; rows < KH; rows += ROWS_AT_ONCE) {
-            feed(own, step, rows, 0, 0);
 #pragma unroll
             for (int t = 0; t < ROWS_AT_ONCE * KW; ++t) {
-                const int now = t % 2, next = t + 1;
-                if (next < ROWS_AT_ONCE * KW)  // while those before are multiplied
-                    feed(own, step, rows + next / KW, next % KW, next % 2);
+                feed(own, step, rows + t / KW, t % KW);
 #if OPERANDS > 1
                 // Tensor cores cut off what they add, where float32 rounds: they add up a row of taps alone.
                 if (t % KW == 0) {
@@ -333,9 +332,9 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
 #pragma unroll
                             for (int e = 0; e < 4; ++e) part[k][j][e] = 0.0f;
                 }
-                multiply(part, now, 1, 0);
-                multiply(part, now, 0, 1);
-                multiply(part, now, 0, 0);
+                multiply(part, 1, 0);
+                multiply(part, 0, 1);
+                multiply(part, 0, 0);
                 if (t % KW == KW - 1) {
 #pragma unroll
                     for (int k = 0; k < STRIPS; ++k)
@@ -345,7 +344,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
                             for (int e = 0; e < 4; ++e) sum[k][j][e] += part[k][j][e];
                 }
 #else
-                multiply(sum, now, 0, 0);
+                multiply(sum, 0, 0);
 #endif
             }
         }
