@@ -74,7 +74,7 @@ def cuts(of: Sums, most_strips: int, most_ranks: int) -> Iterator[Cut]:
     ranks = [count for count in _RANKS if count <= min(most_ranks, of.steps)]
     bands = sorted({ceil(of.out_h, count) for count in range(1, min(of.out_h, _MOST_BANDS) + 1)})
     for each, blocks, band in itertools.product(strips, ranks, bands):
-        if nbytes(of, Cut(each, blocks, band, _LEAST_WARPS, 1)) > SHARED_NBYTES:
+        if _CHUNK_NBYTES * sum(_chunks(of, Cut(each, blocks, band, _LEAST_WARPS, 1))) > SHARED_NBYTES:
             continue
         for tiles in _TILES:
             warps = max(_LEAST_WARPS, ceil(_tiles(of, band), tiles))

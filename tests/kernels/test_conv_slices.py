@@ -33,7 +33,7 @@ CASES = {
     "strides": Conv(1, 24, 15, 17, 16, 7, 7, 0, 0, 2, 3, 3, 2, 3, 3, bias=True),
     "dilation": Conv(2, 33, 13, 12, 19, 3, 3, 0, 0, 1, 2, 2, 0, 1, 3, 2, 3, bias=True),
     "groups": Conv(1, 72, 6, 5, 48, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=3, bias=True, activation="relu6"),
-    "rows": Conv(1, 16, 3, 90, 16, 1, 3, 0, 0, 1, 1, 0, 1, 0, 1),
+    "rows": Conv(1, 16, 3, 150, 16, 1, 3, 0, 0, 1, 1, 0, 1, 0, 1),  # longer than a block has threads for
     "one": Conv(1, 1, 1, 1, 1, 1, 1, 1, 1, bias=True),
 }
 
