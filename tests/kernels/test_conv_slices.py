@@ -10,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engine.options import Options
 from engine.planning import choices
+from engine.planning.planner import plan
 from kernels import launch, layouts, nvrtc, packing, registry
 from kernels.errors import UnsupportedError
 from kernels.estimates import image_slices as estimate
@@ -19,6 +21,7 @@ from kernels.ops import ACTIVATIONS
 from kernels.ops.conv import Conv
 from kernels.registry import Rung
 from tests.bench.judge import on_the_host
+from tests.engine.planning.test_layouts import network
 from tests.kernels import cuda_cases
 from tests.kernels.hosted import answer
 
@@ -69,7 +72,8 @@ def _alexnet(images: int) -> dict[str, Conv]:
 @pytest.mark.parametrize("name", CASES)
 def test_every_tap_reads_the_same_pixels_shifted(rung: Rung, name: str, hosted: on_the_host.Hosted) -> None:
     case, ran = _case(CASES[name]), 0
-    for number, (reads, writes) in enumerate(itertools.product(rung.reads, rung.writes)):
+    ways = dict.fromkeys([(rung.reads[-1], rung.writes[0]), (rung.reads[0], rung.writes[-1])])
+    for number, (reads, writes) in enumerate(ways):
         as_laid_out = layouts.laid_out(rung, reads, writes)
         if launch.refusal(case.params, as_laid_out):
             continue
@@ -208,6 +212,13 @@ def test_small_batches_of_alexnet_have_it_to_choose_from(rung: Rung) -> None:
     first = Conv(1, 3, 227, 227, 96, 11, 11, 55, 55, 4, 4, bias=True)
     assert rung not in choices.candidates("cuda", first, rung.precision, True, (9, 0))
     assert rung.refusal(_alexnet(1)["conv3"], (8, 0))
+
+
+@pytest.mark.parametrize("rung", [r for r in RUNGS if len(r.reads) > 1], ids=lambda rung: rung.name)
+def test_it_stands_between_steps_that_keep_channels_side_by_side(rung: Rung) -> None:
+    made = plan(network(), 3, "cuda", rung.precision, Options(rungs={"conv2": rung.name, "conv3": rung.name}))
+    second, third = (step for step in made.steps if step.rung == rung.name)
+    assert second.writes == third.reads == rung.writes[1]
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
