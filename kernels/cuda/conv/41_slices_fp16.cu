@@ -1,17 +1,17 @@
 /*
 op = "conv"
 rung = 41
-name = "slices_tf32"
-priority = 18
-idea = "The same in float32 rounded to TF32."
+name = "slices_fp16"
+priority = 19
+idea = "For one small image of many channels: each block keeps a slice of the channels of a whole image in shared memory, where every tap of the window reads it shifted, and the weights of few outputs beside it, fetched while the kernel in front still runs; the blocks of a cluster tell each other their sums."
 launch = "conv_image_slices"
-precision = "tf32"
+precision = "fp16"
 packs = true
 overlaps = true
-reads = ["nchw float32", "nhwc tf32"]
-writes = ["nchw float32", "nhwc tf32"]
+reads = ["nchw float32", "nhwc float16"]
+writes = ["nchw float32", "nhwc float16"]
 [defines]
-EACH = 4             # channels of a chunk
+EACH = 8             # channels of a chunk
 READS = 0            # how x lies: by its place in `reads`
 WRITES = 0           # and y
 STRIPS = 4           # of a block, 16 channels of y each: the most
@@ -32,7 +32,7 @@ PAD_TOP = 1
 PAD_LEFT = 1
 DILATION_H = 1
 DILATION_W = 1
-KEPT_NBYTES = 155536
+KEPT_NBYTES = 104272
 AFTER = 0            # the activation
 [tune]
 STRIPS = [1, 2, 4]
@@ -51,7 +51,7 @@ m_min = 16           # of a strip
 struct Kind {
     static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 columns, unsigned first,
                                                     unsigned second) {
-        mma_tf32(sum, columns, first, second);
+        mma_half(sum, columns, first, second);
     }
 };
 

@@ -1,6 +1,6 @@
 /*
 op = "conv"
-rung = 42
+rung = 43
 name = "slices_split"
 priority = 17
 idea = "The same of numbers that are sums of two float16, scaled by the largest that a block sees: float32 at a third of float16's rate, with no kernel that looks for the largest of an image."
