@@ -108,6 +108,34 @@ def row_quartets(weight: np.ndarray, deep: int, values: int) -> np.ndarray:
     return np.concatenate([words[:, :, :whole].reshape(m, -1), left.reshape(m, -1)], axis=1)
 
 
+def strips(weight: np.ndarray, group: int, precision: str, tile: int) -> np.ndarray:
+    """Filters (m, c // group, kh, kw) → (group, strips of 16 channels in whole tiles, steps of two chunks of
+    channels, taps of the window, lanes of a warp, a chunk): as each lane of mma.sync takes its channel and
+    the one 8 below, of two words of the step (cuda/conv_slices.cuh). Of fp32-tc bytes: each number two
+    float16 (`split`), a warp's big chunks before its small ones, and behind them all float32 (group,
+    channels in whole tiles), what brings products of a channel back."""
+    m, channels, kh, kw = weight.shape[-4:]
+    values = 1 if precision == "tf32" else 2  # of a word
+    steps, wide = -(-channels // (8 * values)), -(-(m // group) // tile) * tile
+    filled = np.zeros((group, wide, steps * 8 * values, kh * kw), np.float32)
+    filled[:, : m // group, :channels] = weight.reshape(group, m // group, channels, kh * kw)
+    if precision != "fp32-tc":
+        return _in_strips(converted(filled, precision), values)
+    scale = _powers(filled.reshape(group, wide, -1))
+    both = [_in_strips(half, values) for half in split(filled * scale[..., None, None])]
+    packed = np.stack(both, axis=-3)
+    return np.concatenate([packed.reshape(-1).view(np.uint8), (1 / scale).reshape(-1).view(np.uint8)])
+
+
+def _in_strips(filled: np.ndarray, values: int) -> np.ndarray:
+    """(group, channels of y, channels of x, taps), whole strips and whole steps, as `strips` has them."""
+    group, wide, channels, taps = filled.shape
+    steps = channels // (8 * values)
+    words = filled.reshape(group, wide // 16, 2, 8, steps, 2, 4, values, taps)
+    lanes = words.transpose(0, 1, 4, 8, 3, 6, 5, 2, 7)  # a register: word of the two, then channel
+    return np.ascontiguousarray(lanes).reshape(group, wide // 16, steps, taps, 32, 4 * values)
+
+
 def _gemm_columns(b: np.ndarray, trans_b: bool) -> np.ndarray:
     """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → (1, n, k)."""
     matrix = b.reshape(b.shape[-2:])

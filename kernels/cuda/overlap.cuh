@@ -27,3 +27,9 @@ __device__ __forceinline__ T* written(T* pointer) {
     asm volatile("" : "+l"(pointer)::"memory");
     return pointer;
 }
+
+// A number that is worked out here, in front of the wait, though the compiler would do so where it is used.
+__device__ __forceinline__ int worked_out(int number) {
+    asm volatile("" : "+r"(number));
+    return number;
+}

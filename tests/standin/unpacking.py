@@ -173,6 +173,31 @@ def _conv_rows(module: Module, p: Conv) -> _Layout:
     return _Layout(layout.shape, layout.dtype, back)
 
 
+def _conv_slices(module: Module, p: Conv) -> _Layout:
+    """Of strips of 16 channels, by steps and taps, what the lanes of a warp take."""
+    tile, split = 16 * module.define("STRIPS"), module.precision == "fp32-tc"
+    filters, channels, taps = p.m // p.group, p.c // p.group, p.kh * p.kw
+    values, wide = 1 if module.precision == "tf32" else 2, ceil(filters, tile) * tile
+    steps = ceil(channels, 8 * values)
+    lanes = (p.group, wide // 16, steps, taps, 2 if split else 1, 8, 4, 2, 2, values)
+
+    def filters_of(words: np.ndarray) -> np.ndarray:
+        numbers = words.astype(np.float64).reshape(lanes).sum(axis=4)
+        found = numbers.transpose(0, 1, 7, 4, 2, 6, 5, 8, 3).reshape(p.group, wide, -1, taps)
+        return found[:, :filters, :channels]
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        if not split:
+            return filters_of(packed)
+        values_of, scales = packed[: -4 * p.group * wide], packed[-4 * p.group * wide :]
+        scales = scales.view(np.float32).reshape(p.group, wide, 1, 1)[:, :filters]
+        return filters_of(values_of.view(np.float16)) * scales
+
+    if split:
+        return _Layout((2 * math.prod(lanes) + 4 * p.group * wide,), np.uint8, back)
+    return _Layout(lanes, np.float16 if module.precision == "fp16" else np.float32, back)
+
+
 def _conv_band(module: Module, p: Conv) -> _Layout:
     wide = ceil(p.kw, packing.PIECE) * packing.PIECE
     each = packing.depth(module.precision)
@@ -290,6 +315,7 @@ LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "conv_nhwc_tensor": _conv_nhwc,
     "conv_nhwc_wgmma": _conv_wgmma,
     "conv_image_rows": _conv_rows,
+    "conv_image_slices": _conv_slices,
     "conv_band": _conv_band,
     "conv_winograd": _winograd,
     "conv_fft": _fft,
