@@ -37,12 +37,13 @@ template <class T> static T tex1Dfetch(cudaTextureObject_t x, int at) { return (
 static float rsqrtf(float v) { return 1.0f / sqrtf(v); }
 
 // The threads of a block that take turns: none where they run one after the other to the end.
+#define MOST_THREADS 4096  // of a cluster
 struct Waiting { int members, arrived, turn; };
 struct Turn { ucontext_t at; bool over; };
 static Turn* turns_;
 static ucontext_t between_;
-static int current_, exchanged_[1024];
-static Waiting of_cluster_, of_blocks_[32], of_warp_[32];
+static int current_, exchanged_[MOST_THREADS];
+static Waiting of_cluster_, of_blocks_[32], of_warp_[MOST_THREADS / 32];
 // Blocks of a cluster run together, their threads one behind the other; each has shared memory of its own.
 #ifndef CLUSTER
 #define CLUSTER 1
@@ -95,7 +96,7 @@ static void forget_() {
 // is there when it has been waited for. group: how many the thread had closed before.
 struct Copy { void* to; const void* from; int nbytes, group; };
 struct Copies { Copy going[256]; int count, closed; };
-static Copies copies_[1024];
+static Copies copies_[MOST_THREADS];
 static void copy_later_(void* to, const void* from, int nbytes, bool inside) {
     Copies& mine = copies_[current_];
     if (mine.count == 256) abort();
@@ -121,7 +122,7 @@ static void arrived_(int newest) {
 // device does it, when it has been waited for; rows that come from registers are those of when it began.
 struct Products { float* sum; const void *rows, *columns; int count, chunk, group; bool more; unsigned fed[2][8]; };
 struct Queue { Products going[64]; int count, closed; };
-static Queue queues_[1024];
+static Queue queues_[MOST_THREADS];
 static float swizzled_(const void* operand, int row, int step, int chunk) {
     const size_t nbytes = 16 / chunk;
     size_t at = (size_t)operand + row * 128 + step * nbytes;
@@ -141,7 +142,7 @@ template <int CHUNK, int N> static void multiply_later_(float (&sum)[N][4], cons
 }
 template <int CHUNK, int N>
 static void multiply_later_(float (&sum)[N][4], const unsigned (&rows)[4], const void* columns, bool more) {
-    static unsigned given[1024][4];
+    static unsigned given[MOST_THREADS][4];
     memcpy(given[current_], rows, 16);
     __syncwarp();
     multiply_later_<CHUNK>(sum, (const void*)nullptr, columns, more);
@@ -194,8 +195,8 @@ static void let_(int i) {
 // One block, or a cluster's, its threads in turns; false where nobody can go on.
 template <class Body> static bool in_turns_(Body& body, int threads) {
     static const int stack = 1 << 17;
-    static char* stacks = (char*)malloc((size_t)stack * 1024);
-    static Turn turns[1024];
+    static char* stacks = (char*)malloc((size_t)stack * MOST_THREADS);
+    static Turn turns[MOST_THREADS];
     turns_ = turns, body_ = &body;
     of_cluster_ = {threads, 0, 0};
     for (int i = 0; i < CLUSTER; ++i) of_blocks_[i] = {threads / CLUSTER, 0, 0};
@@ -261,7 +262,7 @@ static float step_(const unsigned (&registers)[4], int of, int i, int steps) {
     return halves[i];
 }
 template <int STEPS> static void multiply_(float (&sum)[4], uint4 columns, unsigned row0, unsigned row1) {
-    static unsigned left[1024][4], right[1024][4];
+    static unsigned left[MOST_THREADS][4], right[MOST_THREADS][4];
     const unsigned mine[4] = {columns.x, columns.y, columns.z, columns.w}, rows[4] = {row0, row1};
     memcpy(left[current_], mine, 16), memcpy(right[current_], rows, 16);
     __syncwarp();
@@ -272,6 +273,15 @@ template <int STEPS> static void multiply_(float (&sum)[4], uint4 columns, unsig
                 for (int i = 0; i < STEPS / 8; ++i)
                     sum[e] += step_(left[first + lane / 4 * 4 + t], e / 2 + 2 * far, i, STEPS) *
                               step_(right[first + (lane % 4 * 2 + e % 2) * 4 + t], far, i, STEPS);
+    __syncwarp();
+}
+// Four matrices of rows of 16 bytes, whose places the lanes say; each is given a word of each.
+static void load_matrices_(unsigned (&to)[4], const void* from) {
+    static const void* rows[MOST_THREADS];
+    rows[current_] = from;
+    __syncwarp();
+    const int first = current_ / 32 * 32, lane = current_ % 32;
+    for (int j = 0; j < 4; ++j) memcpy(&to[j], (const char*)rows[first + j * 8 + lane / 4] + lane % 4 * 4, 4);
     __syncwarp();
 }
 static unsigned __float_as_uint(float v) { return same_bits<unsigned>(v); }

@@ -46,10 +46,15 @@ _ASSEMBLY = {
     r'asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");':
         "wait_for_all_();",
     "extern __shared__ __align__(1024) uint4 slabs[];": "alignas(1024) __shared__ uint4 slabs[227 * 64];",
+    "extern __shared__ __align__(128) uint4 kept[];":
+        "alignas(128) __shared__ uint4 of_blocks[CLUSTER][227 * 64];\n#define kept of_blocks[rank_()]",
+    'asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");': "",
+    'asm volatile("barrier.cluster.wait.aligned;" ::: "memory");': "wait_for_all_();",
     'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");': "",
     'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");': "",
     'asm volatile("" : "+f"(part[j][s])::"memory");': "",
     'asm volatile("" : "+l"(pointer)::"memory");': "",
+    'asm volatile("" : "+r"(number));': "",
     'asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");': "close_products_();",
     'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));': "time = host_ns();",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));': "_Float16 half = v; memcpy(&bits, &half, 2);",
@@ -75,8 +80,11 @@ _PIECES = {
     r'asm volatile\("wgmma\.wait_group\.sync\.aligned %0;" ::"n"\((\w+)\).*?\);': r"products_(\1);",
     r'(?s)asm volatile\("\{\\n\\t\.reg \.pred p;.*?wgmma\.mma_async.*?"l"\(operand\(columns\)\)\);':
         "multiply_later_<Kind::CHUNK>(sum, rows, columns, more);",
-    r'asm volatile\(\s*"\{\\n\\t\.reg \.u32 there;[^;]*mapa[^;]*; *\\n\\t"\s*"st\.shared::cluster.*?\);':
+    r'asm volatile\(\s*"\{\\n\\t\.reg \.u32 there;[^;]*mapa[^;]*; *\\n\\t"\s*"st\.shared::cluster\.f32.*?\);':
         "*(float*)of_rank_(place, rank) = v;",
+    r'asm volatile\(\s*"\{\\n\\t\.reg \.u32 there;[^;]*mapa[^;]*; *\\n\\t"\s*"st\.shared::cluster\.v4.*?\);':
+        "*(float4*)of_rank_(place, rank) = v;",
+    r'asm volatile\("ldmatrix\.sync.*?\);': "load_matrices_(to, from + chunks);",
     r'asm\("mma\.sync\.aligned\.m16n8k8\..*?\);': "multiply_<8>(sum, columns, row0, row1);",
     r'asm\("mma\.sync\.aligned\.m16n8k16\..*?\);': "multiply_<16>(sum, columns, row0, row1);",
 }  # fmt: skip
