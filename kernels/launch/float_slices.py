@@ -23,13 +23,13 @@ def conv_float_slices(params: Conv, rung: Rung) -> Launch:
     """A cluster of RANKS blocks for MAPS maps of a group and a band of BAND rows of an image, each with a
     slice of the channels of x: grid = (groups · blocks of maps · RANKS, bands, images), the shape of the
     image and of the window compiled in. Dynamic shared memory: a block's weights, its part of the image, and
-    what the others tell it. The header's MAPS and RANKS are the most. Raises UnsupportedError for larger
-    batches, and where nothing fits."""
+    what the others tell it. The header's MAPS and RANKS are the most, its
+    LEAST_WARPS the least. Raises UnsupportedError for larger batches, and where nothing fits."""
     p = params
     if p.n > MOST_IMAGES:
         raise UnsupportedError(f"{rung.label} is for batches of up to {MOST_IMAGES} images; {p} has more")
     of = sums(p)
-    cut = fit(of, define(rung, "MAPS"), define(rung, "RANKS"))
+    cut = fit(of, *limits(rung))
     if cut is None or ceil(p.out_h, cut.band) > MAX_YZ:
         raise UnsupportedError(
             f"{rung.label} keeps weights and pixels in {SHARED_NBYTES} bytes of shared memory; {p} needs more"
@@ -47,6 +47,11 @@ def conv_float_slices(params: Conv, rung: Rung) -> Launch:
         defines=defines,
         packed={_WEIGHT: Pack(pack, (p.group, cut.maps))},
     )
+
+
+def limits(rung: Rung) -> tuple[int, int, int]:
+    """Of the header."""
+    return define(rung, "MAPS"), define(rung, "RANKS"), define(rung, "LEAST_WARPS")
 
 
 def sums(p: Conv) -> Sums:

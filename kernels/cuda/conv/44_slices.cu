@@ -10,12 +10,14 @@ overlaps = true
 [defines]
 MAPS = 32            # of a block: the most
 RANKS = 8            # blocks of a cluster, each with a slice of the sum: the most
+LEAST_WARPS = 4      # of a block
 OF_THREAD = 8        # maps of a thread; this line and those below: the launch fits them, and compiles the shape in
-EACH = 6             # pixels of a thread
+EACH = 11            # pixels of a thread
+SPREAD = 2           # sets of maps that the lanes of a warp have
 TEAMS = 2            # of a block, each with every TEAMS-th channel of its slice
 BAND = 13            # rows of y
 PITCH = 15           # numbers from row to row of the image in shared memory
-SLOTS = 6            # 32 pixels each, of the band
+SLOTS = 11           # 32 / SPREAD pixels each, of the band
 C = 256              # of a group
 H = 13
 W = 13
@@ -34,6 +36,7 @@ AFTER = 0            # the activation
 [tune]
 MAPS = [16, 32]
 RANKS = [4, 8]
+LEAST_WARPS = [4, 8]
 [needs]
 compute_capability = "9.0"
 depthwise = false    # of a block's maps one would count
@@ -42,13 +45,13 @@ image_max = 131072   # small images
 m_min = 16           # of a block
 */
 // A block has MAPS channels of y, a band of BAND rows of one image, and one slice of the channels of x with all taps. A
-// warp has OF_THREAD of the maps, 32 · EACH pixels and every TEAMS-th channel of the slice; a lane has EACH pixels. For a
-// channel and tap it reads a weight a map, the same for all lanes, and a pixel each. What the teams have is added up
-// in the block, then each block of the cluster finishes a share of y, adding up in the order of the slices.
+// lane has OF_THREAD of the maps, EACH pixels and, with its team, every TEAMS-th channel of the slice. For a channel and
+// tap it reads a weight a map, four at once, and its pixels, one by one; where all lanes have the same maps (SPREAD 1)
+// fewer numbers are read, where they have two sets of them (2) fewer lanes are left without a pixel. What the teams
+// have is added up in the block, then each block of the cluster finishes a share of y, in the order of the slices.
 //
-// Lanes that read neighbouring pixels of a row would meet in a bank where the next row begins, for rows of the image are
-// longer than those of y. So a lane has pixels of its own bank alone (TARGET in bank_pixel); this fits into SLOTS turns,
-// the launch chooses PITCH for it.
+// Lanes with neighbouring pixels would meet in a bank of shared memory where the next row begins, for rows of the image
+// are longer than those of y. So a lane has pixels of one bank alone; PITCH is chosen so that few SLOTS are enough.
 #include "async.cuh"
 #include "cluster.cuh"
 #include "common.cuh"
@@ -66,21 +69,22 @@ constexpr int most_of(int a, int b) { return a > b ? a : b; }
 constexpr int rounded_up(int a, int b) { return (a + b - 1) / b; }
 
 constexpr int QUADS = MAPS / 4, QUADS_OF_THREAD = OF_THREAD / 4;  // maps lie and travel in fours
-constexpr int ACROSS = SLOTS / EACH, DOWN = MAPS / OF_THREAD;     // warps of a team
+constexpr int BESIDE = LANES / SPREAD;                            // lanes with pixels of their own
+constexpr int ACROSS = SLOTS / EACH, DOWN = MAPS / OF_THREAD / SPREAD;  // warps of a team
 constexpr int WARPS = ACROSS * DOWN * TEAMS, THREADS = LANES * WARPS;
 constexpr int TAPS = KH * KW, CHANNELS = rounded_up(C, RANKS);    // of a slice, at most
 constexpr int ROWS_READ = (BAND - 1) * STRIDE_H + (KH - 1) * DILATION_H + 1;
 constexpr int COLUMNS_READ = (OUT_W - 1) * STRIDE_W + (KW - 1) * DILATION_W + 1;
 constexpr int PLANE = ROWS_READ * PITCH;                          // numbers of a channel
 constexpr int PIXELS = BAND * OUT_W, AREA = OUT_H * OUT_W;
-constexpr int SUMS = QUADS * SLOTS, TOLD = rounded_up(SUMS, RANKS);  // lines of 32 pixels and four maps; of a block
+constexpr int SUMS = QUADS / SPREAD * SLOTS, TOLD = rounded_up(SUMS, RANKS);  // fours of maps by lane; of a block
 
 // In shared memory, in pieces of 16 bytes. Where weights and image were, sums of the teams lie in the end.
 constexpr int IMAGE_AT = CHANNELS * TAPS * QUADS, IMAGE = rounded_up(CHANNELS * PLANE, 4);
-constexpr int TOLD_AT = most_of(IMAGE_AT + IMAGE, TEAMS * SUMS * LANES);
+constexpr int TOLD_AT = most_of(IMAGE_AT + IMAGE, TEAMS > 1 ? TEAMS * SUMS * LANES : 0);
 constexpr int PIXELS_AT = TOLD_AT + (RANKS > 1 ? RANKS * TOLD * LANES : 0);
-constexpr int NBYTES = 16 * PIXELS_AT + 4 * (SLOTS * LANES + MAPS);
-static_assert(SLOTS % EACH == 0 && MAPS % OF_THREAD == 0 && OF_THREAD % 4 == 0, "warps share evenly");
+constexpr int NBYTES = 16 * PIXELS_AT + 4 * (SLOTS * BESIDE + MAPS);
+static_assert(SLOTS % EACH == 0 && MAPS % (SPREAD * OF_THREAD) == 0 && OF_THREAD % 4 == 0, "warps share evenly");
 static_assert(PITCH >= COLUMNS_READ, "rows lie behind each other");
 static_assert(NBYTES == KEPT_NBYTES, "the launch counts what lies in shared memory alike");
 
@@ -96,10 +100,10 @@ extern __shared__ __align__(128) uint4 kept[];
 
 // A lane's pixel of a slot, numbered along the rows of the band, or -1.
 __device__ __forceinline__ int pixel_of(int slot, int lane) {
-    if (STRIDE_H > 1 || STRIDE_W > 1) return slot * LANES + lane < PIXELS ? slot * LANES + lane : -1;
+    if (STRIDE_H > 1 || STRIDE_W > 1) return slot * BESIDE + lane < PIXELS ? slot * BESIDE + lane : -1;
     int before = 0;
 #pragma unroll 1
-    for (int place = lane; place < (BAND - 1) * PITCH + OUT_W; place += LANES)
+    for (int place = lane; place < (BAND - 1) * PITCH + OUT_W; place += BESIDE)
         if (place % PITCH < OUT_W && before++ == slot) return place / PITCH * OUT_W + place % PITCH;
     return -1;
 }
@@ -114,7 +118,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     float4* const parts = reinterpret_cast<float4*>(kept);
     float4* const told = reinterpret_cast<float4*>(kept + TOLD_AT);
     int* const table = reinterpret_cast<int*>(kept + PIXELS_AT);
-    float* const shift = reinterpret_cast<float*>(table + SLOTS * LANES);
+    float* const shift = reinterpret_cast<float*>(table + SLOTS * BESIDE);
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
     const int across = warp % ACROSS, down = warp / ACROSS % DOWN, team = warp / (ACROSS * DOWN);
     const int rank = blockIdx.x % RANKS, outputs = p.m / p.group, blocks = (outputs + MAPS - 1) / MAPS;
@@ -134,16 +138,16 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
 #pragma unroll 4
     for (int e = thread; e < IMAGE; e += THREADS) kept[IMAGE_AT + e] = make_uint4(0, 0, 0, 0);  // around the image
 #pragma unroll 1
-    for (int e = thread; e < SLOTS * LANES; e += THREADS) table[e] = pixel_of(e / LANES, e % LANES);
+    for (int e = thread; e < SLOTS * BESIDE; e += THREADS) table[e] = pixel_of(e / BESIDE, e % BESIDE);
 #pragma unroll 1
     for (int e = thread; e < MAPS; e += THREADS)
         shift[e] = bias && first_output + e < outputs ? bias[group * outputs + first_output + e] : 0.0f;
     __syncthreads();  // the table is whole, and where the image will be nobody writes any more
-    int at[EACH];     // of this lane's pixels, under the first tap
+    const float* under[EACH];  // this lane's pixels, under the first tap, in its team's next channel
 #pragma unroll
     for (int j = 0; j < EACH; ++j) {
-        const int pixel = max(table[(across * EACH + j) * LANES + lane], 0);
-        at[j] = pixel / OUT_W * (STRIDE_H * PITCH) + pixel % OUT_W * STRIDE_W;
+        const int pixel = max(table[(across * EACH + j) * BESIDE + lane % BESIDE], 0);
+        under[j] = pixels + team * PLANE + pixel / OUT_W * (STRIDE_H * PITCH) + pixel % OUT_W * STRIDE_W;
     }
     const int top = first_row * STRIDE_H - PAD_TOP, party = PARTIES > 1 ? thread / PLACES : 0;
     wait_for_previous();
@@ -166,6 +170,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     fetch(0, half);
     fetch(half, count);
 
+    const float* own = weights + team * TAPS * MAPS + (down * SPREAD + lane / BESIDE) * OF_THREAD;
     float sum[OF_THREAD][EACH] = {};
 #pragma unroll 1
     for (int part = 0; part < 2; ++part) {
@@ -176,11 +181,9 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         __syncthreads();  // and so have the other threads' copies arrived
         const int end = part == 0 ? half : count;
 #pragma unroll CHANNELS_AT_ONCE
-        for (int c = (part == 0 ? 0 : half) + team; c < end; c += TEAMS)
+        for (int c = (part == 0 ? 0 : half) + team; c < end; c += TEAMS) {
 #pragma unroll 1
             for (int rows = 0; rows < KH; rows += ROWS_AT_ONCE) {
-                const float* own = weights + (c * TAPS + rows * KW) * MAPS + down * OF_THREAD;
-                const float* under = pixels + c * PLANE + rows * (DILATION_H * PITCH);
 #pragma unroll
                 for (int t = 0; t < ROWS_AT_ONCE * KW; ++t) {
                     float4 w[QUADS_OF_THREAD];
@@ -190,7 +193,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
                         w[q] = *reinterpret_cast<const float4*>(own + t * MAPS + q * 4);
 #pragma unroll
                     for (int j = 0; j < EACH; ++j)
-                        v[j] = under[at[j] + t / KW * (DILATION_H * PITCH) + t % KW * DILATION_W];
+                        v[j] = under[j][t / KW * (DILATION_H * PITCH) + t % KW * DILATION_W];
 #pragma unroll
                     for (int q = 0; q < QUADS_OF_THREAD; ++q)
 #pragma unroll
@@ -201,19 +204,15 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
                             sum[q * 4 + 3][j] += w[q].w * v[j];
                         }
                 }
+                own += ROWS_AT_ONCE * KW * MAPS;
+#pragma unroll
+                for (int j = 0; j < EACH; ++j) under[j] += ROWS_AT_ONCE * DILATION_H * PITCH;
             }
-    }
-
-    __syncthreads();  // nobody needs weights and image any more
+            own += (TEAMS - 1) * TAPS * MAPS;
 #pragma unroll
-    for (int q = 0; q < QUADS_OF_THREAD; ++q)
-#pragma unroll
-        for (int j = 0; j < EACH; ++j) {
-            const int line = (down * QUADS_OF_THREAD + q) * SLOTS + across * EACH + j;
-            parts[(team * SUMS + line) * LANES + lane] =
-                make_float4(sum[q * 4][j], sum[q * 4 + 1][j], sum[q * 4 + 2][j], sum[q * 4 + 3][j]);
+            for (int j = 0; j < EACH; ++j) under[j] += TEAMS * PLANE - KH * DILATION_H * PITCH;
         }
-    __syncthreads();  // all teams have told
+    }
 
     // `count` fours of the same line, one behind the other.
     auto added = [&](const float4* of, int count, int apart) {
@@ -226,7 +225,8 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         return v;
     };
     auto finish = [&](int line, float4 v) {
-        const int pixel = table[line % SLOTS * LANES + lane], own = line / SLOTS * 4;
+        const int pixel = table[line % SLOTS * BESIDE + lane % BESIDE], fours = line / SLOTS;
+        const int own = ((fours / QUADS_OF_THREAD * SPREAD + lane / BESIDE) * QUADS_OF_THREAD + fours % QUADS_OF_THREAD) * 4;
         if (pixel < 0 || first_row * OUT_W + pixel >= AREA) return;
         const float four[4] = {v.x, v.y, v.z, v.w};
         float* to = y + (index_t)(image * p.m + group * outputs + first_output + own) * AREA + first_row * OUT_W + pixel;
@@ -234,15 +234,36 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         for (int i = 0; i < 4; ++i)
             if (first_output + own + i < outputs) to[(index_t)i * AREA] = activate(four[i] + shift[own + i], AFTER);
     };
+    // What this block has of a line, to the one that finishes it.
+    auto tell = [&](int line, float4 v) {
+#if RANKS > 1
+        put_to_block(told + (rank * TOLD + line / RANKS) * LANES + lane, line % RANKS, v);
+#else
+        finish(line, v);
+#endif
+    };
 #if RANKS > 1
     cluster_arrived();
-    for (int line = warp; line < SUMS; line += WARPS)
-        put_to_block(told + (rank * TOLD + line / RANKS) * LANES + lane, line % RANKS,
-                     added(parts + line * LANES, TEAMS, SUMS * LANES));
+#endif
+    if (TEAMS > 1) __syncthreads();  // nobody needs weights and image any more
+#pragma unroll
+    for (int q = 0; q < QUADS_OF_THREAD; ++q)
+#pragma unroll
+        for (int j = 0; j < EACH; ++j) {
+            const int line = (down * QUADS_OF_THREAD + q) * SLOTS + across * EACH + j;
+            const float4 v = make_float4(sum[q * 4][j], sum[q * 4 + 1][j], sum[q * 4 + 2][j], sum[q * 4 + 3][j]);
+            if (TEAMS > 1)
+                parts[(team * SUMS + line) * LANES + lane] = v;
+            else
+                tell(line, v);
+        }
+    if (TEAMS > 1) {
+        __syncthreads();  // all teams have told
+        for (int line = warp; line < SUMS; line += WARPS) tell(line, added(parts + line * LANES, TEAMS, SUMS * LANES));
+    }
+#if RANKS > 1
     wait_for_cluster();  // all sums have been told, and nobody writes another's memory from here on
     for (int own = warp; own < TOLD && own * RANKS + rank < SUMS; own += WARPS)
         finish(own * RANKS + rank, added(told + own * LANES, RANKS, TOLD * LANES));
-#else
-    for (int line = warp; line < SUMS; line += WARPS) finish(line, added(parts + line * LANES, TEAMS, SUMS * LANES));
 #endif
 }
