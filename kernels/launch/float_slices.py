@@ -36,7 +36,7 @@ def conv_float_slices(params: Conv, rung: Rung) -> Launch:
         )
     held = nbytes(of, cut)
     defines: dict[str, Define] = {name.upper(): getattr(p, name) for name in _COMPILED_IN}
-    defines |= {"DILATION_H": p.dilation_h, "DILATION_W": p.dilation_w, "C": of.channels}
+    defines |= {"DILATION_H": p.dilation_h, "DILATION_W": p.dilation_w, "C": of.channels, "M": of.m}
     defines |= {name.upper(): value for name, value in cut._asdict().items()} | {"KEPT_NBYTES": held}
     defines |= {"AFTER": code("ACTIVATION", p.activation)}
     return Launch(

@@ -19,6 +19,7 @@ BAND = 13            # rows of y
 PITCH = 15           # numbers from row to row of the image in shared memory
 SLOTS = 11           # 32 / SPREAD pixels each, of the band
 C = 256              # of a group
+M = 384              # and of y
 H = 13
 W = 13
 KH = 3
@@ -76,7 +77,7 @@ constexpr int TAPS = KH * KW, CHANNELS = rounded_up(C, RANKS);    // of a slice,
 constexpr int ROWS_READ = (BAND - 1) * STRIDE_H + (KH - 1) * DILATION_H + 1;
 constexpr int COLUMNS_READ = (OUT_W - 1) * STRIDE_W + (KW - 1) * DILATION_W + 1;
 constexpr int PLANE = ROWS_READ * PITCH;                          // numbers of a channel
-constexpr int PIXELS = BAND * OUT_W, AREA = OUT_H * OUT_W;
+constexpr int PIXELS = BAND * OUT_W, AREA = OUT_H * OUT_W, STRIPS = rounded_up(M, MAPS);  // of a group
 constexpr int SUMS = QUADS / SPREAD * SLOTS, TOLD = rounded_up(SUMS, RANKS);  // fours of maps by lane; of a block
 
 // In shared memory, in pieces of 16 bytes. Where weights and image were, sums of the teams lie in the end.
@@ -90,7 +91,7 @@ static_assert(NBYTES == KEPT_NBYTES, "the launch counts what lies in shared memo
 
 // Columns of the image that anybody reads; threads that fetch a channel together, and such parties of a block.
 constexpr int COLUMNS_THERE = least_of(W, COLUMNS_READ - PAD_LEFT), PLACES = ROWS_READ * most_of(COLUMNS_THERE, 1);
-constexpr int PARTIES = most_of(THREADS / PLACES, 1);
+constexpr int PARTIES = most_of(THREADS / PLACES, 1), TOGETHER = 8;  // copies of a thread that follow each other
 
 constexpr int UNROLLED = 1200;  // multiplications whose instructions are written out, as far as the first caches go
 constexpr int ROWS_AT_ONCE = TAPS * OF_THREAD * EACH <= UNROLLED ? KH : 1;   // of the window
@@ -98,14 +99,22 @@ constexpr int CHANNELS_AT_ONCE = ROWS_AT_ONCE * KW < 4 ? 4 : 1;
 
 extern __shared__ __align__(128) uint4 kept[];
 
-// A lane's pixel of a slot, numbered along the rows of the band, or -1.
-__device__ __forceinline__ int pixel_of(int slot, int lane) {
-    if (STRIDE_H > 1 || STRIDE_W > 1) return slot * BESIDE + lane < PIXELS ? slot * BESIDE + lane : -1;
-    int before = 0;
-#pragma unroll 1
-    for (int place = lane; place < (BAND - 1) * PITCH + OUT_W; place += BESIDE)
-        if (place % PITCH < OUT_W && before++ == slot) return place / PITCH * OUT_W + place % PITCH;
-    return -1;
+// Where the first tap of a lane's pixels lies in a channel, slot by slot; -1 behind its last.
+__device__ __forceinline__ void fill(int* table, int lane) {
+    int slot = 0;
+    if (STRIDE_H > 1 || STRIDE_W > 1) {  // one behind the other
+        for (int pixel = lane; pixel < PIXELS; pixel += BESIDE, ++slot)
+            table[slot * BESIDE + lane] = pixel / OUT_W * (STRIDE_H * PITCH) + pixel % OUT_W * STRIDE_W;
+    } else {
+        int column = lane % PITCH;
+#pragma unroll 4
+        for (int place = lane; place < (BAND - 1) * PITCH + OUT_W; place += BESIDE) {
+            if (column < OUT_W) table[slot++ * BESIDE + lane] = place;
+            column += BESIDE % PITCH;
+            if (column >= PITCH) column -= PITCH;
+        }
+    }
+    for (; slot < SLOTS; ++slot) table[slot * BESIDE + lane] = -1;
 }
 
 // grid = (groups · blocks of maps · RANKS, bands, images).
@@ -121,8 +130,8 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     float* const shift = reinterpret_cast<float*>(table + SLOTS * BESIDE);
     const int thread = threadIdx.x, lane = thread % LANES, warp = thread / LANES;
     const int across = warp % ACROSS, down = warp / ACROSS % DOWN, team = warp / (ACROSS * DOWN);
-    const int rank = blockIdx.x % RANKS, outputs = p.m / p.group, blocks = (outputs + MAPS - 1) / MAPS;
-    const int group = blockIdx.x / RANKS / blocks, first_output = blockIdx.x / RANKS % blocks * MAPS;
+    const int rank = blockIdx.x % RANKS, strip = blockIdx.x / RANKS;
+    const int group = strip / STRIPS, first_output = strip % STRIPS * MAPS;
     const int image = blockIdx.z, first_row = blockIdx.y * BAND;
     // This block's slice of the channels, their number the same for all or one less.
     const int begin = C * rank / RANKS, count = C * (rank + 1) / RANKS - begin;
@@ -132,23 +141,20 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
 #endif
     // What no kernel in front writes.
     const uint4* filters = reinterpret_cast<const uint4*>(weight) +
-                           ((index_t)(blockIdx.x / RANKS) * C + begin) * (TAPS * QUADS);
+                           ((index_t)strip * C + begin) * (TAPS * QUADS) + thread;
 #pragma unroll 8
-    for (int e = thread; e < count * (TAPS * QUADS); e += THREADS) copy_async_16(kept + e, filters + e);
+    for (int e = thread; e < count * (TAPS * QUADS); e += THREADS, filters += THREADS) copy_async_16(kept + e, filters);
+    if (thread < BESIDE) fill(table, thread);
 #pragma unroll 4
     for (int e = thread; e < IMAGE; e += THREADS) kept[IMAGE_AT + e] = make_uint4(0, 0, 0, 0);  // around the image
 #pragma unroll 1
-    for (int e = thread; e < SLOTS * BESIDE; e += THREADS) table[e] = pixel_of(e / BESIDE, e % BESIDE);
-#pragma unroll 1
     for (int e = thread; e < MAPS; e += THREADS)
-        shift[e] = bias && first_output + e < outputs ? bias[group * outputs + first_output + e] : 0.0f;
+        shift[e] = bias && first_output + e < M ? bias[group * M + first_output + e] : 0.0f;
     __syncthreads();  // the table is whole, and where the image will be nobody writes any more
     const float* under[EACH];  // this lane's pixels, under the first tap, in its team's next channel
 #pragma unroll
-    for (int j = 0; j < EACH; ++j) {
-        const int pixel = max(table[(across * EACH + j) * BESIDE + lane % BESIDE], 0);
-        under[j] = pixels + team * PLANE + pixel / OUT_W * (STRIDE_H * PITCH) + pixel % OUT_W * STRIDE_W;
-    }
+    for (int j = 0; j < EACH; ++j)
+        under[j] = pixels + team * PLANE + max(table[(across * EACH + j) * BESIDE + lane % BESIDE], 0);
     const int top = first_row * STRIDE_H - PAD_TOP, party = PARTIES > 1 ? thread / PLACES : 0;
     wait_for_previous();
     x = written(x);
@@ -162,8 +168,17 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
             if ((unsigned)(top + row) >= (unsigned)H || COLUMNS_THERE < 1) continue;
             const float* source = x + (image * p.c + group * C + begin) * (H * W) + (top + row) * W + column;
             float* target = pixels + row * PITCH + column + PAD_LEFT;
-#pragma unroll 8
-            for (int c = from + party; c < to; c += PARTIES) copy_async(target + c * PLANE, source + c * (H * W), true);
+            target += (from + party) * PLANE, source += (from + party) * (H * W);
+            int left = (to - from - party + PARTIES - 1) / PARTIES;
+#pragma unroll 1
+            for (; left >= TOGETHER; left -= TOGETHER) {
+#pragma unroll
+                for (int i = 0; i < TOGETHER; ++i)
+                    copy_async(target + i * (PARTIES * PLANE), source + i * (PARTIES * H * W), true);
+                target += TOGETHER * PARTIES * PLANE, source += TOGETHER * PARTIES * (H * W);
+            }
+#pragma unroll 1
+            for (; left > 0; --left, target += PARTIES * PLANE, source += PARTIES * H * W) copy_async(target, source, true);
         }
         close_group();
     };
@@ -225,14 +240,15 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         return v;
     };
     auto finish = [&](int line, float4 v) {
-        const int pixel = table[line % SLOTS * BESIDE + lane % BESIDE], fours = line / SLOTS;
+        const int place = table[line % SLOTS * BESIDE + lane % BESIDE], fours = line / SLOTS;
         const int own = ((fours / QUADS_OF_THREAD * SPREAD + lane / BESIDE) * QUADS_OF_THREAD + fours % QUADS_OF_THREAD) * 4;
-        if (pixel < 0 || first_row * OUT_W + pixel >= AREA) return;
+        const int pixel = (first_row + place / (STRIDE_H * PITCH)) * OUT_W + place % (STRIDE_H * PITCH) / STRIDE_W;
+        if (place < 0 || pixel >= AREA) return;
         const float four[4] = {v.x, v.y, v.z, v.w};
-        float* to = y + (index_t)(image * p.m + group * outputs + first_output + own) * AREA + first_row * OUT_W + pixel;
+        float* to = y + (index_t)(image * p.m + group * M + first_output + own) * AREA + pixel;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            if (first_output + own + i < outputs) to[(index_t)i * AREA] = activate(four[i] + shift[own + i], AFTER);
+            if (first_output + own + i < M) to[(index_t)i * AREA] = activate(four[i] + shift[own + i], AFTER);
     };
     // What this block has of a line, to the one that finishes it.
     auto tell = [&](int line, float4 v) {
