@@ -125,7 +125,7 @@ def _most_teams(of: Sums, cut: Cut) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _places(band: int, out_w: int, shortest: int, lanes: int) -> tuple[int, int]:
-    """The pitch and the slots where a lane has pixels of its own bank alone: as many as the bank with most."""
+    """The pitch, and the slots where a lane has pixels of one bank alone: as many as the bank with most."""
     found = []
     for pitch in range(shortest, shortest + _PITCHES):
         place = np.arange(band)[:, None] * pitch + np.arange(out_w)
@@ -159,7 +159,7 @@ def registers(cut: Cut) -> int:
 
 _READ = 1.0  # clocks of a multiprocessor for 32 numbers out of shared memory
 _READ_FOUR = 2.0  # for four weights, the same for all lanes
-_FIRST = 35  # clocks of a warp by itself before it has the first numbers of a channel, or of a row of the window
+_FIRST = 35  # clocks of a warp before it has the first numbers of what is written out
 _FETCHED = 32  # bytes a clock and multiprocessor out of the second cache
 _TRIP, _MEETING, _TOLD = 1200, 700, 30  # to the cache and back; of a cluster, and for each of its blocks
 _SHARED, _PUT = 128, 32  # bytes a clock and multiprocessor within shared memory, and to that of others

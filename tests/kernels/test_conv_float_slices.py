@@ -5,6 +5,7 @@ whose lanes have two sets of maps. On the device they are run by tests/kernels/t
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def _case(params: Conv, seed: int = 0) -> cuda_cases.Case:
 
 def _alexnet(images: int) -> dict[str, Conv]:
     """Its second convolution to its fifth."""
-    of = {"bias": True, "activation": "relu"}
+    of: dict[str, Any] = {"bias": True, "activation": "relu"}
     three = (3, 3, 13, 13, 1, 1, 1, 1, 1, 1)
     return {
         "conv2": Conv(images, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, **of),
