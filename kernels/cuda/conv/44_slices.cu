@@ -16,7 +16,7 @@ EACH = 11            # pixels of a thread
 SPREAD = 2           # sets of maps that the lanes of a warp have
 TEAMS = 2            # of a block, each with every TEAMS-th channel of its slice
 BAND = 13            # rows of y
-PITCH = 15           # numbers from row to row of the image in shared memory
+PITCH = 19           # numbers from row to row of the image in shared memory
 SLOTS = 11           # 32 / SPREAD pixels each, of the band
 C = 256              # of a group
 M = 384              # and of y
@@ -32,7 +32,7 @@ PAD_TOP = 1
 PAD_LEFT = 1
 DILATION_H = 1
 DILATION_W = 1
-KEPT_NBYTES = 75136
+KEPT_NBYTES = 98752
 AFTER = 0            # the activation
 [tune]
 MAPS = [16, 32]
