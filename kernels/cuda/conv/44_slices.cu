@@ -2,7 +2,7 @@
 op = "conv"
 rung = 44
 name = "slices"
-priority = 14
+side = true
 idea = "For a small image of many channels: each block keeps a slice of the channels under a band of the image in shared memory, where every tap of the window reads it shifted, and the weights of few outputs beside it, fetched while the kernel in front still runs; its warps share the slice out, and the blocks of a cluster tell each other their sums."
 launch = "conv_float_slices"
 packs = true
@@ -11,8 +11,8 @@ overlaps = true
 MAPS = 32            # of a block: the most
 RANKS = 8            # blocks of a cluster, each with a slice of the sum: the most
 LEAST_WARPS = 4      # of a block
-OF_THREAD = 8        # maps of a thread; this line and those below: the launch fits them, and compiles the shape in
-EACH = 11            # pixels of a thread
+OF_THREAD = 8        # maps of a thread; this line and those below: the launch fits them
+EACH = 11            # and pixels
 SPREAD = 2           # sets of maps that the lanes of a warp have
 TEAMS = 2            # of a block, each with every TEAMS-th channel of its slice
 BAND = 13            # rows of y
@@ -45,14 +45,17 @@ image_max = 131072   # small images
 [prefers]
 m_min = 16           # of a block
 */
-// A block has MAPS channels of y, a band of BAND rows of one image, and one slice of the channels of x with all taps. A
-// lane has OF_THREAD of the maps, EACH pixels and, with its team, every TEAMS-th channel of the slice. For a channel and
-// tap it reads a weight a map, four at once, and its pixels, one by one; where all lanes have the same maps (SPREAD 1)
-// fewer numbers are read, where they have two sets of them (2) fewer lanes are left without a pixel. What the teams
-// have is added up in the block, then each block of the cluster finishes a share of y, in the order of the slices.
+// A block has MAPS channels of y, a band of BAND rows of one image, and one slice of the channels of x with
+// all taps. A lane has OF_THREAD of the maps, EACH pixels and, with its team, every TEAMS-th channel of the
+// slice. For a channel and tap it reads a weight a map, four at once, and its pixels, one by one: at
+// AlexNet's third convolution 12 weights and 11 pixels for 132 multiplications. Where all lanes have the same
+// maps (SPREAD 1) fewer numbers are read; where they have two sets of them (2) fewer lanes are left without a
+// pixel. What the teams have is added up in the block, then each block of the cluster finishes a share of y,
+// adding in the order of the slices.
 //
-// Lanes with neighbouring pixels would meet in a bank of shared memory where the next row begins, for rows of the image
-// are longer than those of y. So a lane has pixels of one bank alone; PITCH is chosen so that few SLOTS are enough.
+// Lanes with neighbouring pixels would meet in a bank of shared memory where the next row begins, for rows of
+// the image are longer than those of y. So a lane has pixels of one bank alone, and PITCH is such that few
+// SLOTS do.
 #include "async.cuh"
 #include "cluster.cuh"
 #include "common.cuh"
@@ -70,6 +73,7 @@ constexpr int most_of(int a, int b) { return a > b ? a : b; }
 constexpr int rounded_up(int a, int b) { return (a + b - 1) / b; }
 
 constexpr int QUADS = MAPS / 4, QUADS_OF_THREAD = OF_THREAD / 4;  // maps lie and travel in fours
+constexpr int STRIPS = rounded_up(M, MAPS);                       // of a group
 constexpr int BESIDE = LANES / SPREAD;                            // lanes with pixels of their own
 constexpr int ACROSS = SLOTS / EACH, DOWN = MAPS / OF_THREAD / SPREAD;  // warps of a team
 constexpr int WARPS = ACROSS * DOWN * TEAMS, THREADS = LANES * WARPS;
@@ -77,25 +81,28 @@ constexpr int TAPS = KH * KW, CHANNELS = rounded_up(C, RANKS);    // of a slice,
 constexpr int ROWS_READ = (BAND - 1) * STRIDE_H + (KH - 1) * DILATION_H + 1;
 constexpr int COLUMNS_READ = (OUT_W - 1) * STRIDE_W + (KW - 1) * DILATION_W + 1;
 constexpr int PLANE = ROWS_READ * PITCH;                          // numbers of a channel
-constexpr int PIXELS = BAND * OUT_W, AREA = OUT_H * OUT_W, STRIPS = rounded_up(M, MAPS);  // of a group
-constexpr int SUMS = QUADS / SPREAD * SLOTS, TOLD = rounded_up(SUMS, RANKS);  // fours of maps by lane; of a block
+constexpr int PIXELS = BAND * OUT_W, AREA = OUT_H * OUT_W;
+// Lines of four maps by 32 lanes: sums of a block, and how many of them it finishes for all.
+constexpr int SUMS = QUADS / SPREAD * SLOTS, TOLD = rounded_up(SUMS, RANKS);
 
 // In shared memory, in pieces of 16 bytes. Where weights and image were, sums of the teams lie in the end.
 constexpr int IMAGE_AT = CHANNELS * TAPS * QUADS, IMAGE = rounded_up(CHANNELS * PLANE, 4);
 constexpr int TOLD_AT = most_of(IMAGE_AT + IMAGE, TEAMS > 1 ? TEAMS * SUMS * LANES : 0);
 constexpr int PIXELS_AT = TOLD_AT + (RANKS > 1 ? RANKS * TOLD * LANES : 0);
 constexpr int NBYTES = 16 * PIXELS_AT + 4 * (SLOTS * BESIDE + MAPS);
-static_assert(SLOTS % EACH == 0 && MAPS % (SPREAD * OF_THREAD) == 0 && OF_THREAD % 4 == 0, "warps share evenly");
+static_assert(SLOTS % EACH == 0 && MAPS % (SPREAD * OF_THREAD) == 0 && OF_THREAD % 4 == 0, "even shares");
 static_assert(PITCH >= COLUMNS_READ, "rows lie behind each other");
 static_assert(NBYTES == KEPT_NBYTES, "the launch counts what lies in shared memory alike");
 
-// Columns of the image that anybody reads; threads that fetch a channel together, and such parties of a block.
-constexpr int COLUMNS_THERE = least_of(W, COLUMNS_READ - PAD_LEFT), PLACES = ROWS_READ * most_of(COLUMNS_THERE, 1);
-constexpr int PARTIES = most_of(THREADS / PLACES, 1), TOGETHER = 8;  // copies of a thread that follow each other
+// Columns of the image that anybody reads; threads that fetch a channel together, and such parties of a
+// block.
+constexpr int COLUMNS_THERE = least_of(W, COLUMNS_READ - PAD_LEFT), ACROSS_THERE = most_of(COLUMNS_THERE, 1);
+constexpr int PLACES = ROWS_READ * ACROSS_THERE, PARTIES = most_of(THREADS / PLACES, 1);
+constexpr int TOGETHER = 8;  // copies of a thread that follow each other
 
-constexpr int UNROLLED = 1200;  // multiplications whose instructions are written out, as far as the first caches go
-constexpr int ROWS_AT_ONCE = TAPS * OF_THREAD * EACH <= UNROLLED ? KH : 1;   // of the window
-constexpr int CHANNELS_AT_ONCE = ROWS_AT_ONCE * KW < 4 ? 4 : 1;
+constexpr int UNROLLED = 1200;  // multiplications whose instructions are written out
+constexpr int ROWS_AT_ONCE = TAPS * OF_THREAD * EACH <= UNROLLED ? KH : 1;  // of the window
+constexpr int CHANNELS_AT_ONCE = TAPS < 4 ? 4 : 1;
 
 extern __shared__ __align__(128) uint4 kept[];
 
@@ -143,10 +150,12 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     const uint4* filters = reinterpret_cast<const uint4*>(weight) +
                            ((index_t)strip * C + begin) * (TAPS * QUADS) + thread;
 #pragma unroll 8
-    for (int e = thread; e < count * (TAPS * QUADS); e += THREADS, filters += THREADS) copy_async_16(kept + e, filters);
+    for (int e = thread; e < count * (TAPS * QUADS); e += THREADS, filters += THREADS)
+        copy_async_16(kept + e, filters);
     if (thread < BESIDE) fill(table, thread);
+    // Zeros, which stay around the image.
 #pragma unroll 4
-    for (int e = thread; e < IMAGE; e += THREADS) kept[IMAGE_AT + e] = make_uint4(0, 0, 0, 0);  // around the image
+    for (int e = thread; e < IMAGE; e += THREADS) kept[IMAGE_AT + e] = make_uint4(0, 0, 0, 0);
 #pragma unroll 1
     for (int e = thread; e < MAPS; e += THREADS)
         shift[e] = bias && first_output + e < M ? bias[group * M + first_output + e] : 0.0f;
@@ -159,12 +168,12 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     wait_for_previous();
     x = written(x);
 
-    // The image in two halves, so that the first is multiplied while the second is on its way. A thread brings the same
-    // place of many channels.
+    // The image in two halves, so that the first is multiplied while the second is on its way. A thread
+    // brings the same place of many channels.
     const int half = count / 2 / TEAMS * TEAMS;
     auto fetch = [&](int from, int to) {
         for (int e = PARTIES > 1 ? thread % PLACES : thread; e < PLACES && party < PARTIES; e += THREADS) {
-            const int row = e / most_of(COLUMNS_THERE, 1), column = e % most_of(COLUMNS_THERE, 1);
+            const int row = e / ACROSS_THERE, column = e % ACROSS_THERE;
             if ((unsigned)(top + row) >= (unsigned)H || COLUMNS_THERE < 1) continue;
             const float* source = x + (image * p.c + group * C + begin) * (H * W) + (top + row) * W + column;
             float* target = pixels + row * PITCH + column + PAD_LEFT;
@@ -178,7 +187,8 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
                 target += TOGETHER * PARTIES * PLANE, source += TOGETHER * PARTIES * (H * W);
             }
 #pragma unroll 1
-            for (; left > 0; --left, target += PARTIES * PLANE, source += PARTIES * H * W) copy_async(target, source, true);
+            for (; left > 0; --left, target += PARTIES * PLANE, source += PARTIES * H * W)
+                copy_async(target, source, true);
         }
         close_group();
     };
@@ -241,8 +251,10 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     };
     auto finish = [&](int line, float4 v) {
         const int place = table[line % SLOTS * BESIDE + lane % BESIDE], fours = line / SLOTS;
-        const int own = ((fours / QUADS_OF_THREAD * SPREAD + lane / BESIDE) * QUADS_OF_THREAD + fours % QUADS_OF_THREAD) * 4;
-        const int pixel = (first_row + place / (STRIDE_H * PITCH)) * OUT_W + place % (STRIDE_H * PITCH) / STRIDE_W;
+        const int set = fours / QUADS_OF_THREAD * SPREAD + lane / BESIDE;
+        const int own = (set * QUADS_OF_THREAD + fours % QUADS_OF_THREAD) * 4;
+        const int row = place / (STRIDE_H * PITCH), column = place % (STRIDE_H * PITCH) / STRIDE_W;
+        const int pixel = (first_row + row) * OUT_W + column;
         if (place < 0 || pixel >= AREA) return;
         const float four[4] = {v.x, v.y, v.z, v.w};
         float* to = y + (index_t)(image * p.m + group * M + first_output + own) * AREA + pixel;
@@ -267,7 +279,8 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
 #pragma unroll
         for (int j = 0; j < EACH; ++j) {
             const int line = (down * QUADS_OF_THREAD + q) * SLOTS + across * EACH + j;
-            const float4 v = make_float4(sum[q * 4][j], sum[q * 4 + 1][j], sum[q * 4 + 2][j], sum[q * 4 + 3][j]);
+            const float* s = &sum[q * 4][j];
+            const float4 v = make_float4(s[0], s[EACH], s[2 * EACH], s[3 * EACH]);
             if (TEAMS > 1)
                 parts[(team * SUMS + line) * LANES + lane] = v;
             else
@@ -275,7 +288,8 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
         }
     if (TEAMS > 1) {
         __syncthreads();  // all teams have told
-        for (int line = warp; line < SUMS; line += WARPS) tell(line, added(parts + line * LANES, TEAMS, SUMS * LANES));
+        for (int line = warp; line < SUMS; line += WARPS)
+            tell(line, added(parts + line * LANES, TEAMS, SUMS * LANES));
     }
 #if RANKS > 1
     wait_for_cluster();  // all sums have been told, and nobody writes another's memory from here on
