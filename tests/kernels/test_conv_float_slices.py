@@ -176,3 +176,7 @@ def test_what_does_not_fit_is_refused_in_words() -> None:
         launch.launch(Conv(1, 16, 1, 8000, 16, 1, 101, 1, 7900), RUNG)
     with pytest.raises(UnsupportedError, match="up to 16 images"):
         launch.launch(replace(CASES["batch"], n=17), RUNG)
+
+
+def test_the_estimate_knows_what_the_kernel_writes_out() -> None:
+    assert f"constexpr int UNROLLED = {estimate.UNROLLED};" in RUNG.source
