@@ -309,6 +309,7 @@ def _fft(module: Module, p: Conv) -> _Layout:
 # By the launch shape.
 LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
     "conv_row_strips": _row_strips,
+    "conv_float_slices": _whole_image,
     "conv_whole_image": _whole_image,
     "conv_pool_whole_image": _whole_image,
     "conv_tensor": _conv_tensor,

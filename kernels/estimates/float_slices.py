@@ -1,0 +1,204 @@
+"""How a convolution of small images in float32 is cut among blocks that each have a slice of its sum
+(cuda/conv/44_slices.cu).
+
+Constants follow from the machine code and from what is known of an H200; none is fitted to timed launches.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.estimates.fitted_device import MULTIPROCESSORS, SCHEDULERS, THREADS_RESIDENT
+from kernels.occupancy import REGISTERS, WARP, ceil
+
+SHARED_NBYTES = 227 << 10  # of a block of compute capability 9.0
+_BANKS = 32
+_MAPS, _OF_THREAD, _TEAMS = (16, 24, 32), (16, 12, 8), (1, 2, 3, 4, 6, 8)
+_SPREAD = (1, 2)
+_MOST_WARPS = 16  # of a block
+_MOST_EACH = 12
+_MOST_BANDS = 32
+_MOST_PIXELS = 1024  # of a band: more bands, rather
+_MOST_REGISTERS = 232  # of a thread
+UNROLLED = 1200  # multiplications whose instructions are written out: the same number as in the kernel
+_PITCHES = 6  # that are looked at, from the shortest on
+
+
+class Sums(NamedTuple):
+    """A convolution as its blocks see it. m, channels: of a group."""
+
+    images: int
+    group: int
+    m: int
+    channels: int
+    out_h: int
+    out_w: int
+    kh: int
+    kw: int
+    stride_h: int
+    stride_w: int
+    dilation_h: int
+    dilation_w: int
+
+    @property
+    def taps(self) -> int:
+        return self.kh * self.kw
+
+    @property
+    def columns_read(self) -> int:
+        return (self.out_w - 1) * self.stride_w + (self.kw - 1) * self.dilation_w + 1
+
+    def rows_read(self, band: int) -> int:
+        """Under a band of so many rows of y."""
+        return (band - 1) * self.stride_h + (self.kh - 1) * self.dilation_h + 1
+
+
+class Cut(NamedTuple):
+    """maps: of a block; ranks: blocks of a cluster; of_thread, each: maps and pixels of a thread; teams: of a
+    block, which share out its channels; spread: sets of maps that the lanes of a warp have; band: rows of y
+    of a block; pitch: numbers from row to row of the image in shared memory; slots: 32 / spread pixels each,
+    of a band."""
+
+    maps: int
+    ranks: int
+    of_thread: int
+    each: int
+    teams: int
+    spread: int
+    band: int
+    pitch: int
+    slots: int
+
+    @property
+    def warps(self) -> int:
+        return self.maps // (self.of_thread * self.spread) * (self.slots // self.each) * self.teams
+
+    @property
+    def lines(self) -> int:
+        """Of four maps by lane: sums of a block."""
+        return self.maps // (4 * self.spread) * self.slots
+
+
+@functools.lru_cache(maxsize=4096)
+def fit(of: Sums, most_maps: int, most_ranks: int, least_warps: int) -> Cut | None:
+    """What should take least time; None where nothing fits into shared memory."""
+    return min(cuts(of, most_maps, most_ranks, least_warps), key=lambda cut: clocks(of, cut), default=None)
+
+
+def cuts(of: Sums, most_maps: int, most_ranks: int, least_warps: int) -> Iterator[Cut]:
+    """Those that are looked at."""
+    maps = [count for count in _MAPS if count <= min(most_maps, max(_MAPS[0], 2 * of.m - 1))]
+    ranks = range(1, min(most_ranks, of.channels) + 1)
+    bands = sorted({ceil(of.out_h, count) for count in range(1, min(of.out_h, _MOST_BANDS) + 1)})
+    for band in bands:
+        if band * of.out_w > _MOST_PIXELS:
+            break
+        for wide, blocks, spread in itertools.product(maps, ranks, _SPREAD):
+            pitch, needed = places(of, band, spread)
+            if nbytes(of, Cut(wide, blocks, wide, 1, 1, spread, band, pitch, needed)) > SHARED_NBYTES:
+                continue
+            for of_thread, across, teams in itertools.product(_OF_THREAD, range(1, needed + 1), _TEAMS):
+                each = ceil(needed, across)
+                cut = Cut(wide, blocks, of_thread, each, teams, spread, band, pitch, each * across)
+                if wide % (of_thread * spread):
+                    continue
+                if each > _MOST_EACH or ceil(needed, each) < across or cut.warps > _MOST_WARPS:
+                    continue
+                most_teams = _most_teams(of, cut)
+                if teams > most_teams or (cut.warps < least_warps and teams < most_teams):
+                    continue
+                if registers(cut) > min(_MOST_REGISTERS, REGISTERS // (WARP * cut.warps)):
+                    continue
+                if nbytes(of, cut) <= SHARED_NBYTES:
+                    yield cut
+
+
+def _most_teams(of: Sums, cut: Cut) -> int:
+    """That have a channel each: more warps there are not, even if they are fewer than wanted."""
+    return max(count for count in _TEAMS if count <= ceil(of.channels, cut.ranks))
+
+
+@functools.lru_cache(maxsize=4096)
+def _places(band: int, out_w: int, shortest: int, lanes: int) -> tuple[int, int]:
+    """The pitch, and the slots where a lane has pixels of one bank alone: as many as the bank with most."""
+    found = []
+    for pitch in range(shortest, shortest + _PITCHES):
+        place = np.arange(band)[:, None] * pitch + np.arange(out_w)
+        found.append((int(np.bincount(place.reshape(-1) % lanes, minlength=lanes).max()), pitch))
+    slots, pitch = min(found)
+    return pitch, slots
+
+
+def places(of: Sums, band: int, spread: int) -> tuple[int, int]:
+    """The pitch of the image in shared memory, and the slots of a band."""
+    if of.stride_h > 1 or of.stride_w > 1:
+        return of.columns_read, ceil(band * of.out_w, WARP // spread)
+    return _places(band, of.out_w, of.columns_read, WARP // spread)
+
+
+def nbytes(of: Sums, cut: Cut) -> int:
+    """Shared memory of a block."""
+    channels, lines = ceil(of.channels, cut.ranks), cut.lines
+    pieces = channels * of.taps * cut.maps // 4 + ceil(channels * of.rows_read(cut.band) * cut.pitch, 4)
+    if cut.teams > 1:
+        pieces = max(pieces, cut.teams * lines * WARP)
+    if cut.ranks > 1:
+        pieces += cut.ranks * ceil(lines, cut.ranks) * WARP
+    return 16 * pieces + 4 * (cut.slots * WARP // cut.spread + cut.maps)
+
+
+def registers(cut: Cut) -> int:
+    """Of a thread: sums, two turns of what is multiplied, places, and what the loop counts."""
+    return cut.of_thread * cut.each + 2 * cut.of_thread + 3 * cut.each + 32
+
+
+_READ = 1.0  # clocks of a multiprocessor for 32 numbers out of shared memory
+_READ_FOUR = 2.0  # for four weights, the same for all lanes
+_FIRST = 35  # clocks of a warp before it has the first numbers of what is written out
+_FETCHED = 32  # bytes a clock and multiprocessor out of the second cache
+_TRIP, _MEETING, _TOLD = 1200, 700, 30  # to the cache and back; of a cluster, and for each of its blocks
+_SHARED, _PUT = 128, 32  # bytes a clock and multiprocessor within shared memory, and to that of others
+_EARLY = 1500  # clocks for which weights are on their way while the kernel in front still runs
+_PART = 16  # multiprocessors at least of each of the device's parts, within which a cluster stands
+
+
+def at_once(ranks: int) -> int:
+    """Blocks that have a multiprocessor each."""
+    return MULTIPROCESSORS if ranks == 1 else MULTIPROCESSORS // _PART * (_PART // ranks * ranks)
+
+
+def clocks(of: Sums, cut: Cut) -> float:
+    """The estimate: what the busiest multiprocessor multiplies, reads for that and fetches, and the trips
+    that nothing hides."""
+    blocks = of.images * of.group * ceil(of.m, cut.maps) * ceil(of.out_h, cut.band) * cut.ranks
+    queue = ceil(blocks, at_once(cut.ranks))
+    held, warps = nbytes(of, cut), cut.warps
+    room = SHARED_NBYTES // (held + 1024), THREADS_RESIDENT // (WARP * warps)
+    resident = max(1, min(queue, *room, REGISTERS // (WARP * warps * registers(cut))))
+    rounds = ceil(queue, resident)
+
+    channels = ceil(of.channels, cut.ranks)
+    turns = ceil(channels, cut.teams) * of.taps  # of a warp
+    crowd = max(of.stride_w, 1 + (of.stride_h > 1))  # lanes that meet in a bank
+    fours = cut.of_thread / 4
+    started = turns * (cut.of_thread * cut.each + fours + cut.each + (2 * cut.each + 6) / of.taps)
+    multiplying = ceil(warps, SCHEDULERS) * started
+    reading = warps * turns * (fours * _READ_FOUR + cut.each * min(crowd, _BANKS) * _READ)
+    whole = of.taps * cut.of_thread * cut.each <= UNROLLED
+    waiting = ceil(channels, cut.teams) * (1 if whole else of.kh) * _FIRST
+    # Warps of a scheduler wait while others multiply.
+    at_least = rounds * (started + waiting)
+    loop = max(queue * (multiplying + waiting / ceil(warps, SCHEDULERS) ** 2), queue * reading, at_least)
+
+    image = 4 * channels * of.rows_read(cut.band) * of.columns_read
+    weights = 4 * channels * of.taps * cut.maps
+    fetched = queue * image / 2 / _FETCHED + max(0.0, queue * weights / _FETCHED - _EARLY)
+    parts = 2 * cut.teams if cut.teams > 1 else 0
+    adding = queue * cut.lines * WARP * (16 * (parts + 2) / _SHARED + (16 / _PUT if cut.ranks > 1 else 0))
+    meeting = _MEETING + _TOLD * cut.ranks if cut.ranks > 1 else 0
+    return loop + fetched + adding + rounds * (_TRIP + meeting)
