@@ -17,8 +17,6 @@ WIDE_SLAB_NBYTES = 128  # of a channel, where a warpgroup multiplies
 CHUNK_NBYTES = 16
 FOURS = 4  # words of a quartet, of which each lane of four has one
 PIECE = 4  # neighbouring steps of a sum that a lane has of one mma.sync in float16, or of two in tf32
-LANES, LANE_STEPS = 32, 16  # of a warp, and of a sum that each has at once, where weights have 24 bits
-_BEHIND = 5  # bits of a float32 behind them
 _AT_ONCE = 64  # columns that are split at once
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 
@@ -59,7 +57,7 @@ def swizzled_slabs(weight: np.ndarray, group: int, fold: int, precision: str, ti
 
 def gemm_swizzled_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.ndarray:
     """As `gemm_slabs`, in slabs as `swizzled_slabs` has them."""
-    return _wide_slabs(_gemm_columns(b, trans_b), precision, tile)
+    return _wide_slabs(gemm_columns(b, trans_b), precision, tile)
 
 
 def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int, operands: int = 2) -> np.ndarray:
@@ -72,7 +70,7 @@ def split_slabs(weight: np.ndarray, group: int, fold: int, tile: int, operands: 
 
 def gemm_split_slabs(b: np.ndarray, trans_b: bool, tile: int, operands: int = 2) -> np.ndarray:
     """As `gemm_slabs`, in slabs as `split_slabs` has them."""
-    return _split_slabs(_gemm_columns(b, trans_b), tile, operands)
+    return _split_slabs(gemm_columns(b, trans_b), tile, operands)
 
 
 def row_slabs(weight: np.ndarray, stride: int, precision: str, tile: int) -> np.ndarray:
@@ -136,7 +134,7 @@ def _in_strips(filled: np.ndarray, values: int) -> np.ndarray:
     return np.ascontiguousarray(lanes).reshape(group, wide // 16, steps, taps, 32, 4 * values)
 
 
-def _gemm_columns(b: np.ndarray, trans_b: bool) -> np.ndarray:
+def gemm_columns(b: np.ndarray, trans_b: bool) -> np.ndarray:
     """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → (1, n, k)."""
     matrix = b.reshape(b.shape[-2:])
     return (matrix if trans_b else matrix.T)[None]
@@ -148,15 +146,15 @@ def _split_slabs(columns: np.ndarray, tile: int, operands: int = 2) -> np.ndarra
     count, padded = -(-steps // each), -(-wide // tile) * tile
     packed = np.zeros((groups, count, padded, operands, each), np.float16)
     back = np.ones((groups, padded), np.float32)
-    for some, scale, scaled in _scaled(columns, count * each):
+    for some, scale, scaled in scaled_columns(columns, count * each):
         for operand, half in enumerate(split(scaled)[:operands]):
             packed[:, :, some, operand] = half.reshape(*scale.shape, count, each).swapaxes(1, 2)
         back[:, some] = 1 / scale
     chunks = WIDE_SLAB_NBYTES // CHUNK_NBYTES
-    return _bytes(swizzled(packed.reshape(groups, count, padded, chunks, -1)), back)
+    return as_bytes(swizzled(packed.reshape(groups, count, padded, chunks, -1)), back)
 
 
-def _scaled(columns: np.ndarray, filled: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def scaled_columns(columns: np.ndarray, filled: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Some columns (group, columns, steps) after the other: which, what they are scaled by, and them so, with
     steps filled up with zeros."""
     wide, steps = columns.shape[1:]
@@ -168,7 +166,7 @@ def _scaled(columns: np.ndarray, filled: int) -> Iterator[tuple[slice, np.ndarra
         yield some, scale, scaled
 
 
-def _bytes(*arrays: np.ndarray) -> np.ndarray:
+def as_bytes(*arrays: np.ndarray) -> np.ndarray:
     """One behind the other."""
     return np.concatenate([array.reshape(-1).view(np.uint8) for array in arrays])
 
@@ -251,10 +249,10 @@ def slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:
     """Columns of products, (group, columns, steps) → (group, slabs, columns in tiles of `tile`, depth), in
     the element type of the precision: float32 as it is (fp32-tc), rounded to TF32, or float16."""
     dtype = np.float16 if precision == "fp16" else np.float32
-    return _in_slabs(columns, depth(precision), tile, dtype, lambda some: converted(some, precision))
+    return in_slabs(columns, depth(precision), tile, dtype, lambda some: converted(some, precision))
 
 
-def _in_slabs(
+def in_slabs(
     columns: np.ndarray,
     each: int,
     tile: int,
@@ -294,83 +292,6 @@ def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
     packed = np.zeros((len(matrix), -(-k // each) * each), np.float16)
     packed[:, :k] = half(matrix)
     return packed
-
-
-def scaled_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
-    """As `half_rows`, each column scaled by a power of two so that its bits are those of TF32 → bytes: these
-    rows, and behind them float32 (n), what brings products of a column back. Until then
-    they are up to 2 ** 15 times as large as what they are multiplied by."""
-    columns = _gemm_columns(b, trans_b)
-    _, n, k = columns.shape
-    each = CHUNK_NBYTES // 2
-    packed = np.zeros((n, -(-k // each) * each), np.float16)
-    back = np.ones(n, np.float32)
-    for some, scale, scaled in _scaled(columns, packed.shape[1]):
-        packed[some] = scaled[0]
-        back[some] = 1 / scale[0]
-    return _bytes(packed, back)
-
-
-def longer_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
-    """As `scaled_rows`, with eight bits of each weight more (`longer`) → bytes: by column and LANE_STEPS
-    steps of a warp's lanes, the halves of the first eight of each lane, those of the others, and the bytes
-    that follow them; behind all, float32 (n)."""
-    columns = _gemm_columns(b, trans_b)
-    _, n, k = columns.shape
-    count = -(-k // (LANES * LANE_STEPS))
-    packed = np.zeros((n, count, 3, LANES * CHUNK_NBYTES), np.uint8)
-    back = np.ones(n, np.float32)
-    for some, scale, scaled in _scaled(columns, count * LANES * LANE_STEPS):
-        halves, more = longer(scaled.reshape(-1, count, LANES, 2, LANE_STEPS // 2))
-        for part in range(2):
-            packed[some, :, part] = (
-                np.ascontiguousarray(halves[..., part, :])
-                .view(np.uint8)
-                .reshape(-1, count, LANES * CHUNK_NBYTES)
-            )
-        packed[some, :, 2] = more.reshape(-1, count, LANES * LANE_STEPS)
-        back[some] = 1 / scale[0]
-    return _bytes(packed, back)
-
-
-def longer(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """float32 of a magnitude below 2 ** 15 → float16, and the eight bits that follow its own where it is no
-    subnormal number, else zeros: together rounded to nearest."""
-    bits = (array.view(np.uint32) + np.uint32(1 << _BEHIND - 1)) >> np.uint32(_BEHIND) << np.uint32(_BEHIND)
-    few = ~np.isfinite(array) | (np.abs(array) < np.finfo(np.float16).tiny)
-    more = np.where(few, 0, bits >> np.uint32(_BEHIND)).astype(np.uint8)
-    cut = (bits & np.uint32(0xFFFFE000)).view(np.float32)
-    return np.where(few, array, cut).astype(np.float16), more
-
-
-def gemm_scaled_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
-    """As `gemm_slabs` in float16, scaled as `scaled_rows` → bytes: the slabs, and behind them float32
-    (columns in whole tiles)."""
-    columns = _gemm_columns(b, trans_b)
-    scaled = np.zeros(columns.shape, np.float16)
-    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
-    for some, scale, values in _scaled(columns, columns.shape[2]):
-        scaled[:, some] = values
-        back[some] = 1 / scale[0]
-    return _bytes(_in_slabs(scaled, depth("fp16"), tile, np.float16), back)
-
-
-def gemm_longer_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
-    """As `gemm_scaled_slabs`, with eight bits of each weight more (`longer`): by slab and sixteen columns,
-    halves as the lanes of a warp read them, then as many bytes, sixteen a lane, in the order of these."""
-    columns = _gemm_columns(b, trans_b)
-    halves, more = np.zeros(columns.shape, np.float16), np.zeros(columns.shape, np.uint8)
-    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
-    for some, scale, values in _scaled(columns, columns.shape[2]):
-        halves[:, some], more[:, some] = longer(values)
-        back[some] = 1 / scale[0]
-    pieces = _in_slabs(halves, depth("fp16"), tile, np.float16)
-    pieces = pieces.reshape(-1, len(back) // 16, 2, LANES, CHUNK_NBYTES // 2)
-    behind = _in_slabs(more, depth("fp16"), tile, np.uint8).reshape(pieces.shape).swapaxes(2, 3)
-    both = np.zeros((*pieces.shape[:2], 3, LANES * CHUNK_NBYTES), np.uint8)
-    both[:, :, :2] = pieces.view(np.uint8).reshape(*pieces.shape[:2], 2, -1)
-    both[:, :, 2] = behind.reshape(*pieces.shape[:2], -1)
-    return _bytes(both, back)
 
 
 def tiled_rows(b: np.ndarray, trans_b: bool, tile_n: int, tile_k: int) -> np.ndarray:

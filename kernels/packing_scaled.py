@@ -1,0 +1,91 @@
+"""Weights of products with few rows as float16, each column scaled by a power of two so that the bits are
+those of TF32, and with eight bits more of each: as lanes read them, once, when a model is prepared
+(kernels/cuda/half_columns.cuh, gemm_streamed.cuh)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels import packing
+
+LANES, LANE_STEPS = 32, 16  # of a warp, and of a sum that each has at once, where weights have 24 bits
+_BEHIND = 5  # bits of a float32 behind them
+
+
+def scaled_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """As `half_rows`, each column scaled by a power of two so that its bits are those of TF32 → bytes: these
+    rows, and behind them float32 (n), what brings products of a column back. Until then they are up to
+    2 ** 15 times as large as what they are multiplied by."""
+    columns = packing.gemm_columns(b, trans_b)
+    _, n, k = columns.shape
+    each = packing.CHUNK_NBYTES // 2
+    packed = np.zeros((n, -(-k // each) * each), np.float16)
+    back = np.ones(n, np.float32)
+    for some, scale, scaled in packing.scaled_columns(columns, packed.shape[1]):
+        packed[some] = scaled[0]
+        back[some] = 1 / scale[0]
+    return packing.as_bytes(packed, back)
+
+
+def longer_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """As `scaled_rows`, with eight bits of each weight more (`longer`) → bytes: by column and LANE_STEPS
+    steps of a warp's lanes, the halves of the first eight of each lane, those of the others, and the bytes
+    that follow them; behind all, float32 (n)."""
+    columns = packing.gemm_columns(b, trans_b)
+    _, n, k = columns.shape
+    count = -(-k // (LANES * LANE_STEPS))
+    packed = np.zeros((n, count, 3, LANES * packing.CHUNK_NBYTES), np.uint8)
+    back = np.ones(n, np.float32)
+    for some, scale, scaled in packing.scaled_columns(columns, count * LANES * LANE_STEPS):
+        halves, more = longer(scaled.reshape(-1, count, LANES, 2, LANE_STEPS // 2))
+        for part in range(2):
+            packed[some, :, part] = (
+                np.ascontiguousarray(halves[..., part, :])
+                .view(np.uint8)
+                .reshape(-1, count, LANES * packing.CHUNK_NBYTES)
+            )
+        packed[some, :, 2] = more.reshape(-1, count, LANES * LANE_STEPS)
+        back[some] = 1 / scale[0]
+    return packing.as_bytes(packed, back)
+
+
+def longer(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """float32 of a magnitude below 2 ** 15 → float16, and the eight bits that follow its own where it is no
+    subnormal number, else zeros: together rounded to nearest."""
+    bits = (array.view(np.uint32) + np.uint32(1 << _BEHIND - 1)) >> np.uint32(_BEHIND) << np.uint32(_BEHIND)
+    few = ~np.isfinite(array) | (np.abs(array) < np.finfo(np.float16).tiny)
+    more = np.where(few, 0, bits >> np.uint32(_BEHIND)).astype(np.uint8)
+    cut = (bits & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(few, array, cut).astype(np.float16), more
+
+
+def gemm_scaled_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+    """As `gemm_slabs` in float16, scaled as `scaled_rows` → bytes: the slabs, and behind them float32
+    (columns in whole tiles)."""
+    columns = packing.gemm_columns(b, trans_b)
+    scaled = np.zeros(columns.shape, np.float16)
+    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
+    for some, scale, values in packing.scaled_columns(columns, columns.shape[2]):
+        scaled[:, some] = values
+        back[some] = 1 / scale[0]
+    return packing.as_bytes(packing.in_slabs(scaled, packing.depth("fp16"), tile, np.float16), back)
+
+
+def gemm_longer_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
+    """As `gemm_scaled_slabs`, with eight bits of each weight more (`longer`): by slab and sixteen columns,
+    halves as the lanes of a warp read them, then as many bytes, sixteen a lane, in the order of these."""
+    columns = packing.gemm_columns(b, trans_b)
+    halves, more = np.zeros(columns.shape, np.float16), np.zeros(columns.shape, np.uint8)
+    back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
+    for some, scale, values in packing.scaled_columns(columns, columns.shape[2]):
+        halves[:, some], more[:, some] = longer(values)
+        back[some] = 1 / scale[0]
+    pieces = packing.in_slabs(halves, packing.depth("fp16"), tile, np.float16)
+    pieces = pieces.reshape(-1, len(back) // 16, 2, LANES, packing.CHUNK_NBYTES // 2)
+    behind = (
+        packing.in_slabs(more, packing.depth("fp16"), tile, np.uint8).reshape(pieces.shape).swapaxes(2, 3)
+    )
+    both = np.zeros((*pieces.shape[:2], 3, LANES * packing.CHUNK_NBYTES), np.uint8)
+    both[:, :, :2] = pieces.view(np.uint8).reshape(*pieces.shape[:2], 2, -1)
+    both[:, :, 2] = behind.reshape(*pieces.shape[:2], -1)
+    return packing.as_bytes(both, back)
