@@ -207,11 +207,7 @@ class MachineLimits(Record, frozen=True):
         """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""
         if precision == "fp32-tc":  # three products of a lower precision make one of float32
             return max(self.matrix_flops_per_s.values(), default=0.0) / 3
-        if precision == "fp32":
-            return self.flops_per_s
-        # Scaled float16 has all bits of TF32, so that its units do for both.
-        enough = ("tf32", "fp16") if precision == "tf32" else (precision,)
-        return max(self.matrix_flops_per_s.get(each, 0.0) for each in enough)
+        return self.flops_per_s if precision == "fp32" else self.matrix_flops_per_s.get(precision, 0.0)
 
 
 class Ladder(Record, frozen=True):
