@@ -29,7 +29,7 @@ MOST_BATCHES = 32  # of which those are kept
 NEARBY = 4.0  # a batch size so many times as large or small says something of this one
 # What else than its own file makes a rung's time: headers, launch shapes, how work is divided.
 _SHARED = {
-    "cuda": ("cuda/*.cuh", "launch/*.py", "estimates/*.py", "packing.py"),
+    "cuda": ("cuda/*.cuh", "launch/*.py", "estimates/*.py", "packing*.py"),
     "cpu": ("cpu/*.py", "ops/*.py"),
 }
 

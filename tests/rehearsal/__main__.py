@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.results.store import write_atomically
 from tests.rehearsal import beyond, content, report, running
 from tests.rehearsal import machine as machines
 from tests.rehearsal import plan as plans
@@ -50,7 +51,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         const=Path(),
         metavar="FILE",
-        help="write the page whatever is left (default: docs/results/rehearsal-<machine>.md); on a machine "
+        help="write the page whatever is left, anew after each step (default: docs/results/rehearsal-<machine>.md); on a machine "
         "with a GPU it is written as soon as nothing is",
     )
     parser.add_argument(
@@ -127,10 +128,7 @@ def main(given: Sequence[str] | None = None) -> int:
     _print(wanted, state)
     left = [step for step in steps if report.outcome_of(step, state).outcome == report.NOT_YET]
     if asked.page is not None or (machine.gpu and not machine.standin and not left):
-        path = report.page_path(state.machine) if asked.page in (None, Path()) else asked.page
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(report.page(steps, state), encoding="utf-8")
-        print(f"page: {path}", file=sys.stderr)
+        print(f"page: {_write_page(steps, state, asked.page)}", file=sys.stderr)
     if content.content_hash() != tree:
         print(
             "the tree changed meanwhile: what was rehearsed is neither of the old one nor of the new",
@@ -152,6 +150,13 @@ def _begun(machine: machines.Machine, tree: str, kind: str) -> states.State:
     )
 
 
+def _write_page(steps: Sequence[Step], state: states.State, named: Path | None) -> Path:
+    path = report.page_path(state.machine) if named in (None, Path()) else named
+    assert path is not None
+    write_atomically(path, report.page(steps, state).encode())
+    return path
+
+
 def _rehearse(
     steps: list[Step],
     wanted: list[Step],
@@ -164,7 +169,13 @@ def _rehearse(
     stop = threading.Event()
     runner = running.Runner(folder / "work", machine, stop)
     deadline = time.monotonic() + 60 * asked.minutes if asked.minutes is not None else None
-    schedule = Schedule(steps, state, folder, runner, asked.jobs or _jobs(), deadline)
+
+    def kept() -> None:
+        # As it goes: who has a machine for so long and no longer may be cut at any moment.
+        if asked.page is not None:
+            _write_page(steps, state, asked.page)
+
+    schedule = Schedule(steps, state, folder, runner, asked.jobs or _jobs(), deadline, kept=kept)
     cancelled = False
     try:
         schedule.run(wanted)

@@ -21,7 +21,7 @@ def tell(line: str) -> None:
 
 class Schedule:
     """Runs steps and keeps what came of each. steps: all that there are. deadline: the time.monotonic() from
-    which on nothing is started."""
+    which on nothing is started. kept: called whenever something more is."""
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Schedule:
         jobs: int = 1,
         deadline: float | None = None,
         say: Callable[[str], None] = tell,
+        kept: Callable[[], None] = lambda: None,
     ) -> None:
         self._known = {step.name: step for step in steps}
         self._state = state
@@ -39,7 +40,7 @@ class Schedule:
         self._runner = runner
         self._jobs = jobs
         self._deadline = deadline
-        self._say = say
+        self._say, self._on_kept = say, kept
         self._pool = ThreadPoolExecutor(jobs)
         self._running: dict[Future[Outcome], Step] = {}
 
@@ -113,6 +114,7 @@ class Schedule:
     def _keep(self, outcome: Outcome, total: int, left: int) -> None:
         kept = self._state.add(outcome)
         self._state.save(self._folder)
+        self._on_kept()
         why = f" ({kept.reason})" if kept.reason else ""
         self._say(f"[{total - left}/{total}] {kept.name}: {kept.outcome}, {kept.seconds:.1f} s{why}")
         if kept.outcome == "failed" and (told := self._runner.told(self._known[kept.name])):

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,14 @@ def test_steps_run_in_order_and_some_alone(tmp_path: Path):
     assert fake.ran.index("made") < fake.ran.index("uses")
     assert [beside for beside in fake.beside if beside & {"first", "alone"}] == [{"first"}, {"alone"}]
     assert said[-1].startswith("[5/5] ")
+
+
+def test_what_was_kept_is_told_after_each_step_not_at_the_end(tmp_path: Path):
+    held, seen = begun(), []
+    rehearse(tmp_path, Fake(("uses",)), STEPS, held, kept=lambda: seen.append(sorted(held.outcomes)))
+    assert len(seen) == 5
+    assert seen[0] == ["first"]
+    assert all(set(before) < set(after) for before, after in pairwise(seen))
 
 
 def test_it_goes_on_where_it_was_cut_and_tries_again_what_failed(tmp_path: Path):
