@@ -51,8 +51,8 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         const=Path(),
         metavar="FILE",
-        help="write the page whatever is left, anew after each step (default: docs/results/rehearsal-<machine>.md); on a machine "
-        "with a GPU it is written as soon as nothing is",
+        help="write the page whatever is left, anew after each step (default: "
+        "docs/results/rehearsal-<machine>.md); on a machine with a GPU it is written as soon as nothing is",
     )
     parser.add_argument(
         "--state", type=Path, metavar="DIR", help="where it keeps what it knows (runs/rehearsal/…)"
