@@ -56,6 +56,10 @@ PROBLEMS = {  # of some tenths of a millisecond a pass: what is much shorter a b
 # How large the answers on the hidden shapes are.
 HIDDEN = {"conv": 2 * 3 * 7 * 5, "gemm": 5 * 9, "pool": 7 * 5 * 4, "softmax": 3 * 7 * 5, "lrn": 30}
 
+# Seconds that a task may take. A GPU is had alone, and whoever never ends has it for all of them: a right kernel
+# took 4 s there at most, compiled for the first time.
+SECONDS = {"cpu": 20.0, "cuda": 10.0}
+
 # What a kernel does beside its work: `again()` is the work itself.
 DEEDS = {
     "right": "again()",
@@ -168,13 +172,14 @@ def write(
     students: int,
     seed: int = 0,
     bad: float = 0.15,
-    seconds: float = 20.0,
+    seconds: float | None = None,
     device: str = "cpu",
 ) -> None:
     """A class: of its kernels the part `bad` does something worse than being right or slow."""
     draw = random.Random(seed)
     (folder / "assignment.toml").parent.mkdir(parents=True, exist_ok=True)
-    (folder / "assignment.toml").write_text(assignment(seconds=seconds, device=device))
+    limit = SECONDS[device] if seconds is None else seconds
+    (folder / "assignment.toml").write_text(assignment(seconds=limit, device=device))
     known = (*DEEDS, *LEFT) if device == "cpu" else (*CUDA_DEEDS, "nothing", "header")
     worse = [deed for deed in known if deed not in ("right", "slow")]
     did = {}
