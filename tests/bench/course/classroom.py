@@ -56,8 +56,8 @@ PROBLEMS = {  # of some tenths of a millisecond a pass: what is much shorter a b
 # How large the answers on the hidden shapes are.
 HIDDEN = {"conv": 2 * 3 * 7 * 5, "gemm": 5 * 9, "pool": 7 * 5 * 4, "softmax": 3 * 7 * 5, "lrn": 30}
 
-# Seconds that a task may take. A GPU is had alone, and whoever never ends has it for all of them: a right kernel
-# took 4 s there at most, compiled for the first time.
+# Seconds that a task may take. A GPU is had alone, and whoever never ends has it for all of them; a right
+# kernel took 4 s there at most, compiled for the first time.
 SECONDS = {"cpu": 20.0, "cuda": 10.0}
 
 # What a kernel does beside its work: `again()` is the work itself.
