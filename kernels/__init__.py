@@ -41,7 +41,8 @@ The lowest layer: it imports nothing of the project but itself.
   constants fitted to timed launches: a line above them says to which; the device they were timed on is
   `kernels.estimates.fitted_device`. `kernels.occupancy`: how many blocks fit a multiprocessor.
 - `kernels/cuda/mma.cuh`: products on tensor cores (`mma.sync`), and how their operands lie in shared
-  memory. `kernels.packing`: weights laid out for it, once.
+  memory. `kernels.packing`: weights laid out for it, once;
+  `packing_scaled`: as float16 with a scale a column.
 - `kernels.languages`: CUDA rungs in Python, compiled by a process apart.
 - `kernels.nvrtc`: `compile_rung(rung, arch, defines) -> Path` of a cubin in the disk cache, through
   `cuda.bindings.nvrtc`, which needs no GPU; compile errors raise KernelError with the compiler's message
