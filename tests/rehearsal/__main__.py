@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.results.store import write_atomically
+from kernels.errors import InputError
 from tests.rehearsal import beyond, content, report, running
 from tests.rehearsal import machine as machines
 from tests.rehearsal import plan as plans
@@ -124,6 +125,12 @@ def main(given: Sequence[str] | None = None) -> int:
         f"{len(wanted)} steps on {machine.gpu or f'no GPU ({machine.no_gpu})'}; kept in {folder}",
         file=sys.stderr,
     )
+    if asked.page is not None:  # one that cannot be written is told before anything runs, not after an hour
+        try:
+            _write_page(steps, state, asked.page)
+        except InputError as error:
+            print(error, file=sys.stderr)
+            return 2
     code = _rehearse(steps, wanted, state, folder, machine, asked)
     _print(wanted, state)
     left = [step for step in steps if report.outcome_of(step, state).outcome == report.NOT_YET]

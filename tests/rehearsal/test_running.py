@@ -185,6 +185,17 @@ def test_steps_run_in_order_and_some_alone(tmp_path: Path):
     assert said[-1].startswith("[5/5] ")
 
 
+def test_a_page_that_cannot_be_written_is_told_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "file").touch()
+    page = tmp_path / "file" / "page.md"
+    asked = ["--only", "doctor", "--state", str(tmp_path / "state"), "--page", str(page)]
+    assert rehearsal.main(asked) == 2
+    assert f"cannot write {page}" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("stdout.txt"))
+
+
 def test_what_was_kept_is_told_after_each_step_not_at_the_end(tmp_path: Path):
     held, seen = begun(), []
     rehearse(tmp_path, Fake(("uses",)), STEPS, held, kept=lambda: seen.append(sorted(held.outcomes)))
