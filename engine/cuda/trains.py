@@ -9,7 +9,7 @@ of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -297,14 +297,19 @@ class DeviceSession:
                 self._staging.upload(array, self._inputs[name].pointer)
             self._stream.synchronize()
 
+    @cached_property
+    def _in_words(self) -> Translated:
+        """Round a pass, made once: it may be over in microseconds."""
+        return self._translated(self._what)
+
     def run(self) -> None:
         self._check_open()
-        with self._translated(self._what):
+        with self._in_words:
             self._start()
 
     def synchronize(self) -> None:
         self._check_open()
-        with self._translated(self._what):
+        with self._in_words:
             self._stream.synchronize()
 
     def fetch(self) -> dict[str, np.ndarray]:

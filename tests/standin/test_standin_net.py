@@ -100,3 +100,41 @@ for options in (Options(anyway=True), Options()):
 def test_a_kernel_that_writes_nothing_is_not_taken_for_a_fast_one(machine: Machine) -> None:
     out, _ = machine.python("-c", IDLE)
     assert out.splitlines() == [f"no: {WRONG}"] * 2, "now, and by what is kept of it"
+
+
+# One kernel for all, launched by itself where that is sooner, and where it is not.
+ALONE = """
+import sys
+import numpy as np
+from engine.backend import Options
+from engine.backends.engine_cuda import BACKEND
+from engine.cuda.replays import alone
+from tests.engine.planning.test_runs import net
+
+alone.sooner = lambda *_: sys.argv[1] == "sooner"
+started, start = [], alone._start
+alone._start = lambda *given: (started.append(given[2]), start(*given))
+session = BACKEND.prepare(net(), 3, "fp32", Options(anyway=True))
+print(session.facts["cuda_graph"])
+for seed in (1, 2):
+    image = np.random.default_rng(seed).standard_normal((3, 1, 12, 12)).astype(np.float32)
+    session.bind({"x": image})
+    session.run()
+    session.synchronize()
+    apart = BACKEND.prepare(net(), 3, "fp32", Options(one_kernel=False))
+    apart.bind({"x": image})
+    apart.run()
+    print(np.allclose(session.fetch()["y"], apart.fetch()["y"], atol=1e-5))
+    apart.close()
+session.close()
+print(started)
+"""
+
+
+def test_a_pass_of_one_kernel_is_launched_by_itself_where_that_is_sooner(machine: Machine) -> None:
+    said, *found = machine.python("-c", ALONE, "sooner")[0].splitlines()
+    assert said == "yes, and a pass by itself is its one kernel, launched"
+    assert found == ["True", "True", "['net', 'net']"]
+    said, *found = machine.python("-c", ALONE, "later")[0].splitlines()
+    assert "launched" not in said
+    assert found == ["True", "True", "[]"]
