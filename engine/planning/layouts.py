@@ -50,11 +50,19 @@ class Laid(msgspec.Struct, frozen=True, kw_only=True):
     own_ns: float
 
     def fits(self, steps: Sequence[Step]) -> bool:
-        """Whether these have the very step that was timed."""
+        """Whether these have the very step that was timed, with its own rung."""
+        return self._found(steps) == (self.reads, self.writes, self.own)
+
+    def is_of(self, steps: Sequence[Step]) -> bool:
+        """Whether these have it with the faster rung, for its layout's sake."""
+        taken = self._found(steps) == (self.reads, self.writes, self.rung)
+        return taken and steps[self.place].chosen == CHOSEN
+
+    def _found(self, steps: Sequence[Step]) -> tuple[str, str, str] | None:
         if not 0 <= self.place < len(steps):
-            return False
+            return None
         step = steps[self.place]
-        return (step.reads, step.writes, step.rung) == (self.reads, self.writes, self.own)
+        return step.reads, step.writes, step.rung
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):

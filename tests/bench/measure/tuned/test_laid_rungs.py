@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 from bench.measure.tuned import laid_rungs, rung_ledger
 from bench.measure.tuned import layouts as tuned
 from bench.measure.tuned.reference import DeviceLost
+from bench.questions import model_facts
 from engine import tuned_store
 from engine.backend import OpTime
 from engine.graph.graph import Graph
@@ -136,6 +138,26 @@ def test_a_rung_that_was_fastest_alone_and_is_not_in_its_layout_is_replaced() ->
     assert not any(rung == "slices_tf32" for made in backend.plans for rung in convolutions(made).values()), (
         "it was three times as slow alone"
     )
+
+
+def test_the_plan_that_is_shown_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed_alone()
+    chosen(Backend())
+    # As `models show --plan` plans, which knows no other options.
+    usual = functools.partial(Options, one_kernel=False)
+    monkeypatch.setattr(model_facts, "Options", usual)
+    monkeypatch.setattr(
+        model_facts, "plan", lambda graph, batch, device, precision, how=None: planner.plan(
+            graph, batch, device, precision, how or usual()
+        )
+    )  # fmt: skip
+    made = planned()
+    rows = {row[0]: row for row in model_facts._steps(made, model_facts._laid(network(), made))}
+    assert rows["conv3"][2:4] == ("conv/nhwc_tf32", "timed in its layout: 8.00 µs (wgmma_scaled 13.0 µs)")
+    assert rows["pool3"][3] == "for its layout"
+    named = planned(replace(HOW, rungs={"conv3": "nhwc_tf32"}))
+    rows = {row[0]: row for row in model_facts._steps(named, model_facts._laid(network(), named))}
+    assert rows["conv3"][3] == "named"
 
 
 def test_what_is_kept_makes_the_same_plan_in_another_session() -> None:
