@@ -11,19 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.measure.tuned import laid_rungs, rung_ledger
+from bench.measure.tuned import laid_rungs, rung_ledger, whole_passes
 from bench.measure.tuned import layouts as tuned
 from bench.measure.tuned.reference import DeviceLost
 from bench.questions import model_facts
-from engine import tuned_store
+from engine import rung_devices, tuned_store
 from engine.backend import OpTime
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan
 from engine.machine import driver as cuda_driver
 from engine.options import Options
 from engine.planning import choices, layouts, planner
+from kernels import registry
 from kernels.errors import KernelError
 from kernels.layouts import PLAIN, ROUNDED
+from kernels.ops.conv import Conv
 from tests.engine.planning.test_layouts import network, products
 
 HOW = Options(one_kernel=False)
@@ -84,6 +86,9 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setattr(cuda_driver, "device", lambda: here)
     monkeypatch.setattr(choices, "machine", lambda device, threads: {"device": "GPU"})
     monkeypatch.setattr(laid_rungs, "wrong", lambda *_: "")
+
+
+RIGHT_ALONE = laid_rungs.wrong
 
 
 def planned(how: Options = HOW, graph: Graph | None = None, precision: str = "tf32") -> Plan:
@@ -318,3 +323,36 @@ def test_kernels_are_compiled_side_by_side_before_they_are_tried() -> None:
     chosen(Backend(), compile_ahead=lambda steps: asked.extend((step.rung, step.reads) for step in steps))
     assert ("nhwc_tf32", ROUNDED) in asked
     assert ("wgmma_tf32", ROUNDED) in asked
+
+
+def test_a_rung_is_judged_alone_in_every_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    conv = Conv(n=5, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7, bias=True)
+    rung = registry.find("cpu", "conv", "shift_and_add")
+    assert RIGHT_ALONE(conv, rung, "fp32", 1) == ""
+    prepare = rung_devices.prepare
+    monkeypatch.setattr(
+        rung_devices,
+        "prepare",
+        lambda rung, params, *rest: prepare(rung, replace(params, activation="relu"), *rest),
+    )
+    assert "error" in RIGHT_ALONE(conv, rung, "fp32", 1)
+
+    def failing(*_: Any) -> Any:
+        raise KernelError("it does not compile")
+
+    monkeypatch.setattr(rung_devices, "prepare", failing)
+    assert RIGHT_ALONE(conv, rung, "fp32", 1) == "it does not compile"
+
+
+def test_passes_are_timed_in_turns() -> None:
+    order: list[str] = []
+
+    def session(name: str, ns: float) -> Any:
+        def time_runs(count: int) -> int:
+            order.append(name)
+            return int(count * ns)
+
+        return SimpleNamespace(time_runs=time_runs)
+
+    assert whole_passes.pass_ns(session("a", 1e6), session("b", 2e6)) == [1e6, 2e6]
+    assert "".join(order) == "aabb" + "ab" * 5
