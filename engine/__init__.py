@@ -93,7 +93,8 @@
 - `engine.planning.choices`: the rung that was timed to be the fastest right one, by device, params (batch
   size included), precision and the text of all rungs that could be taken. `planner.ladder_choice` asks it
   where `Options.tuned`, and each `Step` says what chose its rung: "named", "timed", the "ladder",
-  or the "layout" (`engine.planning.layouts`: in which layout and element type tensors between steps travel).
+  or the "layout" (`engine.planning.layouts`: in which layout and element type tensors between steps travel,
+  and which rungs were faster in them than those chosen alone).
   `choices.nearby`: how fast the rungs were at the nearest batch size, a hint of which to try first.
 - `engine.ort.precision`: fp16 conversion of a Graph's proto, for ONNX Runtime.
 - `engine.tuned_store`: what was measured once on a machine, kept by a key of what it was measured on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from bench.measure.cases import model_spec
 from bench.measure.images.image_feed import ImageFeed
@@ -13,7 +13,10 @@ from bench.words import units
 from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
+from engine.options import Options
 from engine.planning import choices, runs
+from engine.planning.layouts import CHOSEN, Laid
+from engine.planning.layouts import read as kept_layouts
 from engine.planning.planner import plan
 from kernels import layouts
 from models import catalogue, names
@@ -40,7 +43,8 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
         lines.append(("provenance", entry.provenance))
     if asked.device:
         made = plan(graph, asked.batch, asked.device, asked.precision)
-        return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=_steps(made), below=_total(made))
+        rows = _steps(made, _laid(graph, made))
+        return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=rows, below=_total(made))
     return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
 
 
@@ -58,19 +62,28 @@ def _nodes(graph: Graph) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _steps(made: Plan) -> tuple[tuple[str, ...], ...]:
+def _laid(graph: Graph, made: Plan) -> dict[int, Laid]:
+    """By their places the steps whose rungs were timed to be the fastest in their layouts."""
+    if not any(step.chosen == CHOSEN for step in made.steps):
+        return {}
+    plain = plan(graph, made.batch, made.device, made.precision, Options(layouts="none"))
+    known = kept_layouts(plain)
+    return {} if known is None else {laid.place: laid for laid in known.rungs if laid.is_of(made.steps)}
+
+
+def _steps(made: Plan, laid: Mapping[int, Laid]) -> tuple[tuple[str, ...], ...]:
     return tuple(
         (
             step.name,
             ", ".join(step.nodes),
             f"{step.op}/{step.rung}" + (f" in {step.precision}" if made.finer(step) else ""),
-            _chosen(made, step),
+            _chosen(made, step, laid.get(place)),
             "×".join(map(str, made.tensors[step.output].shape)),
             _layout(made, step),
             units.si(step.params.flops),
             units.nbytes(step.params.nbytes),
         )
-        for step in made.steps
+        for place, step in enumerate(made.steps)
     )
 
 
@@ -102,8 +115,11 @@ def _as_one(made: Plan) -> str:
     )
 
 
-def _chosen(plan: Plan, step: Step) -> str:
+def _chosen(plan: Plan, step: Step, laid: Laid | None) -> str:
     """What chose a step's kernel; of a timed one, by how much and when."""
+    if laid is not None:
+        times = f"{units.duration(laid.time_ns)} ({laid.own} {units.duration(laid.own_ns)})"
+        return f"timed in its layout: {times}"
     if step.chosen != "timed":
         words = {"ladder": "by the ladder", "layout": "for its layout"}
         return words.get(step.chosen, step.chosen)

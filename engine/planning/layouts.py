@@ -5,6 +5,10 @@ it have rungs for that, and nobody else sees it: not the model's inputs and outp
 another shape. The matrix between two products is so many images of one pixel. Products keep the rungs chosen
 for them; other steps take such as read the layout. Steps that may be one kernel together
 (engine.planning.runs) keep what that kernel reads.
+
+Rungs are chosen by their times alone, on tensors as models have them, where most have to lay their input out
+first. One that needs no such stage in a layout may be the faster there: which ones were, in the whole plan,
+is kept with its layouts (`Timed.rungs`).
 """
 
 from __future__ import annotations
@@ -33,21 +37,79 @@ WAYS = ("chosen", "all", "none")
 CHOSEN = "layout"  # what chose the rung of a step that has it for the layout's sake
 
 
+class Laid(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in its layouts, by its place, with the rung that is faster there than its own: nanoseconds of
+    both. By its place, for plans of the same steps share what is kept, whatever their tensors are called."""
+
+    place: int
+    reads: str
+    writes: str
+    rung: str
+    time_ns: float
+    own: str
+    own_ns: float
+
+    def fits(self, steps: Sequence[Step]) -> bool:
+        """Whether these have the very step that was timed, with its own rung."""
+        return self._found(steps) == (self.reads, self.writes, self.own)
+
+    def is_of(self, steps: Sequence[Step]) -> bool:
+        """Whether these have it with the faster rung, for its layout's sake."""
+        taken = self._found(steps) == (self.reads, self.writes, self.rung)
+        return taken and steps[self.place].chosen == CHOSEN
+
+    def _found(self, steps: Sequence[Step]) -> tuple[str, str, str] | None:
+        if not 0 <= self.place < len(steps):
+            return None
+        step = steps[self.place]
+        return step.reads, step.writes, step.rung
+
+
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
-    """Which way was the fastest, and nanoseconds of a pass in each that was tried."""
+    """Which way was the fastest, and nanoseconds of a pass in each that was tried; rungs: what is faster in
+    that way than the steps' own. (What was kept before there were any is not read: it is timed anew.)"""
 
     way: str
     times: dict[str, float]
+    rungs: tuple[Laid, ...]
 
 
 def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
-    """The steps of a plan without layouts with those that they are better off with."""
-    way = options.layouts
+    """The steps of a plan without layouts with those that they are better off with, and with the rungs that
+    are faster in them."""
+    way, wanted = options.layouts, options.laid
     if plan.device != "cuda" or plan.precision == PRECISIONS[0] or way == "none":
         return plan.steps
-    if not way and options.tuned and (known := read(plan)) is not None:
-        way = known.way
-    return in_way(plan, way or "chosen", options)
+    known = read(plan) if options.tuned and not way else None
+    steps = in_way(plan, known.way if known is not None else way or "chosen", options)
+    if known is not None:
+        wanted = {laid.place: laid.rung for laid in known.rungs if laid.fits(steps)}
+    return with_rungs(plan, steps, wanted)
+
+
+def with_rungs(plan: Plan, steps: Sequence[Step], wanted: Mapping[int, str]) -> tuple[Step, ...]:
+    """The steps of this plan in their layouts, some of them with other rungs; one that a step cannot have
+    there is passed over. wanted: names of rungs by the steps' places."""
+    found = list(steps)
+    for place, name in wanted.items():
+        able = able_rungs(plan, found[place]) if 0 <= place < len(found) else ()
+        if (rung := next((rung for rung in able if rung.name == name), None)) is not None:
+            found[place] = replace(found[place], rung=name, precision=rung.precision, chosen=CHOSEN)
+    return tuple(found)
+
+
+def able_rungs(plan: Plan, step: Step) -> tuple[Rung, ...]:
+    """The rungs that a step in its layouts may have of the engine's own accord; none of one whose rung was
+    named, or that has no other layouts than the model's."""
+    if step.chosen == "named" or step.reads == step.writes == PLAIN:
+        return ()
+    return tuple(r for r in candidates(plan, step) if _able(step, r, step.reads, step.writes))
+
+
+def candidates(plan: Plan, step: Step) -> tuple[Rung, ...]:
+    """Those among which a step's rung was chosen alone."""
+    known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
+    return choices.candidates(plan.device, step.params, plan.precision, known)
 
 
 def in_way(plan: Plan, way: str, options: Options) -> tuple[Step, ...]:
@@ -75,11 +137,17 @@ def write(plan: Plan, timed: Timed) -> None:
         tuned_store.write(KIND, key, timed)
 
 
+def forget(plan: Plan) -> None:
+    """Keep nothing of it."""
+    if (key := _key(plan)) is not None:
+        tuned_store.forget(KIND, key)
+
+
 def _key(plan: Plan) -> Key | None:
     found = choices.machine(plan.device, None)
     if found is None:
         return None
-    rungs = [rung for op in sorted({step.op for step in plan.steps}) for rung in _laying_out(plan, op)]
+    rungs = [rung for op in sorted({step.op for step in plan.steps}) for rung in _knowing(plan, op)]
     return {
         **found,
         "steps": " ".join(choices.encoded(step.params) for step in plan.steps),
@@ -90,10 +158,15 @@ def _key(plan: Plan) -> Key | None:
     }
 
 
-def _laying_out(plan: Plan, op: str) -> list[Rung]:
+def _knowing(plan: Plan, op: str) -> list[Rung]:
     """The rungs of ours in a plan's precision that know other layouts than ONNX's, best guess first."""
     ours = sorted(registry.rungs(plan.device, op), key=lambda r: (r.priority, r.number), reverse=True)
-    return [rung for rung in ours if len(rung.reads) > 1 and rung.precision == plan.precision]
+    return [r for r in ours if max(len(r.reads), len(r.writes)) > 1 and r.precision == plan.precision]
+
+
+def _laying_out(plan: Plan, op: str) -> list[Rung]:
+    """Those of them that read such."""
+    return [rung for rung in _knowing(plan, op) if len(rung.reads) > 1]
 
 
 @dataclass

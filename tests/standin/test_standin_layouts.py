@@ -58,3 +58,64 @@ def test_layouts_change_no_answer(machine: Machine) -> None:
     from tests.standin.conftest import ROOT
 
     assert "alike" in machine.python("-c", ANSWERS.format(root=str(ROOT)))[0]
+
+
+TRIED = """
+import sys
+sys.path.insert(0, {root!r})
+from dataclasses import replace
+import numpy as np
+from bench.measure.tuned import laid_rungs, whole_passes
+from bench.measure.tuned import layouts as tuned
+from engine.backends.engine_cuda import BACKEND
+from engine.options import Options
+from engine.planning import choices, layouts, planner
+from tests.engine.planning.test_layouts import network
+
+HOW, BATCH = Options(one_kernel=False), 3
+own, other = "wgmma_fp16", "nhwc_fp16"
+plain = planner.plan(network(), BATCH, "cuda", "fp16", replace(HOW, layouts="none"))
+for step in plain.steps:
+    if step.op == "conv":
+        rungs = layouts.candidates(plain, step)
+        tried = tuple(choices.TriedRung(rung=name, first_ns=ns) for name, ns in ((own, 1e3), (other, 1.1e3)))
+        kept = choices.Choice(ladder=rungs[0].name, rung=own, tried=tried, done=True)
+        choices.write("cuda", step.params, "fp16", rungs, None, kept)
+
+# What a stand-in takes says nothing of a kernel: its clock is told what to say.
+def planted(session, seconds):
+    return tuple(
+        replace(time, time_ns=1.0 if time.rung == other else 2.0) for time in measured(session, seconds)
+    )
+
+def pass_ns(*sessions):
+    return [
+        1.0 + sum(step.rung == own for step in s.plan.steps)
+        + 10.0 * all(step.writes == "nchw float32" for step in s.plan.steps)
+        for s in sessions
+    ]
+
+session_of = type(BACKEND.prepare(network(), BATCH, "fp16", HOW))
+measured = session_of.op_times
+session_of.op_times = planted
+tuned.pass_ns = laid_rungs.pass_ns = pass_ns
+found = tuned.untimed(network(), BATCH, "fp16", HOW)
+tuned.choose(BACKEND, network(), found, HOW, lambda text, _: print(text))
+
+session = BACKEND.prepare(network(), BATCH, "fp16", HOW)
+convs = [(step.rung, step.chosen) for step in session.plan.steps if step.op == "conv"]
+assert convs == [(other, "layout")] * 3, convs
+without = BACKEND.prepare(network(), BATCH, "fp16", replace(HOW, layouts="none"))
+inputs = whole_passes.drawn(plain)
+one, two = (whole_passes.answers(each, inputs) for each in (session, without))
+assert whole_passes.alike(one, two, "fp16")
+print("kept and alike")
+"""
+
+
+def test_rungs_that_are_faster_in_a_layout_are_tried_and_kept(machine: Machine) -> None:
+    from tests.standin.conftest import ROOT
+
+    out, _ = machine.python("-c", TRIED.format(root=str(ROOT)))
+    assert "kept and alike" in out
+    assert "conv3 nhwc_fp16 for wgmma_fp16" in out

@@ -1,29 +1,24 @@
 """In which layouts a plan's tensors travel, timed: each way that makes another plan is run whole, and the
-fastest is kept of those that answer as the plan without layouts does."""
+fastest is kept of those that answer as the plan without layouts does. Then which rungs are faster in these
+layouts than those that were chosen alone (bench.measure.tuned.laid_rungs)."""
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from bench.measure import instances
-from bench.measure.answers import accuracy
-from engine.backend import Backend, Options, Session
+from bench.measure.tuned.laid_rungs import Compile, LaidRungs
+from bench.measure.tuned.reference import DeviceLost
+from bench.measure.tuned.whole_passes import GAIN, alike, answers, drawn, pass_ns
+from engine.backend import Backend, Options
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan
 from engine.machine import driver as cuda_driver
 from engine.planning import layouts, planner
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
 from kernels.ops import PRECISIONS
-
-_TRIES, _TRY_NS = 5, 10e6
-_DRAWN = (1 << 20) + 7  # values: no image is another one then
-_GAIN = 0.01  # by so much another way than the chosen kernels' own has to be faster
-
 
 Ways = tuple[Plan, tuple[str, ...]]
 
@@ -52,11 +47,14 @@ def choose(
     found: Ways,
     options: Options,
     progress: Callable[[str, float | None], None],
+    compile_ahead: Compile | None = None,
+    lost: Callable[[], bool] = lambda: False,
 ) -> None:
     """Time them and keep the fastest. A way that cannot be prepared is passed over, and one that gives other
-    answers than the plan without layouts, where that can be had."""
+    answers than the plan without layouts, where that can be had. compile_ahead, lost: see LaidRungs. Raises
+    DeviceLost, the layouts being kept, and KernelError where nothing can be."""
     plain, ways = found
-    inputs = _drawn(plain)
+    inputs = drawn(plain)
     right: Mapping[str, np.ndarray] | None = None
     measured: dict[str, float] = {}
     unlaid = [way for way in ways if layouts.in_way(plain, way, options) == plain.steps]
@@ -67,12 +65,12 @@ def choose(
         except (KernelError, OutOfMemoryError, UnsupportedError):
             continue
         try:
-            answers = _answers(session, inputs)
-            right = answers if way in unlaid else right
-            if right is not None and not _alike(answers, right, plain.precision):
+            given = answers(session, inputs)
+            right = given if way in unlaid else right
+            if right is not None and not alike(given, right, plain.precision):
                 progress(f"layouts of {graph.name}, way {way}: other answers than without, left out", None)
                 continue
-            measured[way] = _pass_ns(session)
+            (measured[way],) = pass_ns(session)
         finally:
             session.close()
     times = {way: measured[way] for way in ways if way in measured}
@@ -80,36 +78,17 @@ def choose(
         return
     first = next(iter(times))
     best = min(times, key=lambda way: times[way])
-    way = best if times[best] < (1 - _GAIN) * times[first] else first
-    layouts.write(plain, layouts.Timed(way=way, times=times))
-
-
-def _drawn(plan: Plan) -> dict[str, np.ndarray]:
-    """Inputs: so many drawn values, and these again."""
-    random = np.random.default_rng(0)
-    found = {}
-    for name in plan.inputs:
-        spec = plan.tensors[name]
-        count = min(math.prod(spec.shape), _DRAWN)
-        real = np.dtype(spec.dtype).kind == "f"
-        drawn = random.standard_normal(count, np.float32) if real else random.integers(0, 2, count)
-        found[name] = np.resize(drawn.astype(spec.dtype), spec.shape)
-    return found
-
-
-def _answers(session: Session, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    session.bind(inputs)
-    session.run()
-    session.synchronize()
-    return session.fetch()
-
-
-def _alike(got: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray], precision: str) -> bool:
-    return instances.alike(got, right, precision, accuracy.PROPAGATED_FACTOR).ok
-
-
-def _pass_ns(session: Session) -> float:
-    """Of a pass, the median of a few trains."""
-    once = max(1, session.time_runs(1), session.time_runs(1))
-    count = max(1, int(_TRY_NS / once))
-    return statistics.median(session.time_runs(count) / count for _ in range(_TRIES))
+    way = best if times[best] < (1 - GAIN) * times[first] else first
+    # Kept before other rungs are tried in it: one that takes the process or the device with it is tried once.
+    layouts.write(plain, layouts.Timed(way=way, times=times, rungs=()))
+    of_way = replace(options, layouts=way)
+    trial = LaidRungs(backend, graph, plain, of_way, inputs, right, progress, compile_ahead, lost)
+    try:
+        rungs = trial.faster()
+    except DeviceLost:
+        raise
+    except BaseException:  # it was told to end: they are tried another time
+        layouts.forget(plain)
+        raise
+    if rungs:
+        layouts.write(plain, layouts.Timed(way=way, times=times, rungs=rungs))

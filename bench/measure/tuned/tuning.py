@@ -19,7 +19,9 @@ from engine import configuration as ort_configuration
 from engine.backend import Backend, Options, Variant
 from engine.configuration import Configuration
 from engine.cuda.replays import one_kernel
+from engine.cuda.stages import Launches
 from engine.graph.graph import Graph
+from engine.graph.plan import Step
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from engine.machine.driver import CudaDevice
@@ -77,8 +79,16 @@ def _lay_out(
     if found is None:
         return
     begin()
+
+    def compile_ahead(steps: Sequence[Step]) -> None:
+        launches = Launches(how)
+        ready = [launches.of_step(step) for step in steps]
+        _compile(loaded, [(rung, launch.defines) for rung, launch in ready], progress)
+
     try:
-        layouts.choose(backend, loaded.graph, found, how, progress)
+        layouts.choose(backend, loaded.graph, found, how, progress, compile_ahead, _lost)
+    except DeviceLost:
+        raise
     except KernelError as error:
         progress(f"{loaded.graph.name} keeps the layouts of its kernels: {error}", None)
 
@@ -101,14 +111,25 @@ def _compile_ahead(case: Case, loaded: LoadedModel, job: Job, how: Options, prog
     if gpu.multiprocessors and how.one_kernel and how.cuda_graph:
         tried += _nets(case, loaded, job, how, gpu, sorted(batches))
 
+    with ThreadPoolExecutor(1) as beside:
+        compiling = beside.submit(_compile, loaded, tried, progress)
+        _answered(loaded)
+        compiling.result()
+
+
+def _compile(
+    loaded: LoadedModel, tried: Sequence[tuple[Rung, Mapping[str, Define]]], progress: Progress
+) -> None:
+    """Side by side, where there is a device to compile for."""
+    gpu = cuda_driver.device()
+    if gpu is None:
+        return
+
     def told(done: int, total: int) -> None:
         progress(f"compiling kernels for {loaded.graph.name}: {done} of {total}", done / total)
 
     digits = "".join(map(str, gpu.capability))
-    with ThreadPoolExecutor(1) as beside:
-        compiling = beside.submit(nvrtc.compile_ahead, tried, f"sm_{digits}", host.physical_cores(), told)
-        _answered(loaded)
-        compiling.result()
+    nvrtc.compile_ahead(tried, f"sm_{digits}", host.physical_cores(), told)
 
 
 def _answered(loaded: LoadedModel) -> None:

@@ -1,0 +1,217 @@
+"""Which rungs are faster than those chosen alone in the layouts that a plan's tensors travel in.
+
+Alone a rung is timed on tensors as models have them (bench.measure.tuned.rungs), where most lay their input
+out first; within a layout that is spared some of them and not others, which turns their order round. So the
+few that were nearly the fastest alone and can do a step in its layouts are timed in the plan: all steps have
+their second rung at once, then all their third, and so on, for a session a step would take too long. Of each
+step the fastest is taken, if it is right alone in every image, and all of these are kept where a pass is
+faster with them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bench.judge.batch_check import BatchCheck
+from bench.judge.samples import repeated
+from bench.measure.tuned.reference import DeviceLost
+from bench.measure.tuned.rung_ledger import FADES, UNTRIED
+from bench.measure.tuned.whole_passes import GAIN, alike, answers, pass_ns
+from bench.words import units
+from engine import rung_devices
+from engine.backend import Backend, OpTime, Options, Session
+from engine.graph.graph import Graph
+from engine.graph.plan import Plan, Step
+from engine.planning import choices, layouts
+from engine.planning.layouts import Laid
+from kernels.errors import KernelscopeError
+from kernels.ops import Params
+from kernels.registry import Rung
+
+MOST = 3  # rungs of a step that are tried beside its own: there are four that read an image laid out
+FACTOR = 2.0  # so many times as slow as the fastest alone: no layout makes up for that
+CLEAR = 0.02  # a rung that gains less on the step's own is not taken: that is noise
+STEPS_S = 0.15  # of the times of all steps of a plan
+
+Compile = Callable[[Sequence[Step]], None]
+
+
+def rivals(plan: Plan, step: Step, options: Options) -> tuple[str, ...]:
+    """Rungs that may be faster than its own for a step in its layouts, by their times alone: the fastest
+    first. None where those are not known."""
+    able = {rung.name for rung in layouts.able_rungs(plan, step)} - {step.rung}
+    if not able:
+        return ()
+    rungs = layouts.candidates(plan, step)
+    at = (plan.device, step.params, plan.precision, rungs, options.threads)
+    kept = choices.read(*at)
+    if kept is None or not kept.done:
+        return ()
+    times = {t.rung: ns for t in kept.tried if not t.refused and (ns := t.time_ns or t.first_ns)}
+    best = min(times.values(), default=0.0)
+    # Of one that was not tried it is known what it took at a batch size near this one.
+    paces = choices.nearby(*at)
+    untried = {t.rung for t in kept.tried if t.refused == UNTRIED and t.rung in paces}
+    times |= {name: best * paces[name] / FADES for name in untried}
+    near = sorted((ns, name) for name, ns in times.items() if name in able and ns <= FACTOR * best)
+    return tuple(name for _, name in near[:MOST])
+
+
+def wrong(params: Params, rung: Rung, precision: str, threads: int | None) -> str:
+    """Where a rung's answer alone is, looked at in every image, as of those that are taken alone
+    (bench.measure.tuned.rungs); "" where it is right."""
+    try:
+        sample = repeated(params)
+        session = rung_devices.prepare(rung, params, sample.given(params), threads)
+        try:
+            return BatchCheck(params, sample, precision).everywhere(session)
+        finally:
+            session.close()
+    except (KernelscopeError, MemoryError) as error:
+        return str(error) or type(error).__name__
+
+
+@dataclass
+class LaidRungs:
+    """Of a plan without layouts in the way that options.layouts says. right: what a pass over `inputs`
+    answers, None where that is what the steps' own rungs do. compile_ahead: has the kernels of steps compiled
+    side by side. lost: whether the device's context has failed, asked after a fault."""
+
+    backend: Backend
+    graph: Graph
+    plan: Plan
+    options: Options
+    inputs: Mapping[str, np.ndarray]
+    right: Mapping[str, np.ndarray] | None
+    progress: Callable[[str, float | None], None]
+    compile_ahead: Compile | None = None
+    lost: Callable[[], bool] = lambda: False
+    _steps: tuple[Step, ...] = ()
+    _times: dict[tuple[int, str], float] = field(default_factory=dict)  # by place and rung
+
+    def faster(self) -> tuple[Laid, ...]:
+        """What a pass is faster with; nothing where it is not. Raises DeviceLost, and what `progress`
+        raises."""
+        self._steps = layouts.in_way(self.plan, self.options.layouts, self.options)
+        others = {i: rivals(self.plan, step, self.options) for i, step in enumerate(self._steps)}
+        most = max(map(len, others.values()), default=0)
+        if not most:
+            return ()
+        variants: list[dict[int, str]] = [{}]
+        variants += [{i: names[k] for i, names in others.items() if k < len(names)} for k in range(most)]
+        self._compile(variants)
+        for number, variant in enumerate(variants):
+            words = f"kernels in the layouts of {self.graph.name}, {number + 1} of {len(variants)}"
+            self.progress(words, number / len(variants))
+            try:
+                self._time_steps(variant)
+            except (KernelscopeError, MemoryError) as error:
+                self._told(f"{words}: left out", error)
+                if not variant:
+                    return ()  # there is nothing to hold the others against
+        taken = tuple(filter(self._right, self._taken()))
+        return taken if taken and self._gains(taken) else ()
+
+    def _compile(self, variants: Sequence[Mapping[int, str]]) -> None:
+        """All their kernels: one after the other they would take longer than all the rest."""
+        if self.compile_ahead is None:
+            return
+        made = (layouts.with_rungs(self.plan, self._steps, variant) for variant in variants)
+        with contextlib.suppress(KernelscopeError):  # it is told where a session is prepared
+            self.compile_ahead([step for steps in made for step in steps])
+
+    def _time_steps(self, variant: Mapping[int, str]) -> None:
+        """Each alone, none of them beginning before the one in front has ended."""
+        with self._prepared(variant, early=False) as session:
+            self._check(session)
+            times = session.op_times(STEPS_S)
+        if len(times) != len(self._steps):
+            return
+        for place, step in enumerate(self._steps):
+            self._note(place, variant.get(place, step.rung), times[place])
+
+    def _note(self, place: int, rung: str, time: OpTime) -> None:
+        # What ran otherwise, as a part of one kernel for several steps, says nothing of the rung.
+        if time.rung == rung:
+            before = self._times.get((place, rung), time.time_ns)
+            self._times[place, rung] = min(before, time.time_ns)
+
+    def _taken(self) -> tuple[Laid, ...]:
+        """Of the steps for which another rung is the fastest."""
+        found = []
+        for place, step in enumerate(self._steps):
+            times = {rung: ns for (at, rung), ns in self._times.items() if at == place}
+            own_ns = times.get(step.rung)
+            if own_ns is None:
+                continue
+            best = min(times, key=lambda rung: times[rung])
+            if times[best] < (1 - CLEAR) * own_ns:
+                found.append(
+                    Laid(
+                        place=place,
+                        reads=step.reads,
+                        writes=step.writes,
+                        rung=best,
+                        time_ns=times[best],
+                        own=step.rung,
+                        own_ns=own_ns,
+                    )
+                )
+        return tuple(found)
+
+    def _right(self, laid: Laid) -> bool:
+        """Whether a rung is right alone, too: by a whole net's answer not every fault shows."""
+        step = self._steps[laid.place]
+        rung = next(r for r in layouts.able_rungs(self.plan, step) if r.name == laid.rung)
+        self.progress(f"checking {step.name}'s kernel in full: {laid.rung}", None)
+        if reason := wrong(step.params, rung, self.plan.precision, self.options.threads):
+            self._told(f"{step.name} keeps its kernel {laid.own}, for {laid.rung} is wrong", reason)
+        return not reason
+
+    def _gains(self, taken: Sequence[Laid]) -> bool:
+        """Whether a pass is faster with all of these."""
+        words = ", ".join(f"{self._steps[laid.place].name} {laid.rung} for {laid.own}" for laid in taken)
+        self.progress(f"a pass of {self.graph.name} with {words}", None)
+        try:
+            variant = {laid.place: laid.rung for laid in taken}
+            with self._prepared({}) as own, self._prepared(variant) as other:
+                self._check(own)
+                self._check(other)
+                own_ns, other_ns = pass_ns(own, other)
+        except (KernelscopeError, MemoryError) as error:
+            self._told(f"{self.graph.name} keeps the kernels that it has", error)
+            return False
+        gains = other_ns < (1 - GAIN) * own_ns
+        figures = f"{units.duration(other_ns)}, {units.duration(own_ns)} without"
+        self.progress(
+            f"a pass of {self.graph.name} with {words}: {figures}{'' if gains else ', not kept'}", None
+        )
+        return gains
+
+    def _told(self, words: str, error: object) -> None:
+        """Raises DeviceLost where nothing more can be tried in this process."""
+        self.progress(f"{words}: {error}", None)
+        if self.lost():
+            raise DeviceLost(f"{words}: {error}")
+
+    @contextmanager
+    def _prepared(self, variant: Mapping[int, str], early: bool = True) -> Iterator[Session]:
+        how = replace(self.options, laid=variant, early=early and self.options.early)
+        session = self.backend.prepare(self.graph, self.plan.batch, self.plan.precision, how)
+        try:
+            yield session
+        finally:
+            session.close()
+
+    def _check(self, session: Session) -> None:
+        """Before it is timed. Raises KernelscopeError."""
+        given = answers(session, self.inputs)
+        if self.right is None:
+            self.right = given
+        elif not alike(given, self.right, self.plan.precision):
+            raise KernelscopeError("other answers than without layouts")

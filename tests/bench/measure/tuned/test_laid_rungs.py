@@ -1,0 +1,358 @@
+"""Rungs that were the fastest alone and are not in the layouts of a plan: found there, kept, followed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.measure.tuned import laid_rungs, rung_ledger, whole_passes
+from bench.measure.tuned import layouts as tuned
+from bench.measure.tuned.reference import DeviceLost
+from bench.questions import model_facts
+from engine import rung_devices, tuned_store
+from engine.backend import OpTime
+from engine.graph.graph import Graph
+from engine.graph.plan import Plan
+from engine.machine import driver as cuda_driver
+from engine.options import Options
+from engine.planning import choices, layouts, planner
+from kernels import registry
+from kernels.errors import KernelError
+from kernels.layouts import PLAIN, ROUNDED
+from kernels.ops.conv import Conv
+from tests.engine.planning.test_layouts import network, products
+
+HOW = Options(one_kernel=False)
+BATCH = 3
+# Nanoseconds alone: where each lays its input out first, the scaled one is the fastest.
+ALONE = {"wgmma_scaled": 10e3, "wgmma_tf32": 11e3, "nhwc_tf32": 12e3, "slices_tf32": 30e3}
+SCALED = {f"conv{i}": "wgmma_scaled" for i in (1, 2, 3)}
+# And within the plan, where what the others lay out lies so.
+LAID = {("conv3", "wgmma_scaled"): 13e3, ("conv3", "wgmma_tf32"): 9e3, ("conv3", "nhwc_tf32"): 8e3}
+
+
+class Backend:
+    """Whose sessions run the plans that the engine makes. laid: nanoseconds of a step by its name and rung
+    where that is not 10 µs; gained: whether a pass takes what its steps take, else always the same; broken,
+    wrong: rungs of convolutions with which a plan does not compile, or answers wrongly."""
+
+    def __init__(
+        self,
+        laid: Mapping[tuple[str, str], float] = LAID,
+        gained: bool = True,
+        broken: str = "",
+        wrong: str = "",
+    ) -> None:
+        self.laid, self.gained, self.broken, self.wrong = laid, gained, broken, wrong
+        self.plans: list[Plan] = []
+        self.open = 0
+
+    def prepare(self, graph: Graph, batch: int, precision: str, how: Options) -> Any:
+        made = planner.plan(graph, batch, "cuda", precision, how)
+        rungs = convolutions(made).values()
+        if self.broken in rungs:
+            raise KernelError("it does not compile")
+        self.plans.append(made)
+        self.open += 1
+        times = [self.laid.get((step.name, step.rung), 10e3) for step in made.steps]
+        # Without layouts a pass takes longest, whatever its steps do alone.
+        slow = 0 if any(step.writes != PLAIN for step in made.steps) else 1e6
+        taken = slow + (sum(times) if self.gained else 1e5)
+        answer = np.full((batch, 5), 0.2 if self.wrong in rungs else 1.0, np.float32)
+
+        def close() -> None:
+            self.open -= 1
+
+        return SimpleNamespace(
+            time_runs=lambda count: int(count * taken), close=close, bind=lambda inputs: None,
+            run=lambda: None, synchronize=lambda: None, fetch=lambda: {"y": answer},
+            op_times=lambda seconds: tuple(
+                OpTime(step.nodes, step.op, ns, "events", step.rung, step.chosen)
+                for step, ns in zip(made.steps, times, strict=True)
+            ),
+        )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
+    here = SimpleNamespace(name="GPU", capability=(9, 0))
+    monkeypatch.setattr(cuda_driver, "device", lambda: here)
+    monkeypatch.setattr(choices, "machine", lambda device, threads: {"device": "GPU"})
+    monkeypatch.setattr(laid_rungs, "wrong", lambda *_: "")
+
+
+RIGHT_ALONE = laid_rungs.wrong
+
+
+def planned(how: Options = HOW, graph: Graph | None = None, precision: str = "tf32") -> Plan:
+    return planner.plan(graph or network(), BATCH, "cuda", precision, how)
+
+
+def timed_alone(
+    alone: Mapping[str, float] = ALONE, refused: Mapping[str, str] | None = None, op: str = "conv", **of: Any
+) -> None:
+    """As if the rungs of all such steps had been timed alone."""
+    made = planned(replace(HOW, tuned=False, layouts="none"), **of)
+    for step in made.steps:
+        if step.op == op:
+            rungs = layouts.candidates(made, step)
+            tried = [choices.TriedRung(rung=name, first_ns=ns) for name, ns in alone.items()]
+            tried += [choices.TriedRung(rung=name, refused=why) for name, why in (refused or {}).items()]
+            best = min(alone, key=lambda name: alone[name])
+            choice = choices.Choice(ladder=rungs[0].name, rung=best, tried=tuple(tried), done=True)
+            choices.write("cuda", step.params, made.precision, rungs, None, choice)
+
+
+def chosen(
+    backend: Backend, how: Options = HOW, graph: Graph | None = None, precision: str = "tf32", **more: Any
+) -> list[str]:
+    """What was told while layouts and then rungs in them were chosen."""
+    graph = graph or network()
+    told: list[str] = []
+    found = tuned.untimed(graph, BATCH, precision, how)
+    assert found is not None
+    tuned.choose(backend, graph, found, how, lambda text, _: told.append(text), **more)  # type: ignore[arg-type]
+    assert backend.open == 0, "no session is left open"
+    return told
+
+
+def convolutions(made: Plan) -> dict[str, str]:
+    return {step.name: step.rung for step in made.steps if step.op == "conv"}
+
+
+def test_a_rung_that_was_fastest_alone_and_is_not_in_its_layout_is_replaced() -> None:
+    timed_alone()
+    assert convolutions(planned(replace(HOW, layouts="chosen"))) == SCALED
+    backend = Backend()
+    told = chosen(backend)
+    made = planned()
+    assert convolutions(made) == {**SCALED, "conv3": "nhwc_tf32"}
+    (step,) = (step for step in made.steps if step.name == "conv3")
+    assert (step.chosen, step.precision, step.reads, step.writes) == ("layout", "tf32", ROUNDED, ROUNDED)
+    assert any("conv3 nhwc_tf32 for wgmma_scaled" in line for line in told)
+    assert "µs without" in told[-1]
+    # Both ways; the steps with their own, their second and their third rungs; the pass as it was and is.
+    assert len(backend.plans) == 2 + 3 + 2
+    assert not any(rung == "slices_tf32" for made in backend.plans for rung in convolutions(made).values()), (
+        "it was three times as slow alone"
+    )
+
+
+def test_the_plan_that_is_shown_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed_alone()
+    chosen(Backend())
+    # As `models show --plan` plans, which knows no other options.
+    usual = functools.partial(Options, one_kernel=False)
+    monkeypatch.setattr(model_facts, "Options", usual)
+    monkeypatch.setattr(
+        model_facts, "plan", lambda graph, batch, device, precision, how=None: planner.plan(
+            graph, batch, device, precision, how or usual()
+        )
+    )  # fmt: skip
+    made = planned()
+    rows = {row[0]: row for row in model_facts._steps(made, model_facts._laid(network(), made))}
+    assert rows["conv3"][2:4] == ("conv/nhwc_tf32", "timed in its layout: 8.00 µs (wgmma_scaled 13.0 µs)")
+    assert rows["pool3"][3] == "for its layout"
+    named = planned(replace(HOW, rungs={"conv3": "nhwc_tf32"}))
+    rows = {row[0]: row for row in model_facts._steps(named, model_facts._laid(network(), named))}
+    assert rows["conv3"][3] == "named"
+
+
+def test_what_is_kept_makes_the_same_plan_in_another_session() -> None:
+    timed_alone()
+    chosen(Backend())
+    made = planned()
+    assert tuned.untimed(network(), BATCH, "tf32", HOW) is None, "once is enough"
+    again = planned()
+    assert (again.steps, again.placements) == (made.steps, made.placements)
+    untuned = planned(replace(HOW, tuned=False))
+    assert {step.chosen for step in untuned.steps if step.op == "conv"} == {"ladder"}
+    for way in layouts.WAYS:
+        assert convolutions(planned(replace(HOW, layouts=way))) == SCALED, (
+            "a way that is asked for is as it is"
+        )
+
+
+def test_a_variant_that_does_not_compile_costs_only_itself() -> None:
+    timed_alone()
+    told = chosen(Backend(broken="nhwc_tf32"))
+    assert convolutions(planned())["conv3"] == "wgmma_tf32"
+    assert any("left out: it does not compile" in line for line in told)
+
+
+def test_a_variant_that_answers_otherwise_costs_only_itself() -> None:
+    timed_alone()
+    told = chosen(Backend(wrong="nhwc_tf32"))
+    assert convolutions(planned())["conv3"] == "wgmma_tf32"
+    assert any("other answers than without layouts" in line for line in told)
+
+
+def test_nothing_is_kept_where_the_whole_pass_gains_nothing() -> None:
+    timed_alone()
+    told = chosen(Backend(gained=False))
+    assert convolutions(planned()) == SCALED
+    assert told[-1].endswith("not kept")
+    assert tuned.untimed(network(), BATCH, "tf32", HOW) is None, "and it is not tried again"
+
+
+def test_a_rung_that_is_wrong_alone_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed_alone()
+    monkeypatch.setattr(laid_rungs, "wrong", lambda params, rung, *_: "by 3" * (rung.name == "nhwc_tf32"))
+    told = chosen(Backend())
+    assert convolutions(planned()) == SCALED
+    assert any("nhwc_tf32 is wrong: by 3" in line for line in told)
+
+
+def test_a_rung_that_the_user_named_stays() -> None:
+    timed_alone()
+    named = replace(HOW, rungs={"conv3": "wgmma_scaled"})
+    backend = Backend({**LAID, ("conv2", "wgmma_tf32"): 5e3})
+    chosen(backend, named)
+    assert all(convolutions(made)["conv3"] == "wgmma_scaled" for made in backend.plans)
+    assert convolutions(planned(named)) == {**SCALED, "conv2": "wgmma_tf32"}
+
+
+def test_a_rung_that_the_user_names_later_stays_too() -> None:
+    timed_alone()
+    chosen(Backend())
+    for name in ("wgmma_scaled", "wgmma_tf32"):
+        made = planned(replace(HOW, rungs={"conv3": name}))
+        assert convolutions(made)["conv3"] == name
+        assert next(step for step in made.steps if step.name == "conv3").chosen == "named"
+
+
+def test_nothing_is_tried_where_no_step_has_a_second_rung() -> None:
+    timed_alone(
+        {"wgmma_scaled": 10e3, "slices_tf32": 30e3, "tensor_tf32": 11e3}, {"wgmma_tf32": "it is wrong"}
+    )
+    backend = Backend()
+    chosen(backend)
+    assert len(backend.plans) == 2, "the ways alone"
+
+
+def test_nothing_is_tried_of_steps_that_were_not_timed() -> None:
+    backend = Backend()
+    chosen(backend)
+    assert len(backend.plans) == 2
+
+
+def test_what_was_not_tried_for_its_pace_at_another_batch_size_is_tried_here() -> None:
+    untried = dict.fromkeys(("wgmma_tf32", "nhwc_tf32"), rung_ledger.UNTRIED)
+    timed_alone({"wgmma_scaled": 10e3}, untried)
+    made = planned(replace(HOW, tuned=False, layouts="none"))
+    paces = {"wgmma_scaled": 1.0, "nhwc_tf32": 1.4 * rung_ledger.FADES, "wgmma_tf32": 2.5 * rung_ledger.FADES}
+    for step in made.steps:
+        if step.op == "conv":
+            rungs = layouts.candidates(made, step)
+            choices.remember("cuda", step.params, "tf32", rungs, None, paces)
+    chosen(backend := Backend())
+    assert convolutions(planned())["conv3"] == "nhwc_tf32"
+    assert not any("wgmma_tf32" in convolutions(made).values() for made in backend.plans), "too slow there"
+
+
+def test_products_of_one_image_have_them_too() -> None:
+    """All that a small batch of a net of products hands on is laid out."""
+    of = {"graph": products(), "precision": "fp16"}
+    timed_alone({"half_columns": 5e3, "chunk_columns": 6e3, "streamed_fp16": 7e3}, op="gemm", **of)
+    backend = Backend({("fc2", "chunk_columns"): 6e3})
+    chosen(backend, **of)
+    made = planned(**of)
+    assert [step.rung for step in made.steps] == ["streamed_fp16", "chunk_columns", "streamed_fp16"]
+    assert {step.chosen for step in made.steps} == {"layout"}
+
+
+def test_what_is_kept_is_of_the_very_steps_that_were_timed() -> None:
+    timed_alone()
+    chosen(Backend())
+    how = replace(HOW, layouts="none")
+    plain = planned(how)
+    kept = layouts.read(plain)
+    assert kept is not None
+    (laid,) = kept.rungs
+    assert (laid.rung, laid.time_ns, laid.own, laid.own_ns) == ("nhwc_tf32", 8e3, "wgmma_scaled", 13e3)
+    for other in ({"own": "wgmma_tf32"}, {"reads": PLAIN}, {"place": 0}, {"place": 99}, {"place": -3}):
+        changed = layouts.Laid(**{**{n: getattr(laid, n) for n in laid.__struct_fields__}, **other})
+        layouts.write(plain, layouts.Timed(way=kept.way, times=kept.times, rungs=(changed,)))
+        assert convolutions(planned()) == SCALED, other
+    unknown = layouts.Laid(**{**{n: getattr(laid, n) for n in laid.__struct_fields__}, "rung": "naive"})
+    layouts.write(plain, layouts.Timed(way=kept.way, times=kept.times, rungs=(unknown,)))
+    assert convolutions(planned()) == SCALED, "a rung that cannot read it is passed over"
+
+
+def test_what_was_kept_before_there_were_rungs_is_timed_anew() -> None:
+    timed_alone()
+    plain = planned(replace(HOW, layouts="none"))
+    key = layouts._key(plain)
+    assert key is not None
+    tuned_store.write(layouts.KIND, key, {"way": "none", "times": {"none": 1.0}})
+    assert tuned.untimed(network(), BATCH, "tf32", HOW) is not None
+
+
+def test_a_kernel_that_takes_the_device_with_it_is_tried_once() -> None:
+    timed_alone()
+    with pytest.raises(DeviceLost):
+        chosen(Backend(broken="wgmma_tf32"), lost=lambda: True)
+    assert tuned.untimed(network(), BATCH, "tf32", HOW) is None
+    assert convolutions(planned()) == SCALED
+
+
+def test_what_was_ended_while_it_was_tried_is_tried_another_time() -> None:
+    timed_alone()
+
+    def end(text: str, fraction: float | None) -> None:
+        if "kernels in the layouts" in text:
+            raise KeyboardInterrupt
+
+    found = tuned.untimed(network(), BATCH, "tf32", HOW)
+    assert found is not None
+    with pytest.raises(KeyboardInterrupt):
+        tuned.choose(Backend(), network(), found, HOW, end)  # type: ignore[arg-type]
+    assert tuned.untimed(network(), BATCH, "tf32", HOW) is not None
+
+
+def test_kernels_are_compiled_side_by_side_before_they_are_tried() -> None:
+    timed_alone()
+    asked: list[tuple[str, str]] = []
+    chosen(Backend(), compile_ahead=lambda steps: asked.extend((step.rung, step.reads) for step in steps))
+    assert ("nhwc_tf32", ROUNDED) in asked
+    assert ("wgmma_tf32", ROUNDED) in asked
+
+
+def test_a_rung_is_judged_alone_in_every_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    conv = Conv(n=5, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7, bias=True)
+    rung = registry.find("cpu", "conv", "shift_and_add")
+    assert RIGHT_ALONE(conv, rung, "fp32", 1) == ""
+    prepare = rung_devices.prepare
+    monkeypatch.setattr(
+        rung_devices,
+        "prepare",
+        lambda rung, params, *rest: prepare(rung, replace(params, activation="relu"), *rest),
+    )
+    assert "error" in RIGHT_ALONE(conv, rung, "fp32", 1)
+
+    def failing(*_: Any) -> Any:
+        raise KernelError("it does not compile")
+
+    monkeypatch.setattr(rung_devices, "prepare", failing)
+    assert RIGHT_ALONE(conv, rung, "fp32", 1) == "it does not compile"
+
+
+def test_passes_are_timed_in_turns() -> None:
+    order: list[str] = []
+
+    def session(name: str, ns: float) -> Any:
+        def time_runs(count: int) -> int:
+            order.append(name)
+            return int(count * ns)
+
+        return SimpleNamespace(time_runs=time_runs)
+
+    assert whole_passes.pass_ns(session("a", 1e6), session("b", 2e6)) == [1e6, 2e6]
+    assert "".join(order) == "aabb" + "ab" * 5
