@@ -46,10 +46,11 @@
   ones are. `bench.measure.tuned.rung_ledger`: what is known of a step's rungs, on the disk before one
   runs.
 - `bench.measure.tuned.reference`: the sweep for the fastest configuration of the reference (each checked,
-  looked at shortly, the best timed together), kept after each step; `bench.measure.tuned.layers`: its
-  checks of layers, each once for all configurations that are the same for it
-  (`engine.ort.tuning.bearing`). `bench.measure.tuned.twins`: variants for which it chose one configuration
-  are one case under two names, measured once.
+  looked at shortly, the best timed together, the winners confirmed in a second session), kept after each
+  step; `bench.measure.tuned.layers`: its checks of layers, each once for all configurations that are the
+  same for it (`engine.ort.tuning.bearing`). `bench.measure.tuned.doubted`: a kept winner that comes wrong in
+  a case makes room for the next best. `bench.measure.tuned.twins`: variants for which one configuration was
+  chosen are one case under two names, measured once.
 - `bench.run.supervisor`: the state machine that watches a worker (bytes, exits, ticks in; actions out),
   without processes or clocks, so that the window and the headless client drive the same one.
   `bench.run.client`: drives it by subprocess and writes the folder (`bench.results.results_file`: its lines).
