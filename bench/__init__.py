@@ -60,7 +60,8 @@
 - `bench.fleet`: cases handed to several devices, here or of a Ray cluster, one measurement at a time on each;
   `bench.course`: a class graded with it (docs/teaching.md, docs/fleet.md).
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
-  print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
+  print (`footer`); `charts.lay_over` puts a second run's lines into them, `charts.precision_charts` makes
+  those of many rivals, one a precision. `bench.show.draw`
   (`draw_panels`, `page`, `draw_together`): matplotlib; `bench.show.looks`: how wide a picture is, what
   stands on it, its caption. `bench.show.table`: a table as data, and as
   CSV, JSON and Markdown; `bench.show.grid`: by rich; `bench.show.tables`, `terminal_tables` and
