@@ -46,10 +46,11 @@
   ones are. `bench.measure.tuned.rung_ledger`: what is known of a step's rungs, on the disk before one
   runs.
 - `bench.measure.tuned.reference`: the sweep for the fastest configuration of the reference (each checked,
-  looked at shortly, the best timed together), kept after each step; `bench.measure.tuned.layers`: its
-  checks of layers, each once for all configurations that are the same for it
-  (`engine.ort.tuning.bearing`). `bench.measure.tuned.twins`: variants for which it chose one configuration
-  are one case under two names, measured once.
+  looked at shortly, the best timed together, the winners confirmed in a second session), kept after each
+  step; `bench.measure.tuned.layers`: its checks of layers, each once for all configurations that are the
+  same for it (`engine.ort.tuning.bearing`). `bench.measure.tuned.doubted`: a kept winner that comes wrong in
+  a case makes room for the next best. `bench.measure.tuned.twins`: variants for which one configuration was
+  chosen are one case under two names, measured once.
 - `bench.run.supervisor`: the state machine that watches a worker (bytes, exits, ticks in; actions out),
   without processes or clocks, so that the window and the headless client drive the same one.
   `bench.run.client`: drives it by subprocess and writes the folder (`bench.results.results_file`: its lines).
@@ -59,7 +60,8 @@
 - `bench.fleet`: cases handed to several devices, here or of a Ray cluster, one measurement at a time on each;
   `bench.course`: a class graded with it (docs/teaching.md, docs/fleet.md).
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
-  print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
+  print (`footer`); `charts.lay_over` puts a second run's lines into them, `charts.precision_charts` makes
+  those of many rivals, one a precision. `bench.show.draw`
   (`draw_panels`, `page`, `draw_together`): matplotlib; `bench.show.looks`: how wide a picture is, what
   stands on it, its caption. `bench.show.table`: a table as data, and as
   CSV, JSON and Markdown; `bench.show.grid`: by rich; `bench.show.tables`, `terminal_tables` and

@@ -26,7 +26,7 @@ from bench.charts.floor import with_floor
 from bench.charts.footer import footer
 from bench.charts.overlay import lay_over, short_name
 from bench.charts.provisional import with_provisional
-from bench.charts.verdicts import verdict
+from bench.charts.verdicts import by_precision, verdict
 from bench.results.records import Measurement, Run
 from bench.results.rows import Row, by_model, rows, title
 
@@ -44,9 +44,12 @@ __all__ = [
     "charts",
     "lay_over",
     "model_charts",
+    "precision_charts",
     "short_name",
     "with_provisional",
 ]
+
+_OF_PASSES = ("op-time", "speed")  # the charts whose finding is the verdict
 
 RunData = tuple[Run, Sequence[Measurement]]
 
@@ -68,7 +71,7 @@ def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[
     info = next((i for run in runs for i in run.models if i.name == model), None)
     shown = info.title if info and info.title else title(model)
     found = [chart for make in BUILDERS if (chart := make(shown, model, items)) is not None]
-    times, speed = (f"{title(model)}-{kind}" for kind in ("op-time", "speed"))
+    times, speed = (f"{title(model)}-{kind}" for kind in _OF_PASSES)
     found = [with_floor(chart, info, items, runs) if chart.name == times else chart for chart in found]
     said = verdict(model, items, runs).text
     told = [
@@ -78,3 +81,26 @@ def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[
         for chart in found
     ]
     return [msgspec.structs.replace(chart, footer=foot) for chart in told]
+
+
+def precision_charts(
+    model: str, items: Sequence[Row], runs: Sequence[Run], ours: Sequence[str] = ()
+) -> list[tuple[str, Chart]]:
+    """The charts of one model, each drawn once for every precision that has references of its own; with each
+    what it is of ("op-time", …). ours: the backends that is spoken of above those of passes, where they took
+    part in the precision; else all."""
+    found = []
+    for precision, (own, among) in by_precision(items, runs).items():
+        about, told_of = among, [row for row in own if row.case.backend in ours]
+        if told_of:
+            about = [
+                msgspec.structs.replace(run, cases=tuple(c for c in run.cases if c.backend in ours))
+                for run in among
+            ]
+        said = verdict(model, told_of or own, about).text
+        for chart in model_charts(model, own, among):
+            kind = chart.name.removeprefix(f"{title(model)}-")
+            named = {"name": f"{chart.name}-{precision}", "title": f"{chart.title}, {precision}"}
+            told = {"finding": said} if kind in _OF_PASSES else {}
+            found.append((kind, msgspec.structs.replace(chart, **named, **told)))
+    return found

@@ -5,15 +5,18 @@ doubted.
 There is this one sentence: above the charts of the window, in the terminal, in the report and in what is
 exported. Each of its clauses knows the cases that it speaks of, so that it leads to their points. A
 difference is named only where the interval of the ratio lies outside ±2 % (FASTER, SLOWER); a wrong answer
-is never called fast.
+is never called fast. Of more contenders than a sentence can hold there is one for each precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from bench.charts.series import most_images
+from bench.ladder.records import compared_in
 from bench.results import doubt
 from bench.results.records import Case, Run
 from bench.results.rows import Row, contenders, label, title
@@ -26,6 +29,7 @@ DOUBTFUL = f"doubtful{SHORT}"
 CLOCK = ", forward pass"  # behind a model's name: ratios are of this clock, not of passes from end to end
 # An interval this many times as high as it is low says nothing of a speed; its figures would be noise.
 WILD = 100.0
+CROWDED = 8  # contenders of a model; of more nobody sees which is which
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,11 @@ class Clause:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The clauses of a model's sentence, in order."""
+    """The clauses of a model's sentence, in order. precision: of which alone it is ("": of all)."""
 
     model: str
     clauses: tuple[Clause, ...] = ()
+    precision: str = ""
 
     @property
     def text(self) -> str:
@@ -59,8 +64,14 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """The same behind its model's name and what was timed."""
-        return f"{title(self.model)}{CLOCK}: {self.text}" if self.clauses else ""
+        """The same behind what it is of."""
+        return f"{self.about}: {self.text}" if self.clauses else ""
+
+    @property
+    def about(self) -> str:
+        """The model's name, the precision where there are sentences of others, and what was timed."""
+        of = f", {self.precision}" if self.precision else ""
+        return f"{title(self.model)}{of}{CLOCK}"
 
     def told_of(self, who: str) -> tuple[Clause, ...]:
         """What is said of one comparison, of "" what is said of all."""
@@ -78,12 +89,38 @@ class Verdict:
 
 
 def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
-    """One a model, in the rows' order. runs: in which they were measured, and which mean further cases."""
-    runs = tuple(runs)
-    return [
-        verdict(model, [row for row in items if row.case.model == model], runs)
-        for model in dict.fromkeys(row.case.model for row in items)
-    ]
+    """One a model, in the rows' order, or one for each precision of a model that is crowded. runs: in which
+    they were measured, and which mean further cases."""
+    runs, found = tuple(runs), []
+    for model in dict.fromkeys(row.case.model for row in items):
+        own = [row for row in items if row.case.model == model]
+        if not crowded(own):
+            found.append(verdict(model, own, runs))
+            continue
+        for precision, (rows, among) in by_precision(own, runs).items():
+            found.append(replace(verdict(model, rows, among), precision=precision))
+    return found
+
+
+def crowded(items: Sequence[Row]) -> bool:
+    """Whether one model's rows are too many contenders for one sentence and one picture."""
+    return len(contenders(items)) > CROWDED
+
+
+def by_precision(items: Sequence[Row], runs: Iterable[Run]) -> dict[str, tuple[list[Row], list[Run]]]:
+    """Rows by the precision of the references that they are held against, without what nobody offers; and
+    the runs as if they had meant those cases alone."""
+    runs, found = tuple(runs), dict[str, list[Row]]()
+    for row in items:
+        if row.measurement.disposition != "unsupported":
+            found.setdefault(compared_in(row.case.precision), []).append(row)
+    left_out = {row.case for row in items if row.measurement.disposition == "unsupported"}
+
+    def cut(run: Run, precision: str) -> Run:
+        cases = (case for case in run.cases if compared_in(case.precision) == precision)
+        return msgspec.structs.replace(run, cases=tuple(case for case in cases if case not in left_out))
+
+    return {precision: (rows, [cut(run, precision) for run in runs]) for precision, rows in found.items()}
 
 
 def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = ()) -> Verdict:

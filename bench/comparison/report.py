@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.charts import Chart, model_charts
+from bench.charts import Chart, model_charts, precision_charts
 from bench.charts.footer import machine, settings, versions
-from bench.charts.verdicts import CLOCK, verdicts
+from bench.charts.verdicts import crowded, verdicts
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Case, Measurement, ModelInfo, Run
 from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
 from bench.show import overview, report_form, tables, terminal_tables
-from bench.show.report_form import Picture, ReportForm
+from bench.show.report_form import Picture
 from bench.show.table import Column, Table, to_markdown
 from bench.words import units
 from kernels.errors import InputError
@@ -88,7 +88,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     sections = []
     for model, items in by_model(merged.rows).items():
         runs = [run for run in merged.runs if any(case.model == model for case in run.cases)]
-        drawn = _draw(model, model_charts(model, items, runs or merged.runs), form)
+        drawn = tuple(form.chart(chart, chart.name) for chart in charts_of(model, items, runs or merged.runs))
         sections.append(section(model, items, merged.runs, drawn))
     return form.write(TEMPLATE, context(merged, found, sections, heading))
 
@@ -140,7 +140,7 @@ def context(
     return {
         "heading": heading or f"Comparison on {env.gpu or env.cpu or 'an unknown machine'}",
         "overview": sentences,
-        "strip": [(f"{title(verdict.model)}{CLOCK}", verdict.clauses) for verdict in told],
+        "strip": [(verdict.about, verdict.clauses) for verdict in told],
         "counted": [line for line in sentences if line not in {verdict.line for verdict in told}],
         "said": [verdict.text for verdict in told],
         "machines": list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
@@ -223,7 +223,14 @@ def shortfalls(merged: Merged) -> list[str]:
 # --------------------------------------------------------------------------------------------------- files
 
 
-def _draw(model: str, charts: Sequence[Chart], form: ReportForm) -> tuple[Picture, ...]:
-    """The charts a report shows, in its order."""
-    by_kind = {chart.name.removeprefix(f"{title(model)}-"): chart for chart in charts}
-    return tuple(form.chart(by_kind[kind], by_kind[kind].name) for kind in CHARTS if kind in by_kind)
+def charts_of(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[Chart]:
+    """Those that a report shows of a model, in its order. Of many contenders it has one a precision, and what
+    stands above those is said of our engine, where that took part."""
+    if not crowded(items):
+        by_kind = {
+            chart.name.removeprefix(f"{title(model)}-"): chart for chart in model_charts(model, items, runs)
+        }
+        return [by_kind[kind] for kind in CHARTS if kind in by_kind]
+    ours = tuple({row.case.backend for row in items if row.case.backend.startswith("engine-")})
+    found = precision_charts(model, items, runs, ours)
+    return [chart for kind in CHARTS for its, chart in found if its == kind]

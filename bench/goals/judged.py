@@ -229,18 +229,23 @@ def _unflowing(row: Row) -> str:
 
 
 def _lacks(goal: Goal, batch: int, run: Measured) -> str:
-    """Why there is nothing to compare with."""
+    """Why there is nothing to compare with: of the precision that the goal is held against in the same run,
+    where the reference has not the goal's own (`row_of`)."""
+    refused = ""
     for _, measurements in run.of(goal.need):
         for precision in dict.fromkeys((goal.precision, compared_in(goal.precision))):
             other = _find(measurements, goal.model, goal.against, precision, batch)
             if other is None:
                 continue
+            who = goal.against if precision == goal.precision else f"{goal.against} in {precision}"
             if not other.samples_ns:
-                return f"{goal.against}: {other.reason or other.disposition.replace('_', ' ')}"
+                refused = f"{who}: {other.reason or other.disposition.replace('_', ' ')}"
+                if other.disposition != "unsupported":
+                    return refused
             flow = other.end_to_end
             if goal.value == "end_to_end" and flow is not None and flow.refused:
-                return f"{goal.against}: {flow.refused}"
-    return f"{goal.against}: {NOT_MEASURED}"
+                return f"{who}: {flow.refused}"
+    return refused or f"{goal.against}: {NOT_MEASURED}"
 
 
 # ------------------------------------------------------------------------------------------------ outcomes

@@ -7,24 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from bench.charts import model_charts
+from bench.charts import precision_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import machine, versions
-from bench.charts.verdicts import verdict
 from bench.goals import again, flows, judged, machines, tables
 from bench.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, Held
 from bench.goals.needs import Taken
 from bench.goals.presets import Goals
-from bench.ladder.records import compared_in
-from bench.results.rows import Row, by_model, in_order, rows, title
+from bench.results.rows import by_model, in_order, rows
 from bench.show import report_form
 from bench.show.report_form import ReportForm
 
 TEMPLATE = "goals"
-END_TO_END = "end-to-end"
-CHARTS = ("op-time", "speed", END_TO_END)
+CHARTS = ("op-time", "speed", "end-to-end")
 _KINDS = {REACHED: "ok", MISSED: "slower", OPEN: ""}
 
 
@@ -77,32 +72,13 @@ def counted(held: Sequence[Held]) -> list[tuple[str, str]]:
 def charts(goals: Goals, taken: Taken) -> dict[str, Chart]:
     """Those of each comparison, of the first runs, by name: one a precision, as each has many rivals. What is
     said above them is said of ours."""
-    ours = {goal.backend for goal in goals.goals}
+    ours = tuple({goal.backend for goal in goals.goals})
     found = {}
     for name, folder in taken.runs[0].items():
         measurements, place = in_order(folder.header, folder.measurements()), Path(name).name
         for model, items in by_model(rows(measurements)).items():
-            for precision, of_it in _by_precision(items).items():
-                cases = tuple(c for c in folder.header.cases if compared_in(c.precision) == precision)
-                run = msgspec.structs.replace(folder.header, cases=cases)
-                about = msgspec.structs.replace(run, cases=tuple(c for c in cases if c.backend in ours))
-                said = verdict(model, [row for row in of_it if row.case.backend in ours], [about]).text
-                for chart in model_charts(model, of_it, [run]):
-                    kind = chart.name.removeprefix(f"{title(model)}-")
-                    if kind not in CHARTS:
-                        continue
-                    told = {"title": f"{chart.title}, {precision}"}
-                    if kind != END_TO_END:
-                        told["finding"] = said
+            for kind, chart in precision_charts(model, items, [folder.header], ours):
+                if kind in CHARTS:
                     stem = chart.name if chart.name.startswith(place) else f"{place}-{chart.name}"
-                    found[f"{stem}-{precision}"] = msgspec.structs.replace(chart, **told)
-    return found
-
-
-def _by_precision(items: Sequence[Row]) -> dict[str, list[Row]]:
-    """What is held against references of one precision, without what nobody offers."""
-    found: dict[str, list[Row]] = {}
-    for row in items:
-        if row.measurement.disposition != "unsupported":
-            found.setdefault(compared_in(row.case.precision), []).append(row)
+                    found[stem] = chart
     return found

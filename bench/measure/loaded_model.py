@@ -80,6 +80,7 @@ class LoadedModel:
         )  # the precisions whose kernels were compiled ahead (bench.measure.tuned.tuning)
         self._placements: list[tuple[tuple[int, int], accuracy.Placement]] = []
         self._moved: dict[str, np.ndarray] | None = None
+        self._moves = False
         self.judge = ORACLE  # or why another had to judge
         self._filler: np.ndarray | None = None
         self._reference: dict[tuple[str, int], tuple[str, Predictions | None]] = {}
@@ -268,13 +269,15 @@ class LoadedModel:
         # What one rounding of each layer moves in the right answer is no fault of who answers.
         if self._moved is None:
             self._moved = oracle.moved_along(self.graph, golden, expected)
-        return accuracy.check(outputs, expected, placement, precision, self._moved)
+        stats = accuracy.check(outputs, expected, placement, precision, self._moved)
+        self._moves = self._moves or stats.ok
+        return stats
 
     @property
     def moves(self) -> bool:
         """Whether a right answer lay beyond the bound because it moves with one rounding of each layer: two
         right ones may differ by more than their bounds then."""
-        return self._moved is not None
+        return self._moves
 
     def check_row(
         self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], precision: str

@@ -17,11 +17,11 @@ from bench.measure.answers import oracle
 from bench.measure.contender import Contender
 from bench.measure.end_to_end import Flows
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.outcomes import Restart, broke_device, is_bug, outcome, trace
+from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, time_together
-from bench.measure.tuned import tuning, twins
+from bench.measure.tuned import doubted, tuning, twins
 from bench.measure.tuned.reference import DeviceLost
 from bench.questions import model_questions
 from bench.results.messages import (
@@ -171,7 +171,7 @@ class Runner:
         todo = [case for case in group if case.key not in spoken_for]
         try:
             for case in todo:
-                entrant = self._prepared(case, later if len(group) > 1 else None)
+                entrant = self._prepared(case, later if len(group) > 1 else None, todo)
                 if entrant is not None:
                     ready[case.key] = entrant
                 else:
@@ -204,7 +204,9 @@ class Runner:
             return False
         return True
 
-    def _prepared(self, case: Case, later: list[Case] | None) -> Contender | None:
+    def _prepared(self, case: Case, later: list[Case] | None, again: list[Case]) -> Contender | None:
+        """None where it is not ready: it failed, or was put into `later` for its memory, or into `again` to
+        be prepared in another configuration."""
         self._go_on()
         assert self._loaded is not None
         self._say(CaseStarted(case=case, stage="prepare"))
@@ -223,8 +225,23 @@ class Runner:
                     self._close(entrant)
                 later.append(case)
                 return None
+            if entrant is not None and self._chosen_anew(entrant, error):
+                self._close(entrant)
+                again.append(case)
+                return None
             self._fail(entrant, case, error)
             return None
+
+    def _chosen_anew(self, entrant: Contender, error: Exception) -> bool:
+        """Where a configuration came wrong that is kept as right, that is noted with it and told; whether
+        another is kept in its place."""
+        if not isinstance(error, Incorrect):
+            return False
+        found = doubted.doubt(entrant.case, entrant.backend, entrant.graph, entrant.options, str(error))
+        if found is None:
+            return False
+        self._say(Log(level="warning", text=f"{entrant.case.words}: {found.words} ({error})"))
+        return found.instead is not None
 
     def _multiplied(self, entrant: Contender) -> bool:
         """Prepare its further instances; False where that was the case's end."""
@@ -337,6 +354,7 @@ class Runner:
             self._abandon(case, error)
             return
         self._trace(case, error)
+        self._chosen_anew(entrant, error)  # for the next run, where this one is past choosing
         self._close(entrant)
         measurement = entrant.failed(error)
         broken = broke_device(entrant.backend.device, measurement.disposition)

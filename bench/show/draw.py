@@ -178,7 +178,7 @@ def small_print(page: Page, lines: Sequence[str]) -> None:
 def _grid(count: int, look: Look) -> tuple[int, float, float]:
     """How many panels stand beside each other, and their width and height in inches."""
     if look.inches is None:
-        columns = 1 if count == 1 else 3 if count in (3, 5, 6) or count > 8 else 2
+        columns = 1 if count == 1 else 3 if count in (3, 5, 6, 7) or count > 8 else 2
         return columns, *(SINGLE if count == 1 else PANEL)
     room = look.inches - 2 * look.margin
     columns = max(1, min(count, int(room / (NARROW if look.height is None else NARROWEST))))

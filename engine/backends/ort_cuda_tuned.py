@@ -71,22 +71,25 @@ class Tuned:
             )
         chosen = sweep.fastest if self.lenient else sweep.strict
         if chosen is None:
-            what = "" if self.lenient else " with every layer within its bound"
+            what = "" if self.lenient else " with every layer and its answer within the bound"
             raise UnsupportedError(
                 f"no configuration of {self.variant_of} runs {graph.name} at batch {batch} in {precision}"
-                f"{what}{_why(sweep)}"
+                f"{what}{_why(sweep, self.lenient)}"
             )
         return chosen
 
 
 def facts(sweep: Sweep, configuration: Configuration | None) -> dict[str, str]:
-    """For the record: when, out of how many, and how far off the configuration was found."""
+    """For the record: when, out of how many, which were right only at first, and how far off the
+    configuration was found."""
     refused = sum(bool(tried.refused) for tried in sweep.tried)
     found = {
         "tuned_at": sweep.tuned_at,
         "tuned_among": f"{len(sweep.tried)} configurations"
         + (f", {refused} of them refused" if refused else ""),
     }
+    if doubted := [f"{tried.configuration.words}: {tried.doubt}" for tried in sweep.tried if tried.doubt]:
+        found["tuned_doubted"] = "; ".join(doubted)
     tried = sweep.of(configuration)
     if tried is not None and tried.layer_error is not None:
         found["tuned_worst_layer"] = f"{tried.layer}, relative L2 error {tried.layer_error:.2e}"
@@ -96,8 +99,10 @@ def facts(sweep: Sweep, configuration: Configuration | None) -> dict[str, str]:
     return found
 
 
-def _why(sweep: Sweep) -> str:
+def _why(sweep: Sweep, lenient: bool) -> str:
     reasons = [tried.refused for tried in sweep.tried if tried.refused]
+    if not lenient:  # what was right until it was seen again says more
+        reasons = [f"{t.configuration.words}, {t.doubt}" for t in sweep.tried if t.doubt] + reasons
     return f": {reasons[0]}" if reasons else ""
 
 

@@ -27,7 +27,9 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refused: why it was not timed, or no further ("": it was). first_ns: a pass by the short first look;
     time_ns: the median among the best, interleaved. error: relative L2 of the whole model's output against
     float64. layer, layer_error: the group that is furthest off when it is fed right inputs, at the case's
-    batch; strict: whether every group stays within the precision's bound (None: not looked at).
+    batch; strict: whether every group stays within the precision's bound (None: not looked at). within:
+    whether the whole model's output does, in the first session. doubt: how it was wrong in a later one though
+    all of that was right ("": it was not): what a session chooses as it is created, another may not.
     """
 
     configuration: Configuration
@@ -38,6 +40,15 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     layer: str = ""
     layer_error: float | None = None
     strict: bool | None = None
+    within: bool | None = None
+    doubt: str = ""
+
+    @property
+    def eligible(self) -> bool | None:
+        """Whether it may be the strict winner, as far as it was looked at (None: its layers were not)."""
+        if self.refused or self.first_ns is None or self.within is False or self.doubt:
+            return False
+        return self.strict
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,6 +66,34 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def of(self, configuration: Configuration | None) -> Tried | None:
         """What came of a configuration."""
         return next((t for t in self.tried if t.configuration == configuration), None)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether to go on with it may find a winner: it is not done, or its strict ones came to be doubted
+        while there are others that were not looked at."""
+        lost = self.strict is None and any(tried.doubt for tried in self.tried)
+        return not self.done or (lost and any(tried.eligible is None for tried in self.tried))
+
+    def without(self, configuration: Configuration, reason: str, strict: bool) -> Sweep:
+        """The sweep after a configuration came wrong in a case: what is next best by the times that there are
+        wins in its place, where anything does. strict: it was wrong by the precision's own bound, and may
+        still be right by the loosest."""
+        wrong = {"doubt": reason} if strict else {"refused": reason, "time_ns": None}
+        tried = tuple(
+            msgspec.structs.replace(t, **wrong) if t.configuration == configuration else t for t in self.tried
+        )
+        ranked = sorted((t for t in tried if t.first_ns is not None and not t.refused), key=_rank)
+        fastest, best = self.fastest, self.strict
+        if configuration == fastest and not strict:
+            fastest = next((t.configuration for t in ranked), None)
+        if configuration == best:
+            best = next((t.configuration for t in ranked if t.eligible), None)
+        return msgspec.structs.replace(self, tried=tried, fastest=fastest, strict=best)
+
+
+def _rank(tried: Tried) -> tuple[bool, float]:
+    """What was timed among the best before what was only looked at."""
+    return (False, tried.time_ns) if tried.time_ns is not None else (True, tried.first_ns or 0.0)
 
 
 def bearing(configuration: Configuration, graph: Graph) -> Configuration:

@@ -175,7 +175,7 @@ def _lacks_sweep(case: Case, backend: Variant, graph: Graph) -> bool:
     if plain.supports(graph, case.batch, case.precision) is not None:
         return False
     known = ort_tuning.read(plain.name, graph, case.batch, case.precision)
-    return known is None or not known.done
+    return known is None or known.unfinished
 
 
 def _sweep(case: Case, backend: Variant, loaded: LoadedModel, progress: Progress) -> None:

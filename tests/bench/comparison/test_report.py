@@ -17,7 +17,7 @@ import main
 from bench.charts.verdicts import verdicts
 from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
-from bench.results.records import ErrorStats, Measurement, Run, Validity
+from bench.results.records import Case, ErrorStats, Measurement, Run, Validity
 from bench.results.rows import rows
 from bench.show import overview, report_files
 from bench.show.draw import render
@@ -187,6 +187,69 @@ def test_the_overview_has_the_verdict_of_each_model_as_everywhere() -> None:
     assert errors.startswith("Against float64")
     first = r"lenet5-digits, forward pass: engine-cuda is 3\.\d+× faster than ort-cuda at batch 1"
     assert re.match(first, lines[0])
+
+
+def rivals() -> Data:
+    """Four backends in four precisions, of which three have references of their own."""
+    backends = {"engine-cuda": 5.0, "ort-cuda": 30.0, "ort-cuda-tuned": 20.0, "torch-cuda-graph": 25.0}
+    cases, measured = [], []
+    for precision in ("fp32", "fp32-tc", "tf32", "fp16"):
+        for batch in (1, 8):
+            for backend, us in backends.items():
+                case = Case(model="lenet5-digits", backend=backend, precision=precision, batch=batch)
+                made = Measurement(case=case, disposition="ok", reference="ort-cuda",
+                                   samples_ns=(us * 1e3, us * 1.01e3) * 6, rounds=(0, 4, 8))  # fmt: skip
+                if precision == "fp32-tc" and backend != "engine-cuda":
+                    made = Measurement(
+                        case=case, disposition="unsupported", reason="it does not offer fp32-tc"
+                    )
+                cases.append(case)
+                measured.append(made)
+    return synthetic.record(cases), measured
+
+
+def test_of_many_contenders_there_is_a_picture_and_a_sentence_for_each_precision(tmp_path: Path) -> None:
+    run = kept(tmp_path / "run", rivals())
+    out, *pictures = report.write([run], tmp_path / "r.md")
+    assert [path.name for path in pictures] == [
+        f"lenet5-digits-{kind}-{precision}.png"
+        for kind in ("op-time", "speed")
+        for precision in ("fp32", "tf32", "fp16")
+    ]
+    text = out.read_text("utf-8")
+    assert re.findall(r"!\[(.+)\]", text)[:2] == [
+        f"lenet5-digits: time of a forward pass, {precision}" for precision in ("fp32", "tf32")
+    ]
+    told = [line for line in text.splitlines() if line.startswith("- lenet5-digits, ") and "faster" in line]
+    assert [line.split(", forward pass: ")[0] for line in told] == [
+        f"- lenet5-digits, {precision}" for precision in ("fp32", "tf32", "fp16")
+    ]
+    assert "engine-cuda fp32-tc is" in told[0]
+    assert all("torch-cuda-graph" in line and "not measured yet" not in line for line in told)
+    header, measured = rivals()
+    for chart in report.charts_of("lenet5-digits", rows(measured), [header]):
+        lines = {series.label for panel in chart.panels for series in panel.series}
+        assert 0 < len(lines) <= 5
+        assert ("engine-cuda fp32-tc" in lines) == chart.name.endswith("fp32")
+        assert chart.finding.startswith("engine-cuda")
+        assert "torch" not in chart.finding, "what is said above a picture is said of our engine"
+        assert "not measured yet" not in chart.finding
+    page = report.write([run], tmp_path / "r.html")[0].read_text("utf-8")
+    assert page.count("<figure>") == len(pictures)
+    assert len(re.findall(r"<b>lenet5-digits, \w+, forward pass:</b>", page)) == 3
+
+
+def test_where_ours_took_no_part_a_picture_speaks_of_all_that_did() -> None:
+    kept_ones = [
+        made
+        for made in rivals()[1]
+        if made.disposition == "ok" and (made.case.backend != "engine-cuda" or made.case.precision == "fp32")
+    ]
+    header = synthetic.record([made.case for made in kept_ones])
+    charts = report.charts_of("lenet5-digits", rows(kept_ones), [header])
+    by_name = {chart.name: chart.finding for chart in charts}
+    assert "torch" not in by_name["lenet5-digits-op-time-fp32"]
+    assert "torch-cuda-graph fp16 is 1.20× faster" in by_name["lenet5-digits-op-time-fp16"]
 
 
 def test_a_run_of_nothing_is_refused_in_a_sentence(

@@ -18,7 +18,7 @@ from bench.goals.judged import MISSED, OPEN, REACHED, UNKNOWN, Held
 from bench.goals.needs import Limits, Taken
 from bench.goals.presets import Goal, Goals, Need
 from bench.ladder.records import MachineLimits
-from bench.results.records import Case, EndToEnd, Layer, Measurement
+from bench.results.records import Case, Disposition, EndToEnd, Layer, Measurement
 from engine import backends
 from engine.backends.ort_cuda_tuned import facts as tuned_facts
 from engine.configuration import Configuration
@@ -230,6 +230,31 @@ def test_three_products_for_one_are_held_against_plain_float32(tmp_path: Path) -
         timed("ort-cuda-tuned", 12, precision="fp16"),
     )
     assert one(speedup(2.5, precision="fp16"), run).outcome == MISSED
+
+
+def test_where_plain_float32_failed_that_is_the_reason_not_what_is_not_offered(tmp_path: Path) -> None:
+    def without(made: Measurement, disposition: Disposition, reason: str) -> Measurement:
+        return msgspec.structs.replace(made, disposition=disposition, reason=reason, samples_ns=())
+
+    rival = timed("ort-cuda-tuned", 30)
+    refused = without(
+        msgspec.structs.replace(rival, case=msgspec.structs.replace(rival.case, precision="fp32-tc")),
+        "unsupported",
+        "it does not offer fp32-tc",
+    )
+    ours = timed("engine-cuda", 10, precision="fp32-tc")
+    goal = speedup(2.5, precision="fp32-tc")
+    wrong = without(rival, "incorrect", "before timing: relative L2 error 4.73e-04 is above 1e-04")
+    found = one(goal, saved(tmp_path / "wrong", ours, refused, wrong))
+    assert found.outcome == UNKNOWN
+    assert found.why == f"ort-cuda-tuned in fp32: {wrong.reason}"
+    untuned = without(rival, "unsupported", "it was not tuned")
+    assert one(goal, saved(tmp_path / "untuned", ours, refused, untuned)).why == (
+        "ort-cuda-tuned in fp32: it was not tuned"
+    )
+    assert one(goal, saved(tmp_path / "alone", ours, refused)).why == (
+        "ort-cuda-tuned: it does not offer fp32-tc"
+    )
 
 
 def test_from_end_to_end_the_slower_of_bus_and_pass_is_the_limit(tmp_path: Path) -> None:
