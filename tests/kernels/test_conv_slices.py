@@ -15,7 +15,8 @@ from engine.planning import choices
 from engine.planning.planner import plan
 from kernels import launch, layouts, nvrtc, packing, registry
 from kernels.errors import UnsupportedError
-from kernels.estimates import image_slices as estimate
+from kernels.estimates import strip_slices as estimate
+from kernels.estimates.image_slices import grid
 from kernels.launch import image_slices
 from kernels.ops import ACTIVATIONS
 from kernels.ops.conv import Conv
@@ -50,10 +51,6 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
 
 def _case(params: Conv, seed: int = 0) -> cuda_cases.Case:
     return cuda_cases.conv_case(np.random.default_rng(seed), params)
-
-
-def _most(rung: Rung) -> tuple[int, int]:
-    return int(rung.defines["STRIPS"]), int(rung.defines["RANKS"])
 
 
 def _alexnet(images: int) -> dict[str, Conv]:
@@ -99,7 +96,7 @@ def test_a_cluster_completes_a_sum_however_it_is_cut(
 ) -> None:
     case = _case(CASES["alexnet-3"])
     cut = estimate.Cut(strips, ranks, band, 4, tiles)
-    monkeypatch.setattr(image_slices, "fit", lambda *_: cut)
+    monkeypatch.setattr(estimate, "fit", lambda *_: cut)
     as_laid_out = layouts.laid_out(rung, rung.reads[-1], rung.writes[-1])
     assert launch.launch(case.params, as_laid_out).grid == (-(-3 // strips) * ranks, -(-7 // band), 1)
     found = answer(hosted, as_laid_out, case)
@@ -175,10 +172,10 @@ def test_weights_lie_as_the_lanes_of_an_instruction_take_them(precision: str, va
 def test_blocks_of_most_threads_have_registers_enough(rung: Rung, monkeypatch: pytest.MonkeyPatch) -> None:
     params = Conv(2, 32, 56, 56, 64, 3, 3, 56, 56, 1, 1, 1, 1, 1, 1, bias=True)
     of = image_slices.sums(params, rung)
-    ways = list(estimate.cuts(of, *_most(rung)))
+    ways = list(estimate.cuts(of, *image_slices.limits(rung)))
     most = {(cut.strips, cut.tiles): cut for cut in sorted(ways, key=lambda cut: (cut.warps, cut.ranks))}
     for cut in most.values():
-        monkeypatch.setattr(image_slices, "fit", lambda *_, cut=cut: cut)
+        monkeypatch.setattr(estimate, "fit", lambda *_, cut=cut: cut)
         how = launch.launch(params, rung)
         used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines), "conv")
         assert used is not None
@@ -226,12 +223,12 @@ def test_it_stands_between_steps_that_keep_channels_side_by_side(rung: Rung) -> 
 def test_an_image_of_alexnet_fills_most_of_the_device_once(rung: Rung, images: int) -> None:
     for params in _alexnet(images).values():
         of = image_slices.sums(params, rung)
-        cut = estimate.fit(of, *_most(rung))
+        cut = estimate.fit(of, *image_slices.limits(rung))
         assert cut is not None
         assert estimate.clocks(of, cut) == min(
-            estimate.clocks(of, other) for other in estimate.cuts(of, *_most(rung))
+            estimate.clocks(of, other) for other in estimate.cuts(of, *image_slices.limits(rung))
         )
-        blocks = np.prod(image_slices.grid(params, cut))
+        blocks = np.prod(grid(of, cut))
         assert blocks >= 60
         if images == 1:
             assert blocks <= 132
