@@ -1,7 +1,8 @@
 """How a convolution of small images on tensor cores is cut among blocks that each have a slice of its sum
 (cuda/conv_slices.cuh).
 
-Constants follow from the machine code and from what is known of an H200; none is fitted to timed launches.
+Constants follow from the machine code and from what is known of an H200; none but those of `microseconds` is
+fitted to timed launches.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kernels.estimates import image_slices
 from kernels.estimates.fitted_device import MULTIPROCESSORS, SCHEDULERS
 from kernels.estimates.image_slices import SHARED_NBYTES, Sums, fetching, queue, rounds, trips
 from kernels.occupancy import REGISTERS, WARP, ceil
@@ -98,20 +100,51 @@ _READ = 128  # bytes a clock out of shared memory
 _STEP = 30  # clocks of a warp by itself, at least, for a tap and step
 
 
-def clocks(of: Sums, cut: Cut) -> float:
-    """The estimate: what the busiest multiprocessor multiplies, reads for that and fetches, and the trips
-    that nothing hides."""
+class _Work(NamedTuple):
+    """Of a multiprocessor, in clocks. blocks: that it has; turns: in which it has them; alone: what a warp's
+    loop takes by itself."""
+
+    blocks: int
+    turns: int
+    multiplying: float
+    reading: float
+    alone: float
+
+
+def _work(of: Sums, cut: Cut) -> _Work:
     at_once = MULTIPROCESSORS if cut.ranks == 1 else _NEAR // cut.ranks * cut.ranks
     blocks = queue(of, cut, at_once)
-    turns_taken = rounds(blocks, cut.warps, nbytes(of, cut), _registers(of, cut))
-    sums = cut.strips * cut.tiles
+    sums, busy = cut.strips * cut.tiles, ceil(_tiles(of, cut.band), cut.tiles)  # busy: warps
+    steps = ceil(of.steps, cut.ranks) * of.taps
+    product = sums * (3 if of.operands > 1 else 1) * _INSTRUCTION
+    reading = busy * steps * of.operands * (512 * cut.strips + 256 * cut.tiles) / _READ
+    return _Work(
+        blocks,
+        rounds(blocks, cut.warps, nbytes(of, cut), _registers(of, cut)),
+        blocks * ceil(busy, SCHEDULERS) * steps * product,
+        blocks * reading,
+        steps * max(_STEP, product),
+    )
 
-    busy = ceil(_tiles(of, cut.band), cut.tiles)  # warps
-    turns = ceil(of.steps, cut.ranks) * of.taps
-    products = 3 if of.operands > 1 else 1
-    multiplying = ceil(busy, SCHEDULERS) * sums * products * turns * _INSTRUCTION
-    reading = busy * turns * of.operands * (512 * cut.strips + 256 * cut.tiles) / _READ
-    alone = turns * max(_STEP, sums * products * _INSTRUCTION)
-    loop = max(blocks * max(multiplying, reading), turns_taken * alone)
-    strips, image = (_CHUNK_NBYTES * blocks * count for count in _chunks(of, cut))
-    return loop + fetching(image, strips) + turns_taken * trips(cut)
+
+def clocks(of: Sums, cut: Cut) -> float:
+    """The estimate that cuts are chosen by: what the busiest multiprocessor multiplies, reads for that and
+    fetches, and the trips that nothing hides."""
+    work = _work(of, cut)
+    loop = max(work.multiplying, work.reading, work.turns * work.alone)
+    strips, image = (_CHUNK_NBYTES * work.blocks * count for count in _chunks(of, cut))
+    return loop + fetching(image, strips) + work.turns * trips(cut)
+
+
+_SPLIT = 9  # bytes a clock of an image that become sums of two float16; fitted as those of image_slices
+
+
+def microseconds(of: Sums, cut: Cut) -> float:
+    """The estimate of what a launch takes: blocks have so few warps that multiplying hides no reading, while
+    their weights come before the image does."""
+    work, image = _work(of, cut), _CHUNK_NBYTES * _chunks(of, cut)[1]
+    working = work.multiplying + work.reading + work.blocks * fetching(image, 0)
+    if of.operands > 1:
+        working += work.blocks * image / _SPLIT
+    sums = cut.strips * cut.tiles * ceil(_tiles(of, cut.band), cut.tiles) * 4 * STRIP * ACROSS
+    return image_slices.microseconds(cut, work.turns, work.blocks * sums, working)

@@ -25,8 +25,10 @@ _LIMITS = {
     "conv_image_slices": ("STRIPS", "RANKS"),
     "conv_float_slices": ("MAPS", "RANKS", "LEAST_WARPS"),
 }
-_COMPILED_IN = ("h", "w", "kh", "kw", "out_h", "out_w", "stride_h", "stride_w", "pad_top", "pad_left")
-_COMPILED_IN += ("dilation_h", "dilation_w")
+_COMPILED_IN = (
+    *("h", "w", "kh", "kw", "out_h", "out_w", "stride_h", "stride_w", "pad_top", "pad_left"),
+    *("dilation_h", "dilation_w"),
+)
 
 
 @shape
@@ -44,7 +46,8 @@ def conv_image_slices(params: Conv, rung: Rung) -> Launch:
     cut = _fitting(p, rung, strip_slices.fit(of, *limits(rung)))
     packed = Pack(packing.strips, (p.group, rung.precision, cut.maps))
     beside = {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
-    return _launch(p, of, cut, strip_slices.nbytes(of, cut), packed, beside)
+    us = strip_slices.microseconds(of, cut)
+    return _launch(p, of, cut, strip_slices.nbytes(of, cut), us, packed, beside)
 
 
 @shape
@@ -55,7 +58,8 @@ def conv_float_slices(params: Conv, rung: Rung) -> Launch:
     p, of = params, sums(params, rung)
     cut = _fitting(p, rung, float_slices.fit(of, *limits(rung)))
     packed = Pack(pack, (p.group, cut.maps))
-    return _launch(p, of, cut, float_slices.nbytes(of, cut), packed, {"M": of.m})
+    us = float_slices.microseconds(of, cut)
+    return _launch(p, of, cut, float_slices.nbytes(of, cut), us, packed, {"M": of.m})
 
 
 def limits(rung: Rung) -> tuple[int, ...]:
@@ -86,8 +90,10 @@ def _fitting(p: Conv, rung: Rung, cut: _C | None) -> _C:
     return cut
 
 
-def _launch(p: Conv, of: Sums, cut: Cut, held: int, packed: Pack, beside: Mapping[str, Define]) -> Launch:
-    """held: bytes of shared memory; beside: what else the kernel is told."""
+def _launch(
+    p: Conv, of: Sums, cut: Cut, held: int, us: float, packed: Pack, beside: Mapping[str, Define]
+) -> Launch:
+    """held: bytes of shared memory; us: the estimate; beside: what else the kernel is told."""
     defines: dict[str, Define] = {name.upper(): getattr(p, name) for name in _COMPILED_IN}
     defines |= {name.upper(): value for name, value in cut._asdict().items()}
     defines |= {"C": of.channels, "KEPT_NBYTES": held, "AFTER": code("ACTIVATION", p.activation)}
@@ -98,4 +104,5 @@ def _launch(p: Conv, of: Sums, cut: Cut, held: int, packed: Pack, beside: Mappin
         shared_nbytes=held,
         defines={**defines, **beside},
         packed={_WEIGHT: packed},
+        microseconds=us,
     )

@@ -147,16 +147,27 @@ def test_sums_stay_in_registers_and_the_rest_in_shared_memory(images: int) -> No
             assert used.registers <= estimate.registers(cut) + 8
 
 
-def test_small_batches_of_alexnet_have_it_to_choose_from() -> None:
-    for images, there in ((1, True), (8, True), (64, False)):
+@pytest.mark.parametrize("precision", ["fp32", "fp32-tc", "fp16"])
+def test_it_is_timed_where_its_estimate_promises_something(precision: str) -> None:
+    small = Conv(1, 32, 32, 32, 32, 3, 3, 32, 32, 1, 1, 1, 1, 1, 1)
+    found = choices.candidates("cuda", small, "fp32", True, (9, 0))
+    assert found.index(RUNG) == 1  # what is tried first is taken untimed, and slow ones may end the search
+    assert RUNG not in choices.candidates("cuda", small, "fp32", False, (9, 0)), "it packs weights"
+    for images in (1, 8, 64):
         for name, params in _alexnet(images).items():
-            found = choices.candidates("cuda", params, "fp32", True, (9, 0))
-            # Second where it is one: what is tried first is taken untimed, and slow ones may end the search.
-            assert [found.index(rung) for rung in found if rung == RUNG] == [1] * there, (name, images)
-            assert RUNG not in choices.candidates("cuda", params, "fp32", False, (9, 0)), "it packs weights"
+            found = choices.candidates("cuda", params, precision, True, (9, 0))
+            assert RUNG not in found, (name, images)
     first = Conv(1, 3, 227, 227, 96, 11, 11, 55, 55, 4, 4, bias=True)
     assert RUNG not in choices.candidates("cuda", first, "fp32", True, (9, 0))
+    assert RUNG.refusal(_alexnet(1)["conv3"], (9, 0)) is None, "named, it is taken all the same"
     assert RUNG.refusal(_alexnet(1)["conv3"], (8, 0))
+
+
+def test_the_estimate_gives_no_layer_less_than_what_others_took_where_it_was_not_taken() -> None:
+    # µs of AlexNet's third convolution of one image on an NVIDIA H100, where it was among what was timed.
+    us = launch.launch(_alexnet(1)["conv3"], RUNG).microseconds
+    assert us is not None
+    assert us > 23.3
 
 
 @pytest.mark.parametrize("images", [1, 8])

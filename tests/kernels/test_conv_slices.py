@@ -29,6 +29,13 @@ from tests.kernels.hosted import answer
 RUNGS = [rung for rung in registry.rungs("cuda", "conv") if rung.launch == "conv_image_slices"]
 SPLIT = [rung for rung in RUNGS if "OPERANDS" in rung.defines]
 
+# µs of layers of AlexNet, one image, on an NVIDIA H100: docs/results/speed-h200-tried.md.
+MEASURED = {
+    "slices_fp16": {"conv2": 6.1, "conv4": 5.2, "conv5": 4.1},
+    "slices_tf32": {"conv2": 10.3, "conv4": 7.0, "conv5": 5.5},
+    "slices_split": {"conv2": 11.9, "conv4": 8.5, "conv5": 6.8},
+}
+
 CASES = {
     "alexnet-3": Conv(1, 80, 7, 7, 48, 3, 3, 7, 7, 1, 1, 1, 1, 1, 1, bias=True, activation="relu"),
     "alexnet-2": Conv(1, 48, 8, 7, 64, 5, 5, 8, 7, 1, 1, 2, 2, 2, 2, group=2, bias=True),
@@ -233,6 +240,13 @@ def test_an_image_of_alexnet_fills_most_of_the_device_once(rung: Rung, images: i
         if images == 1:
             assert blocks <= 132
             assert estimate.nbytes(of, cut) <= 128 << 10
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+def test_the_estimate_is_near_what_launches_took(rung: Rung) -> None:
+    for name, took in MEASURED[rung.name].items():
+        us = launch.launch(_alexnet(1)[name], rung).microseconds
+        assert us == pytest.approx(took, rel=0.05), name
 
 
 def test_what_does_not_fit_is_refused_in_words() -> None:
