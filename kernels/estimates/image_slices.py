@@ -109,15 +109,13 @@ def trips(cut: Cut) -> int:
 
 # What a launch takes that follows others in a train: fitted to ten on an NVIDIA H100 (132 multiprocessors,
 # here counted at 1.755 GHz), AlexNet's second, fourth and fifth convolution of one image in three
-# precisions on tensor cores, and the fifth of eight images in float16, which it gives within 5 %. Each was
-# timed as `clocks` had cut it, so these constants say nothing of the order of other cuts, and none is
-# chosen by them. The third of one image, in clusters of eight, was not taken in float16 where others took
-# 7.5 µs; it is given 5.8.
+# precisions on tensor cores, and the fifth of eight images in float16, which it gives within 5 %. Each is
+# taken as `clocks` cuts it, so these constants say nothing of the order of other cuts, and none is chosen
+# by them. The third of one image, in clusters of eight, was not taken in float16 where others took 7.5 µs;
+# it is given 5.8.
 _CLOCKS_A_US = 1755
 _LAUNCH = 1300  # clocks of starting a kernel that nothing hides
-_ACROSS = (
-    7.3  # bytes a clock and multiprocessor into the shared memory of others, and until they are added up
-)
+_ACROSS = 7.3  # bytes a clock and multiprocessor that others of a cluster are told and add up
 
 
 def microseconds(cut: Cut, turns: int, sums_nbytes: int, working: float) -> float:
