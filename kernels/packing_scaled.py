@@ -1,8 +1,25 @@
 """Weights of products with few rows as float16, each column scaled by a power of two so that the bits are
 those of TF32, and with eight bits more of each: as lanes read them, once, when a model is prepared
-(kernels/cuda/half_columns.cuh, gemm_streamed.cuh)."""
+(kernels/cuda/half_columns.cuh, gemm_streamed.cuh).
+
+The scale is no larger than its bits ask for, because what these weights are multiplied by is not scaled and
+sums are brought back at the end: until then they are as many times too large, and float32 ends at 3.4e38.
+With its largest in [2^14, 2^15), a column keeps all bits of what is above 2^-29 of that, and something down
+to 2^-40. A smaller scale keeps exactly the same as long as the least that was kept does not fall below
+2^-14, where float16 begins to have fewer bits. So of a column either
+
+- the scale is 1 or less: its products overflow where those of the weights themselves would, in float32 too;
+- or the least lies at about 2^-14, and the largest below 2^-13 times the ratio of both: numbers of a normal
+  distribution, 9,216 of them, with their largest at about 2^2 to 2^7;
+- or the largest lies in [2^14, 2^15), where more than 2^28 is between both.
+
+No bits of the least are given up for range. To have the largest at 1 would leave each weight an error of up
+to 2^-25 of the largest, which is nothing beside the largest's own product, but may be all of a sum in which
+that is multiplied by zero, as behind a ReLU half of all are."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,18 +27,30 @@ from kernels import packing
 
 LANES, LANE_STEPS = 32, 16  # of a warp, and of a sum that each has at once, where weights have 24 bits
 _BEHIND = 5  # bits of a float32 behind them
+_NORMAL, _NOTHING = -14, 2.0**-25  # the exponent from which float16 has all its bits; what it rounds to zero
+
+
+def scaled_columns(columns: np.ndarray, filled: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """As packing's, scaled by no more than it takes to keep the same bits of every number, or by 1."""
+    for some, scale, scaled in packing.scaled_columns(columns, filled):
+        magnitude = np.abs(scaled)
+        least = np.where(magnitude > _NOTHING, magnitude, np.inf).min(axis=-1)
+        # It lies at 2 ** (exponent - 1) or above; so does a scale, which is a power of two.
+        spare = np.frexp(least)[1] - 1 - _NORMAL
+        most = np.maximum(np.frexp(scale)[1] - 1, 0)
+        less = np.ldexp(np.float32(1), -np.clip(spare, 0, most)).astype(np.float32)
+        yield some, scale * less, np.multiply(scaled, less[..., None], out=scaled)
 
 
 def scaled_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
     """As `half_rows`, each column scaled by a power of two so that its bits are those of TF32 → bytes: these
-    rows, and behind them float32 (n), what brings products of a column back. Until then they are up to
-    2 ** 15 times as large as what they are multiplied by."""
+    rows, and behind them float32 (n), what brings products of a column back."""
     columns = packing.gemm_columns(b, trans_b)
     _, n, k = columns.shape
     each = packing.CHUNK_NBYTES // 2
     packed = np.zeros((n, -(-k // each) * each), np.float16)
     back = np.ones(n, np.float32)
-    for some, scale, scaled in packing.scaled_columns(columns, packed.shape[1]):
+    for some, scale, scaled in scaled_columns(columns, packed.shape[1]):
         packed[some] = scaled[0]
         back[some] = 1 / scale[0]
     return packing.as_bytes(packed, back)
@@ -36,7 +65,7 @@ def longer_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
     count = -(-k // (LANES * LANE_STEPS))
     packed = np.zeros((n, count, 3, LANES * packing.CHUNK_NBYTES), np.uint8)
     back = np.ones(n, np.float32)
-    for some, scale, scaled in packing.scaled_columns(columns, count * LANES * LANE_STEPS):
+    for some, scale, scaled in scaled_columns(columns, count * LANES * LANE_STEPS):
         halves, more = longer(scaled.reshape(-1, count, LANES, 2, LANE_STEPS // 2))
         for part in range(2):
             packed[some, :, part] = (
@@ -65,7 +94,7 @@ def gemm_scaled_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
     columns = packing.gemm_columns(b, trans_b)
     scaled = np.zeros(columns.shape, np.float16)
     back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
-    for some, scale, values in packing.scaled_columns(columns, columns.shape[2]):
+    for some, scale, values in scaled_columns(columns, columns.shape[2]):
         scaled[:, some] = values
         back[some] = 1 / scale[0]
     return packing.as_bytes(packing.in_slabs(scaled, packing.depth("fp16"), tile, np.float16), back)
@@ -77,7 +106,7 @@ def gemm_longer_slabs(b: np.ndarray, trans_b: bool, tile: int) -> np.ndarray:
     columns = packing.gemm_columns(b, trans_b)
     halves, more = np.zeros(columns.shape, np.float16), np.zeros(columns.shape, np.uint8)
     back = np.ones(-(-columns.shape[1] // tile) * tile, np.float32)
-    for some, scale, values in packing.scaled_columns(columns, columns.shape[2]):
+    for some, scale, values in scaled_columns(columns, columns.shape[2]):
         halves[:, some], more[:, some] = longer(values)
         back[some] = 1 / scale[0]
     pieces = packing.in_slabs(halves, packing.depth("fp16"), tile, np.float16)

@@ -27,6 +27,7 @@ KIND = "rungs"
 PACES = "paces"  # of rungs at other batch sizes
 MOST_BATCHES = 32  # of which those are kept
 NEARBY = 4.0  # a batch size so many times as large or small says something of this one
+PROMISE = 0.9  # of the ladder's least time: estimates are hardly right to less than a tenth
 # What else than its own file makes a rung's time: headers, launch shapes, how work is divided.
 _SHARED = {
     "cuda": ("cuda/*.cuh", "launch/*.py", "estimates/*.py", "packing*.py"),
@@ -76,8 +77,9 @@ def candidates(
     capability: tuple[int, int] | None = None,
 ) -> tuple[Rung, ...]:
     """The rungs that an engine may take for these params of its own accord: the best guess first, then those
-    beside the ladder, then the rest of it. capability: of the CUDA device (None: the one that is here, if one
-    is)."""
+    beside the ladder, then the rest of it. One beside the ladder that promises nothing by its own estimate is
+    left out: it would be compiled and timed for nothing. capability: of the CUDA device (None: the one that
+    is here, if one is)."""
     if device == "cuda" and capability is None and (gpu := cuda_driver.device()) is not None:
         capability = gpu.capability
 
@@ -87,8 +89,20 @@ def candidates(
 
     ladder = list(filter(able, registry.candidates(device, params.op, precision, weights_known)))
     ladder.sort(key=lambda rung: not rung.suits(params))
-    beside = filter(able, registry.beside(device, params.op, precision, weights_known))
+    beside = list(filter(able, registry.beside(device, params.op, precision, weights_known)))
+    if device == "cuda":
+        beside = _promising(params, ladder, beside)
     return (*ladder[:1], *beside, *ladder[1:]) if ladder else ()
+
+
+def _promising(params: Params, ladder: Sequence[Rung], beside: Sequence[Rung]) -> list[Rung]:
+    """Those beside the ladder, less whose estimate is near the ladder's least or above it."""
+    times = {rung: launch.launch(params, rung).microseconds for rung in beside}
+    if all(us is None for us in times.values()):
+        return [*beside]
+    known = [us for rung in ladder if (us := launch.launch(params, rung).microseconds) is not None]
+    limit = PROMISE * min(known, default=math.inf)
+    return [rung for rung, us in times.items() if us is None or us < limit]
 
 
 def read(

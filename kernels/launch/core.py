@@ -94,7 +94,8 @@ class Launch:
     laid out anew before it is uploaded. constant: (name of an array in constant memory, index of an input,
     bytes) where that input is copied into it before every launch. hidden: null pointers behind the scalars,
     which the compiler of a language wants there (kernels.languages). texture: (index of an input, bytes)
-    where the kernel takes it as a texture object of its float32 elements, in the place of its pointer."""
+    where the kernel takes it as a texture object of its float32 elements, in the place of its pointer.
+    microseconds: what it should take, where the launch shape has an estimate of that (kernels.estimates)."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -108,6 +109,7 @@ class Launch:
     constant: tuple[str, int, int] | None = None
     hidden: int = 0
     texture: tuple[int, int] | None = None
+    microseconds: float | None = None
 
     def stages(self, op: str) -> tuple[Stage | Product, ...]:
         """What to start, in order."""

@@ -1,12 +1,17 @@
-"""The launch shape of convolutions of small images whose blocks have a slice of the channels each
-(cuda/conv_slices.cuh)."""
+"""The launch shapes of convolutions of small images whose blocks have a slice of the channels each: on tensor
+cores (cuda/conv_slices.cuh), and in float32 (cuda/conv/44_slices.cu)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from kernels import layouts, packing
 from kernels.errors import UnsupportedError
-from kernels.estimates.image_slices import SHARED_NBYTES, STRIP, Cut, Sums, fit, nbytes
+from kernels.estimates import float_slices, strip_slices
+from kernels.estimates.image_slices import SHARED_NBYTES, Cut, Sums, grid
 from kernels.launch.core import MAX_YZ, Launch, Pack, define, shape
+from kernels.launch.whole_image import pack
 from kernels.nvrtc import Define
 from kernels.occupancy import WARP, ceil
 from kernels.ops import code
@@ -15,8 +20,15 @@ from kernels.registry import Rung
 
 _WEIGHT = 1  # the place of the weights among the inputs
 MOST_IMAGES = 16  # of a batch: of more, the tiles of other kernels are enough
-_OF_STEP = 2  # chunks of a step of the sum
-_COMPILED_IN = ("h", "w", "kh", "kw", "out_h", "out_w", "stride_h", "stride_w", "pad_top", "pad_left")
+_OF_STEP = 2  # chunks of a step of the sum, on tensor cores
+_LIMITS = {
+    "conv_image_slices": ("STRIPS", "RANKS"),
+    "conv_float_slices": ("MAPS", "RANKS", "LEAST_WARPS"),
+}
+_COMPILED_IN = (
+    *("h", "w", "kh", "kw", "out_h", "out_w", "stride_h", "stride_w", "pad_top", "pad_left"),
+    *("dilation_h", "dilation_w"),
+)
 
 
 @shape
@@ -27,43 +39,70 @@ def conv_image_slices(params: Conv, rung: Rung) -> Launch:
     Dynamic shared memory: a block's weights, its part of the image, and what the others tell it. The header's
     STRIPS and RANKS are the most. Raises UnsupportedError for larger batches, for groups that are no whole
     chunks where x or y lies in chunks, and where nothing fits."""
-    p, each = params, define(rung, "EACH")
-    channels, wide = p.c // p.group, p.m // p.group
-    if p.n > MOST_IMAGES:
-        raise UnsupportedError(f"{rung.label} is for batches of up to {MOST_IMAGES} images; {p} has more")
-    for layout, count in ((layouts.reads(rung), channels), (layouts.writes(rung), wide)):
+    p, of, each = params, sums(params, rung), define(rung, "EACH")
+    for layout, count in ((layouts.reads(rung), of.channels), (layouts.writes(rung), of.m)):
         if layout != layouts.PLAIN and p.group > 1 and count % each:
             raise UnsupportedError(f"{rung.label} takes whole chunks of channels; {p} has groups of {count}")
-    of = sums(p, rung)
-    cut = fit(of, define(rung, "STRIPS"), define(rung, "RANKS"))
+    cut = _fitting(p, rung, strip_slices.fit(of, *limits(rung)))
+    packed = Pack(packing.strips, (p.group, rung.precision, cut.maps))
+    beside = {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
+    us = strip_slices.microseconds(of, cut)
+    return _launch(p, of, cut, strip_slices.nbytes(of, cut), us, packed, beside)
+
+
+@shape
+def conv_float_slices(params: Conv, rung: Rung) -> Launch:
+    """As conv_image_slices, for MAPS maps of a group; how its threads share a block's work out says the
+    estimate. The header's MAPS and RANKS are the most, its LEAST_WARPS the least. Raises UnsupportedError for
+    larger batches, and where nothing fits."""
+    p, of = params, sums(params, rung)
+    cut = _fitting(p, rung, float_slices.fit(of, *limits(rung)))
+    packed = Pack(pack, (p.group, cut.maps))
+    us = float_slices.microseconds(of, cut)
+    return _launch(p, of, cut, float_slices.nbytes(of, cut), us, packed, {"M": of.m})
+
+
+def limits(rung: Rung) -> tuple[int, ...]:
+    """Of the header, as the rung's estimate takes them."""
+    return tuple(define(rung, name) for name in _LIMITS[rung.launch])
+
+
+def sums(p: Conv, rung: Rung) -> Sums:
+    """The convolution as the estimate sees it. Raises UnsupportedError for larger batches."""
+    if p.n > MOST_IMAGES:
+        raise UnsupportedError(f"{rung.label} is for batches of up to {MOST_IMAGES} images; {p} has more")
+    of_step = _OF_STEP * define(rung, "EACH") if rung.launch == "conv_image_slices" else 1
+    of_y = (p.n, p.group, p.m // p.group, p.c // p.group, p.out_h, p.out_w)
+    window = (p.kh, p.kw, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w)
+    return Sums(*of_y, *window, of_step, define(rung, "OPERANDS", 1))
+
+
+# --- helpers ---
+
+_C = TypeVar("_C", bound=Cut)
+
+
+def _fitting(p: Conv, rung: Rung, cut: _C | None) -> _C:
     if cut is None or ceil(p.out_h, cut.band) > MAX_YZ:
         raise UnsupportedError(
             f"{rung.label} keeps weights and pixels in {SHARED_NBYTES} bytes of shared memory; {p} needs more"
         )
-    held = nbytes(of, cut)
+    return cut
+
+
+def _launch(
+    p: Conv, of: Sums, cut: Cut, held: int, us: float, packed: Pack, beside: Mapping[str, Define]
+) -> Launch:
+    """held: bytes of shared memory; us: the estimate; beside: what else the kernel is told."""
     defines: dict[str, Define] = {name.upper(): getattr(p, name) for name in _COMPILED_IN}
-    defines |= {"DILATION_H": p.dilation_h, "DILATION_W": p.dilation_w, "C": channels}
-    defines |= {name.upper(): value for name, value in cut._asdict().items()} | {"KEPT_NBYTES": held}
-    defines |= {"AFTER": code("ACTIVATION", p.activation)}
-    defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
+    defines |= {name.upper(): value for name, value in cut._asdict().items()}
+    defines |= {"C": of.channels, "KEPT_NBYTES": held, "AFTER": code("ACTIVATION", p.activation)}
     return Launch(
-        grid(p, cut),
+        grid(of, cut),
         (WARP * cut.warps, 1, 1),
         p.scalars(),
         shared_nbytes=held,
-        defines=defines,
-        packed={_WEIGHT: Pack(packing.strips, (p.group, rung.precision, STRIP * cut.strips))},
+        defines={**defines, **beside},
+        packed={_WEIGHT: packed},
+        microseconds=us,
     )
-
-
-def sums(p: Conv, rung: Rung) -> Sums:
-    """The convolution as the estimate sees it."""
-    steps = ceil(ceil(p.c // p.group, define(rung, "EACH")), _OF_STEP)
-    window = (p.kh, p.kw, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w)
-    return Sums(p.n, p.group, p.m // p.group, steps, p.out_h, p.out_w, *window, define(rung, "OPERANDS", 1))
-
-
-def grid(p: Conv, cut: Cut) -> tuple[int, int, int]:
-    """Of blocks."""
-    across = ceil(p.m // p.group, STRIP * cut.strips)
-    return p.group * across * cut.ranks, ceil(p.out_h, cut.band), p.n

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kernels.errors import KernelError
 from kernels.estimates.tiles import (
@@ -13,6 +14,7 @@ from kernels.estimates.tiles import (
     PARTS,
     Tile,
     fit,
+    microseconds,
 )
 from kernels.launch.core import MAX_X, MAX_YZ, Launch, define, in_parts, shape
 from kernels.occupancy import ceil
@@ -129,10 +131,12 @@ def conv_split(params: Conv, rung: Rung) -> Launch:
     """As conv_large, the taps in PARTS parts, a block each (grid.z = group · PARTS + part): part p writes its
     sums as a whole y to element p · (size of y) of the scratch memory, and the stage `conv_reduce`, a thread
     an output, adds them in order. With PARTS = 1 the first stage writes y itself."""
-    tile, parts = fit(LARGE_CONV_TILES, *_conv_product(params), PARTS)
-    defines = tile.defines | {"VECTOR_W": _wide(_conv_product(params)[2])}
+    product = _conv_product(params)
+    tile, parts = fit(LARGE_CONV_TILES, *product, PARTS)
+    defines = tile.defines | {"VECTOR_W": _wide(product[2])}
     x, y, z = _conv_grid(params, rung, tile.m, tile.n)
-    return in_parts(params, (x, y, z * parts), tile.threads, parts, defines)
+    how = in_parts(params, (x, y, z * parts), tile.threads, parts, defines)
+    return replace(how, microseconds=microseconds(tile, LARGE_CONV_TILES[tile], *product, parts))
 
 
 # --- helpers ---

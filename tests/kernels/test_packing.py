@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import launch, packing, registry
+from kernels import launch, packing, packing_scaled, registry
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from tests.standin import unpacking
@@ -158,6 +158,53 @@ def test_with_eight_bits_more_a_weight_is_right_to_nineteen(name: str, trans_b: 
     assert (np.abs(found - columns) <= np.maximum(np.abs(columns) * 2.0**-19, largest * 2.0**-39)).all()
     for column, bits in zip(columns, found, strict=True):
         assert np.linalg.norm(bits - column) <= 1e-6 * np.linalg.norm(column.astype(np.float64))
+
+
+def _adverse_columns() -> np.ndarray:
+    """Columns of every range: narrow ones and such as no float16 holds, zeros, subnormal numbers, powers of
+    two and their neighbours, what is not finite."""
+    rng = np.random.default_rng(2)
+    columns = rng.standard_normal((300, 96)) * 10.0 ** rng.integers(-44, 38, (300, 1))
+    columns *= 2.0 ** (rng.random((300, 96)) * -rng.integers(0, 60, (300, 1)))
+    columns[:60] = rng.standard_normal((60, 96)) * 10.0 ** rng.uniform(-30, 30, (60, 96))
+    columns[60:120] = 2.0 ** rng.integers(-30, 16, (60, 96)) * (1 + rng.integers(-1, 2, (60, 96)) * 2.0**-23)
+    columns[120:200] = rng.standard_normal((80, 96)) * 10.0 ** rng.integers(-6, 3, (80, 1))
+    columns[::7, ::3] = 0
+    columns[5], columns[6, 1:], columns[7] = 0, 0, np.finfo(np.float32).tiny / 64
+    columns[8, 3], columns[9, 4], columns[10] = np.inf, np.nan, -np.inf
+    with np.errstate(over="ignore"):
+        return columns.astype(np.float32)
+
+
+@pytest.mark.parametrize("extra", [0, 8], ids=["as TF32", "24 bits"])
+def test_no_bit_of_a_weight_is_given_up_for_a_smaller_scale(extra: int) -> None:
+    columns = _adverse_columns()[None]
+
+    def kept(scale: np.ndarray, scaled: np.ndarray) -> np.ndarray:
+        halves, more = packing_scaled.longer(scaled) if extra else (scaled.astype(np.float16), 0)
+        bits = halves.astype(np.float32).view(np.uint32) | np.uint32(more) << 5
+        return bits.view(np.float32).astype(np.float64) / scale[..., None].astype(np.float64)
+
+    smaller = 0
+    usual, least = packing.scaled_columns(columns, 96), packing_scaled.scaled_columns(columns, 96)
+    for (some, most, whole), (here, scale, scaled) in zip(usual, least, strict=True):
+        assert some == here
+        np.testing.assert_array_equal(kept(scale, scaled), kept(most, whole.copy()))
+        assert (scale <= most).all()
+        assert (scale >= np.minimum(most, 1)).all()
+        smaller += np.count_nonzero(scale < most)
+    assert smaller > 60
+
+
+def test_a_column_is_scaled_by_no_more_than_its_bits_ask_for() -> None:
+    columns = np.random.default_rng(0).standard_normal((70, 100)).astype(np.float32)
+    columns = np.where(np.abs(columns) < 1e-3, np.float32(0), columns)
+    columns[1:] *= np.float32(2.0**-9)
+    ((_, _, scaled), _) = packing_scaled.scaled_columns(columns[None], 100)
+    np.testing.assert_array_equal(scaled[0, 0], columns[0])
+    least = np.where(scaled[0] == 0, np.inf, np.abs(scaled[0])).min(axis=1)
+    assert (least >= 2.0**-14).all()
+    assert (least[1:] < 2.0**-13).all()
 
 
 def test_a_number_is_the_sum_of_two_halves_whatever_its_column_is_scaled_by() -> None:

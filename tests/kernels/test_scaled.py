@@ -114,6 +114,23 @@ def test_what_is_no_number_is_told_and_what_is_near_nothing_does_no_harm(
     assert not np.isfinite(found[1:3, 5:]).any()
 
 
+@pytest.mark.parametrize(
+    ("name", "params"), [*((name, params) for name, _, params in PRODUCTS), *LONGER], ids=str
+)
+def test_sums_overflow_no_sooner_than_weights_ask_for(
+    name: str, params: Gemm, hosted: on_the_host.Hosted
+) -> None:
+    case = _case(params, "as drawn")
+    a, b = (array.reshape(array.shape[-2:]) for array in case.inputs[:2] if array is not None)
+    b[np.abs(b) < 2.0**-8] = 0
+    a *= np.float32(2.0**114)  # 2e34, and with the largest weight in [2^14, 2^15) sums beyond float32
+    right = b.T if params.trans_b else b
+    case = replace(case, expected=(a.astype(np.float64) @ right.astype(np.float64))[None])
+    found = _answer(hosted, name, case)
+    assert np.isfinite(found).all()
+    assert _error(found, case) < (3e-6 if (name, params) in LONGER else 1e-3)
+
+
 @pytest.mark.parametrize("scale", [1.0, 2.0**-20, 2.0**20])
 def test_images_and_filters_are_as_precise_in_scaled_halves(scale: float, hosted: on_the_host.Hosted) -> None:
     params = Conv(3, 20, 9, 7, 70, 3, 3, 9, 7, 1, 1, 1, 1, 1, 1)
