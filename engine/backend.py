@@ -42,7 +42,8 @@ class OpTime:
 
     `nodes` are the ONNX node names it covers; clock is "host" (perf_counter round a synchronous call),
     "events" (CUDA events), "stamps" (its share of one kernel's time by events, as clock stamps in its
-    blocks tell it) or "isolated" (a one-step model of its own, timed by events).
+    blocks tell it) or "isolated" (a one-step model of its own, timed by events). `nbytes`: what it reads and
+    writes as the session keeps its tensors; None where the session does not tell.
     """
 
     nodes: tuple[str, ...]
@@ -51,6 +52,7 @@ class OpTime:
     clock: str
     rung: str = ""
     chosen: str = ""
+    nbytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def taken(way: Way, stamps: Callable[[tuple[int, int]], np.ndarray]) -> Taken:
     assert lies is not None
     kernel = one_kernel(run.layers, way, lies, BATCH, 20)
     assert len(run.layers) + 1 == len(CYCLES)
-    return Taken(run, kernel, lambda: None, lambda: stamps(kernel.stamps_shape), None)
+    return Taken(run, kernel, lambda: None, lambda: stamps(kernel.stamps_shape), (0,) * len(run.steps), None)
 
 
 def alike(shape: tuple[int, int]) -> np.ndarray:
