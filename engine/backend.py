@@ -33,6 +33,7 @@ __all__ = [
     "Witness",
     "Witnessed",
     "check_inputs",
+    "is_ort",
 ]
 
 
@@ -161,6 +162,11 @@ class Rival(Protocol):
     asked_only: bool
     get: str
     untried: str
+
+
+def is_ort(backend: Backend) -> bool:
+    """Whether ONNX Runtime runs this backend's models."""
+    return backend.name.startswith("ort") and not isinstance(backend, Rival)
 
 
 class Backend(Protocol):

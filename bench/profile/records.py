@@ -59,8 +59,8 @@ class ProfileJob(Record, frozen=True):
 
 
 class Operator(Record, frozen=True):
-    """A step of the model at this batch size: the nodes that run as one, and what they cost at least
-    (engine.planning.groups; 0 where not known)."""
+    """A step of the model at this batch size: the nodes that run as one, and what they cost at least, bytes
+    as the backend keeps weights and tensors (engine.planning.traffic; 0 where not known)."""
 
     nodes: tuple[str, ...]
     op_type: str

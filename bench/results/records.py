@@ -180,6 +180,10 @@ class ErrorStats(Record, frozen=True):
     reason: str = ""
 
 
+# Whether bytes came faster than the memory gives them: out of the "cache", or faster than a cache explains.
+Beyond = Literal["", "cache", "impossible"]
+
+
 class Layer(Record, frozen=True):
     """One operator of a model on one backend: its time and its errors, from passes of their own. Ours are
     checked alone before anything is timed, and told with that error where no layer is timed.
@@ -191,6 +195,10 @@ class Layer(Record, frozen=True):
     isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before. chosen: what
     chose the rung, "named", "timed", the "ladder" or the "layout" ("": there is no
     rung).
+    nbytes: what it reads and writes at least as this backend keeps it, weights as its kernel reads them; 0
+    where that is not known. least_nbytes: what no kernel of this precision does without; None in records from
+    before it was told, whose nbytes has all numbers in float32. beyond: what speaks against its bytes
+    having come out of the memory in that time (bench.ladder.records.MachineLimits.beyond).
     """
 
     nodes: tuple[str, ...]
@@ -207,6 +215,8 @@ class Layer(Record, frozen=True):
     clock: str = ""
     isolated: ErrorStats | None = None
     propagated: ErrorStats | None = None
+    least_nbytes: int | None = None
+    beyond: Beyond = ""
 
 
 class Accuracy(Record, frozen=True):

@@ -14,15 +14,14 @@ from dataclasses import replace
 from engine.graph.plan import Plan, Step
 from kernels.launch import Launch
 from kernels.layouts import PLAIN, nbytes
-from kernels.ops import ITEMSIZE
+from kernels.ops import ITEMSIZE, Params
 
 Packed = Mapping[int, int]
 """Bytes of those inputs of a step that are weights and lie packed, by their places."""
 
 
-def moved(step: Step, packed: Packed) -> int:
-    """Of one step."""
-    p = step.params
+def moved(p: Params, packed: Packed, reads: str = PLAIN, writes: str = PLAIN) -> int:
+    """Of one kernel in these layouts."""
     shapes, dtypes = p.input_shapes, p.input_dtypes
 
     def plain(place: int) -> int:
@@ -30,16 +29,19 @@ def moved(step: Step, packed: Packed) -> int:
 
     # The operator's own count knows what of its inputs is not read, or read once for several.
     found = p.nbytes + sum(held - plain(place) for place, held in packed.items())
-    if step.reads != PLAIN:
-        found += nbytes(step.reads, shapes[0]) - plain(0)
-    if step.writes != PLAIN:
-        found += nbytes(step.writes, p.output_shape) - p.outputs * ITEMSIZE[p.out_dtype]
+    if reads != PLAIN:
+        found += nbytes(reads, shapes[0]) - plain(0)
+    if writes != PLAIN:
+        found += nbytes(writes, p.output_shape) - p.outputs * ITEMSIZE[p.out_dtype]
     return found
 
 
 def counted(steps: Sequence[Step], packed: Sequence[Packed]) -> tuple[Step, ...]:
     """Steps that know what they move. packed: of each of them."""
-    return tuple(replace(step, moved=moved(step, its)) for step, its in zip(steps, packed, strict=True))
+    return tuple(
+        replace(step, moved=moved(step.params, its, step.reads, step.writes))
+        for step, its in zip(steps, packed, strict=True)
+    )
 
 
 def planned(plan: Plan, launches: Sequence[Launch]) -> tuple[Step, ...]:

@@ -265,12 +265,14 @@ class LadderRunner:
                 notes=(*arguments.notes(timed.rung), *timed.notes),
                 facts=facts,
                 compiled=compiled,
+                nbytes=session.moved,
             )
         if isinstance(timed, Reference):
             facts = dict(timed.session.facts) | {"backend": timed.session.backend}
             return msgspec.structs.replace(
-                made, error=timed.error, checks=timed.checks, notes=tuple(timed.notes), facts=facts
-            )
+                made, error=timed.error, checks=timed.checks, notes=tuple(timed.notes), facts=facts,
+                nbytes=timed.moved,
+            )  # fmt: skip
         if entrant.model is not None:
             facts = dict(session.facts) if session else {}
             entrant.model.answer("", self._progress)  # over no images: the answers that were checked

@@ -22,6 +22,7 @@ from bench.profile.show import lines as profile_lines
 from bench.profile.show import names as profile_names
 from bench.profile.show import sentences as profile_sentences
 from bench.profile.show.columns import ProfileColumn, ProfileTable
+from bench.results.records import Beyond
 from bench.show.table import Table
 from bench.words import units
 
@@ -31,7 +32,8 @@ class OpFinding:
     """An operator in the profiled passes. time_ns, launches: a pass; launch_ns: the mean time of a call that
     started one of its kernels (None where a graph started them); blocks: of the smallest grid of the kernel
     that takes most of its time. Rates are of the least work and traffic possible; roof: the share of the most
-    that they could be. counters: what the hardware counted, of a pass (None: it did not)."""
+    that they could be; beyond: whether its bytes came faster than the memory gives them. counters: what
+    the hardware counted, of a pass (None: it did not)."""
 
     nodes: tuple[str, ...]
     op_type: str
@@ -45,6 +47,7 @@ class OpFinding:
     intensity: float | None = None
     roof: float | None = None
     bound: str = ""
+    beyond: Beyond = ""
     launch_ns: float | None = None
     blocks: int | None = None
     counters: Counters | None = None
@@ -144,7 +147,11 @@ def _judged(
         if limits is not None:
             needs = (cost.nbytes / limits.bytes_per_s, cost.flops / rate_of(limits, made))
             base = replace(
-                base, roof=max(needs) / seconds, bound="memory" if needs[0] >= needs[1] else "arithmetic"
+                base,
+                roof=max(needs) / seconds,
+                bound="memory" if needs[0] >= needs[1] else "arithmetic",
+                # Of what it writes nothing is known here, which leaves half of its bytes to come at once.
+                beyond=limits.beyond(cost.nbytes, cost.nbytes // 2, seconds),
             )
     return replace(base, sentence=profile_sentences.sentence(base, made.gpu))
 
