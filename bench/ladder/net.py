@@ -31,6 +31,11 @@ class Net:
     flops: int
     nbytes: int
 
+    @property
+    def unread(self) -> int:
+        """As kernels.ops.Params."""
+        return 0
+
     def least_nbytes(self, precision: str, given: bool = False) -> int:
         """As kernels.ops.Params; which of its bytes are weights is not told, and most are."""
         return self.nbytes * min(LEAST_ITEMSIZE[precision]) // ITEMSIZE["float32"]

@@ -207,6 +207,7 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         cases=tuple(cases),
         flops=params.flops,
         nbytes=params.nbytes,
+        unread=params.unread,
         # A rung alone is given float32, and gives that.
         least_nbytes={precision: params.least_nbytes(precision, given=True) for precision in PRECISIONS},
         reference=reference.title,

@@ -239,13 +239,15 @@ class MachineLimits(Record, frozen=True):
 
 class Ladder(Record, frozen=True):
     """`ladder.json`: everything about a ladder that is not a measurement. nbytes: every input and output
-    once, all numbers in float32; least_nbytes: by precision, what no rung of it does without (empty in
-    records from before it was told)."""
+    once, all numbers in float32; unread: how much of it a rung may do without, of inputs that no window
+    reaches whole; least_nbytes: by precision, what no rung of it does without (empty in records from before
+    it was told)."""
 
     job: LadderJob
     cases: tuple[RungCase, ...]
     flops: int = 0
     nbytes: int = 0
+    unread: int = 0
     least_nbytes: dict[str, int] = msgspec.field(default_factory=dict)
     reference: str = ""
     limits: MachineLimits | None = None

@@ -121,7 +121,8 @@ def _beyond(layer: Layer, limits: MachineLimits) -> Layer:
     if not layer.time_ns or layer.clock == "stamps":
         return layer
     written = np.dtype(np.float32).itemsize * math.prod(layer.shape)
-    return msgspec.structs.replace(layer, beyond=limits.beyond(layer.nbytes, written, layer.time_ns / 1e9))
+    surely = max(0, layer.nbytes - layer.unread)
+    return msgspec.structs.replace(layer, beyond=limits.beyond(surely, written, layer.time_ns / 1e9))
 
 
 def _product_rate(limits: MachineLimits, precision: str) -> float:

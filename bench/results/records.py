@@ -196,7 +196,8 @@ class Layer(Record, frozen=True):
     chose the rung, "named", "timed", the "ladder" or the "layout" ("": there is no
     rung).
     nbytes: what it reads and writes at least as this backend keeps it, weights as its kernel reads them; 0
-    where that is not known. least_nbytes: what no kernel of this precision does without; None in records from
+    where that is not known. unread: how much of it a kernel may do without, of inputs that no window
+    reaches whole. least_nbytes: what no kernel of this precision does without; None in records from
     before it was told, whose nbytes has all numbers in float32. beyond: what speaks against its bytes
     having come out of the memory in that time (bench.ladder.records.MachineLimits.beyond).
     """
@@ -215,6 +216,7 @@ class Layer(Record, frozen=True):
     clock: str = ""
     isolated: ErrorStats | None = None
     propagated: ErrorStats | None = None
+    unread: int = 0
     least_nbytes: int | None = None
     beyond: Beyond = ""
 

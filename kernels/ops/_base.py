@@ -112,6 +112,14 @@ class Params(ABC):
         """The places of the inputs that are no weights."""
         return tuple(i for i in range(len(self.input_shapes)) if i not in self.weight_inputs)
 
+    @property
+    def unread(self) -> int:
+        """Of `nbytes`, what a kernel may do without: of inputs the elements that no window reaches, say."""
+        given = sum(
+            math.prod(self.input_shapes[i]) * ITEMSIZE[self.input_dtypes[i]] for i in self.data_inputs
+        )
+        return max(0, min(given, self.nbytes) - self.least_read() * ITEMSIZE[self.dtype])
+
     def nbytes_at(self, weight: int, other: int) -> int:
         """`nbytes`, were a number in float32 so many bytes, in weights and elsewhere."""
         shapes = (*self.input_shapes, self.output_shape)
@@ -135,7 +143,8 @@ class Params(ABC):
         """The bytes that no kernel of a precision does without (LEAST_ITEMSIZE). given: what is worked out
         in a pass comes and goes in float32."""
         weight, other = LEAST_ITEMSIZE[precision]
-        return self.nbytes_at(weight, ITEMSIZE["float32"] if given else other)
+        found = self.nbytes_at(weight, ITEMSIZE["float32"] if given else other)
+        return max(0, found - self.unread)
 
     def least_read(self) -> int:
         """Elements of the inputs that any kernel has to read; weights count nothing."""

@@ -98,6 +98,7 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
         least = least_s(ladder, case.precision) if rung else 0.0
         nbytes = 0 if not rung else ladder.nbytes if measurement.nbytes is None else measurement.nbytes
         limits = ladder.limits if measurement.nbytes is not None else None
+        surely = max(0, nbytes - ladder.unread)
         made.append(
             RungRow(
                 measurement,
@@ -106,7 +107,7 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
                 nbytes=nbytes,
                 bytes_per_s=nbytes / seconds if nbytes else None,
                 # Of what it writes nothing is known here, which leaves half of its bytes to come at once.
-                beyond=limits.beyond(nbytes, nbytes // 2, seconds) if limits else "",
+                beyond=limits.beyond(surely, surely // 2, seconds) if limits else "",
                 limit=least / seconds if least else None,
                 speedup=ratio(reference, measurement) if reference else None,
                 gain=ratio(below, measurement) if below else None,

@@ -85,6 +85,7 @@ def measure(
                 parameters=part.parameters,
                 flops=part.flops,
                 nbytes=_nbytes(graph, part, times_of, backend, precision),
+                unread=sum(p.unread for p in part.params),
                 least_nbytes=sum(p.least_nbytes(precision) for p in part.params),
                 rung=next((time.rung for time in times_of if time.rung), ""),
                 chosen=next((time.chosen for time in times_of if time.rung), ""),

@@ -267,6 +267,7 @@ class _Merging:
                     nodes=nodes,
                     op_type=self._op_type(nodes),
                     flops=sum(group.flops for group in its),
+                    unread=sum(p.unread for group in its for p in group.params),
                     nbytes=ort_precision.nbytes(
                         self._taken.graph,
                         nodes,
@@ -298,6 +299,7 @@ class _Merging:
                 rung=step.rung,
                 flops=step.params.flops + (before.flops if before else 0),
                 nbytes=step.nbytes + (before.nbytes if before else 0),
+                unread=step.params.unread + (before.unread if before else 0),
             )
         return tuple(found.values())
 

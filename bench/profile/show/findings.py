@@ -145,13 +145,14 @@ def _judged(
             bytes_per_s=cost.nbytes / seconds,
         )
         if limits is not None:
+            surely = max(0, cost.nbytes - cost.unread)
             needs = (cost.nbytes / limits.bytes_per_s, cost.flops / rate_of(limits, made))
             base = replace(
                 base,
                 roof=max(needs) / seconds,
                 bound="memory" if needs[0] >= needs[1] else "arithmetic",
                 # Of what it writes nothing is known here, which leaves half of its bytes to come at once.
-                beyond=limits.beyond(cost.nbytes, cost.nbytes // 2, seconds),
+                beyond=limits.beyond(surely, surely // 2, seconds),
             )
     return replace(base, sentence=profile_sentences.sentence(base, made.gpu))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +20,7 @@ from kernels.layouts import HALVES
 from kernels.ops import LEAST_ITEMSIZE, OPS, PRECISIONS, Params
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.ops.pool import Pool
 from tests.engine.planning.test_layouts import NHWC, network, products
 from tests.kernels import drawn, drawn_rows
 
@@ -101,10 +104,11 @@ STRATEGIES = {
 def test_the_least_bytes_are_fewer_the_coarser_the_precision(op: str, data: st.DataObject) -> None:
     p: Params = data.draw(STRATEGIES[op]())
     assert p.nbytes_at(4, 4) == p.nbytes
+    assert 0 <= p.unread <= p.nbytes
     found = [p.least_nbytes(precision) for precision in PRECISIONS]
     assert found == sorted(found, reverse=True)
     for least, precision in zip(found, PRECISIONS, strict=True):
-        assert p.nbytes * min(LEAST_ITEMSIZE[precision]) // 4 <= least
+        assert p.nbytes * min(LEAST_ITEMSIZE[precision]) // 4 - p.unread <= least
         assert least <= p.least_nbytes(precision, given=True) <= p.nbytes
 
 
@@ -120,3 +124,26 @@ def test_the_least_bytes_by_hand() -> None:
     assert gemm.least_nbytes("fp16", given=True) == 4 * ends + 2 * weights
     conv = Conv(n=1, c=4, h=5, w=5, m=8, kh=3, kw=3, out_h=3, out_w=3)
     assert conv.least_nbytes("tf32") == 4 * (100 + 72) + 2 * 288
+    apart = replace(conv, stride_h=3, out_h=1)
+    assert apart.unread == 4 * 4 * 2 * 5, "two rows that no window reaches"
+    assert apart.least_nbytes("tf32") == 4 * (60 + 24) + 2 * 288
+
+
+def test_windows_reach_what_they_reach() -> None:
+    """Beside windows counted one by one: never more than they reach."""
+    for size, kernel, stride, dilation, before, after in itertools.product(
+        (5, 8), (1, 2, 3), (1, 2, 4), (1, 2), (0, 1), (0, 1)
+    ):
+        reach = (kernel - 1) * dilation + 1
+        if size + before + after < reach or max(before, after) >= kernel:
+            continue
+        for ceil in (0, stride - 1):
+            out = (size + before + after - reach + ceil) // stride + 1
+            taken = {i * stride + j * dilation - before for i in range(out) for j in range(kernel)}
+            found = Pool(
+                "max", 1, 1, size, 1, kernel, 1, out, 1, stride, 1, before, 0, after, 0, dilation, 1
+            ).least_read()
+            there = len(taken & set(range(size)))
+            assert found <= there
+            if dilation == 1 and not before + after + ceil:
+                assert found == there
