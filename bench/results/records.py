@@ -193,13 +193,11 @@ class Layer(Record, frozen=True):
     time_ns: median (None where not measured); clock: "host", "events", "stamps" or "isolated"
     (see engine.backend.OpTime).
     isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before. chosen: what
-    chose the rung, "named", "timed", the "ladder" or the "layout" ("": there is no
-    rung).
+    chose the rung, "named", "timed", the "ladder" or the "layout" ("": there is no rung).
     nbytes: what it reads and writes at least as this backend keeps it, weights as its kernel reads them; 0
-    where that is not known. unread: how much of it a kernel may do without, of inputs that no window
-    reaches whole. least_nbytes: what no kernel of this precision does without; None in records from
-    before it was told, whose nbytes has all numbers in float32. beyond: what speaks against its bytes
-    having come out of the memory in that time (bench.ladder.records.MachineLimits.beyond).
+    where that is not known. unread: how much of it a kernel may do without, of inputs not read whole.
+    least_nbytes: what no kernel of this precision does without; None in records from before it was told,
+    whose nbytes has all numbers in float32. beyond: bench.ladder.records.MachineLimits.beyond.
     """
 
     nodes: tuple[str, ...]
