@@ -214,8 +214,8 @@ def _rates(limits: MachineLimits, shown: Sequence[RungRow]) -> dict[str, float]:
 
 
 def _intensity(ladder: Ladder, row: RungRow) -> float:
-    """Operations a byte."""
-    return ladder.flops / (row.nbytes or ladder.nbytes)
+    """Operations a byte; where a rung's own bytes are not known, the most that they can be."""
+    return ladder.flops / (row.nbytes or ladder.least(row.case.precision))
 
 
 def _roof(precision: str, rate: float, limits: MachineLimits, across: Sequence[float]) -> Series:

@@ -278,7 +278,12 @@ class LadderRunner:
             entrant.model.answer("", self._progress)  # over no images: the answers that were checked
             judged = entrant.model.measured(timing, telemetry).accuracy
             assert judged is not None
-            return msgspec.structs.replace(made, error=judged.output, checks=judged.checked, facts=facts)
+            # How a whole net lies in other precisions is not told, step by step.
+            known = isinstance(self._params, Net) and made.case.precision == "fp32"
+            return msgspec.structs.replace(
+                made, error=judged.output, checks=judged.checked, facts=facts,
+                nbytes=self._params.nbytes if known else 0,
+            )  # fmt: skip
         return made
 
     def _tuned(self, rung: Rung) -> dict[str, str]:
