@@ -33,6 +33,7 @@ __all__ = [
     "Witness",
     "Witnessed",
     "check_inputs",
+    "is_ort",
 ]
 
 
@@ -42,7 +43,8 @@ class OpTime:
 
     `nodes` are the ONNX node names it covers; clock is "host" (perf_counter round a synchronous call),
     "events" (CUDA events), "stamps" (its share of one kernel's time by events, as clock stamps in its
-    blocks tell it) or "isolated" (a one-step model of its own, timed by events).
+    blocks tell it) or "isolated" (a one-step model of its own, timed by events). `nbytes`: what it reads and
+    writes as the session keeps its tensors; None where the session does not tell.
     """
 
     nodes: tuple[str, ...]
@@ -51,6 +53,7 @@ class OpTime:
     clock: str
     rung: str = ""
     chosen: str = ""
+    nbytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,11 @@ class Rival(Protocol):
     asked_only: bool
     get: str
     untried: str
+
+
+def is_ort(backend: Backend) -> bool:
+    """Whether ONNX Runtime runs this backend's models."""
+    return backend.name.startswith("ort") and not isinstance(backend, Rival)
 
 
 class Backend(Protocol):

@@ -59,9 +59,11 @@ def _bytes(count: int) -> str:
 
 class RungSession(Protocol):
     """A prepared rung. `facts`: what was really used, in words; `compiled`: compile-time facts by name
-    (registers, shared_nbytes, stack_nbytes, spill_nbytes, occupancy, threads; nothing on the CPU)."""
+    (registers, shared_nbytes, stack_nbytes, spill_nbytes, occupancy, threads; nothing on the CPU). `moved`:
+    the bytes that it reads and writes at least, weights as they lie for it (engine.planning.traffic)."""
 
     compiled: Mapping[str, float]
+    moved: int
 
     @property
     def facts(self) -> Mapping[str, str]: ...

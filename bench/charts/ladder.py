@@ -162,26 +162,26 @@ def _interval(row: RungRow, rate: float) -> tuple[float, float] | None:
 
 
 def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
-    """Operations a second over operations a byte of the traffic that nothing can do without (every input and
-    the output once: what a rung really moves cannot be known without counters), under what the machine was
-    measured to reach in each precision. S. Williams, A. Waterman and D. Patterson, "Roofline",
-    Communications of the ACM 52 (2009)."""
+    """Operations a second over operations a byte of the traffic that a rung cannot do without (every input
+    and the output once, weights as it packs them: what it really moves cannot be known without counters),
+    under what the machine was measured to reach in each precision. S. Williams, A. Waterman and D. Patterson,
+    "Roofline", Communications of the ACM 52 (2009)."""
     limits = ladder.limits
     shown = [row for row in rows if row.flops_per_s]
     if limits is None or not ladder.nbytes or not limits.bytes_per_s or not shown:
         return None
-    intensity = ladder.flops / ladder.nbytes
+    places = sorted({_intensity(ladder, row) for row in shown})
     rates = _rates(limits, shown)
     ridges = [rate / limits.bytes_per_s for rate in rates.values()]
-    if not 0 < min(intensity, *ridges) <= max(64 * intensity, *ridges) < math.inf:
+    if not 0 < min(places[0], *ridges) <= max(64 * places[-1], *ridges) < math.inf:
         return None
-    low = 2.0 ** math.floor(math.log2(min(intensity, *ridges)) - 1)
+    low = 2.0 ** math.floor(math.log2(min(places[0], *ridges)) - 1)
     # Room for the rungs' names to the right of them, and behind those for the limits'.
-    high = 2.0 ** math.ceil(math.log2(max(64 * intensity, *ridges)))
-    across = (low, intensity, high)
+    high = 2.0 ** math.ceil(math.log2(max(64 * places[-1], *ridges)))
+    across = (low, *places, high)
     series = [_roof(precision, rate, limits, across) for precision, rate in rates.items()]
     best = _best_of_each(shown)
-    series += [_standing(ladder, row, intensity, row in best) for row in shown]
+    series += [_standing(ladder, row, row in best) for row in shown]
     ticks = tuple(2.0**power for power in range(round(math.log2(low)), round(math.log2(high)) + 1))
     panel = Panel(
         title="",
@@ -193,12 +193,12 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
         name="ladder-roofline",
         model=ladder.job.model,
         title=f"{ladder.job.op} ladder under the roofline of {_machine(ladder)}",
-        finding=_standing_best(ladder, shown, limits, intensity),
+        finding=_standing_best(ladder, shown, limits),
         panels=(panel,),
         notes=(
             ladder.job.title + ".",
-            "Compulsory traffic is every input read once and the output written once; what a rung moves "
-            "beyond that is not counted, so that all stand at one place across.",
+            "Compulsory traffic is every input read once, weights as the rung keeps them, and the output "
+            "written once; what a rung moves beyond that is not counted.",
             f"Limits measured on this machine: {_measured_by(limits)}.",
         ),
         footer=footer(ladder, rows),
@@ -213,9 +213,14 @@ def _rates(limits: MachineLimits, shown: Sequence[RungRow]) -> dict[str, float]:
     return {p: rate for p in ("fp32", "fp32-tc", "tf32", "fp16") if p in used and (rate := limits.rate(p))}
 
 
-def _roof(precision: str, rate: float, limits: MachineLimits, across: tuple[float, float, float]) -> Series:
-    """A limit over operations a byte; across: where it begins, where the rungs stand (to be read out there)
-    and where it ends."""
+def _intensity(ladder: Ladder, row: RungRow) -> float:
+    """Operations a byte; where a rung's own bytes are not known, the most that they can be."""
+    return ladder.flops / (row.nbytes or ladder.least(row.case.precision))
+
+
+def _roof(precision: str, rate: float, limits: MachineLimits, across: Sequence[float]) -> Series:
+    """A limit over operations a byte; across: where it begins, where rungs stand (to be read out there) and
+    where it ends."""
     corner = rate / limits.bytes_per_s
     level = {x: min(rate, x * limits.bytes_per_s) for x in sorted({*across, corner})}
     return Series(
@@ -230,7 +235,7 @@ def _roof(precision: str, rate: float, limits: MachineLimits, across: tuple[floa
     )
 
 
-def _standing(ladder: Ladder, row: RungRow, intensity: float, best: bool) -> Series:
+def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
     """One rung, or the reference in one precision, as a point."""
     case = row.case
     rate = row.flops_per_s or 0.0
@@ -244,7 +249,7 @@ def _standing(ladder: Ladder, row: RungRow, intensity: float, best: bool) -> Ser
         marker="*" if case.is_reference else palette.marker(case.precision),
         points=(
             Point(
-                x=intensity,
+                x=_intensity(ladder, row),
                 y=rate,
                 text=doubt.told(f"{units.si(rate, 'FLOP/s')}{share}", row.doubts),
                 doubts=row.doubts,
@@ -255,13 +260,14 @@ def _standing(ladder: Ladder, row: RungRow, intensity: float, best: bool) -> Ser
     )
 
 
-def _standing_best(ladder: Ladder, shown: Sequence[RungRow], limits: MachineLimits, intensity: float) -> str:
+def _standing_best(ladder: Ladder, shown: Sequence[RungRow], limits: MachineLimits) -> str:
     """What the work is bound by, and how near the best rung of each precision comes."""
     words: dict[str, list[str]] = {}
     for best in _best_of_each(shown):
         precision = best.case.precision
         if best.limit:
-            bound = "arithmetic" if intensity > limits.rate(precision) / limits.bytes_per_s else "memory"
+            corner = limits.rate(precision) / limits.bytes_per_s
+            bound = "arithmetic" if ladder.flops / ladder.least(precision) > corner else "memory"
             near = f"{best.name} is at {units.percent(best.limit, 1)} of the limit"
             words.setdefault(bound, []).append(near + (_in(precision) or " in fp32"))
     return " ".join(f"The work is bound by {bound} here: {', '.join(told)}." for bound, told in words.items())

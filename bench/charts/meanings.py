@@ -49,7 +49,8 @@ MEANINGS = {
         "answer is wrong has no bar: only right answers are timed."
     ),
     "roofline": (
-        "How near a kernel comes to what this machine can do. To the right, operations for each byte moved; "
+        "How near a kernel comes to what this machine can do. To the right, operations for each byte moved, "
+        "every input and output once as the kernel keeps it; "
         "upwards, operations a second. The line is the [roofline]: memory holds back below its slope, "
         "arithmetic below its flat top.\n"
         "A point far below the line is held back by neither: by waiting, by too few threads, or by moving "

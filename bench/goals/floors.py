@@ -3,8 +3,9 @@
 The floor of a step is the arithmetic or the bytes that it needs at least, at the rates that were measured
 on the machine, whichever takes longer (the roofline: S. Williams, A. Waterman and D. Patterson,
 Communications of the ACM 52, 2009); that of a case is the sum of its steps'. Where all bytes of a pass fit
-into the caches, they come at the caches' rate. It is of the plan's steps: one kernel for several of them
-moves fewer bytes than are counted here, and may well be faster.
+into the caches, they come at the caches' rate. Bytes are the fewest that its precision allows
+(kernels.ops.Params.least_nbytes), whatever the rung that was chosen reads. It is of the plan's steps: one
+kernel for several of them moves fewer bytes than are counted here, and may well be faster.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from bench.words import units
 NOTE = (
     "The floor of a case is the sum of its steps', each the longer of its arithmetic and its bytes at the "
     "rates measured here; where all bytes of a pass fit into the caches, at the caches' rate. A kernel that "
-    "does several steps at once moves fewer bytes than are counted, one in tf32 or fp32-tc may have its "
-    "weights in 16 or 24 bits, and Winograd and FFT multiply less."
+    "does several steps at once moves fewer bytes than are counted, and Winograd and FFT multiply less. A "
+    "weight is counted as 2 bytes in fp16 and tf32 (scaled float16 has all bits of TF32), 3 in fp32-tc, 4 in "
+    "fp32; records from before that was told count 4 in all of them."
 )
 
 
@@ -53,7 +55,8 @@ def fit(limits: MachineLimits | None, environment: Environment) -> MachineLimits
 
 def floor_ns(made: Measurement, limits: MachineLimits) -> float | None:
     """Of a pass; None where the measurement tells no layer's work."""
-    found = [_floor(layer, made, limits)[0] for layer in made.layers]
+    whole = sum(map(_least, made.layers))
+    found = [_floor(layer, made, limits, whole)[0] for layer in made.layers]
     return sum(found) if any(found) else None
 
 
@@ -65,19 +68,25 @@ def longest(made: Measurement, limits: MachineLimits | None) -> Step | None:
     most = max(timed, key=lambda layer: layer.time_ns or 0.0)
     assert most.time_ns is not None
     share = most.time_ns / sum(layer.time_ns or 0.0 for layer in timed)
-    if limits is None or not (most.flops or most.nbytes):
+    if limits is None or not (most.flops or _least(most)):
         return Step(layer_name(most), share)
-    least, bound = _floor(most, made, limits)
+    # One that was timed again and again by itself finds in a cache what has room there.
+    alone = most.clock in ("events", "isolated")
+    between = _least(most) if alone else sum(map(_least, made.layers))
+    least, bound = _floor(most, made, limits, between)
     return Step(layer_name(most), share, least / most.time_ns, bound)
 
 
-def _floor(layer: Layer, made: Measurement, limits: MachineLimits) -> tuple[float, str]:
-    """Nanoseconds, and which of the two it is."""
+def _least(layer: Layer) -> int:
+    return layer.nbytes if layer.least_nbytes is None else layer.least_nbytes
+
+
+def _floor(layer: Layer, made: Measurement, limits: MachineLimits, between: int) -> tuple[float, str]:
+    """Nanoseconds, and which of the two it is. between: bytes from one reading of its weights to the next."""
     rate = limits.rate(made.case.precision) or limits.flops_per_s
-    all_nbytes = sum(layer.nbytes for layer in made.layers)
-    cached = bool(limits.cache_bytes_per_s) and all_nbytes <= limits.cache_nbytes
+    cached = bool(limits.cache_bytes_per_s) and between <= limits.cache_nbytes
     bytes_per_s = limits.cache_bytes_per_s if cached else limits.bytes_per_s
-    computing, moving = layer.flops / rate, layer.nbytes / bytes_per_s
+    computing, moving = layer.flops / rate, _least(layer) / bytes_per_s
     if computing >= moving:
         return computing * 1e9, "arithmetic"
     return moving * 1e9, "the cache" if cached else "memory"

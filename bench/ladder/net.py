@@ -12,6 +12,7 @@ from engine.backend import Options
 from engine.graph.graph import Graph
 from engine.planning import planner
 from kernels.errors import InputError
+from kernels.ops import ITEMSIZE, LEAST_ITEMSIZE
 
 OP = net_rungs.OP
 NODE = "whole net"  # in the place of a node's name
@@ -29,6 +30,15 @@ class Net:
     nodes: int
     flops: int
     nbytes: int
+
+    @property
+    def unread(self) -> int:
+        """As kernels.ops.Params."""
+        return 0
+
+    def least_nbytes(self, precision: str, given: bool = False) -> int:
+        """As kernels.ops.Params; which of its bytes are weights is not told, and most are."""
+        return self.nbytes * min(LEAST_ITEMSIZE[precision]) // ITEMSIZE["float32"]
 
     @property
     def words(self) -> str:

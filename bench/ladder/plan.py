@@ -203,7 +203,14 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         cases += [msgspec.structs.replace(case, scope="model") for case in cases]
     params = work_of(job.op, job.params)
     return Ladder(
-        job=job, cases=tuple(cases), flops=params.flops, nbytes=params.nbytes, reference=reference.title
+        job=job,
+        cases=tuple(cases),
+        flops=params.flops,
+        nbytes=params.nbytes,
+        unread=params.unread,
+        # A rung alone is given float32, and gives that.
+        least_nbytes={precision: params.least_nbytes(precision, given=True) for precision in PRECISIONS},
+        reference=reference.title,
     )
 
 

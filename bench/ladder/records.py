@@ -13,6 +13,7 @@ import msgspec
 
 from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import (
+    Beyond,
     Disposition,
     Environment,
     ErrorStats,
@@ -24,6 +25,13 @@ from bench.results.records import (
 
 SCHEMA = 1
 REFERENCE = "reference"
+# What was measured of a machine is not all that it can. Reads alone are faster than the copies that were
+# measured, which on a CPU also fetch what they overwrite; a machine that was busy while it was probed reaches
+# more than it did then.
+MORE_BYTES = {"cpu": 2.0, "cuda": 1.25}
+# A cache is read and written at once: on a GPU, where reads alone are measured, the larger of both counts.
+MORE_CACHED = {"cpu": 3.0, "cuda": 1.25}
+MARGIN = 0.9  # of what a machine takes at least: what is faster is a fault of measuring
 # Argument that tells a worker that it will be given a LadderStart.
 LADDER = "--ladder"
 
@@ -155,7 +163,9 @@ class RungMeasurement(Record, frozen=True):
     """What came of one case. samples_ns, rounds, instances, runs_per_sample as in
     bench.results.records.Measurement. error: of the full-size checks, the worst. checks: how many passes were
     judged. compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes (see kernels.nvrtc.Resources),
-    threads, occupancy (0 to 1). notes: what a reader should know of a right answer.
+    threads, occupancy (0 to 1). notes: what a reader should know of a right answer. nbytes: what it reads and
+    writes at least, weights as they lie for it; 0 where that is not known, None in records from before it was
+    told.
     """
 
     case: RungCase
@@ -175,6 +185,7 @@ class RungMeasurement(Record, frozen=True):
     telemetry: Telemetry = Telemetry()
     validity: Validity = Validity()
     started_at: str = ""
+    nbytes: int | None = None
     schema: int = SCHEMA
 
 
@@ -203,6 +214,22 @@ class MachineLimits(Record, frozen=True):
         if not (self.bytes_per_s > 0 and self.flops_per_s > 0):
             raise ValueError("limits that no machine has: what it reaches is above 0")
 
+    def beyond(self, nbytes: int, written: int, seconds: float) -> Beyond:
+        """What is to be said of so many bytes, of which these were written, in such a time, as a step does
+        it again and again: "cache", where they came faster than the memory gives them; "impossible", where
+        they do so by more than what a cache holds, or faster than the caches give them; else "", as where the
+        caches are not known."""
+        if not nbytes or not self.cache_nbytes or seconds <= 0:
+            return ""
+        came = self.bytes_per_s * MORE_BYTES[self.device] * seconds
+        cached = self.cache_bytes_per_s * MORE_CACHED[self.device] * seconds
+        through = nbytes if self.device == "cpu" else max(nbytes - written, nbytes // 2)
+        if MARGIN * (nbytes - self.cache_nbytes) > came:
+            return "impossible"
+        if cached and MARGIN * (through - self.nearest_nbytes) > cached:
+            return "impossible"
+        return "cache" if nbytes > came else ""
+
     def rate(self, precision: str) -> float:
         """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""
         if precision == "fp32-tc":  # three products of a lower precision make one of float32
@@ -211,18 +238,27 @@ class MachineLimits(Record, frozen=True):
 
 
 class Ladder(Record, frozen=True):
-    """`ladder.json`: everything about a ladder that is not a measurement."""
+    """`ladder.json`: everything about a ladder that is not a measurement. nbytes: every input and output
+    once, all numbers in float32; unread: how much of it a rung may do without, of inputs that no window
+    reaches whole; least_nbytes: by precision, what no rung of it does without (empty in records from before
+    it was told)."""
 
     job: LadderJob
     cases: tuple[RungCase, ...]
     flops: int = 0
     nbytes: int = 0
+    unread: int = 0
+    least_nbytes: dict[str, int] = msgspec.field(default_factory=dict)
     reference: str = ""
     limits: MachineLimits | None = None
     command: str = ""
     created_at: str = ""
     environment: Environment = Environment()
     schema: int = SCHEMA
+
+    def least(self, precision: str) -> int:
+        """Bytes that a rung of this precision does not do without."""
+        return self.least_nbytes.get(precision, self.nbytes)
 
 
 class LadderStart(Record, frozen=True):

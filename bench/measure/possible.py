@@ -17,19 +17,13 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from bench.ladder.records import MachineLimits, RungMeasurement
-from bench.results.records import Measurement
+from bench.ladder.records import MARGIN, MORE_BYTES, MORE_CACHED, MachineLimits, RungMeasurement
+from bench.results.records import Layer, Measurement
 from bench.words import units
 from engine.graph.graph import Graph
 from kernels.ops import Params
 from kernels.ops.gemm import Gemm
 
-MARGIN = 0.9  # of the bound: what is faster is invalid
-# Reads alone are faster than the copies that were measured, which on a CPU also fetch what they overwrite; a
-# machine that was busy while it was probed reaches more than it did then.
-MORE_BYTES = {"cpu": 2.0, "cuda": 1.25}
-# A cache is read and written at once: on a GPU, where reads alone are measured, the larger of both counts.
-MORE_CACHED = {"cpu": 3.0, "cuda": 1.25}
 MORE_FLOPS = {"cpu": 1.5, "cuda": 1.1}
 WGMMA = 2.0  # over what mma.sync reaches, by which the matrix units were measured
 STRASSEN = 7 / 8  # of a product's multiplications
@@ -113,6 +107,22 @@ def held(measured: Measured, work: Work, limits: MachineLimits | None, cold: boo
     return msgspec.structs.replace(
         measured, disposition="invalid", reason=reason, samples_ns=(), rounds=(), instances=()
     )
+
+
+def layers(measured: Measurement, limits: MachineLimits | None) -> Measurement:
+    """The measurement, its layers saying where their bytes cannot have come out of the memory."""
+    if limits is None or not measured.layers:
+        return measured
+    return msgspec.structs.replace(measured, layers=tuple(_beyond(one, limits) for one in measured.layers))
+
+
+def _beyond(layer: Layer, limits: MachineLimits) -> Layer:
+    # A step's share of one kernel's time need not be when its bytes came.
+    if not layer.time_ns or layer.clock == "stamps":
+        return layer
+    written = np.dtype(np.float32).itemsize * math.prod(layer.shape)
+    surely = max(0, layer.nbytes - layer.unread)
+    return msgspec.structs.replace(layer, beyond=limits.beyond(surely, written, layer.time_ns / 1e9))
 
 
 def _product_rate(limits: MachineLimits, precision: str) -> float:

@@ -323,9 +323,9 @@ class Runner:
         entrant.tell_layers(folder, in_a_pass)
         self._close(entrant)
         measured = entrant.measured(timed, sampler.result(entrant.case.key))
-        measured = msgspec.structs.replace(measured, end_to_end=flow)
-        work = possible.of_model(entrant.graph, entrant.case.batch, entrant.case.precision)
         known = self._limits(entrant.backend.device)
+        measured = possible.layers(msgspec.structs.replace(measured, end_to_end=flow), known)
+        work = possible.of_model(entrant.graph, entrant.case.batch, entrant.case.precision)
         self._settle(possible.held(measured, work, known, self._job.l2 == "cold"))
 
     def _limits(self, device: str) -> MachineLimits | None:

@@ -59,14 +59,16 @@ class ProfileJob(Record, frozen=True):
 
 
 class Operator(Record, frozen=True):
-    """A step of the model at this batch size: the nodes that run as one, and what they cost at least
-    (engine.planning.groups; 0 where not known)."""
+    """A step of the model at this batch size: the nodes that run as one, and what they cost at least, bytes
+    as the backend keeps weights and tensors (engine.planning.traffic; 0 where not known). unread: of these,
+    what a kernel may do without."""
 
     nodes: tuple[str, ...]
     op_type: str
     rung: str = ""
     flops: int = 0
     nbytes: int = 0
+    unread: int = 0
 
 
 class Clock(Record, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from bench.measure.cases import model_spec
 from bench.measure.images.image_feed import ImageFeed
@@ -10,11 +11,12 @@ from bench.questions import model_takes
 from bench.questions.messages import ColumnTitle, ModelFacts, WhichFacts
 from bench.results.records import Job
 from bench.words import units
+from engine.cuda.stages import Launches
 from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
-from engine.planning import choices, runs
+from engine.planning import choices, runs, traffic
 from engine.planning.layouts import CHOSEN, Laid
 from engine.planning.layouts import read as kept_layouts
 from engine.planning.planner import plan
@@ -42,10 +44,18 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
             lines.append(("top-1", units.percent(entry.accuracy)))
         lines.append(("provenance", entry.provenance))
     if asked.device:
-        made = plan(graph, asked.batch, asked.device, asked.precision)
+        made = _counted(plan(graph, asked.batch, asked.device, asked.precision))
         rows = _steps(made, _laid(graph, made))
         return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=rows, below=_total(made))
     return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
+
+
+def _counted(made: Plan) -> Plan:
+    """Its steps knowing what they move. On the CPU all is in float32, as its operators count it."""
+    if made.device != "cuda":
+        return made
+    launches = Launches(Options())
+    return replace(made, steps=traffic.planned(made, [launches.of_step(step)[1] for step in made.steps]))
 
 
 _NODES = tuple(map(ColumnTitle, ("node", "op", "inputs", "output")))
@@ -81,7 +91,7 @@ def _steps(made: Plan, laid: Mapping[int, Laid]) -> tuple[tuple[str, ...], ...]:
             "×".join(map(str, made.tensors[step.output].shape)),
             _layout(made, step),
             units.si(step.params.flops),
-            units.nbytes(step.params.nbytes),
+            units.nbytes(step.nbytes),
         )
         for place, step in enumerate(made.steps)
     )

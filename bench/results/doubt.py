@@ -18,6 +18,12 @@ from bench.results.records import Validity
 MARK = " !"
 ONE_SAMPLE = "one sample alone: nothing is known of its spread, and no verdict follows from it"
 UNQUIET = "the machine was unquiet"  # how bench.measure.unrest begins to tell of rounds that differ
+# Of a rate (bench.ladder.records.MachineLimits.beyond).
+IMPOSSIBLE = (
+    "its bytes came faster than the memory and the caches of this machine give them: its time or their count "
+    "is at fault"
+)
+CACHED = "out of the cache: faster than the memory gives bytes, which a cache has room for"
 MEANING = "! behind a figure: to be doubted, for the reason told of it or of what it is compared with"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 

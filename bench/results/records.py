@@ -180,6 +180,10 @@ class ErrorStats(Record, frozen=True):
     reason: str = ""
 
 
+# Whether bytes came faster than the memory gives them: out of the "cache", or faster than a cache explains.
+Beyond = Literal["", "cache", "impossible"]
+
+
 class Layer(Record, frozen=True):
     """One operator of a model on one backend: its time and its errors, from passes of their own. Ours are
     checked alone before anything is timed, and told with that error where no layer is timed.
@@ -189,8 +193,11 @@ class Layer(Record, frozen=True):
     time_ns: median (None where not measured); clock: "host", "events", "stamps" or "isolated"
     (see engine.backend.OpTime).
     isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before. chosen: what
-    chose the rung, "named", "timed", the "ladder" or the "layout" ("": there is no
-    rung).
+    chose the rung, "named", "timed", the "ladder" or the "layout" ("": there is no rung).
+    nbytes: what it reads and writes at least as this backend keeps it, weights as its kernel reads them; 0
+    where that is not known. unread: how much of it a kernel may do without, of inputs not read whole.
+    least_nbytes: what no kernel of this precision does without; None in records from before it was told,
+    whose nbytes has all numbers in float32. beyond: bench.ladder.records.MachineLimits.beyond.
     """
 
     nodes: tuple[str, ...]
@@ -207,6 +214,9 @@ class Layer(Record, frozen=True):
     clock: str = ""
     isolated: ErrorStats | None = None
     propagated: ErrorStats | None = None
+    unread: int = 0
+    least_nbytes: int | None = None
+    beyond: Beyond = ""
 
 
 class Accuracy(Record, frozen=True):

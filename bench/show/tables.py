@@ -250,6 +250,11 @@ class LayerLine:
         return amount / self.layer.time_ns if self.layer.time_ns else None
 
 
+def impossible(row: Any) -> tuple[str, ...]:
+    """What speaks against the rate of bytes of a row that has a `layer`."""
+    return (doubt.IMPOSSIBLE,) if row.layer.beyond == "impossible" else ()
+
+
 def _error_columns(kind: str, how: str) -> tuple[Column[Any], ...]:
     """Of a layer's error of one kind ("isolated", "propagated"), for rows that have a `layer`."""
 
@@ -307,8 +312,9 @@ LAYER_COLUMNS: tuple[Column[LayerLine], ...] = (
     Column("share", lambda r: r.share, lambda share: units.percent(share, 1)),
     Column("gflops_per_s", lambda r: r.per_ns(r.layer.flops), lambda v: units.digits(v) if v else "",
            title="GFLOP/s"),
-    Column("gb_per_s", lambda r: r.per_ns(r.layer.nbytes), lambda v: units.digits(v) if v else "",
-           title="GB/s"),
+    Column("gb_per_s", lambda r: r.per_ns(r.layer.nbytes) or None, units.digits, impossible, title="GB/s",
+           tip="of what it reads and writes as this backend keeps it"),
+    _layer_word("beyond_memory", lambda r: r.layer.beyond or None),
     _layer_word("clock", lambda r: r.layer.clock or None),
     *ERRORS["isolated"],
     *ERRORS["propagated"][:2],

@@ -47,6 +47,7 @@ class _Planned:
                 clock="host",
                 rung=step.rung,
                 chosen=step.chosen,
+                nbytes=step.nbytes,
             )
             for step, time_ns in zip(self.made.steps, taken, strict=True)
         )

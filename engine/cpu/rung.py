@@ -42,6 +42,7 @@ class CpuRungSession(Held):
             self.close()
             raise
         self.compiled: Mapping[str, float] = {}
+        self.moved = params.nbytes
 
     def _prepare(self, params: Params, inputs: Sequence[Given], threads: int) -> None:
         given = [np.asarray(array) if i in params.weight_inputs else None for i, array in enumerate(inputs)]

@@ -15,6 +15,7 @@ from engine.cuda.runtime import capability_of, import_cupy, translated
 from engine.cuda.stages import starts
 from engine.cuda.stream import Stream
 from engine.cuda.trains import CudaTrains
+from engine.planning import traffic
 from engine.rung_rows import Given
 from engine.rung_session import Picked, Stray
 from engine.stirring import Stirring
@@ -78,6 +79,7 @@ class CudaRungSession:
             packed(shape.packed[i], np.asarray(array)) if i in shape.packed else array
             for i, array in enumerate(inputs)
         ]
+        self.moved = traffic.moved(params, {i: held[i].nbytes for i in shape.packed})
         scratch = shape.workspace_nbytes or 0
         self._memory = RungMemory(cupy, self._pool, self._stream, params, held, scratch)
         return [self._memory.pointer(f"input {i}") for i in range(len(inputs))]

@@ -32,7 +32,7 @@ from engine.graph.graph import Graph
 from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
 from engine.planning import early as planned_early
-from engine.planning import planner
+from engine.planning import planner, traffic
 from kernels.errors import InputError, KernelError
 
 
@@ -87,6 +87,8 @@ class EngineCudaSession(DeviceSession):
         )
         self._shapes = [launches.of_step(self._plan.at_once(i)) for i in range(len(self._plan.steps))]
         constants, self._packed = laid_out(self._plan, [shape for _, shape in self._shapes])
+        packed = [{i: constants[key].nbytes for i, key in its.items()} for its in self._packed]
+        self._plan = replace(self._plan, steps=traffic.counted(self._plan.steps, packed))
         planned = clock()
         self._pool = cupy.cuda.MemoryPool()
         self._stream = Stream(cupy, self._pool)

@@ -36,11 +36,12 @@ def measured(
         within = {one.run.start + i: share * whole for i, share in enumerate(shares)}
     found = []
     for i, (step, start) in enumerate(zip(steps, starts, strict=True)):
-        if i in within:
-            found.append(OpTime(step.nodes, step.op, within[i], "stamps", FILE.stem, "timed"))
+        if one is not None and i in within:
+            nbytes = one.moved[i - one.run.start]
+            found.append(OpTime(step.nodes, step.op, within[i], "stamps", FILE.stem, "timed", nbytes))
         else:
             time_ns = train_ns(stream, start, capture, seconds / len(steps))
-            found.append(OpTime(step.nodes, step.op, time_ns, "events", step.rung, step.chosen))
+            found.append(OpTime(step.nodes, step.op, time_ns, "events", step.rung, step.chosen, step.nbytes))
     return found
 
 

@@ -36,7 +36,8 @@ class Step:
     `nodes` are the ONNX nodes it covers, in order (Conv + BatchNormalization + Relu is one step); `inputs`
     are tensor names in the order of the params' docstring, weights included; `output` is the last node's
     output. `precision`: what the rung computes in, which may be finer than what was asked for.
-    `reads`, `writes`: how the first input and the output lie (kernels.layouts).
+    `reads`, `writes`: how the first input and the output lie (kernels.layouts). `moved`: the bytes that it
+    reads and writes so, as engine.planning.traffic counts them; None where nobody has.
     """
 
     name: str
@@ -49,10 +50,16 @@ class Step:
     precision: str = "fp32"
     reads: str = PLAIN
     writes: str = PLAIN
+    moved: int | None = None
 
     @property
     def op(self) -> str:
         return self.params.op
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it reads and writes; where nobody has counted, all tensors being as ONNX has them."""
+        return self.params.nbytes if self.moved is None else self.moved
 
 
 @dataclass(frozen=True)

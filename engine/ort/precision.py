@@ -19,6 +19,7 @@ from engine.graph.initializers import initializer
 from engine.graph.skeleton import inferred
 from engine.planning.submodel import IR_VERSION
 from kernels.errors import UnsupportedError
+from kernels.ops import Params
 from kernels.packing import half
 
 _last: dict[tuple[str, str], Graph] = {}
@@ -38,6 +39,22 @@ def to_fp16(graph: Graph) -> Graph:
         _last.clear()
         _last[key] = found
     return found
+
+
+def nbytes(graph: Graph, nodes: Sequence[str], params: Sequence[Params], precision: str) -> int:
+    """Bytes that ONNX Runtime reads and writes at least for these nodes, which are these operators: those of
+    the model that it is given. 0 where they cannot be known: the conversion left some of their tensors in
+    float32."""
+    if precision != "fp16":
+        return sum(p.nbytes for p in params)
+    try:
+        narrow = {node.name: node for node in to_fp16(graph).nodes}
+    except UnsupportedError:
+        return 0
+    its = [narrow[name] for name in nodes if name in narrow]
+    if any(name.endswith(":fp32") for node in its for name in (*node.inputs, *node.outputs)):
+        return 0
+    return sum(p.nbytes_at(2, 2) for p in params)
 
 
 class _Conversion:

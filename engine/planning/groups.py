@@ -12,6 +12,7 @@ from engine.passes import grouped, trace
 from engine.passes.trace import Program, advance, start
 from engine.planning.step_fusion import fused_on
 from kernels.errors import UnsupportedError
+from kernels.ops import Params
 
 # Operators that take time of their own; the others end in a step of theirs, or begin it.
 MAIN = frozenset(
@@ -36,7 +37,7 @@ class Group:
     nodes: ONNX names, in order. op_type: of all together (`together`). inputs: the tensors it reads that are
     neither constant nor its own. output: its last tensor, of `shape` at the batch size. parameters: elements
     of the constants it reads. flops, nbytes: as `kernels.ops` counts them; 0 for what is only another view
-    of bytes, and for a node that the engine cannot run.
+    of bytes, and for a node that the engine cannot run. params: of its kernels.
     """
 
     nodes: tuple[str, ...]
@@ -47,6 +48,7 @@ class Group:
     parameters: int
     flops: int
     nbytes: int
+    params: tuple[Params, ...] = ()
 
 
 def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
@@ -89,6 +91,7 @@ def _group(items: Sequence[Kernel | View], by_name: dict[str, Node], program: Pr
         parameters=sum(kernel.parameters for kernel in kernels),
         flops=sum(kernel.params.flops for kernel in kernels),
         nbytes=sum(kernel.params.nbytes for kernel in kernels),
+        params=tuple(kernel.params for kernel in kernels),
     )
 
 
@@ -107,13 +110,13 @@ def outside(nodes: Sequence[Node], constants: Container[str]) -> tuple[str, ...]
 
 def _single(graph: Graph, scope: Scope) -> tuple[Group, ...]:
     """One group for each live node that is not folded; what the engine cannot run has no cost."""
-    found: list[tuple[Node, int, int, int]] = []
+    found: list[tuple[Node, int, tuple[Params, ...]]] = []
     for node in graph.nodes:
         try:
             lowered = advance(node, scope, graph)
         except UnsupportedError:
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
-            found.append((node, 0, 0, 0))
+            found.append((node, 0, ()))
             continue
         if lowered is None:
             continue
@@ -122,13 +125,12 @@ def _single(graph: Graph, scope: Scope) -> tuple[Group, ...]:
             (
                 node,
                 sum(scope.elements(item.inputs) for item in kernels),
-                sum(item.params.flops for item in kernels),
-                sum(item.params.nbytes for item in kernels),
+                tuple(item.params for item in kernels),
             )
         )
     needed = {info.name for info in graph.outputs}
     result: list[Group] = []
-    for node, parameters, flops, nbytes in reversed(found):
+    for node, parameters, params in reversed(found):
         if needed.isdisjoint(node.outputs):
             continue
         needed.update(node.inputs)
@@ -142,8 +144,9 @@ def _single(graph: Graph, scope: Scope) -> tuple[Group, ...]:
                 output=output,
                 shape=spec.shape if spec else (),
                 parameters=parameters,
-                flops=flops,
-                nbytes=nbytes,
+                flops=sum(p.flops for p in params),
+                nbytes=sum(p.nbytes for p in params),
+                params=params,
             )
         )
     return tuple(reversed(result))

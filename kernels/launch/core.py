@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,6 +82,16 @@ class Pack:
 
     def __call__(self, array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(self.function(array, *self.arguments))
+
+    def nbytes(self, shape: tuple[int, ...]) -> int:
+        """What a weight of this shape takes packed, where no session has packed it."""
+        return _packed_nbytes(self, shape)
+
+
+@functools.lru_cache(maxsize=256)
+def _packed_nbytes(pack: Pack, shape: tuple[int, ...]) -> int:
+    # Packed for the answer: how much a packer fills up is its own knowledge alone.
+    return pack(np.zeros(shape, np.float32)).nbytes
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,11 @@ class OneKernel:
 
     def packed(self, given: Sequence[Weights | None]) -> np.ndarray:
         """The weights as the kernel reads them. given: those of each of the run's steps."""
-        return np.concatenate(packed.parts(self.layers, self.room, self.way, given))
+        return np.concatenate(self.parts(given))
+
+    def parts(self, given: Sequence[Weights | None]) -> list[np.ndarray]:
+        """The same in pieces: what all blocks have, then each product's, in the order of the layers."""
+        return packed.parts(self.layers, self.room, self.way, given)
 
 
 def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multiprocessors: int) -> OneKernel:

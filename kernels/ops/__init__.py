@@ -18,6 +18,7 @@ from types import MappingProxyType, ModuleType
 from kernels.ops._base import (
     ACTIVATIONS,
     ITEMSIZE,
+    LEAST_ITEMSIZE,
     MAX_RANK,
     PRECISIONS,
     Division,
@@ -30,6 +31,7 @@ from kernels.ops._windows import sized
 __all__ = [
     "ACTIVATIONS",
     "ITEMSIZE",
+    "LEAST_ITEMSIZE",
     "MAX_RANK",
     "OPS",
     "PRECISIONS",

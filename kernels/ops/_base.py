@@ -32,6 +32,10 @@ ITEMSIZE = {
     "bool": 1,
 }
 MAX_RANK = 6  # axes that element-wise CUDA kernels take
+# Bytes that a number in float32 takes at least where a kernel of a precision reads it: of weights, which are
+# packed once, and of what is worked out in a pass. Scaled float16 has all bits of TF32; eight bits more have
+# those of float32. What steps hand on is float16 or float32 in every layout that there is (kernels.layouts).
+LEAST_ITEMSIZE = {"fp32": (4, 4), "fp32-tc": (3, 4), "tf32": (2, 4), "fp16": (2, 2)}
 
 Scalar = np.int32 | np.int64 | np.float32
 
@@ -42,7 +46,8 @@ class Params(ABC):
 
     The engine lowers ONNX nodes to these (auto_pad resolved, shapes static, batch fixed); rungs read them and
     nothing else. Tensors are dense, row-major (C order). `flops` counts a multiply-add as two; `nbytes` is
-    the least traffic possible: every input and output once.
+    every input and output once, as ONNX has them. A plan may keep them in fewer bytes: what its steps move
+    is told by engine.planning.traffic.
 
     op: the operator's name in the ladder, that of its file and of its folders of rungs. most_inputs: how many
     inputs it has at most. weight_inputs: the places of those that are constants of a model, packed and
@@ -106,6 +111,40 @@ class Params(ABC):
     def data_inputs(self) -> tuple[int, ...]:
         """The places of the inputs that are no weights."""
         return tuple(i for i in range(len(self.input_shapes)) if i not in self.weight_inputs)
+
+    @property
+    def unread(self) -> int:
+        """Of `nbytes`, what a kernel may do without: of inputs the elements that no window reaches, say."""
+        given = sum(
+            math.prod(self.input_shapes[i]) * ITEMSIZE[self.input_dtypes[i]] for i in self.data_inputs
+        )
+        return max(0, min(given, self.nbytes) - self.least_read() * ITEMSIZE[self.dtype])
+
+    def nbytes_at(self, weight: int, other: int) -> int:
+        """`nbytes`, were a number in float32 so many bytes, in weights and elsewhere."""
+        shapes = (*self.input_shapes, self.output_shape)
+        dtypes = (*self.input_dtypes, self.out_dtype)
+        kept = sum(
+            math.prod(shape) * ITEMSIZE[dtype]
+            for shape, dtype in zip(shapes, dtypes, strict=True)
+            if dtype != "float32"
+        )
+        weights = sum(
+            ITEMSIZE["float32"] * math.prod(shapes[i])
+            for i in self.weight_inputs
+            if i < len(self.input_shapes) and dtypes[i] == "float32"
+        )
+        # Of an input that is not read whole `nbytes` has less than its shape.
+        kept = min(kept, self.nbytes)
+        weights = min(weights, self.nbytes - kept)
+        return kept + (weights * weight + (self.nbytes - kept - weights) * other) // ITEMSIZE["float32"]
+
+    def least_nbytes(self, precision: str, given: bool = False) -> int:
+        """The bytes that no kernel of a precision does without (LEAST_ITEMSIZE). given: what is worked out
+        in a pass comes and goes in float32."""
+        weight, other = LEAST_ITEMSIZE[precision]
+        found = self.nbytes_at(weight, ITEMSIZE["float32"] if given else other)
+        return max(0, found - self.unread)
 
     def least_read(self) -> int:
         """Elements of the inputs that any kernel has to read; weights count nothing."""

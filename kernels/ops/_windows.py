@@ -22,9 +22,17 @@ def sized(p: Window) -> Window:
 
 def touched(p: Conv | Pool) -> int:
     """Elements of the input that windows reach at least: strides beyond the window leave some out."""
-    rows = min(p.h, p.out_h * min(p.kh, p.stride_h)) - p.pad_top - p.pad_bottom
-    columns = min(p.w, p.out_w * min(p.kw, p.stride_w)) - p.pad_left - p.pad_right
-    return p.n * p.c * max(0, rows) * max(0, columns)
+    rows = _reached(p.h, p.out_h, p.kh, p.stride_h, p.dilation_h, p.pad_top, p.pad_bottom)
+    columns = _reached(p.w, p.out_w, p.kw, p.stride_w, p.dilation_w, p.pad_left, p.pad_right)
+    return p.n * p.c * rows * columns
+
+
+def _reached(size: int, out: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:
+    """Of one axis: a window, and what each further one has that those before it have not; less what of them
+    may lie in the padding, or beyond it where the last one is not whole."""
+    each = min(kernel, stride) if dilation == 1 else 1
+    beyond = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - size - before - after)
+    return max(0, min(size, (out - 1) * each + kernel - before - after - beyond))
 
 
 def steps_words(p: Conv | ConvTranspose | Pool) -> list[str]:

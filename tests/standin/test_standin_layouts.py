@@ -10,6 +10,7 @@ sys.path.insert(0, {root!r})
 import numpy as np
 from engine.backends.engine_cuda import BACKEND
 from engine.options import Options
+from engine.planning import traffic
 from tests.engine.planning.test_layouts import NHWC, network, products
 
 def answer(batch, outputs, **options):
@@ -43,6 +44,13 @@ def of_products(batch, layouts):
     session.run()
     session.synchronize()
     found = session.fetch()["y"]
+    told = [time.nbytes for time in session.op_times(0.02)]
+    counted = traffic.planned(session.plan, [launch for _, launch in session._shapes])
+    launched = {{step.name: step.moved for step, _ in session.launch_order()}}  # some in several stages
+    assert told == [step.moved for step in counted] == list(launched.values()), (told, counted, launched)
+    halves = 2 * 130 * 45 + 4 * 45  # a float16 a weight at least, a float32 a bias
+    ends = batch * 130 * 4 + batch * (45 * 4 if layouts == "none" else 48 * 2)
+    assert halves <= told[0] - ends < 2 * halves, (batch, layouts, told)
     session.close()
     return [step.writes for step in session.plan.steps], found
 

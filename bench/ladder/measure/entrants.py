@@ -73,6 +73,8 @@ class Reference:
         inputs = sample.whole_inputs
         made = one_node.graph(params, inputs)
         self._precision = precision
+        # Given and asked for in float32, which it converts; of its own weights it has those of fp16.
+        self.moved = params.nbytes_at(2, 4) if precision == "fp16" else params.nbytes
         self._prepare = partial(
             backend.prepare, made, made.fixed_batch or 1, precision, Options(threads=threads)
         )

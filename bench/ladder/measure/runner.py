@@ -265,18 +265,25 @@ class LadderRunner:
                 notes=(*arguments.notes(timed.rung), *timed.notes),
                 facts=facts,
                 compiled=compiled,
+                nbytes=session.moved,
             )
         if isinstance(timed, Reference):
             facts = dict(timed.session.facts) | {"backend": timed.session.backend}
             return msgspec.structs.replace(
-                made, error=timed.error, checks=timed.checks, notes=tuple(timed.notes), facts=facts
-            )
+                made, error=timed.error, checks=timed.checks, notes=tuple(timed.notes), facts=facts,
+                nbytes=timed.moved,
+            )  # fmt: skip
         if entrant.model is not None:
             facts = dict(session.facts) if session else {}
             entrant.model.answer("", self._progress)  # over no images: the answers that were checked
             judged = entrant.model.measured(timing, telemetry).accuracy
             assert judged is not None
-            return msgspec.structs.replace(made, error=judged.output, checks=judged.checked, facts=facts)
+            # How a whole net lies in other precisions is not told, step by step.
+            known = isinstance(self._params, Net) and made.case.precision == "fp32"
+            return msgspec.structs.replace(
+                made, error=judged.output, checks=judged.checked, facts=facts,
+                nbytes=self._params.nbytes if known else 0,
+            )  # fmt: skip
         return made
 
     def _tuned(self, rung: Rung) -> dict[str, str]:

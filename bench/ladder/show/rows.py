@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, compared_in
 from bench.results import doubt, stats
+from bench.results.records import Beyond
 from bench.results.stats import Interval
 
 
 @dataclass(frozen=True)
 class RungRow:
     """One measurement with what follows from it; None where it does not. Times in ns, rates a second.
+
+    nbytes: what it reads and writes at least, weights as they lie for it (0: not known); beyond: whether they
+    came faster than the memory gives them.
 
     limit: the time that the measured limits of the machine ask at least in this precision, over the time
     taken (a rung at its roofline is at 1). speedup: the time of the reference in the same precision (fp32's
@@ -25,7 +29,9 @@ class RungRow:
     measurement: RungMeasurement
     time: Interval | None = None
     flops_per_s: float | None = None
+    nbytes: int = 0
     bytes_per_s: float | None = None
+    beyond: Beyond = ""
     limit: float | None = None
     speedup: Interval | None = None
     gain: Interval | None = None
@@ -37,7 +43,7 @@ class RungRow:
     @property
     def doubts(self) -> tuple[str, ...]:
         """What speaks against its own time, in sentences."""
-        return _doubts(self.measurement)
+        return (*_doubts(self.measurement), *([doubt.IMPOSSIBLE] if self.beyond == "impossible" else []))
 
     @property
     def speedup_doubts(self) -> tuple[str, ...]:
@@ -90,12 +96,18 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
         below, beside = (None, False) if case.is_reference else _neighbour(case, own)
         reference = None if case.is_reference else references.get(compared_in(case.precision))
         least = least_s(ladder, case.precision) if rung else 0.0
+        nbytes = 0 if not rung else ladder.nbytes if measurement.nbytes is None else measurement.nbytes
+        limits = ladder.limits if measurement.nbytes is not None else None
+        surely = max(0, nbytes - ladder.unread)
         made.append(
             RungRow(
                 measurement,
                 time,
                 flops_per_s=ladder.flops / seconds if rung and ladder.flops else None,
-                bytes_per_s=ladder.nbytes / seconds if rung else None,
+                nbytes=nbytes,
+                bytes_per_s=nbytes / seconds if nbytes else None,
+                # Of what it writes nothing is known here, which leaves half of its bytes to come at once.
+                beyond=limits.beyond(surely, surely // 2, seconds) if limits else "",
                 limit=least / seconds if least else None,
                 speedup=ratio(reference, measurement) if reference else None,
                 gain=ratio(below, measurement) if below else None,
@@ -142,7 +154,7 @@ def least_s(ladder: Ladder, precision: str = "fp32") -> float:
     limits = ladder.limits
     if limits is None or not (rate := limits.rate(precision)):
         return 0.0
-    return max(ladder.flops / rate, ladder.nbytes / limits.bytes_per_s)
+    return max(ladder.flops / rate, ladder.least(precision) / limits.bytes_per_s)
 
 
 def ratio(over: RungMeasurement, under: RungMeasurement) -> Interval:

@@ -152,7 +152,8 @@ def _left(ladder: Ladder, row: RungRow) -> str:
     """What the limit leaves, where a rung has come near it."""
     if row.limit is None or row.limit < NEAR_LIMIT or ladder.limits is None:
         return ""
-    by_memory = ladder.nbytes / ladder.limits.bytes_per_s >= least_s(ladder, row.case.precision)
+    precision = row.case.precision
+    by_memory = ladder.least(precision) / ladder.limits.bytes_per_s >= least_s(ladder, precision)
     what = "memory" if by_memory else "arithmetic"
     share = units.percent(row.limit, 0)
     left = f", which leaves {units.times(1 / row.limit)} at most" if row.limit < 0.95 else ""

@@ -78,7 +78,7 @@ COLUMNS: tuple[Column[RungRow], ...] = (
     Column("flops_per_s", lambda r: r.flops_per_s, partial(units.si, unit="FLOP/s"), _own, "FLOP/s",
            "Operations a second"),
     Column("bytes_per_s", lambda r: r.bytes_per_s, partial(units.si, unit="B/s"), _own, "B/s",
-           "Bytes a second of the least traffic possible"),
+           "Bytes a second of what it reads and writes at least, weights as it keeps them"),
     Column("share_of_limit", lambda r: r.limit, partial(units.percent, decimals=1), _own, "of limit",
            "The time that the measured limits ask at least, over the time taken"),
     Column("rel_l2_error", lambda r: r.measurement.error.rel_l2 if r.measurement.error else None,

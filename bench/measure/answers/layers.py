@@ -17,9 +17,9 @@ from bench.measure.answers import accuracy
 from bench.measure.answers.layer_errors import Errors, errors_of, options_of, prepared
 from bench.measure.answers.oracle import Golden
 from bench.results.records import ErrorStats, Layer
-from engine.backend import Backend, OpTime, Options, Queued, Session
+from engine.backend import PRECISIONS, Backend, OpTime, Options, Planned, Queued, Session, is_ort
 from engine.graph.graph import Graph, TensorInfo
-from engine.ort.precision import to_fp16
+from engine.ort import precision as ort_precision
 from engine.planning import groups as grouping
 from engine.planning import submodel
 from engine.planning.groups import Group
@@ -84,7 +84,9 @@ def measure(
                 shape=part.shape,
                 parameters=part.parameters,
                 flops=part.flops,
-                nbytes=part.nbytes,
+                nbytes=_nbytes(graph, part, times_of, backend, precision),
+                unread=sum(p.unread for p in part.params),
+                least_nbytes=sum(p.least_nbytes(precision) for p in part.params),
                 rung=next((time.rung for time in times_of if time.rung), ""),
                 chosen=next((time.chosen for time in times_of if time.rung), ""),
                 time_ns=sum(time.time_ns for time in times_of) if times_of else None,
@@ -94,6 +96,17 @@ def measure(
             )
         )
     return (*layers, *added)
+
+
+def _nbytes(graph: Graph, part: Group, times_of: list[OpTime], backend: Backend, precision: str) -> int:
+    """What a group reads and writes at least on this backend; 0 where that is not known."""
+    told = [time.nbytes for time in times_of]
+    known = [nbytes for nbytes in told if nbytes is not None]
+    if known and len(known) == len(told):
+        return sum(known)
+    if is_ort(backend):
+        return ort_precision.nbytes(graph, part.nodes, part.params, precision)
+    return part.nbytes if precision == PRECISIONS[0] else 0
 
 
 def _read(graph: Graph, parts: tuple[Group, ...]) -> dict[str, tuple[str, ...]]:
@@ -140,7 +153,7 @@ def _times(
             return told
     measured = []
     # Taken out of the converted model, a group reads and writes float16 as inside it: no casts are timed.
-    whole = to_fp16(graph) if precision == "fp16" else graph
+    whole = ort_precision.to_fp16(graph) if precision == "fp16" else graph
     for part in parts:
         try:
             sub = submodel.extract(whole, part.nodes, batch)
@@ -149,9 +162,11 @@ def _times(
             ) as alone:
                 alone.bind({info.name: _filled(golden, info, batch) for info in sub.inputs})
                 time_ns = _median_ns(alone, seconds / len(parts))
+                steps = alone.plan.steps if isinstance(alone, Planned) else None
         except KernelscopeError:  # refused alone, or no memory left for it beside the session
             continue
-        measured.append(OpTime(part.nodes, part.op_type, time_ns, "isolated"))
+        nbytes = None if steps is None else sum(step.nbytes for step in steps)
+        measured.append(OpTime(part.nodes, part.op_type, time_ns, "isolated", nbytes=nbytes))
     return tuple(measured)
 
 

@@ -16,10 +16,11 @@ from bench.profile.measure import ort as profile_ort
 from bench.profile.measure.attribution import Launched
 from bench.profile.records import Clock, DeviceFacts, Operator
 from engine import observe
-from engine.backend import Part
+from engine.backend import PRECISIONS, Part
 from engine.cuda import cupti
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
+from engine.ort import precision as ort_precision
 from engine.ort import profile as ort_profile
 from engine.planning import groups, submodel
 from kernels.errors import KernelscopeError
@@ -37,6 +38,7 @@ class Readings:
     graph: Graph
     batch: int
     origin_ns: int
+    precision: str = PRECISIONS[0]
     spans: list[tuple[str, Any, int | None, int, int]] = field(default_factory=list)
     steps: list[tuple[int | None, Sequence[tuple[Step, int, int]]]] = field(default_factory=list)
     numbers: list[int | None] = field(default_factory=list)
@@ -252,7 +254,7 @@ class _Merging:
         return [clock]
 
     def _operators_of_nodes(self, found: Iterable[tuple[str, ...]]) -> tuple[Operator, ...]:
-        """Of sets of nodes that run as one, with what each would cost our engine."""
+        """Of sets of nodes that ONNX Runtime runs as one, with what each would cost our engine."""
         try:
             known = {g.nodes: g for g in groups.groups(self._taken.graph, self._taken.batch)}
         except KernelscopeError:
@@ -265,7 +267,13 @@ class _Merging:
                     nodes=nodes,
                     op_type=self._op_type(nodes),
                     flops=sum(group.flops for group in its),
-                    nbytes=sum(group.nbytes for group in its),
+                    unread=sum(p.unread for group in its for p in group.params),
+                    nbytes=ort_precision.nbytes(
+                        self._taken.graph,
+                        nodes,
+                        [p for group in its for p in group.params],
+                        self._taken.precision,
+                    ),
                 )
             )
         return tuple(made)
@@ -290,7 +298,8 @@ class _Merging:
                 op_type=self._op_type(step.nodes) or step.op,
                 rung=step.rung,
                 flops=step.params.flops + (before.flops if before else 0),
-                nbytes=step.params.nbytes + (before.nbytes if before else 0),
+                nbytes=step.nbytes + (before.nbytes if before else 0),
+                unread=step.params.unread + (before.unread if before else 0),
             )
         return tuple(found.values())
 

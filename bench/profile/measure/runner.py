@@ -43,7 +43,7 @@ from bench.profile.records import (
 from bench.results.messages import Hello, Log
 from bench.results.records import Case, Telemetry
 from engine import backends, observe
-from engine.backend import Backend, Options, Part, Session
+from engine.backend import Backend, Options, Part, Session, is_ort
 from engine.observe import Parted
 from kernels.errors import KernelscopeError, UnavailableError
 
@@ -191,7 +191,7 @@ class ProfileRunner:
         return LoadedModel(self._job.model, self._asked, (case.batch,), self._progress)
 
     def _prepare_cold(self, backend: Backend, loaded: LoadedModel, case: Case, options: Options) -> Session:
-        ort = profile_session.is_ort(backend)
+        ort = is_ort(backend)
         with observe.watching(observe.PREPARING.get("ort" if ort else case.backend, ())) as taken:
             session = backends.prepared_within(backend, loaded.graph, case.batch, case.precision, options)
         self._cold.prepared(session.phases, taken, ort)

@@ -24,7 +24,7 @@ from bench.profile.measure.process import thread_clock
 from bench.profile.records import ProfileJob
 from bench.results.records import Case
 from engine import backends, observe
-from engine.backend import Backend, Options, Part, Planned, Rival, Session
+from engine.backend import Backend, Options, Part, Planned, Session, is_ort
 from engine.cuda import cupti
 from engine.cuda.copies import LayerCopies
 from engine.cuda.runtime import free_spare, import_cupy
@@ -36,11 +36,6 @@ from kernels.errors import KernelscopeError
 NO_GPU = (
     "on a GPU the profile would also show every kernel, copy and call into CUDA, with the gaps between them"
 )
-
-
-def is_ort(backend: Backend) -> bool:
-    """Whether ONNX Runtime runs this backend's models."""
-    return backend.name.startswith("ort") and not isinstance(backend, Rival)
 
 
 def options_of(backend: Backend, options: Options, apart: bool = False) -> Options:
@@ -121,7 +116,7 @@ class _Taking:
         self._backend, self._inputs, self._job = backend, inputs, job
         self._graph, self._case = graph, case
         self._copies: LayerCopies | None = None
-        self.taken = Readings(graph, case.batch, origin_ns)
+        self.taken = Readings(graph, case.batch, origin_ns, case.precision)
 
     def recorder(self) -> cupti.Recorder | None:
         """The device's profiler, started; None on a CPU, and where it cannot run, which is noted."""

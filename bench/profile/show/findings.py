@@ -22,6 +22,7 @@ from bench.profile.show import lines as profile_lines
 from bench.profile.show import names as profile_names
 from bench.profile.show import sentences as profile_sentences
 from bench.profile.show.columns import ProfileColumn, ProfileTable
+from bench.results.records import Beyond
 from bench.show.table import Table
 from bench.words import units
 
@@ -31,7 +32,8 @@ class OpFinding:
     """An operator in the profiled passes. time_ns, launches: a pass; launch_ns: the mean time of a call that
     started one of its kernels (None where a graph started them); blocks: of the smallest grid of the kernel
     that takes most of its time. Rates are of the least work and traffic possible; roof: the share of the most
-    that they could be. counters: what the hardware counted, of a pass (None: it did not)."""
+    that they could be; beyond: whether its bytes came faster than the memory gives them. counters: what
+    the hardware counted, of a pass (None: it did not)."""
 
     nodes: tuple[str, ...]
     op_type: str
@@ -45,6 +47,7 @@ class OpFinding:
     intensity: float | None = None
     roof: float | None = None
     bound: str = ""
+    beyond: Beyond = ""
     launch_ns: float | None = None
     blocks: int | None = None
     counters: Counters | None = None
@@ -108,7 +111,8 @@ def findings(made: CaseProfile, events: Events, limits: MachineLimits | None) ->
             blocks=_blocks(kernels),
             counters=profile_counters.together(first),
         )
-        found.append(_judged(base, costs.get(nodes), limits, made))
+        inside = any(isinstance(event, HostSpan) and event.kind == "inside" for event in its)
+        found.append(_judged(base, costs.get(nodes), limits, made, inside))
     return sorted(found, key=lambda finding: -finding.time_ns)
 
 
@@ -128,23 +132,29 @@ def _blocks(kernels: Sequence[Activity]) -> int | None:
 
 
 def _judged(
-    base: OpFinding, cost: Operator | None, limits: MachineLimits | None, made: CaseProfile
+    base: OpFinding, cost: Operator | None, limits: MachineLimits | None, made: CaseProfile, inside: bool
 ) -> OpFinding:
-    if cost is not None and base.time_ns > 0 and cost.nbytes:
+    """inside: a step's share of the time of a kernel that does several."""
+    if cost is not None and base.time_ns > 0:
         seconds = base.time_ns * 1e-9
-        intensity = cost.flops / cost.nbytes
         base = replace(
             base,
             flops=cost.flops,
             nbytes=cost.nbytes,
-            intensity=intensity,
+            intensity=cost.flops / cost.nbytes if cost.nbytes else None,
             flops_per_s=cost.flops / seconds if cost.flops else None,
-            bytes_per_s=cost.nbytes / seconds,
+            bytes_per_s=cost.nbytes / seconds if cost.nbytes else None,
         )
-        if limits is not None:
+        if limits is not None and cost.nbytes:
+            surely = max(0, cost.nbytes - cost.unread)
             needs = (cost.nbytes / limits.bytes_per_s, cost.flops / rate_of(limits, made))
             base = replace(
-                base, roof=max(needs) / seconds, bound="memory" if needs[0] >= needs[1] else "arithmetic"
+                base,
+                roof=max(needs) / seconds,
+                bound="memory" if needs[0] >= needs[1] else "arithmetic",
+                # Of what it writes nothing is known here, which leaves half of its bytes to come at once. A
+                # share of a kernel's time need not be when its bytes came.
+                beyond="" if inside else limits.beyond(surely, surely // 2, seconds),
             )
     return replace(base, sentence=profile_sentences.sentence(base, made.gpu))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bench.profile.records import DeviceFacts
+from bench.results.doubt import IMPOSSIBLE
 from bench.words import units
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def sentence(finding: OpFinding, gpu: DeviceFacts | None) -> str:
     one thing more."""
     said = []
     roof = _under_the_roof(finding.roof, finding.bound) if finding.roof is not None else ""
+    if finding.beyond == "impossible":
+        roof = IMPOSSIBLE
     if finding.roof is not None and finding.roof >= NEAR:
         said.append(roof)
     each = finding.time_ns / finding.launches if finding.launches else 0.0

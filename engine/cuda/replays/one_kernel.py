@@ -30,6 +30,8 @@ from kernels.net.plan import block_nbytes, room, ways
 from kernels.net.records import Way
 from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
 from kernels.nvrtc import Define
+from kernels.ops import ITEMSIZE
+from kernels.ops.gemm import Gemm
 from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
 from kernels.registry import Rung
 
@@ -50,13 +52,15 @@ _DRAWN = 1 << 20  # values of an input that are drawn; more are these again
 @dataclass(frozen=True)
 class Taken:
     """A run as one kernel, ready: `start` puts it on the current stream. stamps(): a pass of the same kernel
-    with clock stamps, which are returned as OneKernel.stamps_shape says. alone(): what launches it on the
-    session's stream, None where the driver cannot be called. held: its weights on the device."""
+    with clock stamps, which are returned as OneKernel.stamps_shape says. moved: bytes that each of its steps
+    reads and writes in device memory. alone(): what launches it on the session's stream, None where the
+    driver cannot be called. held: its weights on the device."""
 
     run: Run
     kernel: OneKernel
     start: Callable[[], None]
     stamps: Callable[[], np.ndarray]
+    moved: tuple[int, ...]
     alone: Callable[[], Callable[[], None] | None]
     held: Any = field(repr=False)
 
@@ -88,7 +92,8 @@ class Taken:
         taken = [0.0] * len(self.run.steps)
         for layer, time_ns in zip(self.run.layers, of_layers, strict=True):
             taken[layer.step] += time_ns
-        steps = [replace(step, rung=FILE.stem) for step in self.run.steps]
+        own = zip(self.run.steps, self.moved, strict=True)
+        steps = [replace(step, rung=FILE.stem, moved=moved) for step, moved in own]
         found = [Part(step.name, step, time_ns) for step, time_ns in zip(steps, taken, strict=True)]
         return (Part(READING, steps[0], reading), *found)
 
@@ -106,9 +111,24 @@ class Taken:
         """What a pass puts on the device: the one kernel between what the steps before and behind it do."""
         first = self.run.steps[0]
         whole = Step(
-            first.name, self.run.nodes, first.params, first.inputs, self.run.steps[-1].output, FILE.stem
-        )
+            first.name, self.run.nodes, first.params, first.inputs, self.run.steps[-1].output, FILE.stem,
+            moved=sum(self.moved),
+        )  # fmt: skip
         return [*orders[: self.run.start], [(whole, FUNCTION)], *orders[self.run.end :]]
+
+
+def _moved(run: Run, kernel: OneKernel, pieces: Sequence[np.ndarray]) -> tuple[int, ...]:
+    """Of each step. What is read before the first of them is the first one's, as its time is: the images, the
+    weights of convolutions, and those of products that wait in shared memory."""
+    common, *products = pieces
+    found = [0] * len(run.steps)
+    first, last = run.steps[0].params, run.steps[-1].params
+    found[0] = common.nbytes + math.prod(first.input_shapes[0]) * ITEMSIZE[first.dtype]
+    laid = ((place, layer) for place, layer in enumerate(run.layers) if isinstance(layer.params, Gemm))
+    for (place, layer), piece in zip(laid, products, strict=True):
+        found[layer.step if kernel.room.products[place].at is None else 0] += piece.nbytes
+    found[-1] += last.outputs * ITEMSIZE[last.out_dtype]
+    return tuple(found)
 
 
 def _kernels(
@@ -222,7 +242,8 @@ class Trial:
     def _loaded(self, run: Run, kernel: OneKernel, arch: str) -> Taken:
         path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
         function = kernel_of(self.cupy.RawModule(path=str(path)), kernel.rung(), kernel.stage)
-        packed = kernel.packed(run.weights(self.plan))
+        pieces = kernel.parts(run.weights(self.plan))
+        packed = np.concatenate(pieces)
         held = self.pool.malloc(packed.nbytes)
         self.upload(packed, int(held.ptr))
         ends = self.pointer(run.steps[0].inputs[0]), int(held.ptr), self.pointer(run.steps[-1].output)
@@ -249,7 +270,7 @@ class Trial:
         def by_itself() -> Callable[[], None] | None:
             return alone.launching(function, kernel.stage, arguments, int(self.stream.on.ptr))
 
-        return Taken(run, kernel, start, stamps, by_itself, held)
+        return Taken(run, kernel, start, stamps, _moved(run, kernel, pieces), by_itself, held)
 
     def _graph(self, one: Taken, calls: Sequence[Callable[[], None]]) -> Any:
         def work() -> None:

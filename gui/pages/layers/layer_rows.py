@@ -162,7 +162,8 @@ def table(measurements: Sequence[Measurement], focus: Measurement) -> Table[Laye
                doubt.told("the reference's time over its own", held)),
         figure("gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, title="GFLOP/s",
                tip=who),
-        figure("gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits, title="GB/s", tip=who),
+        Column("gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits,
+               lambda r: (*own, *tables.impossible(r)), "GB/s", f"{who}; of bytes as it keeps them"),
         Column("rung", lambda r: kernel(r.layer), title="kernel", left=True,
                tip=f"{who}; timed: the fastest here"),
         *(replace(column, text=error_text) if column.name.endswith("_rel_l2") else column
@@ -170,7 +171,7 @@ def table(measurements: Sequence[Measurement], focus: Measurement) -> Table[Laye
         Column("parameters", lambda r: r.layer.parameters or None),
         Column("flops", lambda r: r.layer.flops or None, units.si, title="FLOPs"),
         Column("nbytes", lambda r: r.layer.nbytes or None, units.nbytes, title="bytes",
-               tip="read and written, at least"),
+               tip="read and written, at least, as it keeps them"),
     )  # fmt: skip
     return Table(columns, rows(measurements, focus))
 
@@ -220,6 +221,8 @@ def tip(row: LayerRow) -> str:
     lines = [f"{layer.op_type}: {', '.join(layer.nodes)}" if layer.nodes else layer.op_type]
     for name, time_ns in row.times_ns.items():
         lines.append(f"{name}: {units.duration(time_ns)}")
+    if layer.beyond:
+        lines.append(doubt.CACHED if layer.beyond == "cache" else doubt.IMPOSSIBLE)
     for kind, error in (("isolated", layer.isolated), ("propagated", layer.propagated)):
         if error is not None:
             lines.append(f"{kind} error: {verdict(error)}")

@@ -471,3 +471,32 @@ def test_a_chart_is_of_one_precision_and_says_what_came_of_ours(tmp_path: Path) 
         assert "engine-cuda" in chart.finding
         assert "ort-cuda-tuned" not in chart.finding
         assert "not measured yet" not in chart.finding
+
+
+def test_a_floor_counts_the_fewest_bytes_that_a_precision_allows() -> None:
+    """Whatever the rung that was chosen reads; a record that does not tell is held to what it has."""
+    known = limits(1e12)
+    layer = Layer(nodes=("fc",), op_type="Gemm", output="fc", nbytes=4 * 10**6, time_ns=5_000.0)
+    told = msgspec.structs.replace(layer, least_nbytes=2 * 10**6)
+    at = known.bytes_per_s / 1e9
+    for one, nbytes in ((layer, 4 * 10**6), (told, 2 * 10**6)):
+        made = msgspec.structs.replace(timed("engine-cuda", 5, precision="tf32"), layers=(one,))
+        assert floors.floor_ns(made, known) == pytest.approx(nbytes / at)
+        step = floors.longest(made, known)
+        assert step is not None
+        assert step.of_floor == pytest.approx(nbytes / at / 5_000)
+
+
+def test_a_step_that_was_timed_alone_finds_its_bytes_in_the_cache() -> None:
+    """Of a pass whose bytes have no room there together, the floor is the memory's."""
+    known = msgspec.structs.replace(limits(1e12), cache_nbytes=5 * 10**6, cache_bytes_per_s=8e12)
+    two = tuple(
+        Layer(nodes=(name,), op_type="Gemm", output=name, nbytes=4 * 10**6, time_ns=5_000.0, clock="events")
+        for name in "ab"
+    )
+    made = msgspec.structs.replace(timed("engine-cuda", 10), layers=two)
+    assert floors.floor_ns(made, known) == pytest.approx(8 * 10**6 / known.bytes_per_s * 1e9)
+    step = floors.longest(made, known)
+    assert step is not None
+    assert step.bound == "the cache"
+    assert step.of_floor == pytest.approx(4 * 10**6 / 8e12 * 1e9 / 5_000)

@@ -10,8 +10,10 @@ from bench.ladder.measure import runner
 from bench.ladder.records import LadderStart, MachineLimits, RungCase, RungMeasured, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.measure import possible
-from bench.results.records import Case, Measurement
+from bench.results import doubt
+from bench.results.records import Case, Layer, Measurement
 from bench.results.rows import FAILURES
+from bench.show.tables import layer_table
 from engine import probe
 from kernels.ops import sized
 from kernels.ops.conv import Conv
@@ -131,3 +133,71 @@ def test_a_whole_net_is_held_to_what_its_model_asks_for(monkeypatch: pytest.Monk
     assert {m.case.key: m.disposition for m in found} == dict.fromkeys(
         ("numpy_call_a_step", "reference"), "invalid"
     )
+
+
+H100 = msgspec.structs.replace(GPU, bytes_per_s=2.8e12, cache_bytes_per_s=5.5e12)
+FC7 = 4096 * 4096
+
+
+def layer(nbytes: int, us: float, **more: object) -> Layer:
+    return Layer(
+        nodes=("fc7",), op_type="Gemm", output="fc7", shape=(1, 4096), flops=2 * FC7, nbytes=nbytes,
+        time_ns=us * 1e3, clock="events", **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def flagged(one: Layer, limits: MachineLimits | None = H100) -> str:
+    of = Measurement(case=Case("m", "engine-cuda", "fp16", 1), disposition="ok", layers=(one,))
+    return possible.layers(of, limits).layers[0].beyond
+
+
+def test_a_rate_beyond_the_memory_is_told_from_the_cache_where_a_cache_explains_it() -> None:
+    """AlexNet's fc7 in fp16: 33.5 MB, which lie in an L2 cache of 50 MiB."""
+    assert flagged(layer(2 * FC7, 12.0)) == "", "the memory gives them in that time"
+    assert flagged(layer(2 * FC7, 7.8)) == "cache"
+    assert flagged(layer(4 * FC7, 7.8)) == "impossible", "counted as float32, 8.6 TB/s"
+    # fc6 has no room there: 2.5 times what the memory gives.
+    assert flagged(layer(4 * 9216 * 4096, 21.5)) == "impossible"
+    assert flagged(layer(2 * 9216 * 4096, 26.0)) == ""
+
+
+def test_nothing_is_said_of_a_rate_where_nothing_is_known() -> None:
+    assert flagged(layer(4 * FC7, 0.1), None) == ""
+    assert flagged(layer(4 * FC7, 0.1), msgspec.structs.replace(H100, cache_nbytes=0)) == ""
+    assert flagged(layer(0, 0.1)) == ""
+    assert flagged(layer(4 * FC7, 0.1, unread=4 * FC7)) == "", "what no window reaches need not come"
+    share = msgspec.structs.replace(layer(4 * FC7, 0.1), clock="stamps")
+    assert flagged(share) == "", "its share of a kernel's time is not when its bytes came"
+
+
+def test_an_impossible_rate_is_marked_in_the_table() -> None:
+    layers = tuple(layer(nbytes, 7.8, beyond=beyond) for nbytes, beyond in (
+        (4 * FC7, "impossible"), (2 * FC7, "cache"), (0, ""),
+    ))  # fmt: skip
+    of = Measurement(case=Case("m", "engine-cuda", "fp16", 1), disposition="ok", layers=layers)
+    table = layer_table([of])
+    rate = next(column for column in table.columns if column.name == "gb_per_s")
+    assert [rate.doubted(row) for row in table.rows] == [(doubt.IMPOSSIBLE,), (), ()]
+    assert [rate.of(row) is None for row in table.rows] == [False, False, True], (
+        "what is not known is not shown"
+    )
+    told = next(column for column in table.columns if column.name == "beyond_memory")
+    assert [told.of(row) for row in table.rows] == ["impossible", "cache", None]
+
+
+def test_a_rung_counts_its_own_bytes_and_an_old_record_those_of_float32() -> None:
+    job = plan.job_of(Gemm(m=1, n=4096, k=4096, trans_b=True), "cpu")
+    ladder = msgspec.structs.replace(plan.plan(job), limits=H100)
+    assert ladder.least("fp32") == ladder.nbytes > ladder.least("fp32-tc") > ladder.least("tf32") > 2 * FC7
+    own = msgspec.structs.replace(measured(7_800.0, "own"), nbytes=2 * FC7)
+    wrong = msgspec.structs.replace(measured(7_800.0, "wrong"), nbytes=4 * FC7 + 9 * 10**7)
+    unknown = msgspec.structs.replace(measured(7_800.0, "unknown"), nbytes=0)
+    old = measured(7_800.0, "old")
+    found = {row.name: row for row in rows(ladder, [own, wrong, unknown, old])}
+    assert found["own"].bytes_per_s == pytest.approx(2 * FC7 / 7.8e-6)
+    assert found["own"].beyond == "cache"
+    assert doubt.IMPOSSIBLE not in found["own"].doubts
+    assert doubt.IMPOSSIBLE in found["wrong"].doubts
+    assert found["unknown"].bytes_per_s is None
+    assert found["old"].bytes_per_s == pytest.approx(ladder.nbytes / 7.8e-6)
+    assert msgspec.json.decode(msgspec.json.encode(old), type=RungMeasurement).nbytes is None

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from bench.ladder.records import MachineLimits
 from bench.profile import events as profile_events
 from bench.profile import parts as profile_parts
 from bench.profile.event_files import read_events, write_events
-from bench.profile.records import CaseProfile
+from bench.profile.records import CaseProfile, Operator
 from bench.profile.show import draw_timeline, findings, tables, trace
 from bench.profile.waterfall import _divided
+from bench.results import doubt
 from bench.results.records import Case
 from engine.backend import Part
 from engine.cuda.replays.one_kernel import READING
@@ -125,6 +127,26 @@ def test_tables_and_findings_tell_them_apart_and_count_one_launch(found, share) 
     assert any("clock stamps" in note for note in tables.activities(case, made.events, "node").notes)
     assert not any("clock stamps" in note for note in tables.activities(case, made.events, "name").notes)
     assert _divided(case, made.events).counts
+
+
+def test_a_share_of_a_kernel_is_not_said_to_be_faster_than_memory(found) -> None:
+    """An operator of its own is, where no cache explains its rate; bytes that are not known have none."""
+    made, steps = found
+    tight = msgspec.structs.replace(LIMITS, bytes_per_s=1.0, cache_nbytes=1)
+    shares = findings.findings(profiled(made), made.events, tight)
+    assert not any(f.beyond for f in shares if f.nodes in {step.nodes for step in steps})
+    alone = findings.OpFinding(("a",), "Gemm", ("k",), 1.0, 1e3)
+    cost = Operator(nodes=("a",), op_type="Gemm", flops=8, nbytes=400)
+    judged = findings._judged(alone, cost, tight, profiled(made), inside=False)
+    assert judged.beyond == "impossible"
+    assert doubt.IMPOSSIBLE in judged.sentence
+    unread = msgspec.structs.replace(cost, unread=400)
+    assert findings._judged(alone, unread, tight, profiled(made), inside=False).beyond == ""
+    unknown = findings._judged(
+        alone, msgspec.structs.replace(cost, nbytes=0), tight, profiled(made), inside=False
+    )
+    assert (unknown.bytes_per_s, unknown.roof) == (None, None)
+    assert unknown.flops_per_s == pytest.approx(8e6)
 
 
 def test_they_are_kept_and_read_back_and_drawn_below_their_kernel(found, tmp_path) -> None:

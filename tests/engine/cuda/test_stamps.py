@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from engine.cuda.replays.one_kernel import READING, Taken
+from engine.cuda.replays.one_kernel import READING, Taken, _moved
 from engine.planning import runs
 from engine.planning.planner import plan
 from kernels.net.plan import room
 from kernels.net.records import Way
 from kernels.net.text import one_kernel
+from kernels.ops.gemm import Gemm
 from tests.engine.planning.test_runs import net
 
 BATCH = 6
@@ -27,7 +29,34 @@ def taken(way: Way, stamps: Callable[[tuple[int, int]], np.ndarray]) -> Taken:
     assert lies is not None
     kernel = one_kernel(run.layers, way, lies, BATCH, 20)
     assert len(run.layers) + 1 == len(CYCLES)
-    return Taken(run, kernel, lambda: None, lambda: stamps(kernel.stamps_shape), lambda: None, None)
+    return Taken(
+        run,
+        kernel,
+        lambda: None,
+        lambda: stamps(kernel.stamps_shape),
+        (0,) * len(run.steps),
+        lambda: None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "way", [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64, tensor=True), Way(2, 8, 64, tensor=True, half=True)]
+)
+def test_the_steps_of_one_kernel_move_its_ends_and_its_weights_alone(way: Way) -> None:
+    made = plan(net(), BATCH, "cuda", "fp32")
+    one = taken(way, alike)
+    pieces = one.kernel.parts(one.run.weights(made))
+    moved = _moved(one.run, one.kernel, pieces)
+    first, last = one.run.steps[0].params, one.run.steps[-1].params
+    ends = 4 * math.prod(first.input_shapes[0]), 4 * last.outputs
+    assert sum(moved) == sum(ends) + sum(piece.nbytes for piece in pieces)
+    assert moved[0] >= ends[0] + pieces[0].nbytes
+    assert moved[-1] >= ends[1]
+    by_name = dict(zip((step.name for step in one.run.steps), moved, strict=True))
+    products = [i for i, layer in enumerate(one.run.layers) if isinstance(layer.params, Gemm)]
+    waiting = [one.kernel.room.products[i].at is not None for i in products]
+    assert [by_name[name] == 0 for name in ("fc", "scores")] == waiting
 
 
 def alike(shape: tuple[int, int]) -> np.ndarray:

@@ -52,10 +52,9 @@ def network(outputs: tuple[str, ...] = ("y",)) -> Graph:
     return from_proto(make_model(nodes, {"x": ("N", 3, 35, 35)}, outputs, constants, ranks=ranks))
 
 
-def products() -> Graph:
+def products(sizes: tuple[int, ...] = (130, 45, 37, 10)) -> Graph:
     """AlexNet's fully connected layers, fewer and of widths that no chunk divides."""
     rng = np.random.default_rng(0)
-    sizes = (130, 45, 37, 10)
     weights = {
         f"w{i}": rng.standard_normal((n, k)).astype(np.float32) / np.float32(np.sqrt(k))
         for i, (k, n) in enumerate(pairwise(sizes), 1)

@@ -21,6 +21,8 @@ from engine.backend import OpTime, Options
 from engine.backends import get
 from engine.graph.graph import Graph, TensorInfo
 from engine.machine import host
+from engine.ort import precision as ort_precision
+from engine.ort.precision import to_fp16
 from engine.planning import groups as grouping
 from kernels.errors import DataError, UnsupportedError
 from models.datasets import Dataset
@@ -153,6 +155,64 @@ def test_times_are_gathered_by_group(graph: Graph, golden: Golden) -> None:
     assert times["ReorderInput"] == 11.0
     assert next(layer.rung for layer in measured if layer.output == "r1") == "naive"
     assert all(layer.isolated is None for layer in measured)
+
+
+@pytest.mark.parametrize(
+    ("told", "precision", "expected"),
+    [
+        ((100, 20), "fp32", 120),
+        ((100, 20), "fp16", 120),
+        ((100, None), "fp32", None),  # as the model has them, where all is in float32
+        ((None, None), "fp16", 0),  # of how another backend keeps its tensors nothing is known
+        ((None, None), "tf32", 0),
+    ],
+)
+def test_bytes_are_those_that_the_backend_tells(
+    graph: Graph, told: tuple[int | None, ...], precision: str, expected: int | None
+) -> None:
+    part = next(part for part in grouping.groups(graph, 4) if "conv1" in part.nodes)
+    times = [OpTime(("conv1",), "Conv", 1.0, "host", nbytes=nbytes) for nbytes in told]
+    found = layers._nbytes(graph, part, times, Crooked(), precision)  # type: ignore[arg-type]
+    assert found == (part.nbytes if expected is None else expected)
+
+
+def test_onnx_runtime_has_the_tensors_of_the_model_that_it_is_given(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = next(part for part in grouping.groups(graph, 4) if "conv1" in part.nodes)
+
+    def nbytes(precision: str) -> int:
+        return layers._nbytes(graph, part, [], get("ort-cuda"), precision)
+
+    assert nbytes("fp32") == nbytes("tf32") == part.nbytes
+    assert nbytes("fp16") == part.nbytes // 2
+    wide = to_fp16(graph)
+    first = next(node for node in wide.nodes if node.name == "conv1")
+    nodes = [replace(node, inputs=("x:fp32",)) if node is first else node for node in wide.nodes]
+    kept = replace(wide, nodes=tuple(nodes))
+    monkeypatch.setattr(ort_precision, "to_fp16", lambda _: kept)
+    assert nbytes("fp16") == 0, "what stayed in float32 is not told apart"
+
+
+def test_our_engine_tells_bytes_and_every_layer_the_least(graph: Graph, golden: Golden) -> None:
+    session = get("engine-cpu").prepare(graph, 4, "fp32", ONE_THREAD)
+    session.bind(accuracy.place(golden.inputs, 4).inputs)
+    found = layers.measure(
+        graph,
+        get("engine-cpu"),
+        "fp32",
+        ONE_THREAD,
+        golden,
+        4,
+        session=session,
+        found=NO_ERRORS,
+        seconds=0.05,
+    )
+    session.close()
+    parts = {part.output: part for part in grouping.groups(graph, 4)}
+    for layer in found:
+        assert layer.nbytes >= (layer.least_nbytes or 0)
+        assert layer.least_nbytes == sum(p.least_nbytes("fp32") for p in parts[layer.output].params)
 
 
 def test_a_backend_without_operator_times_is_timed_group_by_group(graph: Graph, golden: Golden) -> None:

@@ -1,0 +1,57 @@
+"""The bytes that the steps of a plan move: every input and output once, each as this plan keeps it.
+
+A tensor between two steps is counted in the layout and type that the plan gave it, a weight as its rung
+packs it, everything else as ONNX has it. Bytes are not counted anywhere else: rates, roofs and the machine's
+limits are all of these. What stays in float32 in the plan counts as that, whatever the precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from engine.graph.plan import Plan, Step
+from kernels.launch import Launch
+from kernels.layouts import PLAIN, nbytes
+from kernels.ops import ITEMSIZE, Params
+
+Packed = Mapping[int, int]
+"""Bytes of those inputs of a step that are weights and lie packed, by their places."""
+
+
+def moved(p: Params, packed: Packed, reads: str = PLAIN, writes: str = PLAIN) -> int:
+    """Of one kernel in these layouts."""
+    shapes, dtypes = p.input_shapes, p.input_dtypes
+
+    def plain(place: int) -> int:
+        return math.prod(shapes[place]) * ITEMSIZE[dtypes[place]]
+
+    # The operator's own count knows what of its inputs is not read, or read once for several.
+    found = p.nbytes + sum(held - plain(place) for place, held in packed.items())
+    if reads != PLAIN:
+        found += nbytes(reads, shapes[0]) - plain(0)
+    if writes != PLAIN:
+        found += nbytes(writes, p.output_shape) - p.outputs * ITEMSIZE[p.out_dtype]
+    return found
+
+
+def counted(steps: Sequence[Step], packed: Sequence[Packed]) -> tuple[Step, ...]:
+    """Steps that know what they move. packed: of each of them."""
+    return tuple(
+        replace(step, moved=moved(step.params, its, step.reads, step.writes))
+        for step, its in zip(steps, packed, strict=True)
+    )
+
+
+def planned(plan: Plan, launches: Sequence[Launch]) -> tuple[Step, ...]:
+    """The same of a plan that no session has packed weights for."""
+    packed = [
+        {
+            place: pack.nbytes(plan.tensors[step.inputs[place]].shape)
+            for place, pack in launch.packed.items()
+            if plan.holder(step.inputs[place]) in plan.weights
+        }
+        for step, launch in zip(plan.steps, launches, strict=True)
+    ]
+    return counted(plan.steps, packed)
