@@ -19,8 +19,6 @@ class Options:
     is fused on every device).
     early: let kernels begin before the one in front has ended, where a backend can and it is faster; their
     times then overlap.
-    ahead: weights may be fetched into the cache from the start of a pass on, where a backend can and that was
-    timed to be faster (it is not without `tuned` and `cuda_graph`).
     one_kernel: let a run of steps be one kernel, where a backend can and it was timed to be faster (it is not
     without `tuned` and `cuda_graph`).
     layouts: in which tensors between steps travel, a word of engine.planning.layouts.WAYS ("": as was timed
@@ -43,7 +41,6 @@ class Options:
     cuda_graph: bool = True
     joins: bool = True
     early: bool = True
-    ahead: bool = True
     one_kernel: bool = True
     layouts: str = ""
     laid: Mapping[int, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from engine.backend import OpTime, Options, Part
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda import step_times
 from engine.cuda.calls import Call, compiled, in_turns, start
-from engine.cuda.replays import ahead, alone
+from engine.cuda.replays import alone
 from engine.cuda.replays import overlap as cuda_overlap
 from engine.cuda.replays.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
@@ -54,7 +54,6 @@ class EngineCudaSession(DeviceSession):
         self._graph: Any = None
         self._one: Taken | None = None
         self._alone: Callable[[], None] | None = None
-        self._ahead: ahead.Ahead | None = None
         self._bound: dict[str, np.ndarray] = {}
         self._op_types = {node.name: node.op_type for node in graph.nodes}
         self._phases: dict[str, int] = {}
@@ -116,8 +115,6 @@ class EngineCudaSession(DeviceSession):
             apart = self._plan.turns is not None or not options.one_kernel
             if self._graph is not None and not apart and (options.tuned or options.anyway):
                 self._as_one_kernel(options)
-            if self._graph is not None and self._one is None and options.tuned and options.ahead:
-                self._fetch_ahead(constants)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
         # Each pass is one CUDA graph, the stirring in front of it, where the session uses graphs. Launching
@@ -200,47 +197,15 @@ class EngineCudaSession(DeviceSession):
         faster by doing so: blocks that wait take room, and only trying tells what that costs."""
         rungs = [rung for rung, _ in self._shapes]
         known = planned_early.read(self._plan, rungs) if options.tuned else None
-        known_steps = None if known is None else frozenset(known.steps)
         begun, graph = cuda_overlap.replayed(
-            self._stream,
-            self._calls,
-            calls,
-            self._graph,
-            lambda chosen: self._capture(chosen)[0],
-            known_steps,
+            self._stream, self._calls, calls, self._graph, lambda chosen: self._capture(chosen)[0], known
         )
-        if options.tuned and begun != known_steps:
-            self._keep(planned_early.Timed(steps=tuple(sorted(begun))))
+        if options.tuned and begun != known:
+            with contextlib.suppress(KernelError):  # a cache that cannot be written: it is tried again
+                planned_early.write(self._plan, rungs, begun)
         if begun:
             self._graph, self._calls = graph, cuda_overlap.with_early(self._calls, calls, begun)
             self._facts["cuda_graph"] = f"yes, {len(begun)} of its {len(calls)} steps begin early"
-
-    def _fetch_ahead(self, constants: Mapping[Constant, np.ndarray]) -> None:
-        """Replay with weights fetched into the cache from the start of a pass on, where that is faster."""
-        cache = int(self._cupy.cuda.Device().attributes.get("L2CacheSize", 0))
-        weights = ahead.in_order(self._plan, self._packed, constants, self._pointers)
-        if sum(nbytes for _, nbytes in weights) < ahead.LEAST_NBYTES or self._plan.turns is not None:
-            return
-        kept = planned_early.read(self._plan, [rung for rung, _ in self._shapes])
-        known = None if kept is None else kept.fetched
-        capability = capability_of(self._cupy)
-        kernel = ahead.Ahead(
-            self._cupy, self._pool, self._stream, self._staging, f"sm_{capability[0]}{capability[1]}"
-        )
-        found, self._calls, self._graph = ahead.replayed(
-            self._stream, self._calls, self._graph, lambda how: kernel.with_it(self._calls, weights, how),
-            lambda calls: self._capture(calls)[0], list(ahead.worth(weights, cache)), known,
-        )  # fmt: skip
-        if found != known:
-            steps = () if kept is None else kept.steps
-            self._keep(planned_early.Timed(steps=steps, fetched=found))
-        self._ahead = kernel if found.nbytes else None
-        if found.nbytes:
-            self._facts["ahead"] = f"{found.nbytes / 2**20:,.1f} MiB of weights are fetched as a pass begins"
-
-    def _keep(self, timed: planned_early.Timed) -> None:
-        with contextlib.suppress(KernelError):  # a cache that cannot be written: it is tried again
-            planned_early.write(self._plan, [rung for rung, _ in self._shapes], timed)
 
     def _as_one_kernel(self, options: Options) -> None:
         """Replay with a run of steps as one kernel, where that is faster."""
@@ -332,7 +297,7 @@ class EngineCudaSession(DeviceSession):
             with contextlib.suppress(RuntimeError):
                 stream.synchronize()
         for name in (
-            "_trains", "_calls", "_of_steps", "_one", "_alone", "_ahead", "_staging", "_arena", "_weights",
+            "_trains", "_calls", "_of_steps", "_one", "_alone", "_staging", "_arena", "_weights",
             "_workspace", "_stream",
         ):  # fmt: skip
             self.__dict__.pop(name, None)

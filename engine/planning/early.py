@@ -1,6 +1,5 @@
-"""How a plan's pass is replayed, as was timed to be the fastest on this machine: which of its steps begin
-before the one in front has ended, and which weights are fetched ahead. Found once by trying
-(engine.cuda.replays), so that every session of a plan runs alike.
+"""Which steps of a plan begin before the one in front has ended, as was timed to be the fastest on this
+machine: found once by trying (engine.cuda.replays.overlap), so that every session of a plan runs alike.
 """
 
 from __future__ import annotations
@@ -18,30 +17,23 @@ from kernels.registry import Rung
 KIND = "early"
 
 
-class Fetched(msgspec.Struct, frozen=True, kw_only=True):
-    """How many bytes of weights are fetched ahead, and how long each thread waits after 16 KiB."""
-
-    nbytes: int = 0
-    pause_ns: int = 0
-
-
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
-    """The steps that begin early, by their index; what is fetched ahead (None: not tried)."""
+    """The steps that begin early, by their index."""
 
     steps: tuple[int, ...]
-    fetched: Fetched | None = None
 
 
-def read(plan: Plan, rungs: Sequence[Rung]) -> Timed | None:
+def read(plan: Plan, rungs: Sequence[Rung]) -> frozenset[int] | None:
     """What is kept of this plan with these rungs, one a step."""
     key = _key(plan, rungs)
-    return None if key is None else tuned_store.read(KIND, key, Timed)
+    found = None if key is None else tuned_store.read(KIND, key, Timed)
+    return None if found is None else frozenset(found.steps)
 
 
-def write(plan: Plan, rungs: Sequence[Rung], timed: Timed) -> None:
+def write(plan: Plan, rungs: Sequence[Rung], begun: frozenset[int]) -> None:
     """Keep it. Raises KernelError where the cache cannot be written."""
     if (key := _key(plan, rungs)) is not None:
-        tuned_store.write(KIND, key, timed)
+        tuned_store.write(KIND, key, Timed(steps=tuple(sorted(begun))))
 
 
 def _key(plan: Plan, rungs: Sequence[Rung]) -> Key | None:

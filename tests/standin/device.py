@@ -205,31 +205,11 @@ class Stream:
     def end_capture(self) -> Graph:
         self.device.call("cudaStreamEndCapture", lambda _: None)
         works, self.captured = self.captured, None
-        joined = True
-        for stream in self.device.streams.values():
-            if works is not None and stream.captured is works:
-                stream.captured, joined = None, False
         if self.device.broken:
             raise RuntimeError(self.device.broken)
-        if works is None or not joined:
+        if works is None:
             raise CudaError(CAPTURING)
         return Graph(works)
-
-    def wait(self, event: Event) -> None:
-        """For what that event stands behind. A stream that is not captured joins the capture of the event's;
-        one whose event is waited for has left it."""
-        self.device.call("cudaStreamWaitEvent", lambda _: self._wait(event))
-
-    def _wait(self, event: Event) -> None:
-        other = event.stream
-        if other is None or other is self:
-            return
-        if other.captured is None:
-            self._waiting.append((Work(lambda: other.drain(lambda: event.passed)), 0))
-        elif self.captured is None:
-            self.captured = other.captured
-        else:
-            other.captured = None
 
 
 @dataclass(frozen=True)
@@ -248,13 +228,13 @@ class Event:
 
     def __init__(self, timed: bool) -> None:
         self._timed = timed
-        self.stream: Stream | None = None
+        self._stream: Stream | None = None
         self._recorded = self._done = 0
         self._at_us = 0.0
 
     def record(self, stream: Stream) -> None:
         self._recorded += 1
-        self.stream, number = stream, self._recorded
+        self._stream, number = stream, self._recorded
 
         def arrive() -> None:
             self._at_us, self._done = stream.now_us, number
@@ -262,18 +242,18 @@ class Event:
         stream.put(Work(arrive, call="cudaEventRecord"))
 
     @property
-    def passed(self) -> bool:
+    def _passed(self) -> bool:
         return self._done == self._recorded
 
     def synchronize(self) -> None:
-        stream = self.stream
+        stream = self._stream
         if stream is not None:
-            stream.device.call("cudaEventSynchronize", lambda _: stream.drain(lambda: self.passed))
+            stream.device.call("cudaEventSynchronize", lambda _: stream.drain(lambda: self._passed))
 
     def ms_until(self, stop: Event) -> float:
         for event in (self, stop):
-            if event.stream is None or not event._timed:
+            if event._stream is None or not event._timed:
                 raise CudaError(BAD_HANDLE)
-            if not event.passed:
+            if not event._passed:
                 raise CudaError(NOT_READY)
         return (stop._at_us - self._at_us) / 1e3

@@ -117,7 +117,7 @@ class Kernel:
             return do, Launched(self.function.name)
         if self._module.file in stirring.FILES:
             bind = stirring.FILES[self._module.file]
-            do = bind(self.device.memory, self._module, pointers, scalars, (*grid, 1)[1])
+            do = bind(self.device.memory, self._module, pointers, scalars, grid[1])
             return do, Launched(self.function.name)
         if self._module.file == net.FILE:
             stamps = self._constants[0] if self._constants else 0

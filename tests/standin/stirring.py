@@ -121,19 +121,4 @@ def _of_several(seed: int, several: int, index: int, purpose: int, count: int, s
     return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
 
 
-def ahead(
-    memory: Memory, module: Module, pointers: Sequence[int], scalars: Sequence[float], _: int
-) -> Callable[[], None]:
-    """Of engine/cuda/replays/ahead.cu, which changes nothing: what it is told to fetch lies there."""
-    count, pause_ns = (int(scalar) for scalar in scalars)
-
-    def do() -> None:
-        for address, nbytes, part in memory.view(pointers[0], (count, 3), np.uint64).tolist():
-            memory.view(address, (nbytes,), np.uint8)
-            assert 0 < part <= module.define("STRIDE")
-            assert pause_ns >= 0
-
-    return do
-
-
-FILES = {"stirring.cu": bind, "renewing.cu": renewing, "ahead.cu": ahead}
+FILES = {"stirring.cu": bind, "renewing.cu": renewing}

@@ -127,7 +127,7 @@ class LaidRungs:
 
     def _time_steps(self, variant: Mapping[int, str]) -> None:
         """Each alone, none of them beginning before the one in front has ended."""
-        with self._prepared(variant, early=False, ahead=False) as session:
+        with self._prepared(variant, early=False) as session:
             self._check(session)
             times = session.op_times(STEPS_S)
         if len(times) != len(self._steps):

@@ -42,10 +42,10 @@ def options_of(backend: Backend, options: Options, apart: bool = False) -> Optio
     """What the profiled session is prepared with: kernels one after another, so that each one's time is its
     own, and those of ONNX Runtime started by calls that can be seen. apart: each operator has a step of its
     own, so that a kind's time holds no other's."""
-    on_gpu = backend.device == "cuda"
-    graph = options.cuda_graph and not (is_ort(backend) and on_gpu)
-    alone = options.early and not on_gpu, options.ahead and not on_gpu
-    return replace(options, cuda_graph=graph, joins=not apart, early=alone[0], ahead=alone[1])
+    graph = options.cuda_graph and not (is_ort(backend) and backend.device == "cuda")
+    return replace(
+        options, cuda_graph=graph, joins=not apart, early=options.early and backend.device != "cuda"
+    )
 
 
 def load_libraries(backend: Backend) -> None:

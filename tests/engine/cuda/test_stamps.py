@@ -29,15 +29,7 @@ def taken(way: Way, stamps: Callable[[tuple[int, int]], np.ndarray]) -> Taken:
     assert lies is not None
     kernel = one_kernel(run.layers, way, lies, BATCH, 20)
     assert len(run.layers) + 1 == len(CYCLES)
-    return Taken(
-        run,
-        kernel,
-        lambda: None,
-        lambda: stamps(kernel.stamps_shape),
-        (0,) * len(run.steps),
-        lambda: None,
-        None,
-    )
+    return Taken(run, kernel, lambda: None, lambda: stamps(kernel.stamps_shape), (0,) * len(run.steps), None)
 
 
 @pytest.mark.parametrize(

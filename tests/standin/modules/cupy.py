@@ -208,9 +208,6 @@ class _Stream:
     def synchronize(self) -> None:
         self.it.synchronize()
 
-    def wait_event(self, event: _Event) -> None:
-        self.it.wait(event.it)
-
     def launch_host_func(self, function: Callable[[Any], None], argument: Any) -> None:
         self.it.put(Work(lambda: function(argument), call="cudaLaunchHostFunc"))
 
