@@ -19,7 +19,6 @@ from engine.backend import OpTime, Options, Part
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda import step_times
 from engine.cuda.calls import Call, compiled, in_turns, start
-from engine.cuda.replays import alone
 from engine.cuda.replays import overlap as cuda_overlap
 from engine.cuda.replays.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
@@ -53,7 +52,6 @@ class EngineCudaSession(DeviceSession):
         self._pool: Any = None
         self._graph: Any = None
         self._one: Taken | None = None
-        self._alone: Callable[[], None] | None = None
         self._bound: dict[str, np.ndarray] = {}
         self._op_types = {node.name: node.op_type for node in graph.nodes}
         self._phases: dict[str, int] = {}
@@ -224,10 +222,6 @@ class EngineCudaSession(DeviceSession):
         self._calls = [Call((start,)) for start in self._one.starts([c.start for c in self._calls])]
         self._facts["kernels"] += f"; {self._one.words}"
         self._facts["one_kernel"] = f"{len(self._one.run.steps)} of {len(self._plan.steps)} steps"
-        launch = self._one.alone() if len(self._calls) == 1 else None
-        if launch is not None and alone.sooner(self._stream, self._graph, launch):
-            self._alone = launch
-            self._facts["cuda_graph"] = "yes, and a pass by itself is its one kernel, launched"
 
     def _captured(self, work: Callable[[], None]) -> Any:
         """As a CUDA graph; None where that does not work."""
@@ -252,9 +246,7 @@ class EngineCudaSession(DeviceSession):
                 raise InputError(f"input {name} is {array.dtype}; the session takes {spec.dtype}")
 
     def _start(self) -> None:
-        if self._alone is not None:
-            self._alone()
-        elif self._graph is None:
+        if self._graph is None:
             self._launch_all()
         else:
             self._graph.launch(self._stream.on)
@@ -297,8 +289,8 @@ class EngineCudaSession(DeviceSession):
             with contextlib.suppress(RuntimeError):
                 stream.synchronize()
         for name in (
-            "_trains", "_calls", "_of_steps", "_one", "_alone", "_staging", "_arena", "_weights",
-            "_workspace", "_stream",
+            "_trains", "_calls", "_of_steps", "_one", "_staging", "_arena", "_weights", "_workspace",
+            "_stream",
         ):  # fmt: skip
             self.__dict__.pop(name, None)
         self._graph, self._bound = None, {}

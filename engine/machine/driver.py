@@ -13,7 +13,7 @@ import os
 import sys
 from dataclasses import dataclass
 
-LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR, and _MULTIPROCESSOR_COUNT.
 _ATTRIBUTES = (75, 76, 16)
@@ -33,7 +33,7 @@ class CudaDevice:
 def cuda_version() -> int | None:
     """The newest CUDA that the driver speaks, as 1000 · major + 10 · minor; None without a driver."""
     try:
-        driver = ctypes.CDLL(LIBRARY)
+        driver = ctypes.CDLL(_LIBRARY)
         version = ctypes.c_int(0)
         if driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
             return None
@@ -52,7 +52,7 @@ def unavailable() -> str | None:
             f"CUDA_VISIBLE_DEVICES={hidden.strip()!r} hides every GPU: unset it, or set it to a GPU's number"
         )
     try:
-        driver = ctypes.CDLL(LIBRARY)
+        driver = ctypes.CDLL(_LIBRARY)
         count = ctypes.c_int(0)
         error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     except (OSError, AttributeError) as fault:
@@ -70,7 +70,7 @@ def device() -> CudaDevice | None:
     if unavailable() is not None:
         return None
     try:
-        driver = ctypes.CDLL(LIBRARY)
+        driver = ctypes.CDLL(_LIBRARY)
         handle, name = ctypes.c_int(0), ctypes.create_string_buffer(256)
         error = driver.cuDeviceGet(ctypes.byref(handle), 0) or driver.cuDeviceGetName(name, 256, handle)
         numbers = []
@@ -90,7 +90,7 @@ def count() -> int:
     if unavailable() is not None:
         return 0
     number = ctypes.c_int(0)
-    return 0 if ctypes.CDLL(LIBRARY).cuDeviceGetCount(ctypes.byref(number)) else number.value
+    return 0 if ctypes.CDLL(_LIBRARY).cuDeviceGetCount(ctypes.byref(number)) else number.value
 
 
 @functools.cache

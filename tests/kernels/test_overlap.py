@@ -102,7 +102,7 @@ def test_one_of_ours_is_refused_where_the_pointer_is_not_taken_anew(op: str, nam
 def test_arguments_lie_in_memory_as_the_driver_takes_them() -> None:
     struct = arguments.packed("unary", (np.int64(2**33 + 1), np.int32(3), np.float32(0.5), np.float32(-1)))
     given = (np.uint64(2**40 + 5), np.int32(-7), np.float32(0.5), np.int64(2**33))
-    held = cuda_overlap.Arguments((*given, struct))
+    held = cuda_overlap._Arguments((*given, struct))
     pointers = ctypes.cast(held.address, ctypes.POINTER(ctypes.c_void_p))
     kinds = (ctypes.c_uint64, ctypes.c_int32, ctypes.c_float, ctypes.c_int64)
     read = [

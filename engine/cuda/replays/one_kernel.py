@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from engine.backend import Part
-from engine.cuda.replays import alone, overlap
+from engine.cuda.replays import overlap
 from engine.cuda.stages import kernel_of, launching
 from engine.cuda.stream import Stream
 from engine.graph.plan import Plan, Step
@@ -53,15 +53,13 @@ _DRAWN = 1 << 20  # values of an input that are drawn; more are these again
 class Taken:
     """A run as one kernel, ready: `start` puts it on the current stream. stamps(): a pass of the same kernel
     with clock stamps, which are returned as OneKernel.stamps_shape says. moved: bytes that each of its steps
-    reads and writes in device memory. alone(): what launches it on the session's stream, None where the
-    driver cannot be called. held: its weights on the device."""
+    reads and writes in device memory. held: its weights on the device."""
 
     run: Run
     kernel: OneKernel
     start: Callable[[], None]
     stamps: Callable[[], np.ndarray]
     moved: tuple[int, ...]
-    alone: Callable[[], Callable[[], None] | None]
     held: Any = field(repr=False)
 
     @property
@@ -267,10 +265,7 @@ class Trial:
             self.download(int(module.get_global("stamps").ptr), found)
             return found
 
-        def by_itself() -> Callable[[], None] | None:
-            return alone.launching(function, kernel.stage, arguments, int(self.stream.on.ptr))
-
-        return Taken(run, kernel, start, stamps, _moved(run, kernel, pieces), by_itself, held)
+        return Taken(run, kernel, start, stamps, _moved(run, kernel, pieces), held)
 
     def _graph(self, one: Taken, calls: Sequence[Callable[[], None]]) -> Any:
         def work() -> None:

@@ -37,7 +37,7 @@ def overlapping(cupy: Any, kernel: Any, stage: Stage, arguments: Sequence[Any]) 
     RuntimeError with CUDA's name of the error."""
     from cuda.bindings import driver
 
-    held = Arguments(arguments)
+    held = _Arguments(arguments)
     function = driver.CUfunction(int(kernel.kernel.ptr))
     attribute = driver.CUlaunchAttribute()
     attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
@@ -138,7 +138,7 @@ def _better(known: Begun, other: Begun, time: Callable[..., Sequence[float]]) ->
     return other if now < (1 - GAIN) * was else known
 
 
-class Arguments:
+class _Arguments:
     """A kernel's arguments in memory; address: of the pointers to them, as the driver takes them."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:

@@ -10,7 +10,6 @@ import pytest
 from bench.measure.answers.accuracy import BOUNDS
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
-from engine.cuda.replays import alone
 from engine.cuda.replays.one_kernel import READING, Trial
 from engine.graph.graph import Graph
 from kernels import registry
@@ -158,16 +157,3 @@ def test_its_steps_are_timed_and_named_and_a_named_kernel_is_kept(taken: None) -
     session = BACKEND.prepare(net(), BATCH, options=Options(rungs={"scores": rung, "fc": rung}))
     assert "as one" not in session.facts["kernels"]
     session.close()
-
-
-@pytest.mark.parametrize("sooner", [True, False])
-def test_a_pass_by_itself_may_be_its_kernel_launched_without_a_graph(
-    taken: None, monkeypatch: pytest.MonkeyPatch, sooner: bool
-) -> None:
-    measured = []
-    timed = alone.sooner
-    monkeypatch.setattr(alone, "sooner", lambda *given: measured.append(timed(*given)) or sooner)
-    one, _ = answers(net(), BATCH)
-    assert len(measured) == 1
-    apart, _ = answers(net(), BATCH, one_kernel=False)
-    assert np.linalg.norm(one - apart) <= 1e-5 * np.linalg.norm(apart)

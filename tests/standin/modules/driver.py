@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -23,13 +22,6 @@ _TYPES = {
 
 class Library:
     """libcuda.so.1, of which the program asks what starts no device."""
-
-    def __init__(self) -> None:
-        def launch(function: int, *given: Any) -> int:
-            grid, block, (shared_nbytes, stream, address, _) = given[:3], given[3:6], given[6:]
-            return _launch(function, grid, block, shared_nbytes, stream, address)
-
-        self.cuLaunchKernel = launch  # what ctypes has is an object as well, which may be told its arguments
 
     def cuInit(self, flags: int) -> int:
         return 0
@@ -94,28 +86,6 @@ CUfunction = CUstream = int
 
 
 def cuLaunchKernelEx(config: CUlaunchConfig, function: int, address: int, extra: int) -> tuple[CUresult]:
-    error = _launch(
-        function,
-        (config.gridDimX, config.gridDimY, config.gridDimZ),
-        (config.blockDimX, config.blockDimY, config.blockDimZ),
-        config.sharedMemBytes,
-        config.hStream,
-        address,
-        early=any(attribute.value.programmaticStreamSerializationAllowed for attribute in config.attrs),
-    )
-    return (CUresult(error),)
-
-
-def _launch(
-    function: int,
-    grid: Sequence[int],
-    block: Sequence[int],
-    shared_nbytes: int,
-    stream: int,
-    address: int,
-    early: bool = False,
-) -> int:
-    """CUDA's number of the error, 0 for none."""
     from tests.standin.errors import CudaError
     from tests.standin.launching import by_handle
 
@@ -131,8 +101,14 @@ def _launch(
             there, scalar = _TYPES[kind]
             given.append(scalar(there.from_address(pointer).value))
     try:
-        work = kernel.work(grid, block, tuple(given), shared_nbytes, early=early)
-        kernel.device.stream(stream).put(work)
+        work = kernel.work(
+            (config.gridDimX, config.gridDimY, config.gridDimZ),
+            (config.blockDimX, config.blockDimY, config.blockDimZ),
+            tuple(given),
+            config.sharedMemBytes,
+            early=any(attribute.value.programmaticStreamSerializationAllowed for attribute in config.attrs),
+        )
+        kernel.device.stream(config.hStream).put(work)
     except CudaError as error:
-        return error.status
-    return 0
+        return (CUresult(error.status),)
+    return (CUresult.CUDA_SUCCESS,)
