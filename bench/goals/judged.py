@@ -178,13 +178,14 @@ def _time(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
 
 
 def _launched(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
-    """Of host-to-host passes what lies between the copies: median of a launch and median of the wait for it.
-    No spread is kept of it, so the second run has to say for it how sure it is."""
-    phases = row.measurement.phases
+    """By itself, one such pass behind the other; of records from before that was measured: of host-to-host
+    passes what lies between the copies, whose spread was not kept."""
+    phases, launched = row.measurement.phases, row.measurement.launched_ns
     if row.case.backend.endswith("-cpu") or not phases.keys() >= {"compute", "sync"}:
         return Figure(why="no pass was launched and waited for by itself")
-    seconds = (phases["compute"] + phases["sync"]) * 1e-9
-    return Figure(seconds, seconds, seconds, row.own_doubts)
+    between = (phases["compute"] + phases["sync"],) * 3
+    seconds, low, high = (ns * 1e-9 for ns in (launched if len(launched) == 3 else between))
+    return Figure(seconds, low, high, row.own_doubts)
 
 
 def _end_to_end(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:

@@ -48,7 +48,6 @@ PARTS = ("predictions", "layers")
 PREPARE_PHASES = ("load", "compile", "alloc", "upload")
 RUN_PHASES = ("h2d", "compute", "d2h", "sync")
 
-
 MOST_CHARACTERS = 100  # of a name that files are called after
 _SEPARATORS = frozenset("/\\:\0")
 
@@ -298,9 +297,9 @@ class Measurement(Record, frozen=True):
     where a new interleaving round starts among the samples (indices); instances: which instance of the
     session each round was of, by number (() = there was one). first_run_ns: the very first pass, apart.
     phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of host-to-host passes; wall_ns: the median
-    of the whole host-to-host pass that RUN_PHASES divide. dataset_ns: the whole pass over all images, by
-    "wall", "compute". facts: what the session really used (provider, CUDA graph, …). memory: nbytes by
-    kind.
+    of the whole host-to-host pass that RUN_PHASES divide. launched_ns: of passes launched and waited for, one
+    behind the other, without copies: the median and its 95 % interval. dataset_ns: the whole pass over all
+    images, by "wall", "compute". facts: what the session really used (provider, …). memory: nbytes by kind.
     """
 
     case: Case
@@ -314,6 +313,7 @@ class Measurement(Record, frozen=True):
     first_run_ns: int | None = None
     phases: dict[str, float] = {}
     wall_ns: float | None = None
+    launched_ns: tuple[float, ...] = ()
     dataset_ns: dict[str, float] = {}
     layers: tuple[Layer, ...] = ()
     accuracy: Accuracy | None = None

@@ -146,6 +146,10 @@ def test_a_pass_by_itself_is_what_lies_between_the_copies(tmp_path: Path) -> Non
         saved(tmp_path / "slower", slower),
     )
     assert (found.outcome, found.why) == (OPEN, "the second run says otherwise: 12.0 µs, not reached")
+    alone = msgspec.structs.replace(ours, launched_ns=(8e3, 7e3, 8.5e3))
+    goal = Goal(model="lenet5-digits", value="launched", wanted=(9e-6,))
+    figure = one(goal, saved(tmp_path / "alone", alone)).figures[0]
+    assert (figure.value, figure.low, figure.high) == pytest.approx((8e-6, 7e-6, 8.5e-6)), "without copies"
 
 
 def limits(flops_per_s: float) -> MachineLimits:
