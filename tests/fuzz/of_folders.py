@@ -152,8 +152,13 @@ def written(folder: Path, drawn: random.Random) -> int:
 
 def _report(kind: str, path: Path, target: Path) -> None:
     """Without its pictures, which are drawn one by one."""
-    module = {"run": report, "ladder": ladder_report, "profile": profile_report}[kind]
-    with patch.object(module, "_draw", lambda *_: []):
+    drawn = {
+        "run": (report, "charts_of"),
+        "ladder": (ladder_report, "_draw"),
+        "profile": (profile_report, "_draw"),
+    }
+    module, name = drawn[kind]
+    with patch.object(module, name, lambda *_: []):
         module.write([path], target / "report.md")  # type: ignore[attr-defined]  # each has one
 
 
