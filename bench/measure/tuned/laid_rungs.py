@@ -33,7 +33,7 @@ from kernels.errors import KernelscopeError
 from kernels.ops import Params
 from kernels.registry import Rung
 
-MOST = 3  # rungs of a step that are tried beside its own: there are four that read an image laid out
+MOST = 2  # rungs of a step that are tried beside its own: each costs a session of the whole net
 FACTOR = 2.0  # so many times as slow as the fastest alone: no layout makes up for that
 CLEAR = 0.02  # a rung that gains less on the step's own is not taken: that is noise
 STEPS_S = 0.15  # of the times of all steps of a plan
