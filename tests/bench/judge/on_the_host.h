@@ -41,7 +41,7 @@ static float rsqrtf(float v) { return 1.0f / sqrtf(v); }
 // The threads of a block that take turns: none where they run one after the other to the end.
 #define MOST_THREADS 4096  // of a cluster
 struct Waiting { int members, arrived, turn; };
-struct Turn { jmp_buf at; bool over; };
+struct Turn { jmp_buf at; bool over; const Waiting* on; int turn; };  // on: what it waits for, where that is known
 static Turn* turns_;
 static jmp_buf between_;
 static int current_, exchanged_[MOST_THREADS];
@@ -62,7 +62,9 @@ static void wait_(Waiting& on) {
     if (!turns_) return;
     const int turn = on.turn;
     if (++on.arrived == on.members) on.arrived = 0, ++on.turn;
+    turns_[current_].on = &on, turns_[current_].turn = turn;
     while (on.turn == turn) let_others_();
+    turns_[current_].on = nullptr;
 }
 static void left_(Waiting& on) {
     if (--on.members && on.arrived == on.members) on.arrived = 0, ++on.turn;
@@ -129,6 +131,9 @@ static void arrived_(int newest) {
 struct Products { float* sum; const void *rows, *columns; int count, chunk, group; bool more; unsigned fed[2][8]; };
 struct Queue { Products going[64]; int count, closed; };
 static Queue queues_[MOST_THREADS];
+// Of what kernels take on the host most is here, so that this is worth a longer look of the compiler.
+#pragma GCC push_options
+#pragma GCC optimize("O2")
 static float swizzled_(const void* operand, int row, int step, int chunk) {
     const size_t nbytes = 16 / chunk;
     size_t at = (size_t)operand + row * 128 + step * nbytes;
@@ -186,6 +191,7 @@ static void products_(int newest) {
     }
     mine.count = kept;
 }
+#pragma GCC pop_options
 // Values that count themselves in at the block that they are told to: until all of a step's are there and somebody has
 // waited for them they are NaN, which is also what their places held before.
 struct Told { float* place; float v; };
@@ -248,7 +254,7 @@ template <class Body> static bool in_turns_(Body& body, int threads) {
     for (int i = 0; i < CLUSTER; ++i) of_blocks_[i] = {threads / CLUSTER, 0, 0};
     for (int i = 0; i < threads; ++i) {
         if (i % 32 == 0) of_warp_[i / 32] = {min(32, threads - i), 0, 0};
-        of_all_[i].over = false;
+        of_all_[i].over = false, of_all_[i].on = nullptr;
     }
     // Those that another block has left in the middle begin anew.
     int begun = ready_;
@@ -256,13 +262,18 @@ template <class Body> static bool in_turns_(Body& body, int threads) {
     for (int left = threads, before = -1, moved = 0; left; before = moved) {
         left = moved = 0;
         for (int i = 0; i < threads; ++i) {
-            if (of_all_[i].over) continue;
+            Turn& its = of_all_[i];
+            if (its.over) continue;
+            if (its.on && its.on->turn == its.turn) {
+                ++left;
+                continue;
+            }
             let_(i);
             if (i < begun)
-                go_on_(of_all_[i]);
+                go_on_(its);
             else
                 begin_(stacks_ + (size_t)STACK * i), begun = i + 1;
-            left += !of_all_[i].over;
+            left += !its.over;
         }
         moved = left + 4096 * (of_cluster_.turn + told_in_all_);
         for (const Waiting& block : of_blocks_) moved += 4096 * block.turn;
@@ -303,6 +314,8 @@ template <class Body> static int run_(const unsigned (&size)[6], bool turns, Bod
     return 0;
 }
 template <class To, class From> static To same_bits(From v) { To u; memcpy(&u, &v, sizeof u); return u; }
+#pragma GCC push_options
+#pragma GCC optimize("O2")
 // mma.sync of 16 columns and 8 rows: tf32 has 8 steps, one a register, and float16 has 16.
 static float step_(const unsigned (&registers)[4], int of, int i, int steps) {
     if (steps == 8) return same_bits<float>(registers[of] & 0xffffe000u);
@@ -324,6 +337,7 @@ template <int STEPS> static void multiply_(float (&sum)[4], uint4 columns, unsig
                               step_(right[first + (lane % 4 * 2 + e % 2) * 4 + t], far, i, STEPS);
     __syncwarp();
 }
+#pragma GCC pop_options
 // Four matrices of rows of 16 bytes, whose places the lanes say; each is given a word of each.
 static void load_matrices_(unsigned (&to)[4], const void* from) {
     static const void* rows[MOST_THREADS];
