@@ -3,6 +3,8 @@ touch, what it does not write stays NaN."""
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from engine.cuda.stages import starts
@@ -10,7 +12,21 @@ from kernels import launch, layouts
 from kernels.layouts import PLAIN
 from kernels.registry import Rung
 from tests.bench.judge.on_the_host import Guarded, Hosted
+from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
+
+MOST_FLOPS = 400_000  # of a case, which is computed thread by thread
+
+
+@cache
+def small(op: str, most_outputs: int | None = None) -> tuple[Case, ...]:
+    """The cases of an operator that are few computations: drawn and answered once, not for each of its rungs.
+    No test may change one."""
+    return tuple(
+        case
+        for case in cuda_cases.cases(op)
+        if case.params.flops <= MOST_FLOPS and (most_outputs is None or case.expected.size <= most_outputs)
+    )
 
 
 def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.ndarray:

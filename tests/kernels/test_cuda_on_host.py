@@ -21,11 +21,11 @@ from kernels.registry import Rung
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
-from tests.kernels.hosted import answer
+from tests.kernels.hosted import MOST_FLOPS, answer, small
 
 OURS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
 RUNGS = [rung for rung in OURS if not (rung.yardstick or rung.language)]
-MOST_FLOPS, MOST_OUTPUTS = 400_000, 4_000  # of a case, which is computed thread by thread
+MOST_OUTPUTS = 4_000
 
 pytestmark = pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
 
@@ -44,12 +44,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
 
 def _case(rung: Rung) -> Case:
     """Of the small cases that it takes the one with most to say of it."""
-    small = [
-        case
-        for case in cuda_cases.cases(rung.op)
-        if case.params.flops <= MOST_FLOPS and case.expected.size <= MOST_OUTPUTS
-    ]
-    return max((c for c in small if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
+    known = small(rung.op, MOST_OUTPUTS)
+    return max((c for c in known if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
@@ -68,12 +64,12 @@ def test_every_mode_of_a_kernel_that_has_many_is_right(op: str, answers: Answers
 def test_every_way_of_sharing_out_planes_is_right(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several planes a block, tiles of one, outputs below each other, strides, several maps a channel."""
     rung = registry.find("cuda", "conv", "depthwise")
-    of_all = [case for case in cuda_cases.cases("conv") if rung.refusal(case.params) is None]
-    small = [case for case in of_all if case.params.flops <= MOST_FLOPS // 4]
+    of_all = [case for case in small("conv") if rung.refusal(case.params) is None]
+    smallest = [case for case in of_all if case.params.flops <= MOST_FLOPS // 4]
     ways: list[Mapping[str, Define]] = []
     for enough, count in ((depthwise._ENOUGH_WARPS, 3), (0, None)):  # as if there were outputs enough
         monkeypatch.setattr(depthwise, "_ENOUGH_WARPS", enough)
-        for case in small[:count]:
+        for case in smallest[:count]:
             ways.append(launch.launch(case.params, rung).defines)
             assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words
     for many, few in (("PLANES", ""), ("DOWN", ""), ("OUT_W", "TILE_W"), ("OUT_H", "TILE_H"), ("M", "C")):

@@ -21,7 +21,7 @@ from kernels.registry import Rung
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
-from tests.kernels.hosted import answer
+from tests.kernels.hosted import answer, small
 
 RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if len(rung.reads) > 1]
 MOST_FLOPS = 100_000
@@ -37,8 +37,8 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
 
 def _richest(rung: Rung) -> Case:
     """The case with most to say of the rung, of those that are quickly computed thread by thread."""
-    small = (case for case in cuda_cases.cases(rung.op) if case.params.flops <= MOST_FLOPS)
-    return max((c for c in small if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
+    quick = (case for case in small(rung.op) if case.params.flops <= MOST_FLOPS)
+    return max((c for c in quick if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
 
 
 @pytest.mark.parametrize(("reads", "writes"), [(0, 1), (1, 0), (1, 1)])

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
 struct Three { unsigned x = 0, y = 0, z = 0; };
@@ -40,9 +41,9 @@ static float rsqrtf(float v) { return 1.0f / sqrtf(v); }
 // The threads of a block that take turns: none where they run one after the other to the end.
 #define MOST_THREADS 4096  // of a cluster
 struct Waiting { int members, arrived, turn; };
-struct Turn { ucontext_t at; bool over; };
+struct Turn { jmp_buf at; bool over; const Waiting* on; int turn; };  // on: what it waits for, where that is known
 static Turn* turns_;
-static ucontext_t between_;
+static jmp_buf between_;
 static int current_, exchanged_[MOST_THREADS];
 static Waiting of_cluster_, of_blocks_[32], of_warp_[MOST_THREADS / 32];
 // Blocks of a cluster run together, their threads one behind the other; each has shared memory of its own.
@@ -53,11 +54,17 @@ static Waiting of_cluster_, of_blocks_[32], of_warp_[MOST_THREADS / 32];
 static int rank_() { return CLUSTER > 1 ? current_ / (int)(blockDim.x * blockDim.y * blockDim.z) : 0; }
 static void* of_rank_(void* mine, int rank) { return (char*)mine + (rank - rank_()) * SHARED_NBYTES; }
 #define of_block_ of_blocks_[rank_()]
+// It is somebody else's turn. Not by swapcontext, which asks the system each time, for a mask of signals.
+static __attribute__((noipa)) void let_others_() {
+    if (!_setjmp(turns_[current_].at)) _longjmp(between_, 1);
+}
 static void wait_(Waiting& on) {
     if (!turns_) return;
     const int turn = on.turn;
     if (++on.arrived == on.members) on.arrived = 0, ++on.turn;
-    while (on.turn == turn) swapcontext(&turns_[current_].at, &between_);
+    turns_[current_].on = &on, turns_[current_].turn = turn;
+    while (on.turn == turn) let_others_();
+    turns_[current_].on = nullptr;
 }
 static void left_(Waiting& on) {
     if (--on.members && on.arrived == on.members) on.arrived = 0, ++on.turn;
@@ -124,6 +131,9 @@ static void arrived_(int newest) {
 struct Products { float* sum; const void *rows, *columns; int count, chunk, group; bool more; unsigned fed[2][8]; };
 struct Queue { Products going[64]; int count, closed; };
 static Queue queues_[MOST_THREADS];
+// Of what kernels take on the host most is here, so that this is worth a longer look of the compiler.
+#pragma GCC push_options
+#pragma GCC optimize("O2")
 static float swizzled_(const void* operand, int row, int step, int chunk) {
     const size_t nbytes = 16 / chunk;
     size_t at = (size_t)operand + row * 128 + step * nbytes;
@@ -181,6 +191,7 @@ static void products_(int newest) {
     }
     mine.count = kept;
 }
+#pragma GCC pop_options
 // Values that count themselves in at the block that they are told to: until all of a step's are there and somebody has
 // waited for them they are NaN, which is also what their places held before.
 struct Told { float* place; float v; };
@@ -198,15 +209,34 @@ static void tell_later_(float* place, int rank, float v, int step) {
 }
 static void wait_for_signal_(int step) {
     Signal& its = signals_[rank_()][step];
-    while (its.count < its.expected) swapcontext(&turns_[current_].at, &between_);
+    while (its.count < its.expected) let_others_();
     if (its.count != its.expected) abort();
     for (int i = 0; i < its.count && its.told[i].place; ++i) *its.told[i].place = its.told[i].v, its.told[i].place = nullptr;
 }
+// A thread begins once, of whichever kernel it is, and stands ready for its next block where it has come to the end of one.
 static void* body_;
-template <class Body> static void thread_() {
-    (*(Body*)body_)();
-    turns_[current_].over = true;
-    left_(of_cluster_), left_(of_block_), left_(of_warp_[current_ / 32]);
+static void (*do_)();
+static int ready_;  // so many do
+static Turn of_all_[MOST_THREADS];
+static char* stacks_;
+#define STACK (1 << 17)
+template <class Body> static void do_body_() { (*(Body*)body_)(); }
+static void thread_() {
+    for (;; let_others_()) {
+        do_();
+        turns_[current_].over = true;
+        left_(of_cluster_), left_(of_block_), left_(of_warp_[current_ / 32]);
+    }
+}
+static __attribute__((noipa)) void begin_(char* stack) {
+    ucontext_t at;
+    getcontext(&at);
+    at.uc_stack.ss_sp = stack, at.uc_stack.ss_size = STACK, at.uc_link = nullptr;
+    makecontext(&at, &thread_, 0);
+    if (!_setjmp(between_)) setcontext(&at);
+}
+static __attribute__((noipa)) void go_on_(Turn& turn) {
+    if (!_setjmp(between_)) _longjmp(turn.at, 1);
 }
 static void let_(int i) {
     current_ = i;
@@ -216,35 +246,41 @@ static void let_(int i) {
 }
 // One block, or a cluster's, its threads in turns; false where nobody can go on.
 template <class Body> static bool in_turns_(Body& body, int threads) {
-    static const int stack = 1 << 17;
-    static char* stacks = (char*)malloc((size_t)stack * MOST_THREADS);
-    static Turn turns[MOST_THREADS];
-    turns_ = turns, body_ = &body;
+    if (!stacks_)
+        stacks_ = (char*)mmap(
+            nullptr, (size_t)STACK * MOST_THREADS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    turns_ = of_all_, body_ = &body, do_ = do_body_<Body>;
     of_cluster_ = {threads, 0, 0};
     for (int i = 0; i < CLUSTER; ++i) of_blocks_[i] = {threads / CLUSTER, 0, 0};
     for (int i = 0; i < threads; ++i) {
         if (i % 32 == 0) of_warp_[i / 32] = {min(32, threads - i), 0, 0};
-        getcontext(&turns[i].at);
-        turns[i].at.uc_stack.ss_sp = stacks + (size_t)stack * i;
-        turns[i].at.uc_stack.ss_size = stack;
-        turns[i].at.uc_link = &between_;
-        turns[i].over = false;
-        makecontext(&turns[i].at, &thread_<Body>, 0);
+        of_all_[i].over = false, of_all_[i].on = nullptr;
     }
+    // Those that another block has left in the middle begin anew.
+    int begun = ready_;
+    ready_ = 0;
     for (int left = threads, before = -1, moved = 0; left; before = moved) {
         left = moved = 0;
         for (int i = 0; i < threads; ++i) {
-            if (turns[i].over) continue;
+            Turn& its = of_all_[i];
+            if (its.over) continue;
+            if (its.on && its.on->turn == its.turn) {
+                ++left;
+                continue;
+            }
             let_(i);
-            swapcontext(&between_, &turns[i].at);
-            left += !turns[i].over;
+            if (i < begun)
+                go_on_(its);
+            else
+                begin_(stacks_ + (size_t)STACK * i), begun = i + 1;
+            left += !its.over;
         }
         moved = left + 4096 * (of_cluster_.turn + told_in_all_);
         for (const Waiting& block : of_blocks_) moved += 4096 * block.turn;
         for (const Waiting& warp : of_warp_) moved += 1024 * 4096 * warp.turn;
         if (moved == before) return false;
     }
-    turns_ = nullptr;
+    turns_ = nullptr, ready_ = begun;
     return true;
 }
 // Where memory ends that a kernel may touch, the grid ends (see Guarded in on_the_host.py).
@@ -278,6 +314,8 @@ template <class Body> static int run_(const unsigned (&size)[6], bool turns, Bod
     return 0;
 }
 template <class To, class From> static To same_bits(From v) { To u; memcpy(&u, &v, sizeof u); return u; }
+#pragma GCC push_options
+#pragma GCC optimize("O2")
 // mma.sync of 16 columns and 8 rows: tf32 has 8 steps, one a register, and float16 has 16.
 static float step_(const unsigned (&registers)[4], int of, int i, int steps) {
     if (steps == 8) return same_bits<float>(registers[of] & 0xffffe000u);
@@ -299,6 +337,7 @@ template <int STEPS> static void multiply_(float (&sum)[4], uint4 columns, unsig
                               step_(right[first + (lane % 4 * 2 + e % 2) * 4 + t], far, i, STEPS);
     __syncwarp();
 }
+#pragma GCC pop_options
 // Four matrices of rows of 16 bytes, whose places the lanes say; each is given a word of each.
 static void load_matrices_(unsigned (&to)[4], const void* from) {
     static const void* rows[MOST_THREADS];

@@ -31,6 +31,9 @@ from tests.standin.modules.cupy import Cupy
 from tests.standin.settings import Settings
 
 COMPILER = shutil.which("g++")
+_CPU = Path("/proc/cpuinfo")
+# Halves by the processor's own instructions where it has them: calls instead take most of a product's time.
+_HALVES = ["-mf16c"] if _CPU.is_file() and re.search(r"\bf16c\b", _CPU.read_text()) else []
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _TYPES = {
     np.uint64: ctypes.c_uint64,
@@ -208,7 +211,8 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     # What is read already need not be read again, and has no more defines to know.
     read = source.with_suffix(".ii")
     read.write_text(plain + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
-    options = ["-std=c++17", "-fno-exceptions", "-O1", "-w", "-shared", "-fPIC", "-fno-gnu-unique"]
+    # With little optimization: most kernels take longer to compile than to run.
+    options = [*_HALVES, "-std=c++17", "-fno-exceptions", "-Og", "-w", "-shared", "-fPIC", "-fno-gnu-unique"]
     # One thread alone runs kernels: what is static needs no guard of that library.
     options += ["-Wl,-Bsymbolic", "-fno-threadsafe-statics"]
     # Nothing of the C++ library, which takes longer to look through than most kernels do to link.
