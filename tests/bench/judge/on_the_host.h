@@ -1,15 +1,32 @@
-// What stands before a CUDA kernel that is compiled for the host: CUDA's words, the threads of a block, which run one
-// after another or take turns, and what they exchange.
-#include <math.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <ucontext.h>
+// What stands before a CUDA kernel that is compiled for the host: CUDA's words, and what on_the_host.cpp has for them,
+// which is compiled once. Nothing of the system's headers, which take longer to read than most kernels.
+typedef decltype(sizeof 0) size_t;
+extern "C" {
+void* memcpy(void*, const void*, size_t);
+void* memset(void*, int, size_t);
+void abort();
+int abs(int);
+#define OF_ONE_(name) float name##f(float); double name(double);
+#define OF_TWO_(name) float name##f(float, float); double name(double, double);
+OF_ONE_(acos) OF_ONE_(acosh) OF_ONE_(asin) OF_ONE_(asinh) OF_ONE_(atan) OF_ONE_(atanh) OF_ONE_(cbrt) OF_ONE_(ceil)
+OF_ONE_(cos) OF_ONE_(cosh) OF_ONE_(erf) OF_ONE_(erfc) OF_ONE_(exp) OF_ONE_(exp2) OF_ONE_(expm1) OF_ONE_(fabs)
+OF_ONE_(floor) OF_ONE_(log) OF_ONE_(log10) OF_ONE_(log1p) OF_ONE_(log2) OF_ONE_(nearbyint) OF_ONE_(rint) OF_ONE_(round)
+OF_ONE_(sin) OF_ONE_(sinh) OF_ONE_(sqrt) OF_ONE_(tan) OF_ONE_(tanh) OF_ONE_(trunc)
+OF_TWO_(atan2) OF_TWO_(copysign) OF_TWO_(fdim) OF_TWO_(fmax) OF_TWO_(fmin) OF_TWO_(fmod) OF_TWO_(hypot) OF_TWO_(pow)
+OF_TWO_(remainder)
+float fmaf(float, float, float);
+double fma(double, double, double);
+}
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+#define isfinite __builtin_isfinite
+#define isinf __builtin_isinf_sign
+#define isnan __builtin_isnan
+#define signbit __builtin_signbit
+// Of each library that is linked of a kernel and on_the_host.cpp its own.
+#pragma GCC visibility push(hidden)
 struct Three { unsigned x = 0, y = 0, z = 0; };
-static Three blockIdx, blockDim, threadIdx, gridDim;
+extern Three blockIdx, blockDim, threadIdx, gridDim;
 #define __device__
 #define __forceinline__ inline
 #define __global__
@@ -38,321 +55,55 @@ typedef unsigned long long cudaTextureObject_t;  // where the memory lies
 template <class T> static T tex1Dfetch(cudaTextureObject_t x, int at) { return ((const T*)x)[at]; }
 static float rsqrtf(float v) { return 1.0f / sqrtf(v); }
 
+template <class To, class From> static To same_bits(From v) { To u; memcpy(&u, &v, sizeof u); return u; }
+static unsigned __float_as_uint(float v) { return same_bits<unsigned>(v); }
+static float __uint_as_float(unsigned v) { return same_bits<float>(v); }
+static float __int_as_float(int v) { return same_bits<float>(v); }
+template <class A, class B> static A atomicAdd(A* at, B by) { const A was = *at; *at += by; return was; }
+unsigned long long host_ns();
+
 // The threads of a block that take turns: none where they run one after the other to the end.
-#define MOST_THREADS 4096  // of a cluster
-struct Waiting { int members, arrived, turn; };
-struct Turn { jmp_buf at; bool over; const Waiting* on; int turn; };  // on: what it waits for, where that is known
-static Turn* turns_;
-static jmp_buf between_;
-static int current_, exchanged_[MOST_THREADS];
-static Waiting of_cluster_, of_blocks_[32], of_warp_[MOST_THREADS / 32];
+extern int current_;
 // Blocks of a cluster run together, their threads one behind the other; each has shared memory of its own.
-#ifndef CLUSTER
-#define CLUSTER 1
-#endif
-#define SHARED_NBYTES (227 << 10)
-static int rank_() { return CLUSTER > 1 ? current_ / (int)(blockDim.x * blockDim.y * blockDim.z) : 0; }
-static void* of_rank_(void* mine, int rank) { return (char*)mine + (rank - rank_()) * SHARED_NBYTES; }
-#define of_block_ of_blocks_[rank_()]
-// It is somebody else's turn. Not by swapcontext, which asks the system each time, for a mask of signals.
-static __attribute__((noipa)) void let_others_() {
-    if (!_setjmp(turns_[current_].at)) _longjmp(between_, 1);
-}
-static void wait_(Waiting& on) {
-    if (!turns_) return;
-    const int turn = on.turn;
-    if (++on.arrived == on.members) on.arrived = 0, ++on.turn;
-    turns_[current_].on = &on, turns_[current_].turn = turn;
-    while (on.turn == turn) let_others_();
-    turns_[current_].on = nullptr;
-}
-static void left_(Waiting& on) {
-    if (--on.members && on.arrived == on.members) on.arrived = 0, ++on.turn;
-}
-static void wait_for_all_() { wait_(of_cluster_); }
-static void __syncthreads() { wait_(of_block_); }
-static void __syncwarp(unsigned = 0) { wait_(of_warp_[current_ / 32]); }
-static int __syncthreads_or(int value) {
-    if (!turns_) return value;
-    static int any;
-    wait_(of_block_);
-    any = 0;
-    wait_(of_block_);
-    any |= value;
-    wait_(of_block_);
-    return any;
-}
+int rank_();
+void* of_rank_(void* mine, int rank);
+void wait_for_all_();
+void __syncthreads();
+void __syncwarp(unsigned = 0);
+int __syncthreads_or(int value);
+unsigned of_lane_(unsigned word, int lane);
 template <class T> static T of_lane_(T v, int lane) {
     static_assert(sizeof v == 4, "of one word");
-    memcpy(&exchanged_[current_], &v, 4);
-    __syncwarp();
-    memcpy(&v, &exchanged_[current_ / 32 * 32 + lane], 4);
-    __syncwarp();
-    return v;
+    return same_bits<T>(of_lane_(same_bits<unsigned>(v), lane));
 }
 template <class T> static T __shfl_xor_sync(unsigned, T v, int mask, int = 32) { return of_lane_(v, current_ % 32 ^ mask); }
 template <class T> static T __shfl_sync(unsigned, T v, int lane, int = 32) { return of_lane_(v, lane); }
 template <class T> static T __shfl_down_sync(unsigned, T v, int by, int = 32) {
     return of_lane_(v, current_ % 32 + by < 32 ? current_ % 32 + by : current_ % 32);
 }
-// Shared memory before a block begins: NaN in every type.
-extern char __start_of_a_block[] __attribute__((weak)), __stop_of_a_block[] __attribute__((weak));
-static void forget_() {
-    if (__start_of_a_block) memset(__start_of_a_block, 0xff, __stop_of_a_block - __start_of_a_block);
+// Copies that go on by themselves.
+void copy_later_(void* to, const void* from, int nbytes, bool inside);
+void close_();
+void arrived_(int newest);
+// Products of a warpgroup that go on by themselves.
+void multiply_later_(float* sum, const void* rows, const void* columns, int count, int chunk, bool more);
+void multiply_later_(float* sum, const unsigned (&rows)[4], const void* columns, int count, int chunk, bool more);
+template <int CHUNK, int N, class Rows>
+static void multiply_later_(float (&sum)[N][4], const Rows& rows, const void* columns, bool more) {
+    multiply_later_(&sum[0][0], rows, columns, N, CHUNK, more);
 }
-// Copies that go on by themselves, as late as they may be: where they go to is NaN from the start on, and what they bring
-// is there when it has been waited for. group: how many the thread had closed before.
-struct Copy { void* to; const void* from; int nbytes, group; };
-struct Copies { Copy going[256]; int count, closed; };
-static Copies copies_[MOST_THREADS];
-static void copy_later_(void* to, const void* from, int nbytes, bool inside) {
-    Copies& mine = copies_[current_];
-    if (mine.count == 256) abort();
-    memset(to, 0xff, nbytes);
-    mine.going[mine.count++] = {to, inside ? from : nullptr, nbytes, mine.closed};
+void close_products_();
+void products_(int newest);
+// Values that count themselves in at the block that they are told to.
+void expect_(int step, int nbytes);
+void tell_later_(float* place, int rank, float v, int step);
+void wait_for_signal_(int step);
+// mma.sync of 16 columns and 8 rows.
+template <int STEPS> void multiply_(float (&sum)[4], uint4 columns, unsigned row0, unsigned row1);
+void load_matrices_(unsigned (&to)[4], const void* from);
+// A grid from its first block to its last, `cluster` of which run together; `call` is what does `body` once.
+int run_(const unsigned (&size)[6], bool turns, int cluster, void (*call)(const void*), const void* body);
+template <class Body> static int run_(const unsigned (&size)[6], bool turns, int cluster, const Body& body) {
+    return run_(size, turns, cluster, [](const void* it) { (*(const Body*)it)(); }, &body);
 }
-static void close_() { ++copies_[current_].closed; }
-static void arrived_(int newest) {
-    Copies& mine = copies_[current_];
-    int kept = 0;
-    for (int i = 0; i < mine.count; ++i) {
-        const Copy& it = mine.going[i];
-        if (it.group >= mine.closed - newest)
-            mine.going[kept++] = it;
-        else if (it.from)
-            memcpy(it.to, it.from, it.nbytes);
-        else
-            memset(it.to, 0, it.nbytes);
-    }
-    mine.count = kept;
-}
-// Products of a warpgroup that go on by themselves, as late as they may be: each reads its operands, swizzled as the
-// device does it, when it has been waited for; rows that come from registers are those of when it began.
-struct Products { float* sum; const void *rows, *columns; int count, chunk, group; bool more; unsigned fed[2][8]; };
-struct Queue { Products going[64]; int count, closed; };
-static Queue queues_[MOST_THREADS];
-// Of what kernels take on the host most is here, so that this is worth a longer look of the compiler.
-#pragma GCC push_options
-#pragma GCC optimize("O2")
-static float swizzled_(const void* operand, int row, int step, int chunk) {
-    const size_t nbytes = 16 / chunk;
-    size_t at = (size_t)operand + row * 128 + step * nbytes;
-    at ^= (at >> 7 & 7) << 4;
-    if (chunk == 8) return *(const _Float16*)at;
-    unsigned word;
-    memcpy(&word, (const void*)at, 4);
-    word &= 0xffffe000u;
-    float v;
-    memcpy(&v, &word, 4);
-    return v;
-}
-template <int CHUNK, int N> static void multiply_later_(float (&sum)[N][4], const void* rows, const void* columns, bool more) {
-    Queue& mine = queues_[current_];
-    if (mine.count == 64) abort();
-    mine.going[mine.count++] = {&sum[0][0], rows, columns, N, CHUNK, mine.closed, more};
-}
-template <int CHUNK, int N>
-static void multiply_later_(float (&sum)[N][4], const unsigned (&rows)[4], const void* columns, bool more) {
-    static unsigned given[MOST_THREADS][4];
-    memcpy(given[current_], rows, 16);
-    __syncwarp();
-    multiply_later_<CHUNK>(sum, (const void*)nullptr, columns, more);
-    Products& it = queues_[current_].going[queues_[current_].count - 1];
-    for (int word = 0; word < 4; ++word)
-        for (int e = 0; e < 4; ++e) it.fed[e % 2][e / 2 * 4 + word] = given[current_ / 4 * 4 + word][e];
-    __syncwarp();
-}
-// A step of the words that a row was given.
-static float fed_(const unsigned (&words)[8], int step, int chunk) {
-    const unsigned word = chunk == 8 ? words[step / 2] : words[step] & 0xffffe000u;
-    float v;
-    _Float16 half;
-    memcpy(&v, &word, 4), memcpy(&half, (const char*)&word + (chunk == 8 ? step % 2 * 2 : 0), 2);
-    return chunk == 8 ? (float)half : v;
-}
-static void close_products_() { ++queues_[current_].closed; }
-static void products_(int newest) {
-    Queue& mine = queues_[current_];
-    int kept = 0;
-    const int lane = current_ % 32, first = current_ / 32 % 4 * 16 + lane / 4;
-    for (int i = 0; i < mine.count; ++i) {
-        const Products it = mine.going[i];
-        if (it.group >= mine.closed - newest) {
-            mine.going[kept++] = it;
-            continue;
-        }
-        for (int e = 0; e < 4 * it.count; ++e) {
-            if (!it.more) it.sum[e] = 0.0f;
-            for (int step = 0; step < 2 * it.chunk; ++step)
-                it.sum[e] += (it.rows ? swizzled_(it.rows, first + e / 2 % 2 * 8, step, it.chunk)
-                                      : fed_(it.fed[e / 2 % 2], step, it.chunk)) *
-                             swizzled_(it.columns, e / 4 * 8 + lane % 4 * 2 + e % 2, step, it.chunk);
-        }
-    }
-    mine.count = kept;
-}
-#pragma GCC pop_options
-// Values that count themselves in at the block that they are told to: until all of a step's are there and somebody has
-// waited for them they are NaN, which is also what their places held before.
-struct Told { float* place; float v; };
-struct Signal { Told* told; int count, room, expected; };
-static Signal signals_[32][64];
-static int told_in_all_;
-static void expect_(int step, int nbytes) { signals_[rank_()][step].expected = nbytes / 4; }
-static void tell_later_(float* place, int rank, float v, int step) {
-    Signal& its = signals_[rank][step];
-    if (its.count == its.room) its.told = (Told*)realloc(its.told, sizeof(Told) * (its.room = 2 * its.room + 64));
-    float* const there = (float*)of_rank_(place, rank);
-    memset(there, 0xff, 4);
-    its.told[its.count++] = {there, v};
-    ++told_in_all_;
-}
-static void wait_for_signal_(int step) {
-    Signal& its = signals_[rank_()][step];
-    while (its.count < its.expected) let_others_();
-    if (its.count != its.expected) abort();
-    for (int i = 0; i < its.count && its.told[i].place; ++i) *its.told[i].place = its.told[i].v, its.told[i].place = nullptr;
-}
-// A thread begins once, of whichever kernel it is, and stands ready for its next block where it has come to the end of one.
-static void* body_;
-static void (*do_)();
-static int ready_;  // so many do
-static Turn of_all_[MOST_THREADS];
-static char* stacks_;
-#define STACK (1 << 17)
-template <class Body> static void do_body_() { (*(Body*)body_)(); }
-static void thread_() {
-    for (;; let_others_()) {
-        do_();
-        turns_[current_].over = true;
-        left_(of_cluster_), left_(of_block_), left_(of_warp_[current_ / 32]);
-    }
-}
-static __attribute__((noipa)) void begin_(char* stack) {
-    ucontext_t at;
-    getcontext(&at);
-    at.uc_stack.ss_sp = stack, at.uc_stack.ss_size = STACK, at.uc_link = nullptr;
-    makecontext(&at, &thread_, 0);
-    if (!_setjmp(between_)) setcontext(&at);
-}
-static __attribute__((noipa)) void go_on_(Turn& turn) {
-    if (!_setjmp(between_)) _longjmp(turn.at, 1);
-}
-static void let_(int i) {
-    current_ = i;
-    blockIdx.x = blockIdx.x / CLUSTER * CLUSTER + rank_();
-    i %= blockDim.x * blockDim.y * blockDim.z;
-    threadIdx.x = i % blockDim.x, threadIdx.y = i / blockDim.x % blockDim.y, threadIdx.z = i / blockDim.x / blockDim.y;
-}
-// One block, or a cluster's, its threads in turns; false where nobody can go on.
-template <class Body> static bool in_turns_(Body& body, int threads) {
-    if (!stacks_)
-        stacks_ = (char*)mmap(
-            nullptr, (size_t)STACK * MOST_THREADS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    turns_ = of_all_, body_ = &body, do_ = do_body_<Body>;
-    of_cluster_ = {threads, 0, 0};
-    for (int i = 0; i < CLUSTER; ++i) of_blocks_[i] = {threads / CLUSTER, 0, 0};
-    for (int i = 0; i < threads; ++i) {
-        if (i % 32 == 0) of_warp_[i / 32] = {min(32, threads - i), 0, 0};
-        of_all_[i].over = false, of_all_[i].on = nullptr;
-    }
-    // Those that another block has left in the middle begin anew.
-    int begun = ready_;
-    ready_ = 0;
-    for (int left = threads, before = -1, moved = 0; left; before = moved) {
-        left = moved = 0;
-        for (int i = 0; i < threads; ++i) {
-            Turn& its = of_all_[i];
-            if (its.over) continue;
-            if (its.on && its.on->turn == its.turn) {
-                ++left;
-                continue;
-            }
-            let_(i);
-            if (i < begun)
-                go_on_(its);
-            else
-                begin_(stacks_ + (size_t)STACK * i), begun = i + 1;
-            left += !its.over;
-        }
-        moved = left + 4096 * (of_cluster_.turn + told_in_all_);
-        for (const Waiting& block : of_blocks_) moved += 4096 * block.turn;
-        for (const Waiting& warp : of_warp_) moved += 1024 * 4096 * warp.turn;
-        if (moved == before) return false;
-    }
-    turns_ = nullptr, ready_ = begun;
-    return true;
-}
-// Where memory ends that a kernel may touch, the grid ends (see Guarded in on_the_host.py).
-static sigjmp_buf outside_;
-static void touched_(int) { siglongjmp(outside_, 1); }
-struct Watch {
-    struct sigaction before[2];
-    Watch() {
-        struct sigaction mine = {};
-        mine.sa_handler = touched_;
-        sigaction(SIGSEGV, &mine, &before[0]), sigaction(SIGBUS, &mine, &before[1]);
-    }
-    ~Watch() { sigaction(SIGSEGV, &before[0], nullptr), sigaction(SIGBUS, &before[1], nullptr); }
-};
-template <class Body> static int run_(const unsigned (&size)[6], bool turns, Body body) {
-    gridDim.x = size[0], gridDim.y = size[1], gridDim.z = size[2];
-    blockDim.x = size[3], blockDim.y = size[4], blockDim.z = size[5];
-    const int threads = size[3] * size[4] * size[5] * CLUSTER;
-    const Watch watch;
-    if (sigsetjmp(outside_, 1)) return turns_ = nullptr, 2;
-    for (blockIdx.z = 0; blockIdx.z < gridDim.z; ++blockIdx.z)
-        for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
-            for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x = (blockIdx.x / CLUSTER + 1) * CLUSTER) {
-                forget_();
-                for (Signal(&block)[64] : signals_)
-                    for (Signal& its : block) its.count = its.expected = 0;
-                for (int i = 0; i < threads; ++i) copies_[i].count = copies_[i].closed = queues_[i].count = queues_[i].closed = 0;
-                if (turns && !in_turns_(body, threads)) return 1;
-                for (int i = threads; !turns && i-- > 0;) let_(i), body();
-            }
-    return 0;
-}
-template <class To, class From> static To same_bits(From v) { To u; memcpy(&u, &v, sizeof u); return u; }
-#pragma GCC push_options
-#pragma GCC optimize("O2")
-// mma.sync of 16 columns and 8 rows: tf32 has 8 steps, one a register, and float16 has 16.
-static float step_(const unsigned (&registers)[4], int of, int i, int steps) {
-    if (steps == 8) return same_bits<float>(registers[of] & 0xffffe000u);
-    _Float16 halves[2];
-    memcpy(halves, &registers[of], 4);
-    return halves[i];
-}
-template <int STEPS> static void multiply_(float (&sum)[4], uint4 columns, unsigned row0, unsigned row1) {
-    static unsigned left[MOST_THREADS][4], right[MOST_THREADS][4];
-    const unsigned mine[4] = {columns.x, columns.y, columns.z, columns.w}, rows[4] = {row0, row1};
-    memcpy(left[current_], mine, 16), memcpy(right[current_], rows, 16);
-    __syncwarp();
-    const int first = current_ / 32 * 32, lane = current_ % 32;
-    for (int e = 0; e < 4; ++e)
-        for (int t = 0; t < 4; ++t)
-            for (int far = 0; far < 2; ++far)
-                for (int i = 0; i < STEPS / 8; ++i)
-                    sum[e] += step_(left[first + lane / 4 * 4 + t], e / 2 + 2 * far, i, STEPS) *
-                              step_(right[first + (lane % 4 * 2 + e % 2) * 4 + t], far, i, STEPS);
-    __syncwarp();
-}
-#pragma GCC pop_options
-// Four matrices of rows of 16 bytes, whose places the lanes say; each is given a word of each.
-static void load_matrices_(unsigned (&to)[4], const void* from) {
-    static const void* rows[MOST_THREADS];
-    rows[current_] = from;
-    __syncwarp();
-    const int first = current_ / 32 * 32, lane = current_ % 32;
-    for (int j = 0; j < 4; ++j) memcpy(&to[j], (const char*)rows[first + j * 8 + lane / 4] + lane % 4 * 4, 4);
-    __syncwarp();
-}
-static unsigned __float_as_uint(float v) { return same_bits<unsigned>(v); }
-static float __uint_as_float(unsigned v) { return same_bits<float>(v); }
-static float __int_as_float(int v) { return same_bits<float>(v); }
-template <class A, class B> static A atomicAdd(A* at, B by) { const A was = *at; *at += by; return was; }
-static unsigned long long host_ns() {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
+#pragma GCC visibility pop

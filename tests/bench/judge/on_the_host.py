@@ -14,7 +14,9 @@ import mmap
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,11 +104,22 @@ _PIECES = {
     r'asm\("mma\.sync\.aligned\.m16n8k16\..*?\);': "multiply_<16>(sum, columns, row0, row1);",
 }  # fmt: skip
 _WORDS = Path(__file__).with_name("on_the_host.h").read_text(encoding="utf-8")
+_MACHINE = Path(__file__).with_name("on_the_host.cpp")
+# One thread alone runs kernels: what is static needs no guard of the C++ library.
+_OPTIONS = [
+    *_HALVES,
+    "-w",
+    "-std=c++17",
+    "-fno-exceptions",
+    "-fno-threadsafe-statics",
+    "-fno-gnu-unique",
+    "-fPIC",
+]
 
 _LAUNCHER = """
 extern "C" int launched_{name}(
     unsigned gx_, unsigned gy_, unsigned gz_, unsigned bx_, unsigned by_, unsigned bz_, {taken}) {{
-    return run_({{gx_, gy_, gz_, bx_, by_, bz_}}, {turns}, [&] {{ {name}({given}); }});
+    return run_({{gx_, gy_, gz_, bx_, by_, bz_}}, {turns}, {cluster}, [&] {{ {name}({given}); }});
 }}
 """
 _KERNEL = re.compile(r'extern "C"\s+void\s+(\w+)\s*\(([^)]*)\)')
@@ -193,10 +206,9 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     text = arguments.preamble(rung) + its
     # Of this file alone: what the linker shares between files cannot lie in a section of ours.
     text = _WORDS + (text if "__constant__" in its else f"namespace {{\n{text}\n}}\n")
-    # C's own headers, not what the C++ library makes of them, which takes longer to read than the kernel.
-    flags = ["-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS", "-U_FORTIFY_SOURCE"]
-    flags += [f"-D{name}={value}" for name, value in defines.items()]
-    flags.append(f"-DCLUSTER={defines.get('RANKS', 1)}")
+    flags = [f"-D{name}={value}" for name, value in defines.items()]
+    cluster = int(defines.get("RANKS", 1))
+    flags.append(f"-DCLUSTER={cluster}")
     source = Path(to).with_suffix(".cpp")
     source.write_text(text)
     assert COMPILER is not None
@@ -210,18 +222,29 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     struct = arguments.struct_name(record) if record else "no"
     # What is read already need not be read again, and has no more defines to know.
     read = source.with_suffix(".ii")
-    read.write_text(plain + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
+    read.write_text(plain + "".join(_launcher(name, told, struct, turns, cluster) for name, told in kernels))
     # With little optimization: most kernels take longer to compile than to run.
-    options = [*_HALVES, "-std=c++17", "-fno-exceptions", "-Og", "-w", "-shared", "-fPIC", "-fno-gnu-unique"]
-    # One thread alone runs kernels: what is static needs no guard of that library.
-    options += ["-Wl,-Bsymbolic", "-fno-threadsafe-statics"]
-    # Nothing of the C++ library, which takes longer to look through than most kernels do to link.
-    libraries = ["-nostdlib", "-lgcc", "-lm", "-lc"]
-    subprocess.run([COMPILER, *options, str(read), "-o", to, *libraries], check=True)
+    options = [*_OPTIONS, "-Og", "-shared", "-Wl,-Bsymbolic", "-nostdlib"]
+    # What a kernel calls of C's library is in this process; to look through it takes longer than to compile.
+    machine = source.with_suffix(".o")
+    machine.write_bytes(_machine())
+    subprocess.run([COMPILER, *options, str(read), str(machine), "-o", to, "-lgcc", "-lm"], check=True)
     return ctypes.CDLL(to)
 
 
-def _launcher(name: str, told: str, struct: str, turns: bool) -> str:
+@cache
+def _machine() -> bytes:
+    """What is linked with every kernel. Of what kernels take on the host most is here, so that this is worth
+    a longer look of the compiler."""
+    assert COMPILER is not None
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder) / "machine.o"
+        options = [*_OPTIONS, "-O2", "-U_FORTIFY_SOURCE"]
+        subprocess.run([COMPILER, *options, "-c", str(_MACHINE), "-o", str(built)], check=True)
+        return built.read_bytes()
+
+
+def _launcher(name: str, told: str, struct: str, turns: bool, cluster: int) -> str:
     """What starts a kernel."""
     taken, given = [], []
     for each in told.split(","):
@@ -230,7 +253,7 @@ def _launcher(name: str, told: str, struct: str, turns: bool) -> str:
         taken.append(f"const {struct}* {parameter}" if apart else " ".join(each.split()))
         given.append(f"*{parameter}" if apart else parameter)
     return _LAUNCHER.format(
-        name=name, taken=", ".join(taken), given=", ".join(given), turns=str(turns).lower()
+        name=name, taken=", ".join(taken), given=", ".join(given), turns=str(turns).lower(), cluster=cluster
     )
 
 
