@@ -20,6 +20,7 @@ from kernels.net.text import one_kernel
 from kernels.ops import OPS
 from kernels.ops.gemm import Gemm
 from tests.kernels import cuda_cases, nets
+from tests.kernels.ptx import is_settled, ptx
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 # No text asks for 8.6 or 8.9, so that what is compiled for them is what is compiled for 8.0: by turns.
@@ -73,6 +74,13 @@ SPILLS = "local_y"  # the rung whose lesson is what it costs to ask for more reg
     ("rung", "arch"), EVERY, ids=[f"{rung.label.replace(' ', '-')}-{arch}" for rung, arch in EVERY]
 )
 def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
+    # How many registers and how much memory it takes is asked of the newest.
+    if arch != "sm_90":
+        text = ptx(rung, arch)
+        assert f".target {arch}\n" in text
+        assert re.search(rf"\.entry {rung.op}\w*\(", text)
+        if is_settled(text):
+            return
     cubin = nvrtc.compile_rung(rung, arch)
     assert cubin.read_bytes()[:4] == b"\x7fELF"
     assert f"{rung.op}".encode() in cubin.read_bytes()
@@ -228,6 +236,18 @@ def test_a_cache_that_cannot_be_written_is_an_error_in_words(
         nvrtc.compile_rung(RUNGS[0], "sm_80")
 
 
+def test_an_instruction_that_an_old_architecture_lacks_is_found_by_its_assembler_alone(
+    tmp_path: Path,
+) -> None:
+    asks = 'float v; asm volatile("cp.async.commit_group;"); '
+    rung = _rung(tmp_path, (RELU % "x[0]").replace("y[0]", asks + "y[0]"))
+    assert not is_settled(ptx(rung, "sm_75"))
+    with pytest.raises(KernelError, match="sm_75"):
+        nvrtc.compile_rung(rung, "sm_75")
+    assert nvrtc.compile_rung(rung, "sm_80").exists()
+    assert is_settled(ptx(registry.find("cuda", "unary", 1), "sm_75"))
+
+
 def test_no_fast_math_and_no_flush_to_zero() -> None:
     assert not any("fast" in option or "ftz" in option for option in nvrtc.OPTIONS)
 
@@ -267,8 +287,7 @@ def test_a_net_in_one_kernel_compiles(way: Way, arch: str) -> None:
     kernel = one_kernel(found, way, lies, 3, 132)
     path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
     if capability >= overlaps.CAPABILITY:
-        ptx, _ = nvrtc.assembly(kernel.rung(), arch, kernel.defines)
-        assert overlaps.fault(ptx, weights=(1,)) is None
+        assert overlaps.fault(ptx(kernel.rung(), arch, kernel.defines), weights=(1,)) is None
     used = nvrtc.resources(path, kernel.stage.function)
     assert used is not None
     assert used.spill_nbytes == 0
