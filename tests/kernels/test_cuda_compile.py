@@ -74,8 +74,8 @@ SPILLS = "local_y"  # the rung whose lesson is what it costs to ask for more reg
     ("rung", "arch"), EVERY, ids=[f"{rung.label.replace(' ', '-')}-{arch}" for rung, arch in EVERY]
 )
 def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
-    # How many registers and how much memory it takes is asked of the newest.
-    if arch != "sm_90":
+    # What this lacks few rungs name. How many registers and how much memory one takes the newest is asked.
+    if arch == "sm_75":
         text = ptx(rung, arch)
         assert f".target {arch}\n" in text
         assert re.search(rf"\.entry {rung.op}\w*\(", text)
