@@ -9,11 +9,16 @@ from kernels.registry import Rung
 
 
 def ptx(rung: Rung, arch: str, defines: Mapping[str, nvrtc.Define] | None = None) -> str:
-    """The same text as the cubin of `arch` ("sm_90") is assembled from. Raises as nvrtc.compile_rung does."""
-    _, options = nvrtc._cubin(rung, arch, defines or {})
-    virtual = [option.replace("-arch=sm_", "-arch=compute_") for option in options]
-    with nvrtc._compiled(rung, arch, virtual) as (bound, program, _):
-        return nvrtc._text(bound.nvrtcGetPTXSize, bound.nvrtcGetPTX, program).decode().rstrip("\0")
+    """The same text as the cubin of `arch` ("sm_90") is assembled from, kept beside it. Raises as
+    nvrtc.compile_rung does."""
+    cubin, options = nvrtc._cubin(rung, arch, defines or {})
+    kept = cubin.with_suffix(".ptx")
+    if not kept.exists():
+        virtual = [option.replace("-arch=sm_", "-arch=compute_") for option in options]
+        with nvrtc._compiled(rung, arch, virtual) as (bound, program, _):
+            text = nvrtc._text(bound.nvrtcGetPTXSize, bound.nvrtcGetPTX, program)
+        nvrtc._write(kept, text.rstrip(b"\0"))
+    return kept.read_text(encoding="utf-8")
 
 
 def is_settled(text: str) -> bool:
