@@ -3,17 +3,30 @@
 import contextlib
 
 from PySide6.QtCore import QCoreApplication
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDockWidget
 
 
 @contextlib.contextmanager
 def as_found(window):
-    """Fails where what is shown in a window, or how, is another afterwards."""
+    """Shows a window meanwhile; else it is out of the way of a mouse over others. Fails where what is shown,
+    or how, is another afterwards."""
+    window.show()
+    assert QTest.qWaitForWindowExposed(window)
+    settle(window)
     before = standing(window)
     yield window
-    window.redraw.flush()
-    QCoreApplication.processEvents()  # layouts are done a turn later
-    assert standing(window) == before, "a test has left the window to others as it did not find it"
+    settle(window)
+    after = standing(window)
+    window.hide()
+    assert after == before, "a test has left the window to others as it did not find it"
+
+
+def settle(window):
+    # A layout is done a turn later, and what is drawn in it another.
+    for _ in range(2):
+        window.redraw.flush()
+        QCoreApplication.processEvents()
 
 
 def standing(window):

@@ -55,6 +55,12 @@ def same_page(opened):
         yield opened.pages[0]
 
 
+def test_what_a_test_leaves_in_a_shared_window_is_noticed(opened):
+    with pytest.raises(AssertionError, match="as it did not find it"), as_found(opened):
+        opened.pages[0]._legend.buttons["engine-cpu"].click()
+    opened.pages[0]._legend.buttons["engine-cpu"].click()
+
+
 def test_an_empty_page_says_what_fills_it(make_window):
     window = make_window("ok", begin=False)
     window.redraw.flush()
