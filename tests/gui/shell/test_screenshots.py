@@ -20,7 +20,7 @@ def _lightness(picture):
 
 def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
     settle = screenshots.settle
-    monkeypatch.setattr(screenshots, "settle", lambda window, seconds=0.1: settle(window, min(seconds, 0.1)))
+    monkeypatch.setattr(screenshots, "settle", lambda window, seconds=0.1: settle(window, min(seconds, 0.02)))
     monkeypatch.setattr(LadderPage, "showcase", lambda page: None)  # it would measure a whole ladder
     window = make_window("ok", begin=False)
     window.resize(1000, 650)  # large ones take long to write
