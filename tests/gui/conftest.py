@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QCoreApplication, QEvent, QSettings
 
 from bench.run import beforehand
 from gui.base import faults, garbage
@@ -71,8 +71,17 @@ def _garbage_on_the_main_thread():
 
 @pytest.fixture(autouse=True)
 def _garbage_now_and_then():
+    """Widgets that a test has closed are ended at once: no event loop runs between tests that would, and each
+    change of the theme would go through those of all tests before."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     yield
     garbage.collect_due()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_waits_for_the_disk(monkeypatch):
+    """What is kept is read back by the same machine, which no power cut parts from what it wrote."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +122,22 @@ def settings_file(tmp_path):
     return tmp_path / "window.ini"
 
 
+def _window(folder, settings, plan=(), state="state", fault_handler=None):
+    """A window that keeps all of its own below a folder."""
+    theming = Theming("light")
+    theming.apply()
+    window = MainWindow(
+        QSettings(str(settings), QSettings.Format.IniFormat),
+        theming,
+        command=[sys.executable, str(FAKE), str(folder / state), *plan] if plan else None,
+        runs=folder / "runs",
+        fault_handler=fault_handler,
+    )
+    if window.settings.value("geometry") is None:
+        window.resize(SIZE)  # a small screen has made it a smaller one
+    return window
+
+
 @pytest.fixture
 def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
     """make_window("ok", …): a window whose workers do what the words say, one after another. Without words
@@ -121,18 +146,7 @@ def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
     windows = []
 
     def make(*plan, begin=True):
-        state = tmp_path / f"state{len(windows)}"
-        theming = Theming("light")
-        theming.apply()
-        window = MainWindow(
-            QSettings(str(settings_file), QSettings.Format.IniFormat),
-            theming,
-            command=[sys.executable, str(FAKE), str(state), *plan] if plan else None,
-            runs=tmp_path / "runs",
-            fault_handler=fault_handler,
-        )
-        if window.settings.value("geometry") is None:
-            window.resize(SIZE)  # a small screen has made it a smaller one
+        window = _window(tmp_path, settings_file, plan, f"state{len(windows)}", fault_handler)
         windows.append(window)
         qtbot.addWidget(window, before_close_func=lambda w: w.session.quit())
         with qtbot.waitExposed(window):
@@ -145,6 +159,25 @@ def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
     yield make
     for window in windows:
         window.end()
+
+
+@pytest.fixture(scope="module")
+def make_shared_window(qapp, tmp_path_factory):
+    """As `make_window`, for all tests of a module that leave a window as they found it: what lends it to them
+    sees to that by tests.gui.shared.as_found. Nothing is started in it."""
+    windows = []
+
+    def make():
+        folder = tmp_path_factory.mktemp("shared")
+        window = _window(folder, folder / "window.ini", ("mute",))
+        windows.append(window)
+        return window
+
+    yield make
+    for window in windows:
+        window.end()
+        window.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 @pytest.fixture

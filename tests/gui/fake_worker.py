@@ -3,7 +3,7 @@
 STATE is a file counting the processes. It replays what a worker would say of its cases (made by
 tests.bench.synthetic, which needs no machine). Words: "ok"; "failing" (first case out of memory, the second
 incorrect); "segv" (killed by SIGSEGV in the middle of the second case's line); "garbage" (writes what is no
-message before and after); "flood" (1,000 messages a second for three seconds); "hang" (never ends its first
+message before and after); "flood" (1,000 messages a second for 1.5 s); "hang" (never ends its first
 case, ends when asked); "deaf" (the same, and does not listen); "held" (measures the first case and says no
 more until it is asked to end); "quit" (gives the job up with a reason); "stream" (1,000 messages a second all
 along, a measurement every 100 ms); "mute" (dies before it says anything); "soon" (says what each case
@@ -116,7 +116,7 @@ def run(word: str, index: int, case: Case, closed: threading.Event) -> None:
     if word == "held" and index:
         closed.wait(HELD_S)
     if word == "flood" and index == 0:
-        flood(3.0)
+        flood(1.5)
     if word == "stream":
         flood(0.1)
     failures = {0: ("out_of_memory", "40 GiB were asked for"), 1: ("incorrect", "relative error 3.4e-02")}

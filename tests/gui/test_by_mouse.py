@@ -281,7 +281,7 @@ for page in window.pages:
     window.tabs.setCurrentWidget(page)
     window.redraw.flush()
     screenshots.wait(lambda: page.at_rest, 180)
-    screenshots.settle(window, 0.2)
+    screenshots.settle(window, 0.05)
     for widget in page.findChildren(QAbstractButton) + page.findChildren(QComboBox):
         if widget.isVisible() and widget.height() < 0.9 * widget.fontMetrics().height():
             print("cut", page.title, widget)

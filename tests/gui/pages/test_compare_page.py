@@ -16,6 +16,7 @@ from gui.pages.compare import PANELS
 from gui.pages.page import page_types
 from gui.shell import inspector
 from tests.bench import synthetic
+from tests.gui.shared import as_found
 
 FAILURES = {
     ("engine-cuda", 1024): ("out_of_memory", "150 GiB were asked for"),
@@ -23,7 +24,7 @@ FAILURES = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def recorded():
     return synthetic.run(models=("lenet5-digits", "alexnet"), failures=FAILURES)
 
@@ -35,6 +36,29 @@ def page(make_window, recorded):
     window.state.open(run, Path("a-run"), measurements)
     window.redraw.flush()
     return window.pages[0]
+
+
+@pytest.fixture(scope="module")
+def opened(make_shared_window, recorded):
+    window = make_shared_window()
+    run, measurements = recorded
+    window.state.open(run, Path("a-run"), measurements)
+    window.redraw.flush()
+    QApplication.processEvents()
+    return window
+
+
+@pytest.fixture
+def same_page(opened):
+    """As `page`, for what leaves it as it was."""
+    with as_found(opened):
+        yield opened.pages[0]
+
+
+def test_what_a_test_leaves_in_a_shared_window_is_noticed(opened):
+    with pytest.raises(AssertionError, match="as it did not find it"), as_found(opened):
+        opened.pages[0]._legend.buttons["engine-cpu"].click()
+    opened.pages[0]._legend.buttons["engine-cpu"].click()
 
 
 def test_an_empty_page_says_what_fills_it(make_window):
@@ -51,12 +75,12 @@ def test_pages_are_found_in_their_order():
     assert len(set(titles)) == len(titles)
 
 
-def test_it_draws_the_charts_that_are_exported(page, recorded):
+def test_it_draws_the_charts_that_are_exported(same_page, recorded):
     expected = {c.name: c for c in charts([recorded]) if c.model == "lenet5-digits"}
-    for name, view in page.views.items():
+    for name, view in same_page.views.items():
         assert view.chart == expected[f"lenet5-digits-{name}"]
         assert view.finding == view.chart.finding
-    plot = page.views["op-time"].plots[""]
+    plot = same_page.views["op-time"].plots[""]
     for series in plot.panel.series:
         x, y = plot._items[series.label].line.getData()
         points = {2.0 ** round(a): 10**b for a, b in zip(x, y, strict=True) if np.isfinite(b)}
@@ -80,8 +104,8 @@ def test_items_persist_and_the_view_holds_still(page, make_window):
     assert plot.getPlotItem().getViewBox().viewRange() != view
 
 
-def test_the_crosshair_reads_values_and_failures(page):
-    plot = page.views["op-time"].plots[""]
+def test_the_crosshair_reads_values_and_failures(same_page):
+    plot = same_page.views["op-time"].plots[""]
     x = plot.nearest(QPointF(6.1, -3))
     assert x == 6.0  # batch 64, in doublings
     words = plot.words_at(x)
@@ -92,13 +116,13 @@ def test_the_crosshair_reads_values_and_failures(page):
     assert not plot.readout.isHidden()
     plot.read_out(None)
     assert plot.readout.isHidden()
-    bars = next(iter(page.views["breakdown"].plots.values()))
+    bars = next(iter(same_page.views["breakdown"].plots.values()))
     assert "conv" in bars.words_at(0.0)
     assert "%" in bars.words_at(0.0)
 
 
-def test_what_has_no_value_is_marked_below_all_values(page):
-    plot = page.views["op-time"].plots[""]
+def test_what_has_no_value_is_marked_below_all_values(same_page):
+    plot = same_page.views["op-time"].plots[""]
     items = [plot._items[series.label] for series in plot.panel.series]
     marked = [y for item in items for y in item.marks.getData()[1]]
     assert marked
@@ -110,14 +134,14 @@ def test_what_has_no_value_is_marked_below_all_values(page):
     assert plot._lane_name.toPlainText() == "no value"
 
 
-def test_the_legend_hides_and_shows_a_series(page):
-    view = page.views["op-time"]
+def test_the_legend_hides_and_shows_a_series(same_page):
+    view = same_page.views["op-time"]
     plot = view.plots[""]
     view._legend.buttons["engine-cpu"].click()
     assert not plot._items["engine-cpu"].line.isVisible()
     assert "engine-cpu" not in plot.words_at(0.0)
-    page.invalidate()
-    page.redraw()
+    same_page.invalidate()
+    same_page.redraw()
     assert not plot._items["engine-cpu"].line.isVisible()
     view._legend.buttons["engine-cpu"].click()
     assert plot._items["engine-cpu"].line.isVisible()
@@ -155,8 +179,8 @@ def test_a_pick_selects_and_the_inspector_tells_all(page):
         assert words in window.inspector.text
 
 
-def test_the_inspector_has_words_for_whatever_stopped_the_samples(page):
-    window = page.window()
+def test_the_inspector_has_words_for_whatever_stopped_the_samples(same_page):
+    window = same_page.window()
     for reason in set(get_args(StopReason)) - {""}:
         measured = next(m for m in window.state.measurements if m.samples_ns)
         validity = msgspec.structs.replace(measured.validity, stop_reason=reason)
@@ -164,16 +188,16 @@ def test_the_inspector_has_words_for_whatever_stopped_the_samples(page):
         assert len(told["stopped because"].split()) > 2
 
 
-def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(page):
-    view = page.views["breakdown"]
+def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(same_page):
+    view = same_page.views["breakdown"]
     assert len(view.plots) == 1
     narrow = view.width()
     view._expand.click()
     QApplication.processEvents()
-    assert all(other.isHidden() for name, other in page.views.items() if name != "breakdown")
+    assert all(other.isHidden() for name, other in same_page.views.items() if name != "breakdown")
     assert view.width() > 1.8 * narrow
     view._expand.click()
-    assert not any(other.isHidden() for name, other in page.views.items() if name != "accuracy")
+    assert not any(other.isHidden() for name, other in same_page.views.items() if name != "accuracy")
 
 
 def test_the_model_can_be_chosen(page):
@@ -201,28 +225,28 @@ def test_the_table_sorts_by_value_and_copies(page):
     assert QApplication.clipboard().text().startswith("| batch | backend | result | median")
 
 
-def test_both_themes_restyle_the_plots(page):
+def test_both_themes_restyle_the_plots(same_page):
     from gui.base.theme import DARK
 
-    window = page.window()
+    window = same_page.window()
     window.theming.choose("dark")
     window.redraw.flush()
-    plot = page.views["op-time"].plots[""]
+    plot = same_page.views["op-time"].plots[""]
     assert plot.backgroundBrush().color().name().upper() == DARK.paper
     assert window.palette().window().color().name().upper() == DARK.window
     window.theming.choose("light")
 
 
-@pytest.mark.parametrize("size", [(900, 600), (1500, 940), (2600, 1500)])
-def test_every_page_draws_at_every_size(make_window, recorded, size):
+def test_every_page_draws_at_every_size(make_window, recorded):
     window = make_window("ok", begin=False)
     run, measurements = recorded
     window.state.open(run, Path("a-run"), measurements)
-    window.resize(*size)
-    for index in range(window.tabs.count()):
-        window.tabs.setCurrentIndex(index)
-        window.redraw.flush()
-        assert not window.grab().isNull()
+    for size in ((900, 600), (1500, 940), (2600, 1500)):
+        window.resize(*size)
+        for index in range(window.tabs.count()):
+            window.tabs.setCurrentIndex(index)
+            window.redraw.flush()
+            assert not window.grab().isNull()
 
 
 def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
@@ -310,13 +334,13 @@ def test_at_the_full_layout_every_plot_is_high_enough_and_nothing_is_cut(make_wi
         )
 
 
-def test_one_legend_hides_a_backend_in_every_chart(page):
-    page._legend.buttons["engine-cpu"].click()
+def test_one_legend_hides_a_backend_in_every_chart(same_page):
+    same_page._legend.buttons["engine-cpu"].click()
     for name in ("op-time", "speed"):
-        for plot in page.views[name].plots.values():
+        for plot in same_page.views[name].plots.values():
             assert not plot._items["engine-cpu"].line.isVisible()
-    assert page.views["breakdown"]._legend is not page._legend
-    page._legend.buttons["engine-cpu"].click()
+    assert same_page.views["breakdown"]._legend is not same_page._legend
+    same_page._legend.buttons["engine-cpu"].click()
 
 
 @pytest.mark.parametrize("size", [(1500, 940), (1000, 640)])

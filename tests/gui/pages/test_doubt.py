@@ -19,11 +19,12 @@ from gui.shell.inspector import page as inspector_page
 from gui.shell.inspector import sections
 from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example, measured
+from tests.gui.shared import as_found
 
 HELD_BACK = "the GPU was held back: by its temperature"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def recorded():
     """A warning on the reference alone at batch 4, and one sample of ours at batch 16."""
     run, found = synthetic.run(backends=("engine-cpu", "ort-cpu"), batches=(1, 4, 16), images=(200,))
@@ -37,13 +38,19 @@ def recorded():
     return run, changed
 
 
-@pytest.fixture
-def window(make_window, recorded):
-    made = make_window("ok", begin=False)
+@pytest.fixture(scope="module")
+def shared(make_shared_window, recorded):
+    made = make_shared_window()
     run, found = recorded
     made.state.open(run, Path("a-run"), found)
     made.redraw.flush()
     return made
+
+
+@pytest.fixture
+def window(shared):
+    with as_found(shared):
+        yield shared
 
 
 def test_the_table_marks_figures_in_its_first_columns(window):
@@ -95,6 +102,8 @@ def test_points_are_hollow_and_hatched_which_the_legend_explains_and_cannot_hide
     assert len(plot._items["engine-cpu"].bars.opts["x"]) == 2
     view._legend.buttons["ort-cpu"].click()
     assert not plot._items["ort-cpu"].unsure.isVisible()
+    view._legend.buttons["ort-cpu"].click()
+    assert plot._items["ort-cpu"].unsure.isVisible()
 
 
 def test_a_bar_has_its_mark_above_it_and_its_reason_in_the_read_out(window):
@@ -122,6 +131,7 @@ def test_the_inspector_says_what_speaks_against_a_case_and_its_ratio(window):
     html = inspector_page(window.state.measurement(lonely), window.state, Theming().theme)
     assert "not known from one sample" in html
     assert "(interval not known), unclear" in html
+    window.state.select(None)
 
 
 def test_the_inspector_says_slower_as_the_strip_does_and_what_ok_is_said_of(window):
@@ -131,6 +141,7 @@ def test_the_inspector_says_slower_as_the_strip_does_and_what_ok_is_said_of(wind
     html = inspector_page(state.measurement(slow.case), state, Theming().theme)
     assert f"{units.times(1 / slow.speedup)} slower, by paired rounds" in html
     assert "✓ right answers" in html
+    state.select(None)
 
 
 def test_the_inspector_divides_a_pass_as_its_bar_does(window):

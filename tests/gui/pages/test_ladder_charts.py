@@ -106,9 +106,10 @@ def lines(plot):
             yield (xs - left) / (right - left) * box.width(), (high - ys) / (high - low) * box.height()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+# The theme changes last: each change polishes every widget that there is anew.
 @pytest.mark.parametrize("size", [(458, 302), (511, 247), (1100, 700)])
 @pytest.mark.parametrize(("intensity", "slow"), [(430.0, 1.0), (12.0, 10.0)])
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_names_in_the_roofline_are_whole_and_nothing_runs_through_them(show, size, theme, intensity, slow):
     _, chart = long_ladder(intensity, slow)
     view, plot = show(chart, *size, theme)

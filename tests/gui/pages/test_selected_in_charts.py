@@ -9,16 +9,32 @@ from PySide6.QtTest import QTest
 from gui.plots.axes import place
 from tests.bench import synthetic
 from tests.gui.pages.test_compare_page import FAILURES
+from tests.gui.shared import as_found
 
 
-@pytest.fixture
-def window(make_window):
-    made = make_window("ok", begin=False)
+def opened(made):
     made.resize(1500, 940)
     run, measurements = synthetic.run(models=("lenet5-digits",), failures=FAILURES)
     made.state.open(run, Path("a-run"), measurements)
     made.redraw.flush()
     return made
+
+
+@pytest.fixture
+def window(make_window):
+    return opened(make_window("ok", begin=False))
+
+
+@pytest.fixture(scope="module")
+def shared(make_shared_window):
+    return opened(make_shared_window())
+
+
+@pytest.fixture
+def same_window(shared):
+    """As `window`, for what leaves it as it was."""
+    with as_found(shared):
+        yield shared
 
 
 def _halo(plot):
@@ -50,9 +66,9 @@ def test_the_selected_case_is_marked_in_lines_and_bars(window):
     assert not list(bars.plots["ort-cpu"]._frame.opts["x"])
 
 
-def test_failures_have_one_look_and_a_lane_below_every_value(window):
-    plot = window.pages[0].views["op-time"].plots[""]
-    failed = window.theming.theme.failed.lower()
+def test_failures_have_one_look_and_a_lane_below_every_value(same_window):
+    plot = same_window.pages[0].views["op-time"].plots[""]
+    failed = same_window.theming.theme.failed.lower()
     marks = {label: items.marks for label, items in plot._items.items() if len(items.marks.data)}
     assert set(marks) == {"engine-cuda", "engine-cpu"}
     pens = {item.opts["pen"].color().name() for item in marks.values()}
@@ -70,8 +86,8 @@ def test_failures_have_one_look_and_a_lane_below_every_value(window):
     assert min(ends) > top, "no value stands in the lane of those that have none"
 
 
-def test_intervals_of_two_lines_do_not_lie_on_each_other(window):
-    plot = window.pages[0].views["op-time"].plots[""]
+def test_intervals_of_two_lines_do_not_lie_on_each_other(same_window):
+    plot = same_window.pages[0].views["op-time"].plots[""]
     places = {label: tuple(items.bars.opts["x"]) for label, items in plot._items.items()}
     first = [xs[0] for xs in places.values()]
     assert len(set(first)) == len(first)

@@ -133,7 +133,7 @@ def test_a_flood_leaves_the_event_loop_free(make_window, run_to_end):
     # How long it may block is measured where nothing else runs; here, that what comes is taken in parts and
     # the loop is served between them.
     sizes = [size for size, _ in batches]
-    assert sum(sizes) > 3_000
+    assert sum(sizes) > 1_500
     assert max(sizes) < sum(sizes) / 2
     assert batches[-1][1] - batches[0][1] >= len(batches) // 2
 

@@ -249,13 +249,13 @@ def test_icons_follow_the_theme(make_window):
     assert {icons.icon(name, window.theming).isNull() for name in icons.NAMES} == {False}
 
 
-@pytest.mark.parametrize("theme", [LIGHT, DARK])
-def test_the_finding_is_larger_than_what_is_written_beside_it(opened, theme):
-    opened.theming.choose(theme.name)
+def test_the_finding_is_larger_than_what_is_written_beside_it(opened):
     view = opened.pages[0].views["op-time"]
-    sizes = {name: getattr(view, name).font().pointSizeF() for name in ("_finding", "_title")}
-    assert sizes["_finding"] > sizes["_title"]
-    assert sizes["_finding"] > QLabel().font().pointSizeF()
+    for theme in (LIGHT, DARK):
+        opened.theming.choose(theme.name)
+        sizes = {name: getattr(view, name).font().pointSizeF() for name in ("_finding", "_title")}
+        assert sizes["_finding"] > sizes["_title"]
+        assert sizes["_finding"] > QLabel().font().pointSizeF()
     opened.theming.choose("light")
 
 

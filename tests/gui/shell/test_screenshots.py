@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from PIL import Image
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtGui import QImage
 
 from bench.run.beforehand import Looked
 from gui.pages.ladder import LadderPage
@@ -14,9 +14,13 @@ from gui.shell import screenshots
 from tests.gui.recorded import RECORDED
 
 
+def _lightness(picture):
+    return picture.convert("L").resize((1, 1)).getpixel((0, 0))
+
+
 def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
     settle = screenshots.settle
-    monkeypatch.setattr(screenshots, "settle", lambda window, seconds=0.1: settle(window, min(seconds, 0.1)))
+    monkeypatch.setattr(screenshots, "settle", lambda window, seconds=0.1: settle(window, min(seconds, 0.02)))
     monkeypatch.setattr(LadderPage, "showcase", lambda page: None)  # it would measure a whole ladder
     window = make_window("ok", begin=False)
     window.resize(1000, 650)  # large ones take long to write
@@ -27,11 +31,24 @@ def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
     screenshots.select(window)
     assert window.state.case is not None
     assert window.state.layer
-    pictures = screenshots.Screenshots(window, tmp_path, ("light", "dark"))
-    pictures.pages()
-    names = [f"{page.title.lower()}-{theme}" for page in page_types() for theme in ("light", "dark")]
-    assert sorted(path.stem for path in pictures.taken) == sorted(names)
-    for path in pictures.taken:
+    # In one theme after the other, and the last page in both at once: each change of the theme polishes every
+    # widget of all pages anew, which would be most of the time.
+    taken = []
+    for theme in ("light", "dark"):
+        pictures = screenshots.Screenshots(window, tmp_path, (theme,))
+        pictures.pages()
+        taken += pictures.taken
+    names = [f"{page.title.lower()}-{theme}" for theme in ("light", "dark") for page in page_types()]
+    assert [path.stem for path in taken] == names
+    both = screenshots.Screenshots(window, tmp_path, ("light", "dark"))
+    both.take("both")
+    assert [path.stem for path in both.taken] == ["both-dark", "both-light"], "that which is on comes first"
+    last = taken[-1].stem.removesuffix("-dark")
+    for picture in both.taken:
+        like = picture.with_name(picture.name.replace("both", last))
+        with Image.open(picture) as one, Image.open(like) as other:
+            assert _lightness(one) == pytest.approx(_lightness(other), abs=10)
+    for path in (*taken, *both.taken):
         assert path.stat().st_size <= screenshots.MAX_NBYTES
         with Image.open(path) as image:
             assert image.size == (window.width(), window.height())
@@ -39,15 +56,14 @@ def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
         Image.open(tmp_path / "compare-light.png") as light,
         Image.open(tmp_path / "compare-dark.png") as dark,
     ):
-        assert light.convert("L").resize((1, 1)).getpixel((0, 0)) > 200
-        assert dark.convert("L").resize((1, 1)).getpixel((0, 0)) < 70
+        assert _lightness(light) > 200
+        assert _lightness(dark) < 70
 
 
 def test_a_picture_with_too_much_in_it_gets_fewer_colours(tmp_path, monkeypatch):
-    image = QImage(300, 200, QImage.Format.Format_RGB32)
-    for x in range(300):
-        for y in range(200):
-            image.setPixelColor(x, y, QColor(x * y % 256, (x * 7 + y * y) % 256, (x * x + y) % 256))
+    y, x = np.mgrid[:200, :300]
+    colours = np.stack([x * y, x * 7 + y * y, x * x + y], axis=2).astype(np.uint8)  # below 256 by overflow
+    image = QImage(colours.tobytes(), 300, 200, 3 * 300, QImage.Format.Format_RGB888)
     screenshots.write(image, tmp_path / "all.png")
     whole = (tmp_path / "all.png").stat().st_size
     monkeypatch.setattr(screenshots, "MAX_NBYTES", whole - 1)

@@ -17,13 +17,12 @@ from gui.shell import screenshots
 from gui.shell.inspector import EMPTY
 from gui.widgets.verdict_strip import RELIABLE
 from tests.bench import synthetic
+from tests.gui.shared import as_found
 
 MODELS = ("lenet5-digits", "alexnet")
 
 
-@pytest.fixture
-def window(make_window):
-    made = make_window("ok", begin=False)
+def opened(made):
     run, found = synthetic.run(
         models=MODELS, backends=("engine-cpu", "ort-cpu"), batches=(1, 4, 16), images=(200,)
     )
@@ -35,21 +34,39 @@ def window(make_window):
     return made
 
 
-def test_all_models_have_their_line_at_once_and_it_is_the_report_s(window):
-    strip = window.pages[0].strip
-    said = overview.sentences(window.state.rows(), [window.state.run])
+@pytest.fixture
+def window(make_window):
+    return opened(make_window("ok", begin=False))
+
+
+@pytest.fixture(scope="module")
+def shared(make_shared_window):
+    return opened(make_shared_window())
+
+
+@pytest.fixture
+def same_window(shared):
+    """As `window`, for what leaves it as it was."""
+    with as_found(shared):
+        yield shared
+
+
+def test_all_models_have_their_line_at_once_and_it_is_the_report_s(same_window):
+    strip = same_window.pages[0].strip
+    said = overview.sentences(same_window.state.rows(), [same_window.state.run])
     assert strip.texts == said[1:3]
     assert all(line.isVisible() for line in strip.lines)
     assert strip.height() >= sum(line.height() for line in strip.lines)
     assert len({line.font().pointSizeF() for line in strip.lines}) == 1, "no model stands behind another"
-    theme = window.theming.theme
+    theme = same_window.theming.theme
     assert all(line.text().startswith(f'<div style="color:{theme.ink}">') for line in strip.lines)
-    others = [w.font().pointSizeF() for w in window.pages[0].findChildren(type(strip.lines[0]).__mro__[1])]
+    kind = type(strip.lines[0]).__mro__[1]
+    others = [w.font().pointSizeF() for w in same_window.pages[0].findChildren(kind)]
     assert strip.lines[0].font().pointSizeF() == max(others)
 
 
-def test_a_chart_says_again_nothing_that_stands_above_it(window):
-    page = window.pages[0]
+def test_a_chart_says_again_nothing_that_stands_above_it(same_window):
+    page = same_window.pages[0]
     for name in ("op-time", "speed"):
         view = page.views[name]
         assert f"{page.model}, forward pass: {view.finding}" in page.strip.texts
@@ -94,14 +111,14 @@ def test_what_is_not_measured_is_said_before_and_meanwhile(make_window):
     assert second == "alexnet: nothing is measured yet."
 
 
-def test_the_strip_follows_the_theme_and_names_the_doubt(window):
-    strip = window.pages[0].strip
+def test_the_strip_follows_the_theme_and_names_the_doubt(same_window):
+    strip = same_window.pages[0].strip
     assert "doubtful (!): engine-cpu at batch 1 (the GPU was held back); " in strip.texts[0]
     before = strip.lines[0].text()
-    window.theming.choose("dark")
+    same_window.theming.choose("dark")
     assert strip.lines[0].text() != before
-    assert window.theming.theme.warning in strip.lines[0].text()
-    window.theming.choose("light")
+    assert same_window.theming.theme.warning in strip.lines[0].text()
+    same_window.theming.choose("light")
 
 
 def test_a_comparison_has_a_line_of_its_own_and_says_whether_to_believe_it(make_window):
