@@ -19,7 +19,7 @@ from tests.standin.memory import Memory
 from tests.standin.settings import Settings
 
 # A device slower than NumPy, so that trains of launches that fill a time are short.
-LAUNCH_US, FLOPS_A_US, NBYTES_A_US = 100.0, 8_000.0, 2_000.0
+LAUNCH_US, FLOPS_A_US, NBYTES_A_US = 500.0, 1_600.0, 400.0
 _MOST_WAITING = 1024  # pieces of work on a stream; beyond it the host waits, as for CUDA's own queue
 
 

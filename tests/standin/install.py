@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from tests.bench import brief
+
 _LIBRARY = "libcuda.so.1"
 
 
@@ -105,4 +107,5 @@ class _CDLL(ctypes.CDLL):
 
 def install() -> None:
     sys.meta_path.insert(0, Finder())
+    brief.install()
     ctypes.CDLL = _CDLL  # type: ignore[misc]

@@ -8,6 +8,7 @@ import math
 import mmap
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +56,9 @@ class Memory:
         self.total, self.used, self.allocations, self.freed = total, 0, 0, 0
         self._addresses: list[int] = []
         self._blocks: list[Block] = []
+        # Looking up and cutting out is most of what a small launch costs. Another dictionary follows when
+        # memory is freed, so that who looks in it meanwhile keeps nothing in the new one.
+        self._views: dict[tuple[Any, ...], np.ndarray] = {}
 
     def allocate(self, nbytes: int, pinned: bool = False) -> Block:
         if not pinned and self.used + nbytes > self.total:
@@ -72,6 +76,7 @@ class Memory:
     def free(self, block: Block) -> None:
         place = bisect.bisect_left(self._addresses, block.address)
         del self._addresses[place], self._blocks[place]
+        self._views = {}
         self.used -= 0 if block.pinned else block.nbytes
         self.freed += 1
 
@@ -93,7 +98,11 @@ class Memory:
 
     def view(self, address: int, shape: Sequence[int], dtype: type | np.dtype) -> np.ndarray:
         """What lies there as an array, C-contiguous; it keeps the bytes, not their being allocated."""
-        nbytes = math.prod(map(int, shape)) * np.dtype(dtype).itemsize
-        block = self.at(address, nbytes)
-        start = address - block.address
-        return block.array[start : start + nbytes].view(dtype).reshape(shape)
+        views, key = self._views, (address, tuple(shape), dtype)
+        found = views.get(key)
+        if found is None:
+            nbytes = math.prod(map(int, shape)) * np.dtype(dtype).itemsize
+            block = self.at(address, nbytes)
+            start = address - block.address
+            found = views[key] = block.array[start : start + nbytes].view(dtype).reshape(shape)
+        return found

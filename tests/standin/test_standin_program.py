@@ -57,7 +57,17 @@ def test_the_default_comparison_ends_well_on_all_four_backends(machine: Machine)
 
 
 def test_kernels_are_timed_once_and_kept(machine: Machine, cache: Path) -> None:
-    compare = ("compare", "--backend", "engine-cuda,ort-cuda", "--batch", "2", *QUICK, "--layers")
+    compare = (
+        "compare",
+        "--backend",
+        "engine-cuda,ort-cuda",
+        "--batch",
+        "2",
+        *QUICK,
+        "--layers",
+        "--instances",
+        "1",
+    )
     first, _ = machine.main(*compare, "--format", "json", "--out", "first")
     kept = {path: path.stat().st_mtime_ns for path in (cache / "tuned").rglob("*.json")}
     assert kept
@@ -73,7 +83,18 @@ def test_kernels_are_timed_once_and_kept(machine: Machine, cache: Path) -> None:
 
 def test_a_comparison_that_was_killed_is_completed(machine: Machine) -> None:
     main = [str(Path(sys.modules["main"].__file__ or ""))]
-    words = ("compare", "--batch", "1,2,4", *QUICK, "--no-layer-pass", "--no-tune", "--out", "run")
+    words = (
+        "compare",
+        "--batch",
+        "1,2,4",
+        *QUICK,
+        "--no-layer-pass",
+        "--no-tune",
+        "--instances",
+        "1",
+        "--out",
+        "run",
+    )
     results = machine.folder / "run" / "results.jsonl"
     with machine.start(*main, *words) as process:
         while not (results.exists() and results.read_bytes().count(b"\n") >= 2):
@@ -93,7 +114,7 @@ def test_a_comparison_that_was_killed_is_completed(machine: Machine) -> None:
 def test_a_ladder_is_climbed_alone_and_in_the_model(machine: Machine) -> None:
     machine.main(
         "ladder", "pool", "--model", "lenet5-digits", "--batch", "2", "--budget", "0.02", "--whole-model",
-        "--charts", "none", "--out", "ladder",
+        "--instances", "2", "--charts", "none", "--out", "ladder",
     )  # fmt: skip
     found = list(LADDER.open(machine.folder / "ladder").measurements())
     assert {m.case.rung for m in found} > {"naive", "compiled_window", "reference"}
@@ -128,7 +149,8 @@ def test_a_whole_net_is_climbed_from_launches_to_one_kernel(machine: Machine) ->
 def test_a_kernel_that_faults_costs_itself_alone(machine: Machine) -> None:
     machine.main(
         "ladder", "conv", "--shape", "2,2,9,8,4,3", "--rung", "naive", "--rung", "zeros_only", "--rung",
-        "illegal", "--kernels", str(PLANTED), "--budget", "0.02", "--charts", "none", "--out", "ladder",
+        "illegal", "--kernels", str(PLANTED), "--budget", "0.02", "--instances", "1", "--charts", "none",
+        "--out", "ladder",
         status=1,
     )  # fmt: skip
     found = {m.case.rung: m for m in LADDER.open(machine.folder / "ladder").measurements()}
@@ -160,7 +182,9 @@ def test_a_pass_is_profiled(machine: Machine) -> None:
 
 
 def test_backends_are_held_against_themselves(machine: Machine) -> None:
-    out, _ = machine.main("selfcheck", "--times", "4", "--budget", "0.02", "--batch", "2", status=None)
+    out, _ = machine.main(
+        "selfcheck", "--times", "4", "--budget", "0.02", "--batch", "2", "--instances", "1", status=None
+    )
     assert "comparisons of a backend with itself" in out
     for backend in BACKENDS:
         assert backend in out

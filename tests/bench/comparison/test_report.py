@@ -3,6 +3,7 @@ and sentences that count right."""
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,12 +15,13 @@ import pytest
 from PIL import Image
 
 import main
+from bench.charts.definitions import Chart
 from bench.charts.verdicts import verdicts
 from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Case, ErrorStats, Measurement, Run, Validity
 from bench.results.rows import rows
-from bench.show import overview, report_files
+from bench.show import draw, overview, report_files
 from bench.show.draw import render
 from tests.bench import synthetic
 
@@ -61,6 +63,18 @@ def tables_of(text: str) -> list[list[list[str]]]:
     return found
 
 
+@pytest.fixture
+def _blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that look at words alone: drawing is most of what a report costs."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (4, 3), "white").save(buffer, "png")
+
+    def blank(chart: Chart, formats: Sequence[str], *rest: object) -> dict[str, bytes]:
+        return {"png": buffer.getvalue()} if tuple(formats) == ("png",) else render(chart, formats, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(draw, "render", blank)
+
+
 def test_a_report_has_every_case_and_charts_that_are_there_and_small(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,7 +112,7 @@ def test_a_report_has_every_case_and_charts_that_are_there_and_small(
 
 
 def test_the_same_runs_give_the_same_report(tmp_path: Path) -> None:
-    run = kept(tmp_path / "run", synthetic.run(batches=(1, 4)))
+    run = kept(tmp_path / "run", synthetic.run(backends=CPU, batches=(1, 4)))
     first = [path.read_bytes() for path in report.write([run], tmp_path / "r.md")]
     assert first == [path.read_bytes() for path in report.write([run], tmp_path / "r.md")]
 
@@ -128,6 +142,7 @@ def test_a_reference_of_another_run_is_used_and_said_so() -> None:
     ]
 
 
+@pytest.mark.usefixtures("_blank_pictures")
 def test_what_falls_short_is_named_with_its_reason(tmp_path: Path) -> None:
     failures = {
         ("engine-cuda", 16): ("out_of_memory", "9 GiB | were *wanted*"),
@@ -208,6 +223,7 @@ def rivals() -> Data:
     return synthetic.record(cases), measured
 
 
+@pytest.mark.usefixtures("_blank_pictures")
 def test_of_many_contenders_there_is_a_picture_and_a_sentence_for_each_precision(tmp_path: Path) -> None:
     run = kept(tmp_path / "run", rivals())
     out, *pictures = report.write([run], tmp_path / "r.md")

@@ -150,7 +150,7 @@ _GIVEN_UP = """
 PLANTED: dict[str, tuple[str, Params]] = {
     "incremental_tanh": (_TANH, Unary("tanh", 1 << 16)),
     "incremental_gemm": (_GEMM, Gemm(128, 64, 512)),
-    "incremental_conv": (_CONV, sized(Conv(8, 16, 24, 24, 4, 3, 3, 0, 0, 1, 1, 0, 0, 0, 0))),
+    "incremental_conv": (_CONV, sized(Conv(8, 8, 24, 24, 2, 3, 3, 0, 0, 1, 1, 0, 0, 0, 0))),
 }
 HONEST: dict[str, tuple[str, Params]] = {"branches": (_RELU, Unary("relu", 1 << 14))}
 WRONG: dict[str, tuple[str, Params]] = {"given_up": (_GIVEN_UP, Unary("tanh", 1 << 16))}

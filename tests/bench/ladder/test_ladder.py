@@ -125,8 +125,8 @@ def test_rungs_that_crash_hang_or_are_wrong_cost_themselves_alone(tmp_path: Path
 def test_a_whole_model_runs_with_each_rung_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main.main(
         ["ladder", "conv", "--model", DEFAULT_MODEL, "--node", "1", "--device", "cpu", "--rung", "2",
-         "--rung", "im2col", "--rung", "fft", "--whole-model", "--budget", "0.02", "--charts", "svg",
-         "--format", "csv", "--out", "here"]
+         "--rung", "im2col", "--rung", "fft", "--whole-model", "--budget", "0.02", "--instances", "1",
+         "--charts", "svg", "--format", "csv", "--out", "here"]
     )  # fmt: skip
     out, err = capsys.readouterr()
     assert code == 0, err

@@ -15,7 +15,7 @@ import numpy as np
 
 PROVIDER, _CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 _ASYNC = "disable_synchronize_execution_providers"
-_RUN_US, _NODE_US, _NBYTES_A_US = 10.0, 15.0, 20_000.0
+_RUN_US, _NODE_US, _NBYTES_A_US = 50.0, 75.0, 4_000.0
 
 
 def change(runtime: ModuleType) -> None:
