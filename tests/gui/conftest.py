@@ -19,6 +19,7 @@ from gui.base import faults, garbage
 from gui.base.placing import SIZE
 from gui.base.theme import Theming
 from gui.shell.main_window import MainWindow
+from tests.gui.shared import as_found
 
 FAKE = Path(__file__).parent / "fake_worker.py"
 # Of a wait and of a test: what a machine may need that does ten other things. Only what fails takes as long.
@@ -191,3 +192,10 @@ def run_to_end(qtbot):
         return {m.case.key: m for m in window.state.measurements}
 
     return run
+
+
+@pytest.fixture
+def same_window(shared):
+    """The window that a module's tests share (its fixture `shared`), for those that leave it as it was."""
+    with as_found(shared):
+        yield shared

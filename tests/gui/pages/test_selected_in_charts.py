@@ -9,7 +9,6 @@ from PySide6.QtTest import QTest
 from gui.plots.axes import place
 from tests.bench import synthetic
 from tests.gui.pages.test_compare_page import FAILURES
-from tests.gui.shared import as_found
 
 
 def opened(made):
@@ -28,13 +27,6 @@ def window(make_window):
 @pytest.fixture(scope="module")
 def shared(make_shared_window):
     return opened(make_shared_window())
-
-
-@pytest.fixture
-def same_window(shared):
-    """As `window`, for what leaves it as it was."""
-    with as_found(shared):
-        yield shared
 
 
 def _halo(plot):

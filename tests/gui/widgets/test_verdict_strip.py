@@ -17,7 +17,6 @@ from gui.shell import screenshots
 from gui.shell.inspector import EMPTY
 from gui.widgets.verdict_strip import RELIABLE
 from tests.bench import synthetic
-from tests.gui.shared import as_found
 
 MODELS = ("lenet5-digits", "alexnet")
 
@@ -42,13 +41,6 @@ def window(make_window):
 @pytest.fixture(scope="module")
 def shared(make_shared_window):
     return opened(make_shared_window())
-
-
-@pytest.fixture
-def same_window(shared):
-    """As `window`, for what leaves it as it was."""
-    with as_found(shared):
-        yield shared
 
 
 def test_all_models_have_their_line_at_once_and_it_is_the_report_s(same_window):

@@ -19,13 +19,13 @@ from engine import rung_devices, tuned_store
 from engine.backend import OpTime
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan
-from engine.machine import driver as cuda_driver
 from engine.options import Options
 from engine.planning import choices, layouts, planner
 from kernels import registry
 from kernels.errors import KernelError
 from kernels.layouts import PLAIN, ROUNDED
 from kernels.ops.conv import Conv
+from tests.bench.measure.tuned.test_layouts import on_a_gpu
 from tests.engine.planning.test_layouts import network, products
 
 HOW = Options(one_kernel=False)
@@ -81,10 +81,7 @@ class Backend:
 
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
-    here = SimpleNamespace(name="GPU", capability=(9, 0))
-    monkeypatch.setattr(cuda_driver, "device", lambda: here)
-    monkeypatch.setattr(choices, "machine", lambda device, threads: {"device": "GPU"})
+    on_a_gpu(monkeypatch, tmp_path)
     monkeypatch.setattr(laid_rungs, "wrong", lambda *_: "")
 
 

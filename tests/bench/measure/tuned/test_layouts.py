@@ -44,12 +44,17 @@ class Backend:
         )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
+def on_a_gpu(monkeypatch: pytest.MonkeyPatch, cache: Any) -> None:
+    """What is planned and kept is for a GPU, in a cache of the test's own."""
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(cache))
     here = SimpleNamespace(name="GPU", capability=(9, 0))
     monkeypatch.setattr(cuda_driver, "device", lambda: here)
     monkeypatch.setattr(choices, "machine", lambda device, threads: {"device": "GPU"})
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    on_a_gpu(monkeypatch, tmp_path)
 
 
 def kept(backend: Any, how: Options = HOW) -> list[str]:
