@@ -4,6 +4,7 @@ of a batch are looked at where not all are."""
 from __future__ import annotations
 
 import math
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -110,6 +111,7 @@ def _as_held(p: Params, answer: np.ndarray) -> np.ndarray:
 
 
 _repeated: OrderedDict[tuple[Params, int], Sample] = OrderedDict()
+_keeping = threading.Lock()  # those of a run's next model are worked out beside others
 
 
 def repeated(p: Params, seed: int = 0) -> Sample:
@@ -127,17 +129,20 @@ def repeated(p: Params, seed: int = 0) -> Sample:
 
 def _kept(few: Params, seed: int) -> Sample:
     key = (few, seed)
-    if key not in _repeated:
+    found = _repeated.get(key)
+    if found is None:
         inputs = one_node.draw(few, np.random.default_rng(seed))
         data = {f"in{i}": inputs[i] for i in few.data_inputs}
         answer = oracle.answered(one_node.graph(few, inputs), data, [one_node.OUTPUT])[one_node.OUTPUT]
         shape = few.output_rows if few.rows is not None else answer.shape
         expected = _as_held(few, answer).reshape(shape)
-        _repeated[key] = Sample(few, inputs, expected, typical=typical(few, inputs))
-    _repeated.move_to_end(key)
-    while len(_repeated) > 1 and sum(map(_nbytes, _repeated.values())) > KEPT_NBYTES:
-        _repeated.popitem(last=False)
-    return _repeated[key]
+        found = Sample(few, inputs, expected, typical=typical(few, inputs))
+    with _keeping:
+        _repeated[key] = found
+        _repeated.move_to_end(key)
+        while len(_repeated) > 1 and sum(map(_nbytes, _repeated.values())) > KEPT_NBYTES:
+            _repeated.popitem(last=False)
+    return found
 
 
 def _nbytes(sample: Sample) -> int:

@@ -75,9 +75,9 @@ class LoadedModel:
         self._most = max(batches)
         self._dataset: Dataset | None = None
         self._golden: Golden | None = None
-        self.compiled: set[str] = (
-            set()
-        )  # the precisions whose kernels were compiled ahead (bench.measure.tuned.tuning)
+        # Precisions whose kernels were compiled ahead; what is done beside (bench.measure.tuned.tuning).
+        self.compiled: set[str] = set()
+        self.beside: Callable[[], None] = lambda: None
         self._placements: list[tuple[tuple[int, int], accuracy.Placement]] = []
         self._moved: dict[str, np.ndarray] | None = None
         self._moves = False
@@ -172,6 +172,12 @@ class LoadedModel:
                 found = self._fallback(inputs)
             self._golden = found
         return self._golden
+
+    def work_out(self) -> None:
+        """The oracle's part of `golden`, which is kept for whoever asks next; no backend is asked. Nothing
+        where its images would have to be downloaded."""
+        if not self.takes_images or datasets.available(self.spec.dataset) is None:
+            oracle.golden(self.graph, self._golden_inputs())
 
     def _golden_inputs(self) -> dict[str, np.ndarray]:
         fixed = self.graph.fixed_batch

@@ -21,7 +21,7 @@ from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, out
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, time_together
-from bench.measure.tuned import doubted, tuning, twins
+from bench.measure.tuned import doubted, next_model, tuning, twins
 from bench.measure.tuned.reference import DeviceLost
 from bench.questions import model_questions
 from bench.results.messages import (
@@ -117,8 +117,10 @@ class Runner:
         self._say(Hello(environment=environment.collect(), cases=planned))
         reason = ""
         try:
-            for model, members in itertools.groupby(cases.groups(planned), key=lambda group: group[0].model):
-                self._model(model, list(members))
+            by_model = itertools.groupby(cases.groups(planned), key=lambda group: group[0].model)
+            models = [list(members) for _, members in by_model]
+            for at, members in enumerate(models):
+                self._model(members, next(iter(models[at + 1 :]), ()))
         except Stopped:
             reason = "cancelled"
             for case in planned:
@@ -135,22 +137,23 @@ class Runner:
 
     # ------------------------------------------------------------------------------------------------ stages
 
-    def _model(self, model: str, members: list[cases.Group]) -> None:
+    def _model(self, members: Sequence[cases.Group], following: Sequence[cases.Group]) -> None:
+        """following: the groups of the next model."""
         self._go_on()
         self._loaded = None  # the last model's goes before the next one's comes
-        batches = tuple(case.batch for group in members for case in group)
-        compared = {case.backend for group in members for case in group}
+        model = members[0][0].model
         if model_questions.received([model]):
             # What the file does to this process is told of all its cases.
             self._say(CaseStarted(case=members[0][0], stage=LOAD))
         try:
-            self._loaded = LoadedModel(model, self._job, batches, self._progress, compared)
+            self._loaded = next_model.load(members, self._job, self._progress)
         except Stopped:
             raise
         except Exception as error:  # every case of the model shares the reason
             for case in itertools.chain.from_iterable(members):
                 self._abandon(case, error)
             return
+        self._loaded.beside = partial(next_model.make_ready, following, self._job, self._go_on)
         self._say(ModelLoaded(model=self._loaded.info()))
         for group in members:
             later = self._group(group)

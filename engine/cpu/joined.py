@@ -4,9 +4,10 @@ A `Program` is a table of phases, one after the other: a run of steps over block
 needs more than its own images of the step before; else one step in parts of its own. What only the steps of a
 block read lies in the thread's own memory, and stays in its cache. Blocks and parts are tasks: whichever
 thread is free takes the next. The other threads wait for work inside compiled code for a moment (SPIN), since
-a pass over a small net is over sooner than the system wakes a thread; then they sleep, and who has more than
-one task wakes them. Nobody waits for a thread that has taken nothing: on a loaded machine the caller does it
-all.
+a pass over a small net is over sooner than the system wakes a thread; then they sleep there, without Python's
+lock, which they would have to take one after another as they wake. A pass wakes as many as it is worth: the
+caller two of them, each of these two more, and so on, for waking one takes as long as many a step. Nobody
+waits for a thread that has taken nothing: on a loaded machine the caller does it all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -33,6 +35,7 @@ BLOCK = 8  # images that go through a run of steps together, where that much sta
 CACHE_NBYTES = 512 << 10
 SPIN = 200_000  # cycles
 PATIENCE = 2_000  # looks at what others do before the core is given to whoever wants it
+UNWOKEN_S = 1e-3  # where the system has no sleep that compiled code knows: then a thread looks so often
 
 # Words of a program: how many phases and threads; then the phases, then the steps.
 HEAD, PHASE, STEP = 8, 24, 16
@@ -43,9 +46,11 @@ NEXT, DONE, TASKS, UNITS, EACH, FIRST, STEPS = 0, 8, 16, 17, 18, 19, 20  # of a 
 # where it lies, and bytes an image.
 FUNCTION, ARGUMENTS, OWN, SCRATCH, STRIDE = 0, 1, 2, 3, 4
 READ, READ_AT, READ_EACH, WRITTEN, WRITTEN_AT, WRITTEN_EACH = 5, 6, 7, 8, 9, 10
-# Words of a team: a gate, the program behind it, and of each thread the last pass that it has seen.
-GATE, BEHIND, SEEN = 0, 8, 16
-OPEN, PASS = 1 << 16, 1 << 17  # the gate: threads inside, whether it is open, number of the pass
+# Words of a team: a gate, the program behind it, and of each thread whether it sleeps.
+GATE, BEHIND, BEDS, BED = 0, 8, 16, 8
+# The gate: threads inside, whether it is open, how many threads may come in, number of the pass.
+OPEN, MOST, PASS = 1 << 16, 1 << 17, 1 << 29
+AWAKE, ASLEEP = 0, 1
 
 
 @inlined
@@ -92,20 +97,37 @@ def take_part(program, thread):
         wait_until(simd.shifted(phase, DONE), tasks)
 
 
+@inlined
+def welcome(gate, number, seen):
+    """Whether a thread of this number may come in, which has seen that pass already."""
+    most = gate // MOST % (PASS // MOST)
+    return gate // OPEN % 2 == 1 and gate // PASS != seen and number < most
+
+
+@inlined
+def wake_two(team, number, most):
+    """Of the first `most` threads those two that this one wakes, where they sleep."""
+    for other in range(2 * number + 1, min(2 * number + 3, most)):
+        bed = simd.shifted(team, BEDS + BED * other)
+        if simd.swap(bed, ASLEEP, AWAKE):
+            simd.rouse(bed)
+
+
 @compiled
 def run(team, low, high, scratch):
-    """The program at address `low`, with the threads of the team where `high` is 1."""
+    """The program at address `low`, with the first `high` threads of the team."""
     program = simd.integers(low)
     for number in range(program[0]):
         phase = simd.shifted(program, HEAD + number * PHASE)
         phase[NEXT] = 0
         phase[DONE] = 0
-    if high == 0:
+    if high < 2:
         take_part(program, 0)
         return
     gate = simd.shifted(team, GATE)
     team[BEHIND] = low
-    simd.store(gate, (simd.load(gate) // PASS + 1) * PASS + OPEN)
+    simd.store(gate, (simd.load(gate) // PASS + 1) * PASS + high * MOST + OPEN)
+    wake_two(team, 0, high)
     take_part(program, 0)
     simd.add(gate, -OPEN)
     spins = 0
@@ -115,47 +137,52 @@ def run(team, low, high, scratch):
 
 @compiled
 def serve(team, low, high, scratch):
-    """Thread number `low` of a team, until there was nothing to do for `high` cycles."""
-    gate, seen = simd.shifted(team, GATE), simd.shifted(team, SEEN + 8 * low)
+    """Thread number `low` of a team, which sleeps where there was nothing to do for `high` cycles. It comes
+    back where the system knows no such sleep."""
+    gate, bed = simd.shifted(team, GATE), simd.shifted(team, BEDS + BED * low)
+    seen = 0
     since = simd.cycles()
-    while simd.cycles() - since < high:
+    while True:
         held = simd.load(gate)
-        if held // OPEN % 2 == 1 and held // PASS != seen[0]:
+        if welcome(held, low, seen):
             if simd.swap(gate, held, held + 1):
-                seen[0] = held // PASS
+                seen = held // PASS
+                wake_two(team, low, held // MOST % (PASS // MOST))
                 take_part(simd.integers(team[BEHIND]), low)
                 simd.add(gate, -1)
                 since = simd.cycles()
-        else:
+        elif simd.cycles() - since < high:
             simd.pause()
+        else:
+            # Who opens the gate next sees that it sleeps, or it sees here that the gate was opened.
+            simd.store(bed, ASLEEP)
+            slept = 1
+            if not welcome(simd.add(gate, 0), low, seen):
+                slept = simd.doze(bed, ASLEEP)
+            simd.store(bed, AWAKE)
+            if not slept:
+                return
+            since = simd.cycles()
 
 
 class SpinningTeam:
     """`threads` threads, the caller among them. The others live as long as the process."""
 
     def __init__(self, threads: int) -> None:
-        self.state = np.zeros(SEEN + 8 * threads + 8, np.int64)
+        self.state = np.zeros(BEDS + BED * (threads + 1), np.int64)
         self._address = self.state.ctypes.data
-        self._asleep = 0
-        self._lock = threading.Lock()
-        self._door = threading.Semaphore(0)
         for number in range(1, threads):
             name = f"engine-cpu-compiled-{number}"
             threading.Thread(target=self._serve, args=(number,), name=name, daemon=True).start()
 
-    def run(self, program: int, shared: bool) -> None:
-        if shared and self._asleep:
-            with self._lock:
-                asleep, self._asleep = self._asleep, 0
-            self._door.release(asleep)
-        run(self._address, program, shared)
+    def run(self, program: int, threads: int) -> None:
+        """With so many of them at most."""
+        run(self._address, program, threads)
 
     def _serve(self, number: int) -> None:
         while True:
             serve(self._address, number, SPIN)
-            with self._lock:
-                self._asleep += 1
-            self._door.acquire()
+            time.sleep(UNWOKEN_S)
 
 
 @functools.cache
@@ -196,6 +223,7 @@ class _Phase:
     by_images: bool
     units: int
     each: int
+    sharing: int  # threads that it is worth
     local: frozenset[str] = frozenset()  # tensors that nobody reads but the block's own steps
 
     @property
@@ -221,7 +249,7 @@ class Program:
         phases = _phases(steps, threads, kept)
         self.steps = tuple(steps)
         self._team = team(threads)
-        self._shared = threads > 1 and any(phase.tasks > 1 for phase in phases)
+        self.threads = min(threads, max(min(phase.sharing, phase.tasks) for phase in phases))
         words = np.zeros(HEAD + len(phases) * PHASE + len(steps) * STEP, np.int64)
         words[0] = len(phases)
         # The same for all: one thread may be a step ahead of another.
@@ -261,7 +289,7 @@ class Program:
         self._address = words.ctypes.data
 
     def __call__(self) -> None:
-        self._team.run(self._address, self._shared)
+        self._team.run(self._address, self.threads)
 
 
 def _phases(steps: Sequence[Joint], threads: int, kept: Collection[str]) -> list[_Phase]:
@@ -317,11 +345,11 @@ def _of_images(steps: Sequence[Joint], images: int, threads: int, local: frozens
     block = BLOCK * max(step.reads[0].nbytes + step.written.nbytes for step in steps) // images
     most = BLOCK if block <= CACHE_NBYTES else 1
     tasks = sharing * -(-images // (most * sharing))
-    return _Phase(tuple(steps), True, images, -(-images // min(images, tasks)), local)
+    return _Phase(tuple(steps), True, images, -(-images // min(images, tasks)), sharing, local)
 
 
 def _of_parts(step: Joint, threads: int) -> _Phase:
     parts = step.call.parts
     sharing = min(threads, 1 + int(step.seconds / WORTH_SHARING_S))
     tasks = 1 if sharing == 1 else min(parts, TASKS_A_THREAD * sharing)
-    return _Phase((step,), False, parts, -(-parts // tasks))
+    return _Phase((step,), False, parts, -(-parts // tasks), sharing)

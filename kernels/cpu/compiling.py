@@ -37,6 +37,7 @@ FROM_C = frozenset(
         "sqrtf",
         "fmaf",
         "sched_yield",
+        "syscall",
     }
 )
 # Products and sums may be fused, and sums be added up in the order of vectors: the same in every run. NaN and

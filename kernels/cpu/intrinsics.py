@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import sys
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -133,6 +135,44 @@ def give_way(typing: Any) -> Any:
             builder.call(builder.module.globals["sched_yield"], [])
 
     return types.void(), made
+
+
+# FUTEX_WAIT and FUTEX_WAKE of this process alone, and the number of that system call: Linux's own, futex(2).
+_WAIT, _WAKE = 128, 129
+_NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
+_FUTEX = _NUMBERS.get(platform.machine()) if sys.platform == "linux" else None
+
+
+def _futex(builder: Any, pointer: Any, do: int, value: Any) -> Any:
+    if "syscall" not in builder.module.globals:
+        ir.Function(builder.module, ir.FunctionType(_i64, [_i64], var_arg=True), "syscall")
+    call, nothing = builder.module.globals["syscall"], ir.Constant(_i64, 0)
+    return builder.call(call, [_i64(_FUTEX), pointer, _i64(do), value, nothing])
+
+
+@intrinsic
+def doze(typing: Any, pointer: Any, value: Any) -> Any:
+    """Sleep for as long as the low 32 bits there are those of the value, and until roused, or a little
+    shorter; 0 where the system has no such sleep."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if _FUTEX is None:
+            return _i64(0)
+        _futex(builder, arguments[0], _WAIT, arguments[1])
+        return _i64(1)
+
+    return types.int64(INTEGERS, types.int64), made
+
+
+@intrinsic
+def rouse(typing: Any, pointer: Any) -> Any:
+    """Whoever dozes there."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if _FUTEX is not None:
+            _futex(builder, arguments[0], _WAKE, _i64(1))
+
+    return types.void(INTEGERS), made
 
 
 @intrinsic

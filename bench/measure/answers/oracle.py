@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import threading
 import weakref
 import zipfile
 from collections import OrderedDict
@@ -63,6 +64,7 @@ class Golden:
 
 
 _kept: OrderedDict[str, dict[str, np.ndarray]] = OrderedDict()
+_keeping = threading.Lock()  # a run's next model is made ready beside the one that is measured
 _cross_checked: dict[str, str | None] = {}
 
 
@@ -94,10 +96,12 @@ def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str
     """The tensors `names` of one evaluation in float64, kept in memory, and on disk if they are small, by the
     hash of model and inputs. Raises as `golden` does."""
     wanted, key = set(names), content_key(graph, inputs)
-    tensors = _load(key, wanted)
+    with _keeping:
+        tensors = _load(key, wanted)
     if tensors is None:
         tensors = run(graph, inputs, wanted)
-        _keep(key, tensors)
+        with _keeping:
+            _keep(key, tensors)
     return tensors
 
 

@@ -7,7 +7,9 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
+from bench.judge.samples import repeated
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.timing import Stopped
 from bench.measure.tuned import layouts
@@ -52,7 +54,7 @@ def tune(case: Case, loaded: LoadedModel, job: Job, begin: Callable[[], None], p
             begin()
             _sweep(case, backend, loaded, progress)
         return
-    if job.tune not in ("all", backend.device) or backend.name != f"engine-{backend.device}":
+    if not _chooses(backend, job):
         return
     how = options(backend, loaded, job)
     missing = wanted(loaded.graph, case.batch, backend.device, case.precision, how)
@@ -65,6 +67,17 @@ def tune(case: Case, loaded: LoadedModel, job: Job, begin: Callable[[], None], p
         _choose(item, case, backend, how, progress)
     if backend.device == "cuda":
         _lay_out(case, loaded, backend, how, begin, progress)
+
+
+def _chooses(backend: Backend, job: Job) -> bool:
+    """Whether the kernels of its steps are chosen by their times."""
+    return job.tune in ("all", backend.device) and backend.name == f"engine-{backend.device}"
+
+
+def compiles(case: Case, job: Job) -> bool:
+    """Whether kernels are compiled for a case before it is prepared."""
+    backend = backends.get(case.backend)
+    return backend.device == "cuda" and _chooses(backend, job) and backend.unavailable() is None
 
 
 def _lay_out(
@@ -96,24 +109,49 @@ def _lay_out(
 def _compile_ahead(case: Case, loaded: LoadedModel, job: Job, how: Options, progress: Progress) -> None:
     """The kernels that this case and the model's other batch sizes will try, alone and as one kernel for
     several steps, compiled side by side, once for each precision, before anything is timed: one after the
-    other they take most of a first comparison."""
+    other they take most of a first comparison. Meanwhile what they will be judged by is worked out, and the
+    run's next model made ready, where there are cores for that."""
     gpu = cuda_driver.device()
     if gpu is None or case.precision in loaded.compiled:
         return
     loaded.compiled.add(case.precision)
+    with ThreadPoolExecutor(1) as other:
+        begun = other.submit(loaded.beside if _cores_to_spare() else _nothing)
+        _beside_compilers(case, loaded, job, how, gpu, progress, loaded.golden)
+        begun.result()
+
+
+def make_ready(case: Case, loaded: LoadedModel, job: Job, progress: Progress) -> None:
+    """The same of a run's next model, of which this is the first case with kernels of ours for a GPU: all
+    that is kept for when its turn comes, without a session of any backend. Raises what `progress` raises."""
+    gpu = cuda_driver.device()
+    if gpu is not None:
+        how = options(backends.get(case.backend), loaded, job)
+        _beside_compilers(case, loaded, job, how, gpu, progress, loaded.work_out)
+
+
+def _beside_compilers(
+    case: Case,
+    loaded: LoadedModel,
+    job: Job,
+    how: Options,
+    gpu: CudaDevice,
+    progress: Progress,
+    answer: Callable[[], object],
+) -> None:
+    """answer: works out what the model's answers are judged by."""
     batches = {case.batch, *job.batches_of(case.model)}
-    tried = [
-        (rung, launch.launch(item.params, rung).defines)
-        for batch in batches
-        for item in wanted(loaded.graph, batch, "cuda", case.precision, how)
-        for rung in item.rungs
-    ]
+    items = [item for batch in batches for item in wanted(loaded.graph, batch, "cuda", case.precision, how)]
+    tried: list[tuple[Rung, Mapping[str, Define]]] = []
     if gpu.multiprocessors and how.one_kernel and how.cuda_graph:
-        tried += _nets(case, loaded, job, how, gpu, sorted(batches))
+        tried = _nets(case, loaded, job, how, gpu, sorted(batches))  # these take longest: they go first
+    tried += [(rung, launch.launch(item.params, rung).defines) for item in items for rung in item.rungs]
 
     with ThreadPoolExecutor(1) as beside:
         compiling = beside.submit(_compile, loaded, tried, progress)
-        _answered(loaded)
+        _worked_out(answer)
+        for item in items:
+            _worked_out(partial(repeated, item.params))
         compiling.result()
 
 
@@ -132,15 +170,23 @@ def _compile(
     nvrtc.compile_ahead(tried, f"sm_{digits}", host.physical_cores(), told)
 
 
-def _answered(loaded: LoadedModel) -> None:
-    """Have the float64 answers that the first case will be judged by, which takes one core while compilers
-    have the others. What is wrong with them is told where they are wanted."""
+def _worked_out(answer: Callable[[], object]) -> None:
+    """Have what is judged by, which takes one core while compilers have the others. What is wrong with it is
+    told where it is wanted."""
     try:
-        loaded.golden()
+        answer()
     except Stopped:
         raise
     except Exception:
         return
+
+
+def _nothing() -> None:
+    pass
+
+
+def _cores_to_spare() -> bool:
+    return host.physical_cores() >= host.SPARE_CORES
 
 
 def _nets(
@@ -149,7 +195,7 @@ def _nets(
     """Of each batch size, by the plan that the ladder's order gives: which kernels are taken for its steps
     changes nothing of the one kernel for all of them. With clock stamps, which the times of layers take,
     where there are cores for what may not be needed."""
-    stamped = job.times_layers(case.backend) and host.physical_cores() >= host.SPARE_CORES
+    stamped = job.times_layers(case.backend) and _cores_to_spare()
     choose = planner.ladder_choice(how, gpu.capability, case.precision)
     found: list[tuple[Rung, Mapping[str, Define]]] = []
     for batch in batches:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -121,6 +123,66 @@ def test_tasks_of_many_small_programs_are_each_done_once(graph: Graph) -> None:
         session.run()
         for name, array in session.fetch().items():
             np.testing.assert_array_equal(array, expected[i % len(sessions)][name])
+
+
+def test_a_pass_wakes_as_many_threads_as_it_is_worth(graph: Graph) -> None:
+    """Others sleep on, and are not waited for; those that it wakes take part soon after it."""
+    many = 6
+    small, large = prepared(graph, 2, many), prepared(graph, 300, many)
+    (few,), (all_of_them,) = programs(small), programs(large)
+    assert few.threads < all_of_them.threads == many
+    team, bed = few._team, slice(joined.BEDS + joined.BED, joined.BEDS + joined.BED * many, joined.BED)
+    assert team is all_of_them._team
+
+    def asleep() -> list[int]:
+        return [i + 1 for i, word in enumerate(team.state[bed]) if word == joined.ASLEEP]
+
+    def until(found: Callable[[], bool]) -> bool:
+        end = time.monotonic() + 20
+        while not found() and time.monotonic() < end:
+            time.sleep(0.001)
+        return found()
+
+    everybody = list(range(1, many))
+    assert until(lambda: asleep() == everybody)
+    beyond = set(range(few.threads, many))
+    for _ in range(20):
+        small.run()
+        assert beyond <= set(asleep())
+    expected = small.fetch()
+    woken: set[int] = set()
+    end = time.monotonic() + 60
+    while woken < set(everybody) and time.monotonic() < end:
+        large.run()
+        woken |= set(everybody) - set(asleep())
+    assert woken == set(everybody), "each is woken by another, or by the caller"
+    assert until(lambda: asleep() == everybody)
+    small.run()
+    for name, array in small.fetch().items():
+        np.testing.assert_array_equal(array, expected[name])
+
+
+def test_where_the_system_knows_no_such_sleep_threads_look_now_and_then(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came = threading.Event()
+
+    def serve(address: int, number: int, spin: int) -> None:
+        """As compiled code that found nothing to do, and no way to sleep."""
+        came.set()
+
+    monkeypatch.setattr(joined, "serve", serve)
+    team = joined.SpinningTeam(3)
+    assert came.wait(20)
+    came.clear()
+    assert came.wait(20), "it looks again"
+    session = prepared(graph, 40, 3)
+    (program,) = programs(session)
+    monkeypatch.setattr(program, "_team", team)
+    session.run()
+    expected = _run(prepared(graph, 40, 1)).fetch()
+    for name, array in session.fetch().items():
+        np.testing.assert_array_equal(array, expected[name], "the caller does it all")
 
 
 def _run(session: EngineCpuHere) -> EngineCpuHere:

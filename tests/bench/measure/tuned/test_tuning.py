@@ -23,10 +23,10 @@ JOB = Job(models=("net",), backends=("engine-cuda",), batches=(2, 8))
 
 
 class Loaded(SimpleNamespace):
-    """A model whose float64 answers are told by `answer`."""
+    """A model whose float64 answers are told by `answer`. beside: what is done meanwhile for another."""
 
-    def __init__(self, answer: Any) -> None:
-        super().__init__(graph=net(), compiled=set(), golden=answer)
+    def __init__(self, answer: Any, beside: Any = lambda: None) -> None:
+        super().__init__(graph=net(), compiled=set(), golden=answer, beside=beside)
 
 
 def ahead(loaded: Loaded) -> None:
@@ -60,6 +60,7 @@ def test_kernels_of_steps_and_of_the_whole_net_are_compiled_while_float64_is_wor
     ahead(Loaded(answer))
     nets = [defines for name, defines in asked if name == "one_kernel"]
     assert len(nets) < len(asked)
+    assert asked[0][0] == asked[len(nets) - 1][0] == "one_kernel", "what takes longest is begun first"
     stamped = [defines for defines in nets if "STAMPS" in defines]
     assert 0 < len(stamped) == len(nets) / 2
     asked.clear()
@@ -90,3 +91,41 @@ def test_what_is_wrong_with_float64_is_told_where_it_is_wanted_and_who_stops_is_
     monkeypatch.setattr(nvrtc, "compile_ahead", stop)
     with pytest.raises(Stopped):
         ahead(Loaded(lambda: None))
+
+
+def test_the_next_model_is_made_ready_meanwhile_where_there_are_cores(
+    gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def compile_ahead(*given: Any) -> None:
+        assert begun.wait(60), "it waits for the compilers"
+        done.set()
+
+    def beside() -> None:
+        begun.set()
+        assert done.wait(60)
+
+    monkeypatch.setattr(nvrtc, "compile_ahead", compile_ahead)
+    monkeypatch.setattr("engine.machine.host.physical_cores", lambda: 8)
+    ahead(Loaded(lambda: None, beside))
+    assert done.is_set()
+    for event in (begun, done):
+        event.clear()
+    monkeypatch.setattr(nvrtc, "compile_ahead", lambda *given: None)
+    monkeypatch.setattr("engine.machine.host.physical_cores", lambda: 2)
+    ahead(Loaded(lambda: None, beside))
+    assert not begun.is_set(), "two cores have enough to do"
+
+
+def stopped() -> None:
+    raise Stopped
+
+
+def test_who_stops_while_the_next_model_is_made_ready_is_heard(
+    gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvrtc, "compile_ahead", lambda *given: None)
+    monkeypatch.setattr("engine.machine.host.physical_cores", lambda: 8)
+    with pytest.raises(Stopped):
+        ahead(Loaded(lambda: None, stopped))
