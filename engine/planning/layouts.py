@@ -65,13 +65,25 @@ class Laid(msgspec.Struct, frozen=True, kw_only=True):
         return step.reads, step.writes, step.rung
 
 
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """A rung in the layouts of a step, by its place: nanoseconds, the step's own rung among them; or why it
+    has none."""
+
+    place: int
+    rung: str
+    time_ns: float | None = None
+    refused: str = ""
+
+
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
     """Which way was the fastest, and nanoseconds of a pass in each that was tried; rungs: what is faster in
-    that way than the steps' own. (What was kept before there were any is not read: it is timed anew.)"""
+    that way than the steps' own, of all that were tried. (What was kept before there were any is not read: it
+    is timed anew.)"""
 
     way: str
     times: dict[str, float]
     rungs: tuple[Laid, ...]
+    tried: tuple[Tried, ...] = ()
 
 
 def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:

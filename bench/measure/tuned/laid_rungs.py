@@ -11,6 +11,7 @@ faster with them.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from engine.backend import Backend, OpTime, Options, Session
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.planning import choices, layouts
-from engine.planning.layouts import Laid
+from engine.planning.layouts import Laid, Tried
 from kernels.errors import KernelscopeError
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -93,6 +94,18 @@ class LaidRungs:
     lost: Callable[[], bool] = lambda: False
     _steps: tuple[Step, ...] = ()
     _times: dict[tuple[int, str], float] = field(default_factory=dict)  # by place and rung
+    _refused: dict[tuple[int, str], str] = field(default_factory=dict)
+
+    @property
+    def tried(self) -> tuple[Tried, ...]:
+        """All rungs that were looked at, with their times or why they have none, and each step's own."""
+        refused = {at: why for at, why in self._refused.items() if at not in self._times}
+        found = [Tried(place=place, rung=rung, time_ns=ns) for (place, rung), ns in self._times.items()]
+        found += [Tried(place=place, rung=rung, refused=why) for (place, rung), why in refused.items()]
+        rivals_at = {each.place for each in found if each.rung != self._steps[each.place].rung}
+        return tuple(
+            sorted((t for t in found if t.place in rivals_at), key=lambda t: (t.place, t.time_ns or math.inf))
+        )
 
     def faster(self) -> tuple[Laid, ...]:
         """What a pass is faster with; nothing where it is not. Raises DeviceLost, and what `progress`
@@ -111,6 +124,7 @@ class LaidRungs:
             try:
                 self._time_steps(variant)
             except (KernelscopeError, MemoryError) as error:
+                self._refused.update({at: str(error) for at in variant.items()})
                 self._told(f"{words}: left out", error)
                 if not variant:
                     return ()  # there is nothing to hold the others against
@@ -134,6 +148,9 @@ class LaidRungs:
             return
         for place, step in enumerate(self._steps):
             self._note(place, variant.get(place, step.rung), times[place])
+        for place, rung in variant.items():
+            if (place, rung) not in self._times:
+                self._refused[place, rung] = f"{times[place].rung} ran in its place"
 
     def _note(self, place: int, rung: str, time: OpTime) -> None:
         # What ran otherwise, as a part of one kernel for several steps, says nothing of the rung.
@@ -170,6 +187,8 @@ class LaidRungs:
         rung = next(r for r in layouts.able_rungs(self.plan, step) if r.name == laid.rung)
         self.progress(f"checking {step.name}'s kernel in full: {laid.rung}", None)
         if reason := wrong(step.params, rung, self.plan.precision, self.options.threads):
+            self._refused[laid.place, laid.rung] = reason
+            self._times.pop((laid.place, laid.rung))
             self._told(f"{step.name} keeps its kernel {laid.own}, for {laid.rung} is wrong", reason)
         return not reason
 

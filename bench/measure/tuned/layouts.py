@@ -90,5 +90,5 @@ def choose(
     except BaseException:  # it was told to end: they are tried another time
         layouts.forget(plain)
         raise
-    if rungs:
-        layouts.write(plain, layouts.Timed(way=way, times=times, rungs=rungs))
+    if rungs or trial.tried:
+        layouts.write(plain, layouts.Timed(way=way, times=times, rungs=rungs, tried=trial.tried))

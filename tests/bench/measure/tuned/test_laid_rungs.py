@@ -283,6 +283,33 @@ def test_what_is_kept_is_of_the_very_steps_that_were_timed() -> None:
     assert convolutions(planned()) == SCALED, "a rung that cannot read it is passed over"
 
 
+def kept() -> layouts.Timed:
+    found = layouts.read(planned(replace(HOW, layouts="none")))
+    assert found is not None
+    return found
+
+
+def test_what_was_tried_is_kept_with_its_times_though_nothing_of_it_is_taken() -> None:
+    timed_alone()
+    chosen(Backend(gained=False))
+    assert kept().rungs == ()
+    (faster,) = (tried for tried in kept().tried if tried.time_ns == 8e3)
+    own = {tried.rung: tried.time_ns for tried in kept().tried if tried.place == faster.place}
+    assert (faster.rung, own["wgmma_scaled"]) == ("nhwc_tf32", 13e3), "the step's own, for who compares"
+
+
+def test_of_what_could_not_be_tried_it_is_kept_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed_alone()
+    chosen(Backend(broken="nhwc_tf32"))
+    refused = {tried.rung: tried.refused for tried in kept().tried}
+    assert refused["nhwc_tf32"] == "it does not compile" and not refused["wgmma_scaled"]
+    monkeypatch.setattr(laid_rungs, "wrong", lambda *given: "element (0, 1) is off")
+    layouts.forget(planned(replace(HOW, layouts="none")))
+    chosen(Backend())
+    refused = {tried.rung: tried.refused for tried in kept().tried}
+    assert refused["nhwc_tf32"] == "element (0, 1) is off"
+
+
 def test_what_was_kept_before_there_were_rungs_is_timed_anew() -> None:
     timed_alone()
     plain = planned(replace(HOW, layouts="none"))
