@@ -12,8 +12,15 @@ from pathlib import Path
 
 from kernels.errors import UnavailableError
 
-ROOT = Path(__file__).resolve().parents[1]
+_PROGRAM = Path(__file__).resolve().parents[1]
+ROOT = _PROGRAM  # where its environments lie
 NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of a process apart itself
+
+
+def for_children(*folders: Path) -> dict[str, str]:
+    """The variables with which a Python that we start finds this program, and modules in these folders."""
+    places = [str(_PROGRAM), *map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(places)}
 
 
 @dataclass(frozen=True)

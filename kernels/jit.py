@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 from kernels.cache import atomic_file, cache_dir
+from kernels.environment import for_children
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("numba", "llvmlite", "numpy")
 TRIED = "from kernels.cpu import trial; trial.run()"
 WAIT_S = 120.0
@@ -69,11 +69,10 @@ def _packages() -> str:
 
 
 def _tried() -> str:
-    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", TRIED],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+            env=for_children(),
             capture_output=True,
             text=True,
             timeout=WAIT_S,

@@ -14,18 +14,18 @@ import importlib.util
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernels import arguments, overlaps, registry
+from kernels import arguments, compilers, confine, overlaps, registry
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
 from kernels.includes import HEADERS, headers
 from kernels.languages import compiling
 from kernels.ops import OPS, codes
 
+APART = 8  # so many that compile at once are processes (kernels.compilers)
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
 Define = int | float | str | bool
 
@@ -134,14 +134,9 @@ def compile_ahead(
     missing = [item for item in found.values() if not _cubin(item[0], arch, item[1])[0].exists()]
     if not missing or unavailable():
         return
-    with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:  # NVRTC is called without Python's lock
-        begun = [pool.submit(compile_rung, rung, arch, defines) for rung, defines in missing]
-        try:
-            for done, _ in enumerate(as_completed(begun)):
-                told(done + 1, len(begun))
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    # Shut in, no processes are started; and those of languages are processes already.
+    apart = min(threads, len(missing)) >= APART and confine.CONFINED not in os.environ
+    compilers.side_by_side(compile_rung, missing, arch, threads, apart, told)
 
 
 def resources(cubin: Path, function: str = "") -> Resources | None:

@@ -179,9 +179,13 @@ class LoadedModel:
         if not self.takes_images or datasets.available(self.spec.dataset) is None:
             oracle.golden(self.graph, self._golden_inputs())
 
+    @property
+    def golden_images(self) -> int:
+        """How many images `golden` answers for."""
+        return self.graph.fixed_batch or max(2, min(oracle.MAX_IMAGES, self._most))
+
     def _golden_inputs(self) -> dict[str, np.ndarray]:
-        fixed = self.graph.fixed_batch
-        count = fixed or max(2, min(oracle.MAX_IMAGES, self._most))
+        count = self.golden_images
         if not self.takes_images:
             if self.spec.dataset != "random":
                 raise InputError(self.feed.takes_none(self.spec.dataset))

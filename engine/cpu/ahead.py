@@ -4,19 +4,17 @@ for the processes that will want it; nothing where it is there, or cannot be."""
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 from engine.cpu import joined
 from engine.machine import host
 from kernels import cpu, jit, registry
 from kernels.cpu import compiled
+from kernels.environment import for_children
 from kernels.errors import KernelscopeError
 from kernels.ops import OPS
 
-ROOT = Path(__file__).resolve().parents[2]
 PARTS = 8  # processes at the most: each compiles one function after another, and there are hardly more
 CORES = 8  # from so many on
 
@@ -29,13 +27,12 @@ def start() -> None:
     what it compiles is kept then, nor where these processes would take the cores of what is measured."""
     if _started or jit.known() or host.physical_cores() < CORES:
         return
-    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     with contextlib.suppress(OSError):
         parts = min(PARTS, host.physical_cores() // 2)
         for part in range(parts):
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "engine.cpu.ahead", str(part), str(parts)],
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+                env=for_children(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernels import ends
 from kernels.cache import atomic_file, cache_dir
+from kernels.environment import for_children
 from kernels.errors import KernelError, UnavailableError, system_words
 from kernels.languages import child
 from kernels.languages.known import Language, languages
@@ -31,7 +32,6 @@ from kernels.registry import Rung
 if TYPE_CHECKING:
     from kernels.launch import Launch
 
-ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 180.0
 MOST_NBYTES = 64 << 20  # of a cubin
 _START = "import sys; from kernels.languages import child; sys.exit(child.main())"
@@ -192,10 +192,9 @@ def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
     """Ask the process apart; the last line that it has said. It ends with all that it started, but for what
     has made itself a session of its own."""
     python = language.environment.interpreter()
-    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     with subprocess.Popen(
         [python, "-P", "-c", _START],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(places), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=for_children() | {"PYTHONDONTWRITEBYTECODE": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

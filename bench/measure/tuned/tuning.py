@@ -29,7 +29,7 @@ from engine.machine import host
 from engine.machine.driver import CudaDevice
 from engine.ort import tuning as ort_tuning
 from engine.ort.fused_conv import fused
-from engine.planning import planner
+from engine.planning import groups, planner, submodel
 from kernels import launch, nvrtc
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
 from kernels.nvrtc import Define
@@ -146,6 +146,7 @@ def _beside_compilers(
     if gpu.multiprocessors and how.one_kernel and how.cuda_graph:
         tried = _nets(case, loaded, job, how, gpu, sorted(batches))  # these take longest: they go first
     tried += [(rung, launch.launch(item.params, rung).defines) for item in items for rung in item.rungs]
+    tried += _alone(case, loaded, how)
 
     with ThreadPoolExecutor(1) as beside:
         compiling = beside.submit(_compile, loaded, tried, progress)
@@ -202,6 +203,19 @@ def _nets(
         with contextlib.suppress(KernelscopeError):  # it is told where the case is prepared
             plan = planner.plan(loaded.graph, batch, "cuda", case.precision, how, choose=choose)
             found += one_kernel.to_compile(plan, gpu.capability, gpu.multiprocessors, stamped)
+    return found
+
+
+def _alone(case: Case, loaded: LoadedModel, how: Options) -> list[tuple[Rung, Mapping[str, Define]]]:
+    """Of each layer alone, as bench.measure.answers.layer_errors looks at it before anything is timed."""
+    found: list[tuple[Rung, Mapping[str, Define]]] = []
+    launches, images = Launches(how), loaded.golden_images
+    with contextlib.suppress(KernelscopeError):  # it is told where the layers are looked at
+        for part in groups.groups(loaded.graph, images):
+            layer = submodel.extract(loaded.graph, part.nodes, images)
+            plan = planner.plan(layer, layer.fixed_batch or images, "cuda", case.precision, how)
+            ready = [launches.of_step(step) for step in plan.steps]
+            found += [(rung, at.defines) for rung, at in ready]
     return found
 
 

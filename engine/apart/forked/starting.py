@@ -24,8 +24,8 @@ from typing import Protocol
 from engine.apart.forked import template
 from engine.apart.forked.asked import MESSAGE_NBYTES, Fork
 from kernels import ends
+from kernels.environment import for_children
 
-ROOT = Path(__file__).resolve().parents[3]
 TEMPLATE = "engine.apart.forked.template"
 WAIT_S = 120.0  # for a template's answer, which may have to load libraries first
 TEMPLATES = 4  # by what they were started with; the further ones are started plainly
@@ -235,8 +235,7 @@ def possible() -> bool:
 
 def environment(folders: Sequence[Path] = ()) -> dict[str, str]:
     """What a process apart is started with: it finds this program, and what lies in these folders."""
-    places = [str(ROOT), *map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(places)}
+    return for_children(*folders)
 
 
 def _template(environment: Mapping[str, str]) -> _Template | None:

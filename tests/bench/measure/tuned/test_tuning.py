@@ -26,7 +26,7 @@ class Loaded(SimpleNamespace):
     """A model whose float64 answers are told by `answer`. beside: what is done meanwhile for another."""
 
     def __init__(self, answer: Any, beside: Any = lambda: None) -> None:
-        super().__init__(graph=net(), compiled=set(), golden=answer, beside=beside)
+        super().__init__(graph=net(), compiled=set(), golden=answer, beside=beside, golden_images=2)
 
 
 def ahead(loaded: Loaded) -> None:

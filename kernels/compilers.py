@@ -1,0 +1,137 @@
+"""Processes that compile rungs beside each other.
+
+In one process sixteen threads of NVRTC are in each other's way: 133 kernels took them 6.0 s and 78 s of
+processors on the host of an H100, where one thread takes 26 s of a slower machine's. They share one memory
+map, and what one of them gives back of it each of the others' processors has to hear of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copyreg
+import io
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from types import MappingProxyType
+from typing import Any
+
+from kernels import ends, registry
+from kernels.environment import for_children
+from kernels.errors import KernelscopeError
+
+Define = int | float | str | bool
+Item = tuple[registry.Rung, Mapping[str, Define]]
+Compile = Callable[[registry.Rung, str, Mapping[str, Define]], object]
+
+
+def side_by_side(
+    compile_rung: Compile,
+    items: Sequence[Item],
+    arch: str,
+    count: int,
+    apart: bool,
+    told: Callable[[int, int], None],
+) -> None:
+    """All of these, `count` at a time. apart: in processes; else in threads, which is as fast where there are
+    few of them. told: hears how many are done, of how many; it may raise to end it. What does not compile is
+    passed over."""
+    workers = _Processes() if apart else None
+    compile_one = workers.compile if workers else compile_rung
+    with ThreadPoolExecutor(max_workers=max(1, min(count, len(items)))) as pool:
+        begun = [pool.submit(compile_one, rung, arch, defines) for rung, defines in items]
+        try:
+            for done, _ in enumerate(as_completed(begun)):
+                told(done + 1, len(begun))
+        except BaseException:
+            if workers:
+                workers.close()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+        finally:
+            if workers:
+                workers.close()
+
+
+class _Processes:
+    """One a thread that asks, started when it first does."""
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+        self._lock = threading.Lock()
+        self._all: list[subprocess.Popen[bytes]] = []
+        self._closed = False
+
+    def compile(self, rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> None:
+        """Have it in the cache; where its process is gone, it is not."""
+        process = getattr(self._own, "process", None) or self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(_dumped((rung, arch, dict(defines))))
+        process.stdin.flush()
+        process.stdout.read(1)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._closed:
+                raise KernelscopeError("the compilers were ended")
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "kernels.compilers", str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=for_children(),
+            )
+            self._all.append(process)
+        self._own.process = process
+        return process
+
+    def close(self) -> None:
+        """End all of them, at once."""
+        with self._lock:
+            self._closed = True
+            for process in self._all:
+                process.kill()
+            for process in self._all:
+                process.wait()
+                for pipe in (process.stdin, process.stdout):
+                    assert pipe is not None
+                    with contextlib.suppress(BrokenPipeError):  # what it was never asked
+                        pipe.close()
+            self._all = []
+
+
+def _dumped(value: Any) -> bytes:
+    """A rung's mappings cannot be changed, which pickle knows no word for."""
+    held = io.BytesIO()
+    pickler = pickle.Pickler(held)
+    pickler.dispatch_table = {**copyreg.dispatch_table, MappingProxyType: lambda of: (dict, (dict(of),))}
+    pickler.dump(value)
+    return held.getvalue()
+
+
+def main() -> int:
+    """Compile what standard input says until it ends; a byte for each on standard output."""
+    ends.die_with_parent(int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # heard by whoever waits for this one
+    from kernels import nvrtc
+
+    questions, answers = sys.stdin.buffer, os.dup(1)
+    os.dup2(2, 1)
+    while True:
+        try:
+            rung, arch, defines = pickle.load(questions)
+        except EOFError:
+            return 0
+        with contextlib.suppress(Exception):  # it is told to whoever asks for it next
+            nvrtc.compile_rung(rung, arch, defines)
+        os.write(answers, b".")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

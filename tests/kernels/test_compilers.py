@@ -1,0 +1,90 @@
+"""Rungs compiled by several processes beside each other."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kernels import compilers, confine, nvrtc, registry
+from kernels.registry import Rung
+
+pytestmark = pytest.mark.skipif(nvrtc.unavailable() is not None, reason="NVRTC is not here")
+ARCH = "sm_80"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(nvrtc, "APART", 2)
+    yield
+    assert not compiling(), "none of them is left"
+
+
+def compiling() -> list[psutil.Process]:
+    return [each for each in psutil.Process().children() if "kernels.compilers" in each.cmdline()]
+
+
+def wanted() -> list[tuple[Rung, dict[str, object]]]:
+    unary = registry.rungs("cuda", "unary")[0]
+    broken = replace(unary, source="__global__ void kernel() { nothing here compiles }", name="broken")
+    mine = replace(unary, source=unary.source + "\n// another\n", name="mine", user=True)
+    return [(unary, {"OP": 0}), (broken, {}), (mine, {"OP": 0, "MINE": 1})]
+
+
+def there(rung: Rung, defines: dict[str, object]) -> bool:
+    return nvrtc._cubin(rung, ARCH, defines)[0].exists()  # type: ignore[arg-type]
+
+
+def test_all_are_in_the_cache_but_what_does_not_compile() -> None:
+    told: list[tuple[int, int]] = []
+    pids: set[int] = set()
+
+    def hear(done: int, total: int) -> None:
+        told.append((done, total))
+        pids.update(each.pid for each in compiling())
+
+    items = wanted()
+    nvrtc.compile_ahead(items, ARCH, 2, hear)  # type: ignore[arg-type]
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert 0 < len(pids) <= 2
+    made = [nvrtc.compile_rung(rung, ARCH, defines) for rung, defines in items if rung.name != "broken"]  # type: ignore[arg-type]
+    assert all(path.read_bytes()[1:4] == b"ELF" for path in made)
+    assert [there(*item) for item in items] == [True, False, True]
+    with pytest.raises(Exception, match="does not compile"):
+        nvrtc.compile_rung(items[1][0], ARCH)
+
+
+def test_who_ends_it_waits_for_none_of_them() -> None:
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        nvrtc.compile_ahead(wanted(), ARCH, 2, stop)  # type: ignore[arg-type]
+
+
+def test_one_that_is_killed_costs_what_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = compilers._dumped
+
+    def kill(value: object) -> bytes:
+        for each in compiling():
+            each.send_signal(signal.SIGKILL)
+            each.wait()
+        return dump(value)
+
+    monkeypatch.setattr(compilers, "_dumped", kill)
+    told: list[int] = []
+    nvrtc.compile_ahead(wanted(), ARCH, 2, lambda done, total: told.append(done))  # type: ignore[arg-type]
+    assert told == [1, 2, 3], "they are compiled when they are asked for"
+
+
+def test_who_is_shut_in_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(confine.CONFINED, "/")
+    monkeypatch.setattr(compilers.subprocess, "Popen", None)
+    items = wanted()
+    nvrtc.compile_ahead(items, ARCH, 2)  # type: ignore[arg-type]
+    assert there(*items[0])
