@@ -208,6 +208,20 @@ def test_rest_is_in_the_legend_even_where_it_is_nothing() -> None:
     assert "rest" in [category.key for category in chart.categories]
 
 
+@pytest.mark.parametrize("scale", [0.1 * n for n in range(1, 40)])
+def test_what_scaling_rounds_away_is_neither_rest_nor_waiting(scale: float) -> None:
+    _, measured = synthetic.run(backends=("ort-cpu",), batches=(8,))
+    m = measured[0]
+    layers = tuple(msgspec.structs.replace(layer, time_ns=(layer.time_ns or 0) * 30) for layer in m.layers)
+    for waited in (0.0, scale * 7e5):  # where waiting is longer than computing, operators ran during both
+        phases = {"h2d": 1e5 * scale, "compute": scale * 3e5, "d2h": 1e5 / 3, "sync": waited}
+        full = msgspec.structs.replace(m, layers=layers, phases=phases, wall_ns=sum(phases.values()) * 0.7)
+        split = breakdown.split(full)
+        assert split is not None
+        assert split.parts_ns["rest"] == 0
+        assert "sync" not in split.parts_ns
+
+
 # ------------------------------------------------------------------------------------------- whatever happens
 
 
