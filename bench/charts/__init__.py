@@ -26,6 +26,7 @@ from bench.charts.floor import with_floor
 from bench.charts.footer import footer
 from bench.charts.overlay import lay_over, short_name
 from bench.charts.provisional import with_provisional
+from bench.charts.series import with_gaps
 from bench.charts.verdicts import by_precision, verdict
 from bench.results.records import Measurement, Run
 from bench.results.rows import Row, by_model, rows, title
@@ -72,6 +73,7 @@ def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[
     shown = info.title if info and info.title else title(model)
     found = [chart for make in BUILDERS if (chart := make(shown, model, items)) is not None]
     times, speed = (f"{title(model)}-{kind}" for kind in _OF_PASSES)
+    found = [with_gaps(chart, model, runs) for chart in found]
     found = [with_floor(chart, info, items, runs) if chart.name == times else chart for chart in found]
     said = verdict(model, items, runs).text
     told = [

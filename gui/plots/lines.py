@@ -203,19 +203,15 @@ class LinePlot(PanelPlot):
         def at(point: Point) -> tuple[float, float]:
             return self._x(point.x, shift), place(point.y, log_y)
 
-        # A case without a value breaks the line: nothing was measured between its neighbours.
-        measured = {p.x for p in series.points}
-        # With gaps alone there is nothing to bound, which numpy warns of.
-        gaps = [Point(x=m.x, y=math.nan) for m in series.marks if m.x not in measured] if measured else []
-        points = sorted([*series.points, *gaps], key=lambda p: p.x)
+        line = series.line
         style = (
             _DASHES.get(series.precision, Qt.PenStyle.DashLine) if series.dashed else Qt.PenStyle.SolidLine
         )
         # What is named at its end is a limit: as muted as its name, in either theme.
         colour = theme.muted if series.named and len(series.points) > 1 else series.colour
         items.line.setData(
-            x=np.array([self._x(p.x, shift) for p in points]),
-            y=np.array([math.nan if math.isnan(p.y) else place(p.y, log_y) for p in points]),
+            x=np.array([self._x(x, shift) for x, _ in line]),
+            y=np.array([math.nan if math.isnan(y) else place(y, log_y) for _, y in line]),
             connect="finite",
             pen=pg.mkPen(colour, width=self.pixels(0.8 if series.overlay else 1.5), style=style),
             symbol=SYMBOLS.get(series.marker, "o") if series.marker else None,

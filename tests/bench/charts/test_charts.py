@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.charts import breakdown, charts, with_provisional
-from bench.charts.definitions import Chart
+from bench.charts.definitions import Chart, Series
 from bench.charts.footer import settings as settings_line
 from bench.charts.verdicts import verdict
 from bench.results.messages import Provisional
@@ -163,6 +165,22 @@ def test_a_wrong_answer_is_never_called_fast() -> None:
     assert found["op-time"].finding.startswith("engine-cuda is wrong at batch 1")
     assert "fast" not in found["op-time"].finding
     assert "fails its check" in found["accuracy"].finding
+
+
+def breaks(line: Series) -> list[float]:
+    return [x for x, y in line.line if math.isnan(y)]
+
+
+def test_a_line_breaks_where_a_value_was_meant_to_be() -> None:
+    failures = {("engine-cuda", 8): ("out_of_memory", ""), ("ort-cpu", 4): ("crashed", "SIGSEGV")}
+    run, measured = synthetic.run(batches=(1, 2, 4, 8, 16), failures=failures)
+    left = [m for m in measured if (m.case.backend, m.case.batch) != ("engine-cpu", 2)]
+    found = by_kind(charts([(run, left)]))
+    ratios, rates = ({s.label: breaks(s) for s in panel.series} for panel in found["speed"].panels)
+    # Of a ratio also where its reference has no time.
+    assert ratios == {"engine-cuda": [8], "engine-cpu": [2, 4]}
+    assert rates == {"engine-cuda": [8], "ort-cuda": [], "engine-cpu": [2], "ort-cpu": [4]}
+    assert {s.label: breaks(s) for s in found["op-time"].panels[0].series if s.marker} == rates
 
 
 # ------------------------------------------------------------------------------------------- breakdown
