@@ -36,6 +36,9 @@ from gui.widgets.combo import Combo
 from gui.widgets.labels import Label, Lines, as_tip
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
+PANEL_HEIGHT = 140  # pixels it wants above another
+ABOVE = 100  # pixels of a chart that its title, finding and legend take
+IN_A_ROW = 4  # panels, of which more stand in a row only where there is no height for a second one
 NARROW = 420  # pixels of a whole chart's width, below which its switches are in its context menu alone
 # Pixels of a whole chart's height from which its finding has a second line, a third, a fourth.
 LINES = (256, 280, 380)
@@ -259,13 +262,21 @@ class ChartView(QFrame):
         """The panels there is room for: all, or the chosen one."""
         assert self.chart is not None
         panels = list(self.chart.panels)
-        if self._side_by_side(len(panels)):
+        if self._columns(len(panels)):
             return panels
         chosen = self._panels.currentText()
         return [next((p for p in panels if p.title == chosen), panels[0])]
 
-    def _side_by_side(self, count: int) -> bool:
-        return count == 1 or self.width() / min(count, 4) >= PANEL_WIDTH
+    def _columns(self, count: int) -> int:
+        """How many panels stand beside each other where there is room for all of them; else 0."""
+        if count == 1:
+            return 1
+        for columns in (min(count, IN_A_ROW), min(count, self.width() // PANEL_WIDTH)):
+            rows = -(-count // max(1, columns))
+            high = rows == 1 or (self.height() - ABOVE) / rows >= PANEL_HEIGHT
+            if columns > 1 and self.width() / columns >= PANEL_WIDTH and high:
+                return columns
+        return 0
 
     def _offer_panels(self, titles: list[str]) -> None:
         known = [self._panels.itemText(i) for i in range(self._panels.count())]
@@ -275,7 +286,7 @@ class ChartView(QFrame):
             self._panels.addItems(titles)
             self._panels.setCurrentIndex(max(0, self._panels.findText(self._chosen)))
             self._panels.blockSignals(False)
-        self._panels.setVisible(not self._side_by_side(len(titles)))
+        self._panels.setVisible(not self._columns(len(titles)))
 
     def _draw(self) -> None:
         if self.chart is None:
@@ -286,7 +297,7 @@ class ChartView(QFrame):
             self._grid.removeWidget(gone)
             gone.hide()
             gone.deleteLater()
-        columns = min(len(wanted), 4)
+        columns = self._columns(len(wanted))
         for column in range(self._grid.columnCount()):
             self._grid.setColumnStretch(column, 1 if column < columns else 0)
         for index, panel in enumerate(wanted):

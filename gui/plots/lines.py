@@ -322,12 +322,18 @@ class LinePlot(PanelPlot):
         low, high = self.getPlotItem().getViewBox().viewRange()[1]
         return low + self._lane_part() / 2 * (high - low)
 
+    def _beside(self, first: float, last: float) -> float:
+        """How far the view reaches beyond the last tick for its label: cut, it would not be drawn."""
+        half = self.x_axis.label_width(last) / 2
+        width = max(100.0, self.getPlotItem().getViewBox().width())
+        return half * (last - first) / (width - 2 * half)
+
     def _fit(self, panel: Panel, ticks: list[float]) -> None:
         log_x, log_y = self.logs
         if not ticks:
             return
         x0, x1 = place(ticks[0], log_x, 2.0), place(ticks[-1], log_x, 2.0)
-        pad = max(0.3 if log_x else 0.5, 0.055 * (x1 - x0))
+        pad = max(0.3 if log_x else 0.5, 0.055 * (x1 - x0), self._beside(x0, x1))
         values = [v for s in panel.series for p in s.points for v in (p.y, *p.followed)]
         values += [p.y for s in panel.series for p in s.provisional]
         values += [panel.baseline] if panel.baseline is not None else []

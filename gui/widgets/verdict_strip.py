@@ -172,7 +172,8 @@ class _Line(Label):
 
     def show_verdict(self, found: Verdict, theme: Theme) -> None:
         self._clauses = found.clauses
-        self.words = found.line or f"{title(found.model)}: nothing is measured yet."
+        named = title(found.model) + f", {found.precision}" * bool(found.precision)
+        self.words = found.line or f"{named}: nothing is measured yet."
         self.setAccessibleName(self.words)
         ink = theme.ink
         lines = [
@@ -183,7 +184,8 @@ class _Line(Label):
         if rest := found.told_of(""):
             lines.append(self._marked_up(rest, theme, ink))
         lines = lines or ["nothing is measured yet."]
-        clock = f'<span style="color:{theme.muted}">{CLOCK}</span>' if found.clauses else ""
+        of = f", {found.precision}" * bool(found.precision)
+        clock = f'{of}<span style="color:{theme.muted}">{CLOCK}</span>' if found.clauses else of
         first = f"<b>{escape(title(found.model))}</b>{clock}: {lines[0]}"
         indent = self.fontMetrics().horizontalAdvance("nn")
         below = "".join(f'<div style="margin-left:{indent}px">{line}</div>' for line in lines[1:])
