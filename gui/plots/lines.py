@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from bench.charts import Panel, Point, Series
 from gui.base.theme import Theming
 from gui.plots.axes import place
-from gui.plots.base import LANE, SYMBOLS, PanelPlot, failure_line, line_of
+from gui.plots.base import LANE, SYMBOLS, PanelPlot, failure_line, line_of, outlined
 from gui.plots.hatching import hatched
 from gui.plots.names import PointNames, WantedLabel
 
@@ -216,7 +216,7 @@ class LinePlot(PanelPlot):
             pen=pg.mkPen(colour, width=self.pixels(0.8 if series.overlay else 1.5), style=style),
             symbol=SYMBOLS.get(series.marker, "o") if series.marker else None,
             symbolSize=5 if series.overlay else 7,
-            symbolPen=pg.mkPen(series.colour, width=1.2),
+            symbolPen=pg.mkPen(outlined(series.colour, theme), width=1.2),
             symbolBrush=series.colour,
         )
         bounded = [p for p in series.points if p.low is not None and p.high is not None]
@@ -288,7 +288,7 @@ class LinePlot(PanelPlot):
         wanted = [
             WantedLabel(
                 text=s.label,
-                colour=s.colour,
+                colour=outlined(s.colour, self.theming.theme),
                 points=tuple((place(p.x, log_x, 2.0), place(p.y, log_y)) for p in s.points),
                 rank=0 if s.label == self._pointed else 1 if s.leading else None,
                 strong=s.label == self._pointed,

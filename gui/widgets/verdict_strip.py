@@ -27,7 +27,8 @@ LOW_MOST = 0.05  # the same of a low window, where the page has no more to spare
 REST = 416  # pixels of a low window's page that charts in one row, their legend and the table need
 LOW_FIRST = 0.075  # of a low one's, for the first model's sentence where it is longer
 KEPT = 3.4  # lines that each model has room for from the start: four of those that are smaller
-RELIABLE = "\N{CHECK MARK} reliable"  # where every batch size has a verdict, and nothing is to be doubted
+# Where every batch size has a verdict, and nothing is to be doubted.
+RELIABLE = "\N{CHECK MARK}\N{NO-BREAK SPACE}reliable"
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
 
 

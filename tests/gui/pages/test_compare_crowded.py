@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QApplication
 
 from bench.charts import charts
 from gui.base.theme import Theming
-from gui.plots.chart import PANEL_HEIGHT, ChartView
+from gui.plots.chart import ChartView
+from gui.plots.panel_room import PANEL_HEIGHT
 from tests.bench import synthetic
 
 PRECISIONS = ("fp32", "tf32", "fp16")
