@@ -227,7 +227,7 @@ class PanelPlot(pg.PlotWidget):
                 self.picked.emit(*found)
 
 
-FAINT = 2.0  # a colour's contrast with the paper, below which it sinks into that
+FAINT = 1.5  # a colour's contrast with the paper, below which it sinks into that
 
 
 def outlined(colour: str, theme: Theme) -> str:
