@@ -26,7 +26,8 @@ from bench.charts.floor import with_floor
 from bench.charts.footer import footer
 from bench.charts.overlay import lay_over, short_name
 from bench.charts.provisional import with_provisional
-from bench.charts.verdicts import by_precision, verdict
+from bench.charts.series import with_gaps
+from bench.charts.verdicts import by_precision, crowded, verdict
 from bench.results.records import Measurement, Run
 from bench.results.rows import Row, by_model, rows, title
 
@@ -44,8 +45,10 @@ __all__ = [
     "charts",
     "lay_over",
     "model_charts",
+    "named",
     "precision_charts",
     "short_name",
+    "whole_and_apart",
     "with_provisional",
 ]
 
@@ -56,13 +59,20 @@ RunData = tuple[Run, Sequence[Measurement]]
 
 def charts(runs: Sequence[RunData]) -> list[Chart]:
     """Every chart of every model in the runs, in the models' order; a chart with nothing to show is left out.
-    Measurements of one model from several runs share its charts."""
+    Measurements of one model from several runs share its charts. Of a model that is crowded there are also
+    those of each precision alone, on which the lines can be told apart."""
     measurements = [m for _, found in runs for m in found]
     made: list[Chart] = []
     for model, items in by_model(rows(measurements)).items():
         own = [run for run, found in runs if any(m.case.model == model for m in found)]
-        made += model_charts(model, items, own)
+        made += whole_and_apart(model, items, own)
     return made
+
+
+def whole_and_apart(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[Chart]:
+    """The charts of one model; where it is crowded, then those of each precision alone."""
+    apart = precision_charts(model, items, runs) if crowded(row.case for row in items) else ()
+    return [*model_charts(model, items, runs), *(chart for _, chart in apart)]
 
 
 def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[Chart]:
@@ -72,6 +82,7 @@ def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[
     shown = info.title if info and info.title else title(model)
     found = [chart for make in BUILDERS if (chart := make(shown, model, items)) is not None]
     times, speed = (f"{title(model)}-{kind}" for kind in _OF_PASSES)
+    found = [with_gaps(chart, model, runs) for chart in found]
     found = [with_floor(chart, info, items, runs) if chart.name == times else chart for chart in found]
     said = verdict(model, items, runs).text
     told = [
@@ -100,7 +111,15 @@ def precision_charts(
         said = verdict(model, told_of or own, about).text
         for chart in model_charts(model, own, among):
             kind = chart.name.removeprefix(f"{title(model)}-")
-            named = {"name": f"{chart.name}-{precision}", "title": f"{chart.title}, {precision}"}
             told = {"finding": said} if kind in _OF_PASSES else {}
-            found.append((kind, msgspec.structs.replace(chart, **named, **told)))
+            found.append((kind, msgspec.structs.replace(named(chart, precision), **told)))
     return found
+
+
+def named(chart: Chart, precision: str) -> Chart:
+    """The chart of one precision, under a name and a title that say so; "": of all, as it is."""
+    if not precision:
+        return chart
+    return msgspec.structs.replace(
+        chart, name=f"{chart.name}-{precision}", title=f"{chart.title}, {precision}"
+    )

@@ -10,7 +10,8 @@ the pass had for them, they are scaled to it and a note says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -22,6 +23,8 @@ from bench.words import palette, units
 WORTH_SAYING = 0.05
 # A first case's start-up is left out where it is more than this of what the case took once.
 WORTH_LEAVING = 0.3
+# Of a whole: what its parts leave of it below this is what adding and scaling them rounded away, and no time.
+ROUNDING = 1e-12
 
 _CATEGORY = {
     "Conv": "conv",
@@ -81,13 +84,19 @@ def split(measurement: Measurement) -> Split | None:
         operators_over = claimed / span
         ops = {key: ns / operators_over for key, ns in ops.items()}
     if waited:
-        sync = min(sync, max(0.0, span - sum(ops.values())))
+        sync = min(sync, _left(span, ops.values()))
     parts = {"h2d": h2d, **ops, "d2h": d2h, "sync": sync}
     phases_over = max(1.0, sum(parts.values()) / wall)  # a sum of medians may exceed the median of the sums
     parts = {key: ns / phases_over for key, ns in parts.items()}
-    found = {**parts, "rest": max(0.0, wall - sum(parts.values()))}
+    found = {**parts, "rest": _left(wall, parts.values())}
     ordered = {key: found[key] for key in palette.CATEGORIES if key == "rest" or found.get(key, 0) > 0}
     return Split(ordered, wall, operators_over, phases_over)
+
+
+def _left(whole: float, parts: Iterable[float]) -> float:
+    """What parts leave of a whole: nothing where it is a rounding of their sum."""
+    left = whole - math.fsum(parts)
+    return left if left > ROUNDING * whole else 0.0
 
 
 def notes(items: Sequence[Row]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ the ticks.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import msgspec
@@ -64,7 +65,7 @@ class Series(Definition, frozen=True):
     letter. overlay: of which of the other runs that are laid over this one (0: of this one); drawn thinner,
     with small marks. provisional: cases that are being measured, as they look so far; on screen alone.
     named: its label stands at its last point where there is room to set labels apart, instead of in a legend;
-    leading: also where not all have room."""
+    leading: also where not all have room. gaps: where a value was meant to be and is none, marked or not."""
 
     label: str
     backend: str
@@ -78,6 +79,17 @@ class Series(Definition, frozen=True):
     provisional: tuple[Point, ...] = ()
     named: bool = False
     leading: bool = False
+    gaps: tuple[float, ...] = ()
+
+    @property
+    def line(self) -> list[tuple[float, float]]:
+        """Where its line runs, in the order of x; it breaks at what is not a number. A place without a value
+        breaks it: nothing was measured between its neighbours. Without any value there is no line."""
+        if not self.points:
+            return []
+        known = {p.x for p in self.points}
+        breaks = {*self.gaps, *(m.x for m in self.marks)} - known
+        return sorted([*((p.x, p.y) for p in self.points), *((x, math.nan) for x in breaks)])
 
 
 class BarPart(Definition, frozen=True):

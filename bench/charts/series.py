@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from bench.charts.definitions import Axis, Bar, BarPart, Category, MissingPoint, Panel, Point, Series
+import msgspec
+
+from bench.charts.definitions import Axis, Bar, BarPart, Category, Chart, MissingPoint, Panel, Point, Series
 from bench.results import doubt
+from bench.results.records import Run
 from bench.results.rows import Row, contenders, label
 from bench.words import palette, units
 
@@ -64,13 +67,15 @@ def mark(row: Row) -> MissingPoint | None:
 def lines(
     items: Sequence[Row], value: Callable[[Row], Point | None], suffix: str = "", marks: bool = True
 ) -> list[Series]:
-    """One series a backend and precision; a case that failed is a mark, also where a value is known."""
+    """One series a backend and precision; a case that failed is a mark, also where a value is known, and one
+    without a value a gap, also where it is no mark."""
     series = []
     for backend, precision in contenders(items):
         own = sorted(
             (r for r in items if (r.case.backend, r.case.precision) == (backend, precision)),
             key=lambda r: r.case.batch,
         )
+        values = [(row, value(row)) for row in own]
         series.append(
             Series(
                 label=label(backend, precision) + suffix,
@@ -79,11 +84,29 @@ def lines(
                 colour=palette.backend(backend, _user(own)),
                 dashed=all(r.is_reference for r in own),
                 marker=palette.marker(precision),
-                points=tuple(p for r in own if (p := value(r)) is not None),
+                points=tuple(p for _, p in values if p is not None),
                 marks=tuple(m for r in own if marks and (m := mark(r)) is not None),
+                gaps=tuple(float(r.case.batch) for r, p in values if p is None),
             )
         )
     return series
+
+
+def with_gaps(chart: Chart, model: str, runs: Iterable[Run]) -> Chart:
+    """The chart with gaps in its lines, too, where a run meant a case and has not measured it."""
+    planned: dict[tuple[str, str], set[float]] = {}
+    for case in (case for run in runs for case in run.cases if case.model == model):
+        planned.setdefault((case.backend, case.precision), set()).add(float(case.batch))
+
+    def broken(line: Series) -> Series:
+        known = {p.x for p in line.points}
+        gaps = (planned.get((line.backend, line.precision), set()) | {*line.gaps}) - known
+        return msgspec.structs.replace(line, gaps=tuple(sorted(gaps)))
+
+    panels = (
+        msgspec.structs.replace(panel, series=tuple(map(broken, panel.series))) for panel in chart.panels
+    )
+    return msgspec.structs.replace(chart, panels=tuple(panels))
 
 
 def _user(items: Iterable[Row]) -> bool:

@@ -94,7 +94,7 @@ def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
     runs, found = tuple(runs), []
     for model in dict.fromkeys(row.case.model for row in items):
         own = [row for row in items if row.case.model == model]
-        if not crowded(own):
+        if not crowded(row.case for row in own):
             found.append(verdict(model, own, runs))
             continue
         for precision, (rows, among) in by_precision(own, runs).items():
@@ -102,9 +102,9 @@ def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
     return found
 
 
-def crowded(items: Sequence[Row]) -> bool:
-    """Whether one model's rows are too many contenders for one sentence and one picture."""
-    return len(contenders(items)) > CROWDED
+def crowded(cases: Iterable[Case]) -> bool:
+    """Whether one model's cases are of too many contenders for one sentence and one picture."""
+    return len({(case.backend, case.precision) for case in cases}) > CROWDED
 
 
 def by_precision(items: Sequence[Row], runs: Iterable[Run]) -> dict[str, tuple[list[Row], list[Run]]]:
@@ -121,6 +121,20 @@ def by_precision(items: Sequence[Row], runs: Iterable[Run]) -> dict[str, tuple[l
         return msgspec.structs.replace(run, cases=tuple(case for case in cases if case not in left_out))
 
     return {precision: (rows, [cut(run, precision) for run in runs]) for precision, rows in found.items()}
+
+
+def of_precision(
+    items: Sequence[Row], runs: Sequence[Run], precision: str
+) -> tuple[Sequence[Row], Sequence[Run]]:
+    """What `by_precision` has of one precision; of "" all, as it is."""
+    return by_precision(items, runs).get(precision, ([], [])) if precision else (items, runs)
+
+
+def precisions(cases: Sequence[Case]) -> tuple[str, ...]:
+    """Those that one model's sentence and pictures are made for one by one, in the order of the cases; none
+    where one holds them all."""
+    found = tuple(dict.fromkeys(compared_in(case.precision) for case in cases))
+    return found if len(found) > 1 and crowded(cases) else ()
 
 
 def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = ()) -> Verdict:

@@ -226,7 +226,7 @@ def shortfalls(merged: Merged) -> list[str]:
 def charts_of(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[Chart]:
     """Those that a report shows of a model, in its order. Of many contenders it has one a precision, and what
     stands above those is said of our engine, where that took part."""
-    if not crowded(items):
+    if not crowded(row.case for row in items):
         by_kind = {
             chart.name.removeprefix(f"{title(model)}-"): chart for chart in model_charts(model, items, runs)
         }

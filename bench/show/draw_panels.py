@@ -37,9 +37,7 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
         # Lines that lie on each other are set apart sideways, within less than a doubling.
         step = min(APART / doubling, 0.7 / len(shown))
         shift = 2 ** (step * (index - (len(shown) - 1) / 2)) if panel.dodge else 1.0
-        # A case without a value breaks the line: nothing was measured between its neighbours.
-        gaps = [(m.x, math.nan) for m in series.marks if all(p.x != m.x for p in series.points)]
-        line = sorted([(p.x, p.y) for p in series.points] + gaps)
+        line = series.line
         x, y = [at * shift for at, _ in line], [value for _, value in line]
         style = {"color": series.colour, "linestyle": dashes(series), "zorder": 3}
         axes.plot(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+MOST_DECIMALS = 9
 _PREFIXES = (
     (1e15, "P"),
     (1e12, "T"),
@@ -20,12 +21,14 @@ _PREFIXES = (
 
 def digits(value: float, significant: int = 3) -> str:
     """`value` with that many significant digits, without an exponent for what a table holds: 1.50, 12.3,
-    1,234."""
+    1,234. What is so small that no digit of it would show is "0"."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
     value = float(f"{value:.{significant - 1}e}")  # 0.9999 has the digits of 1.00
     decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{min(decimals, 9)}f}"
+    if not round(value, MOST_DECIMALS):
+        return "0"
+    return f"{value:,.{min(decimals, MOST_DECIMALS)}f}"
 
 
 def si(value: float, unit: str = "", significant: int = 3) -> str:
@@ -36,7 +39,8 @@ def si(value: float, unit: str = "", significant: int = 3) -> str:
     # Half of the last digit shown: 999.9 µs reads 1.00 ms, not "1,000 µs".
     rounded = size * (1 + 0.5 * 10.0**-significant)
     scale, prefix = next(((s, p) for s, p in _PREFIXES if rounded >= s), _PREFIXES[-1])
-    return f"{digits(value / scale, significant)} {prefix}{unit}".rstrip()
+    shown = digits(value / scale, significant)
+    return f"{shown} {prefix if shown != '0' else ''}{unit}".rstrip()
 
 
 def duration(time_ns: float, significant: int = 3) -> str:
@@ -46,9 +50,8 @@ def duration(time_ns: float, significant: int = 3) -> str:
 
 def change(time_ns: float) -> str:
     """By how much a time changed: "+401 µs", "−12.0 µs"."""
-    if not time_ns:
-        return "±0 s"
-    return f"{'+' if time_ns > 0 else '−'}{duration(abs(time_ns))}"
+    shown = duration(abs(time_ns))
+    return "±0 s" if shown == "0 s" else f"{'+' if time_ns > 0 else '−'}{shown}"
 
 
 def clock(seconds: float) -> str:

@@ -97,6 +97,7 @@ def _lists(theme: Theme) -> str:
     QTableView, QListView, QTreeView {{ background: {theme.paper}; border: none;
         border-radius: {ROUND}px; }}
     CheckList::item {{ padding: 2px 0; }}
+    QTreeView::item {{ padding: 3px; }}
     QHeaderView {{ background: {theme.paper}; border: none; }}
     QHeaderView::section {{ background: {theme.paper}; color: {theme.muted}; border: none;
         border-bottom: 1px solid {theme.line}; padding: {TIGHT}px {GRID - 1}px; }}

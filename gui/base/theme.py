@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
+from gui.base.scale import points
 from gui.base.surfaces import surfaces
 
 CHOICES = {"system": "Follow the system", "light": "Light", "dark": "Dark"}
@@ -183,7 +184,7 @@ def sheet(theme: Theme) -> str:
         padding: 3px 13px; }}
     QToolButton[role="primary"]:focus {{ padding: 2px 13px; }}
     QToolButton[role="legend"] {{ background: transparent; border: none; padding: 1px 4px; }}
-    QToolButton[role="legend"][compact="true"] {{ padding: 1px 0px; }}
+    QToolButton[role="legend"][compact="true"] {{ padding: 1px 0px; font-size: {points("caption")}pt; }}
     QToolButton[role="legend"]:!checked {{ color: {theme.muted}; }}
     QToolButton[role="legend"]:hover {{ background: {theme.alternate}; border-radius: 3px; }}
     QToolButton[role="legend"]:focus {{ border: 1px solid {theme.accent}; padding: 0px 3px; }}

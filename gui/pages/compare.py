@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSettings, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, QWidget
 
 from bench.charts import Chart
@@ -20,8 +20,9 @@ from bench.results.rows import Row, label, title
 from gui.base.boxes import filled
 from gui.base.scale import GAP, PAGE_MARGINS, TIGHT
 from gui.pages.page import Page
+from gui.sessions.run_state import is_in
 from gui.widgets.combo import Combo
-from gui.widgets.labels import Elided, Label, as_tip
+from gui.widgets.labels import Elided, Label, as_tip, labelled
 
 if TYPE_CHECKING:
     from gui.plots.chart import ChartView
@@ -44,6 +45,9 @@ PANELS = {"speed": 2, "breakdown": 4}  # that a chart has in a usual run
 LEAST_HEIGHT = 430  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after which the views that are left wait for the next turn
 TABLE = "table"  # drawn in its turn, as one of the views
+TOGETHER = "together"  # what the user chose in place of a precision; kept, as a precision is
+_PRECISION = "compare/precision"
+WHY = "So many lines in one picture are hard to tell apart: verdict, charts and table show one precision"
 
 
 class ComparePage(Page):
@@ -56,6 +60,8 @@ class ComparePage(Page):
         ("open-sample", "See a run that was recorded"),
     )
     chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
+    _wanted = ""  # precision that the user chose last, or TOGETHER
+    _behind_table = False  # what is selected came into the table with what was drawn last
 
     def empty_text(self) -> str:
         return (
@@ -78,6 +84,9 @@ class ComparePage(Page):
         self._model.setMinimumContentsLength(24)
         self._model.setSizeAdjustPolicy(Combo.SizeAdjustPolicy.AdjustToContents)
         self._model.currentIndexChanged.connect(self._on_model)
+        self._precision = Combo()
+        self._precision.setSizeAdjustPolicy(Combo.SizeAdjustPolicy.AdjustToContents)
+        self._precision.activated.connect(self._on_precision)
         self._bar = QWidget()
         bar = QHBoxLayout(self._bar)
         bar.setContentsMargins(2, 0, 2, 2)
@@ -86,6 +95,8 @@ class ComparePage(Page):
         self._choice = QWidget()
         filled(QHBoxLayout(self._choice), label, self._model, margins=(0, 0, GAP, 0))
         bar.addWidget(self._choice)
+        self.apart = labelled(self._precision, "Precisio&n", GAP)
+        bar.addWidget(self.apart)
         self.about = Elided()
         self.about.setProperty("role", "caption")
         bar.addWidget(self.about, 1)
@@ -134,18 +145,22 @@ class ComparePage(Page):
     def refresh(self) -> None:
         self._offer_models()
         model = self.model
-        said = self.state.verdicts()
+        self._offer_precisions(model)
+        precision = self.precision
+        said = self.state.verdicts(precision)
         self.strip.show_verdicts(said, model)
         self._tell_about(model)
-        told = next((found.text for found in said if found.model == model), "")
-        rows = self.state.rows(model) if model else []
-        found = {chart.name: chart for chart in self.state.charts(model)} if model else {}
-        self._place(
-            found.get(f"{title(model)}-accuracy"), {n for n in ASKED_FOR if f"{title(model)}-{n}" in found}
-        )
-        self._legend.show_entries(
-            shared(found[name] for key in self.views if (name := f"{title(model)}-{key}") in found)
-        )
+        rows = [r for r in self.state.rows(model) if is_in(r.case, precision)] if model else []
+        ends = f"{title(model)}-", f"-{precision}" * bool(precision)
+        found = {
+            chart.name.removeprefix(ends[0]).removesuffix(ends[1]): chart
+            for chart in (self.state.charts(model, precision) if model else ())
+        }
+        # Said above, of each precision if not of all of them together.
+        times = found.get("op-time")
+        told = times.finding if times is not None and any(v.model == model for v in said) else ""
+        self._place(found.get("accuracy"), ASKED_FOR.keys() & found.keys())
+        self._legend.show_entries(shared(found[name] for name in self.views if name in found))
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
         # A few views at a time, beginning where the last time ended: the user need not wait for all of them.
         end = time.perf_counter() + BUDGET_S
@@ -153,10 +168,14 @@ class ComparePage(Page):
         for done in range(len(names)):
             name = names[(self._next + done) % len(names)]
             if name == TABLE:
-                self.table.show_rows([*rows, *map(expected_row, self.state.provisional(model or None))])
+                soon = (m for m in self.state.provisional(model or None) if is_in(m.case, precision))
+                self.table.show_rows([*rows, *map(expected_row, soon)])
+                if self._behind_table:
+                    self._behind_table = False
+                    self.table.follow(self.state.case)
             else:
                 self.views[name].told = told
-                self.views[name].show_chart(found.get(f"{title(model)}-{name}"), ticks)
+                self.views[name].show_chart(found.get(name), ticks)
             if time.perf_counter() > end and done + 1 < len(names):
                 self._next = (self._next + done + 1) % len(names)
                 self.invalidate()
@@ -167,6 +186,11 @@ class ComparePage(Page):
         case = self.state.case
         if case is not None and case.model != self.model:
             self._model.setCurrentIndex(self._model.findData(case.model))
+        if case is not None and not is_in(case, self.precision):
+            apart = self.state.precisions(case.model)
+            self._offer_precisions(case.model, next(each for each in apart if is_in(case, each)))
+            self._behind_table = True
+            self.invalidate()
         self.table.follow(case)
         self._mark()
 
@@ -256,6 +280,40 @@ class ComparePage(Page):
 
     def _on_model(self) -> None:
         self.invalidate()
+
+    # ------------------------------------------------------------------------- one precision at a time
+
+    @property
+    def precision(self) -> str:
+        """Of which alone lines and rows are shown; "": all in one."""
+        shown = self._precision.currentData() or TOGETHER
+        return "" if shown == TOGETHER else shown
+
+    def _offer_precisions(self, model: str, show: str = "") -> None:
+        """Those that the model is shown in one by one; of other models there is nothing to choose. show: the
+        one to choose (else as it was, where the same are offered; or what the user chose last)."""
+        box, apart = self._precision, self.state.precisions(model)
+        items = {each: each for each in apart} | ({TOGETHER: "all in one"} if apart else {})
+        chosen = show
+        if [box.itemData(i) for i in range(box.count())] != list(items):
+            chosen = chosen or (self._wanted if self._wanted in items else "")
+            box.clear()
+            for data, words in items.items():
+                box.addItem(words, data)
+            box.setToolTip(as_tip(WHY))
+        if chosen:
+            box.setCurrentIndex(box.findData(chosen))
+        self.apart.setVisible(bool(apart))
+
+    def _on_precision(self) -> None:
+        self._wanted = self._precision.currentData()
+        self.invalidate()
+
+    def keep(self, settings: QSettings) -> None:
+        settings.setValue(_PRECISION, self._wanted)
+
+    def restore(self, settings: QSettings) -> None:
+        self._wanted = str(settings.value(_PRECISION, ""))
 
     def _on_picked(self, contender: str, batch: float) -> None:
         """A point or bar was clicked: select its measurement, of several that with the most images."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSettings, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QPushButton, QScrollArea, QStackedLayout, QToolButton, QWidget
 
@@ -136,6 +136,12 @@ class Page(QWidget):
     def leave(self) -> bool:
         """Esc was pressed: leave what has taken the whole page. Whether there was anything to leave."""
         return False
+
+    def keep(self, settings: QSettings) -> None:
+        """Note what the user chose to be shown, for the next start."""
+
+    def restore(self, settings: QSettings) -> None:
+        """Take up what was kept, before anything is built."""
 
     @property
     def at_rest(self) -> bool:

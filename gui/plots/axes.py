@@ -121,6 +121,11 @@ class ScaleAxis(pg.AxisItem):
             return [""] * len(values)
         return [self._text(position) for position in values]
 
+    def label_width(self, position: float) -> float:
+        """Pixels that a tick's label takes, with a little beside it."""
+        metrics = pg.QtGui.QFontMetricsF(self.style["tickFont"] or self.font())
+        return metrics.horizontalAdvance(self._text(position)) + 2 * _MARGIN
+
     def _fit_label(self) -> None:
         if not self._label:
             return
@@ -154,16 +159,19 @@ class ScaleAxis(pg.AxisItem):
         self._short = any(metrics.horizontalAdvance(name) + 6 > step for name in self.names.values())
 
     def _fitting(self, places: Sequence[float], low: float, high: float, size: float) -> list[float]:
-        """Those whose labels do not touch the one before, along a horizontal axis."""
-        if self.orientation != "bottom" or not high > low:
+        """Those whose labels do not touch the one before."""
+        if not high > low:
             return list(places)
         metrics = pg.QtGui.QFontMetricsF(self.style["tickFont"] or self.font())
-        if self.names:
+        upright = self.orientation == "left"
+        if self.names and not upright:
             self._shorten(metrics, size / max(1e-9, high - low))
         kept: list[float] = []
         free = -math.inf
         for position in sorted(places):
-            half = metrics.horizontalAdvance(self._text(position)) / 2 + 3
+            half = (
+                metrics.height() / 2 if upright else metrics.horizontalAdvance(self._text(position)) / 2 + 3
+            )
             at = (position - low) / (high - low) * size
             if at - half >= free:
                 kept.append(position)

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 from bench.charts import Bar, Category
 from bench.charts.definitions import Baseline
 from gui.base.theme import Theming
-from gui.plots.base import PanelPlot, failure_line, line_of
+from gui.plots.base import PanelPlot, failure_line, line_of, outlined
 from gui.plots.hatching import HatchedBars
 
 THICK = 0.74  # of the distance between two bars
@@ -66,7 +66,8 @@ class BarPlot(PanelPlot):
                     height = heights[bar.x]
                     if bar.doubts and height and category.colour:
                         left = self._places[bar.x] - THICK / 2
-                        hollow.append((QRectF(left, bases[bar.x], THICK, height), category.colour))
+                        seen = outlined(category.colour, self.theming.theme)
+                        hollow.append((QRectF(left, bases[bar.x], THICK, height), seen))
                     bases[bar.x] += height
         for key in [k for k in self._stacks if k not in {c.key for c in self.categories}]:
             self.removeItem(self._stacks.pop(key))
@@ -151,7 +152,9 @@ class BarPlot(PanelPlot):
             item = self._stacks[category.key] = pg.BarGraphItem(x=[0], y0=[0], height=[0], width=THICK)
             self.addItem(item, ignoreBounds=True)
         item.setVisible(category.key not in self.hidden)
-        edge = self.theming.theme.muted if self.theming.theme.dark else self.theming.theme.paper
+        theme = self.theming.theme
+        sinks = bool(category.colour) and outlined(category.colour, theme) == theme.muted
+        edge = theme.muted if theme.dark or sinks else theme.paper
         item.setOpts(
             x=np.array([self._places[bar.x] for bar in bars]),
             y0=np.array([bases[bar.x] for bar in bars]),

@@ -15,7 +15,8 @@ from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from bench.charts import Panel
-from gui.base.theme import Theming
+from bench.words import palette
+from gui.base.theme import Theme, Theming
 from gui.plots.axes import ScaleAxis
 from gui.plots.card_place import beside, widest_side
 from gui.widgets.labels import Label
@@ -224,6 +225,15 @@ class PanelPlot(pg.PlotWidget):
             found = self.pick(box.mapSceneToView(event.scenePos()))
             if found is not None:
                 self.picked.emit(*found)
+
+
+FAINT = 1.5  # a colour's contrast with the paper, below which it sinks into that
+
+
+def outlined(colour: str, theme: Theme) -> str:
+    """What a point or a bar of this colour is outlined by, so that it is seen on the theme's paper: its own
+    colour, or where it would sink into the paper a muted one."""
+    return colour if palette.contrast(colour, theme.paper) >= FAINT else theme.muted
 
 
 def line_of(colour: str, label: str, text: str) -> str:

@@ -12,6 +12,7 @@ from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
+    QBoxLayout,
     QComboBox,
     QFrame,
     QGridLayout,
@@ -26,16 +27,17 @@ from PySide6.QtWidgets import (
 from bench.charts import Chart, Panel, meanings
 from gui.base import icons
 from gui.base.boxes import filled
+from gui.base.scale import GAP
 from gui.base.theme import Theming
 from gui.plots.bars import BarPlot
 from gui.plots.base import PanelPlot
 from gui.plots.legend import Legend, entries
 from gui.plots.lines import LinePlot
 from gui.plots.meaning import ChartTitle
+from gui.plots.panel_room import columns
 from gui.widgets.combo import Combo
 from gui.widgets.labels import Label, Lines, as_tip
 
-PANEL_WIDTH = 250  # pixels a panel wants beside another
 NARROW = 420  # pixels of a whole chart's width, below which its switches are in its context menu alone
 # Pixels of a whole chart's height from which its finding has a second line, a third, a fourth.
 LINES = (256, 280, 380)
@@ -237,7 +239,8 @@ class ChartView(QFrame):
         for widget in (self._scale_x, self._scale_y, self._notes, self._expand):
             head.addWidget(widget)
         layout = filled(QVBoxLayout(self), head, self._finding, margins=(8, 5, 6, 4), spacing=2)
-        self._under = filled(QHBoxLayout(), (self._legend, 1), (self._panels, 0, Qt.AlignmentFlag.AlignTop))
+        corner = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignRight
+        self._under = filled(QHBoxLayout(), (self._legend, 1), (self._panels, 0, corner))
         layout.addLayout(self._under)
         layout.addWidget(self._area, 1)
         layout.addWidget(self._nothing, 1)
@@ -259,13 +262,13 @@ class ChartView(QFrame):
         """The panels there is room for: all, or the chosen one."""
         assert self.chart is not None
         panels = list(self.chart.panels)
-        if self._side_by_side(len(panels)):
+        if self._columns(len(panels)):
             return panels
         chosen = self._panels.currentText()
         return [next((p for p in panels if p.title == chosen), panels[0])]
 
-    def _side_by_side(self, count: int) -> bool:
-        return count == 1 or self.width() / min(count, 4) >= PANEL_WIDTH
+    def _columns(self, count: int) -> int:
+        return columns(count, self.width(), self.height())
 
     def _offer_panels(self, titles: list[str]) -> None:
         known = [self._panels.itemText(i) for i in range(self._panels.count())]
@@ -275,7 +278,14 @@ class ChartView(QFrame):
             self._panels.addItems(titles)
             self._panels.setCurrentIndex(max(0, self._panels.findText(self._chosen)))
             self._panels.blockSignals(False)
-        self._panels.setVisible(not self._side_by_side(len(titles)))
+        self._panels.setVisible(not self._columns(len(titles)))
+        if not self._shared:
+            # Beside the legend, unless that would then need more lines than the list is high.
+            wide, need = self.contentsRect().width() - 2 * GAP, self._panels.sizeHint()
+            beside = self._legend.heightForWidth(wide - need.width())
+            below = self._legend.heightForWidth(wide) + need.height() < beside
+            way = QBoxLayout.Direction.TopToBottom if below else QBoxLayout.Direction.LeftToRight
+            self._under.setDirection(way)
 
     def _draw(self) -> None:
         if self.chart is None:
@@ -286,9 +296,9 @@ class ChartView(QFrame):
             self._grid.removeWidget(gone)
             gone.hide()
             gone.deleteLater()
-        columns = min(len(wanted), 4)
+        across = self._columns(len(wanted))
         for column in range(self._grid.columnCount()):
-            self._grid.setColumnStretch(column, 1 if column < columns else 0)
+            self._grid.setColumnStretch(column, 1 if column < across else 0)
         for index, panel in enumerate(wanted):
             plot: PanelPlot | None = self._plots.get(panel.title)
             if plot is not None and isinstance(plot, BarPlot) != bool(panel.bars):
@@ -296,8 +306,8 @@ class ChartView(QFrame):
                 plot = None
             if plot is None:
                 plot = self._plots[panel.title] = self._make(panel)
-            self._grid.addWidget(plot, index // columns, index % columns)
-            self._grid.setColumnStretch(index % columns, 1)
+            self._grid.addWidget(plot, index // across, index % across)
+            self._grid.setColumnStretch(index % across, 1)
             if isinstance(plot, BarPlot):
                 plot.categories = self.chart.categories
             assert isinstance(plot, LinePlot | BarPlot)

@@ -22,7 +22,6 @@ SHORT = QSize(18, 14)  # of a compact legend
 SQUARE = QSize(14, 14)
 SPACING = 2
 PADDING = 9  # pixels beside icon and text of a compact one's entry
-SMALLER = 1.0  # points that the font of a compact one is smaller by
 MANY = 6  # entries, beyond which a legend is compact
 LINE = "-"  # a marker: none on the line
 DOUBT = "doubt"  # a marker: a hatched square and no line, which explains and hides nothing
@@ -120,14 +119,11 @@ class Legend(QWidget):
             if entry.key not in self._buttons:
                 self._buttons[entry.key] = self._make(entry)
         self._compact = any(entry.short for entry in wanted) or len(wanted) > MANY
-        font = self.font()
-        font.setPointSizeF(font.pointSizeF() - (SMALLER if self._compact else 0.0))
         for entry in wanted:
             button = self._buttons[entry.key]
-            button.setFont(font)
             if button.property("compact") is not self._compact:
                 button.setProperty("compact", self._compact)
-                button.style().polish(button)
+                button.style().polish(button)  # its size of text is the sheet's
             button.setIconSize((SHORT if self._compact else ICON) if entry.marker else SQUARE)
         self.restyle()
         self._arrange(self.width(), move=True)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from bench.charts import Panel, Point, Series
 from gui.base.theme import Theming
 from gui.plots.axes import place
-from gui.plots.base import LANE, SYMBOLS, PanelPlot, failure_line, line_of
+from gui.plots.base import LANE, SYMBOLS, PanelPlot, failure_line, line_of, outlined
 from gui.plots.hatching import hatched
 from gui.plots.names import PointNames, WantedLabel
 
@@ -203,24 +203,20 @@ class LinePlot(PanelPlot):
         def at(point: Point) -> tuple[float, float]:
             return self._x(point.x, shift), place(point.y, log_y)
 
-        # A case without a value breaks the line: nothing was measured between its neighbours.
-        measured = {p.x for p in series.points}
-        # With gaps alone there is nothing to bound, which numpy warns of.
-        gaps = [Point(x=m.x, y=math.nan) for m in series.marks if m.x not in measured] if measured else []
-        points = sorted([*series.points, *gaps], key=lambda p: p.x)
+        line = series.line
         style = (
             _DASHES.get(series.precision, Qt.PenStyle.DashLine) if series.dashed else Qt.PenStyle.SolidLine
         )
         # What is named at its end is a limit: as muted as its name, in either theme.
         colour = theme.muted if series.named and len(series.points) > 1 else series.colour
         items.line.setData(
-            x=np.array([self._x(p.x, shift) for p in points]),
-            y=np.array([math.nan if math.isnan(p.y) else place(p.y, log_y) for p in points]),
+            x=np.array([self._x(x, shift) for x, _ in line]),
+            y=np.array([math.nan if math.isnan(y) else place(y, log_y) for _, y in line]),
             connect="finite",
             pen=pg.mkPen(colour, width=self.pixels(0.8 if series.overlay else 1.5), style=style),
             symbol=SYMBOLS.get(series.marker, "o") if series.marker else None,
             symbolSize=5 if series.overlay else 7,
-            symbolPen=pg.mkPen(series.colour, width=1.2),
+            symbolPen=pg.mkPen(outlined(series.colour, theme), width=1.2),
             symbolBrush=series.colour,
         )
         bounded = [p for p in series.points if p.low is not None and p.high is not None]
@@ -292,7 +288,7 @@ class LinePlot(PanelPlot):
         wanted = [
             WantedLabel(
                 text=s.label,
-                colour=s.colour,
+                colour=outlined(s.colour, self.theming.theme),
                 points=tuple((place(p.x, log_x, 2.0), place(p.y, log_y)) for p in s.points),
                 rank=0 if s.label == self._pointed else 1 if s.leading else None,
                 strong=s.label == self._pointed,
@@ -326,12 +322,18 @@ class LinePlot(PanelPlot):
         low, high = self.getPlotItem().getViewBox().viewRange()[1]
         return low + self._lane_part() / 2 * (high - low)
 
+    def _beside(self, first: float, last: float) -> float:
+        """How far the view reaches beyond the last tick for its label: cut, it would not be drawn."""
+        half = self.x_axis.label_width(last) / 2
+        width = max(100.0, self.getPlotItem().getViewBox().width())
+        return half * (last - first) / (width - 2 * half)
+
     def _fit(self, panel: Panel, ticks: list[float]) -> None:
         log_x, log_y = self.logs
         if not ticks:
             return
         x0, x1 = place(ticks[0], log_x, 2.0), place(ticks[-1], log_x, 2.0)
-        pad = max(0.3 if log_x else 0.5, 0.055 * (x1 - x0))
+        pad = max(0.3 if log_x else 0.5, 0.055 * (x1 - x0), self._beside(x0, x1))
         values = [v for s in panel.series for p in s.points for v in (p.y, *p.followed)]
         values += [p.y for s in panel.series for p in s.provisional]
         values += [panel.baseline] if panel.baseline is not None else []

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.charts import Chart, lay_over, model_charts, short_name
+from bench.charts.verdicts import of_precision
 from bench.results.records import Measurement, Run
 from bench.results.row_cache import RowCache
 
@@ -25,7 +26,7 @@ class Overlay:
         for measurement in measurements:
             self._rows.add(measurement)
             self._models.add(measurement.case.model)
-        self._charts: dict[str, list[Chart]] = {}
+        self._charts: dict[tuple[str, str], list[Chart]] = {}
 
     @property
     def name(self) -> str:
@@ -45,12 +46,13 @@ class Overlay:
         self._charts.clear()
         return self._rows.step()
 
-    def over(self, charts: list[Chart], model: str, number: int = 1) -> list[Chart]:
+    def over(self, charts: list[Chart], model: str, number: int = 1, precision: str = "") -> list[Chart]:
         """The charts of a model with this run's lines in them, as the overlay of this number; as they are
-        where it has not measured it."""
+        where it has not measured it. precision: of which alone ("": all)."""
         if model not in self._models:
             return charts
-        if model not in self._charts:
-            rows = [row for row in self._rows.rows() if row.case.model == model]
-            self._charts[model] = model_charts(model, rows, [self.run]) if rows else []
-        return lay_over(charts, self._charts[model], self.name, number)
+        if (model, precision) not in self._charts:
+            own = [row for row in self._rows.rows() if row.case.model == model]
+            rows, runs = of_precision(own, [self.run], precision)
+            self._charts[model, precision] = model_charts(model, rows, runs) if rows else []
+        return lay_over(charts, self._charts[model, precision], self.name, number)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.charts import Chart, model_charts, with_provisional
-from bench.charts.verdicts import Verdict, verdict
+from bench.charts import Chart, model_charts, named, whole_and_apart, with_provisional
+from bench.charts.verdicts import Verdict, of_precision, precisions, verdict
 from bench.comparison.kind import KIND as COMPARISON
+from bench.ladder.records import compared_in
 from bench.results.messages import Provisional
 from bench.results.records import LOST, Case, Job, Measurement, Run
 from bench.results.row_cache import RowCache
@@ -23,6 +25,11 @@ from bench.results.rows import Row, title
 from gui.sessions.overlay import Overlay
 
 RunData = tuple[Run, Sequence[Measurement]]
+
+
+def is_in(case: Case, precision: str) -> bool:
+    """Whether a case is among those shown in a precision: those held against the references of it."""
+    return precision in ("", compared_in(case.precision))
 
 
 class RunState(QObject):
@@ -44,7 +51,7 @@ class RunState(QObject):
         self._measurements: dict[str, Measurement] = {}
         self._rows = RowCache()
         self._provisional: dict[str, Provisional] = {}
-        self._said: tuple[int, tuple[Verdict, ...]] | None = None  # of which version, and the verdicts
+        self._said: tuple[int, str, tuple[Verdict, ...]] | None = None  # of which version and precision
 
     # ------------------------------------------------------------------------------------------ the run
 
@@ -155,32 +162,49 @@ class RunState(QObject):
     def row(self, case: Case | None) -> Row | None:
         return self._rows.row(case) if case is not None else None
 
-    def charts(self, model: str) -> list[Chart]:
+    def precisions(self, model: str) -> tuple[str, ...]:
+        """Those that a model is shown in one by one, for there are too many lines for one picture: as many as
+        the run means to measure, so that no picture is divided on the way; () where one holds them all."""
+        planned = [case for case in self.run.cases if case.model == model]
+        return precisions([*planned, *(m.case for m in self.measurements if m.case.model == model)])
+
+    def charts(self, model: str, precision: str = "") -> list[Chart]:
         """The charts of a model from the rows derived so far and from what is being measured, the overlays'
-        lines in them."""
-        charts = self._measured_charts(model)
+        lines in them. precision: one of `precisions`, of which alone they are ("": all in one)."""
+        rows, runs = of_precision(self.rows(model), [self.run], precision)
+        charts = model_charts(model, rows, runs) if rows else []
         shown = next((info.title for info in self.run.models if info.name == model), "") or title(model)
         references = {info.reference for info in self.run.environment.backends}
-        charts = with_provisional(charts, model, shown, self.provisional(model), references)
+        soon = [message for message in self.provisional(model) if is_in(message.case, precision)]
+        charts = with_provisional(charts, model, shown, soon, references)
         for number, overlay in enumerate(self.overlays, start=1):
-            charts = overlay.over(charts, model, number)
-        return charts
+            charts = overlay.over(charts, model, number, precision)
+        return [named(chart, precision) for chart in charts]
 
     def all_charts(self) -> list[Chart]:
         """The charts of what is measured of every model: those that can be exported."""
-        return [chart for model in self.models for chart in self._measured_charts(model)]
+        known = {model: self.rows(model) for model in self.models}
+        return [c for model, rows in known.items() if rows for c in whole_and_apart(model, rows, [self.run])]
 
-    def _measured_charts(self, model: str) -> list[Chart]:
-        rows = self.rows(model)
-        return model_charts(model, rows, [self.run]) if rows else []
-
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """What is to be said of each model of the run, measured or still to be, in the run's order."""
-        if self._said is None or self._said[0] != self.version:
+    def verdicts(self, precision: str = "") -> tuple[Verdict, ...]:
+        """What is to be said of each model of the run, measured or still to be, in the run's order. Of a
+        model that is shown in one precision at a time what is said of this one, or of its first; "": of
+        each."""
+        if self._said is None or self._said[:2] != (self.version, precision):
             models = dict.fromkeys((*(case.model for case in self.run.cases), *self.models))
-            found = tuple(verdict(model, self.rows(model), [self.run]) for model in models)
-            self._said = self.version, found
-        return self._said[1]
+            found = tuple(said for model in models for said in self._verdicts(model, precision))
+            self._said = self.version, precision, found
+        return self._said[2]
+
+    def _verdicts(self, model: str, precision: str) -> list[Verdict]:
+        apart = self.precisions(model)
+        if precision and apart:
+            apart = (precision if precision in apart else apart[0],)
+        found = []
+        for each in apart or ("",):
+            rows, runs = of_precision(self.rows(model), [self.run], each)
+            found.append(replace(verdict(model, rows, runs), precision=each))
+        return found
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
         """The batch sizes the run will measure on a model, known before they are: axes need not move."""

@@ -141,11 +141,19 @@ def sections(row: Row) -> list[tuple[str, list[Fact]]]:
         ("End to end", _end_to_end(row)),
         ("Accuracy", _accuracy(m)),
         ("Output against the float64 oracle", error_facts(m.accuracy.output if m.accuracy else None)),
-        ("Session", [(name.replace("_", " "), value) for name, value in m.facts.items()]),
+        ("Session", [_fact(name, value) for name, value in m.facts.items()]),
         ("Memory", [(kind.replace("_", " "), units.nbytes(size)) for kind, size in m.memory.items()]),
         ("Device meanwhile", _telemetry(m)),
         ("Validity", _validity(m)),
     ]
+
+
+def _fact(name: str, value: str) -> Fact:
+    """What a session tells, as people read it: bytes with their unit, a moment without its zone."""
+    words = name.removesuffix("_nbytes").replace("_", " ")
+    if name.endswith("_nbytes") and value.isdigit():
+        return words, units.nbytes(int(value))
+    return words, value.replace("T", " ")[:19] if name.endswith("_at") else value
 
 
 def layer_facts(layer: Layer) -> list[Fact]:

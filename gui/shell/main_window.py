@@ -212,6 +212,7 @@ class MainWindow(QMainWindow):
         self.pages = [page(self.state, self.theming) for page in page_types()]
         for page in self.pages:
             page.built.connect(functools.partial(splitters.restore, self.settings))
+            page.restore(self.settings)
             self.tabs.addTab(page, page.title)
         centre = QWidget()
         filled(QVBoxLayout(centre), self.banner, (self.tabs, 1), margins=(0, 0, 0, 0), spacing=4)
@@ -289,6 +290,8 @@ class MainWindow(QMainWindow):
         self.settings.setValue("layout", self.saveState())
         self._docks.keep(self.settings)
         splitters.keep(self.settings, self.tabs)
+        for page in self.pages:
+            page.keep(self.settings)
         self.settings.setValue("theme", self.theming.choice)
         self.settings.sync()
 

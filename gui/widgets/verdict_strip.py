@@ -27,7 +27,8 @@ LOW_MOST = 0.05  # the same of a low window, where the page has no more to spare
 REST = 416  # pixels of a low window's page that charts in one row, their legend and the table need
 LOW_FIRST = 0.075  # of a low one's, for the first model's sentence where it is longer
 KEPT = 3.4  # lines that each model has room for from the start: four of those that are smaller
-RELIABLE = "\N{CHECK MARK} reliable"  # where every batch size has a verdict, and nothing is to be doubted
+# Where every batch size has a verdict, and nothing is to be doubted.
+RELIABLE = "\N{CHECK MARK}\N{NO-BREAK SPACE}reliable"
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
 
 
@@ -172,7 +173,8 @@ class _Line(Label):
 
     def show_verdict(self, found: Verdict, theme: Theme) -> None:
         self._clauses = found.clauses
-        self.words = found.line or f"{title(found.model)}: nothing is measured yet."
+        named = title(found.model) + f", {found.precision}" * bool(found.precision)
+        self.words = found.line or f"{named}: nothing is measured yet."
         self.setAccessibleName(self.words)
         ink = theme.ink
         lines = [
@@ -183,7 +185,8 @@ class _Line(Label):
         if rest := found.told_of(""):
             lines.append(self._marked_up(rest, theme, ink))
         lines = lines or ["nothing is measured yet."]
-        clock = f'<span style="color:{theme.muted}">{CLOCK}</span>' if found.clauses else ""
+        of = f", {found.precision}" * bool(found.precision)
+        clock = f'{of}<span style="color:{theme.muted}">{CLOCK}</span>' if found.clauses else of
         first = f"<b>{escape(title(found.model))}</b>{clock}: {lines[0]}"
         indent = self.fontMetrics().horizontalAdvance("nn")
         below = "".join(f'<div style="margin-left:{indent}px">{line}</div>' for line in lines[1:])

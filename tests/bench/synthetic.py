@@ -176,6 +176,25 @@ def run(
     return record(cases), measured
 
 
+def rivals() -> tuple[Run, list[Measurement]]:
+    """Four backends in four precisions, of which three have references of their own."""
+    backends = {"engine-cuda": 5.0, "ort-cuda": 30.0, "ort-cuda-tuned": 20.0, "torch-cuda-graph": 25.0}
+    cases, measured = [], []
+    for precision in ("fp32", "fp32-tc", "tf32", "fp16"):
+        for batch in (1, 8):
+            for backend, us in backends.items():
+                case = Case(model="lenet5-digits", backend=backend, precision=precision, batch=batch)
+                made = Measurement(case=case, disposition="ok", reference="ort-cuda",
+                                   samples_ns=(us * 1e3, us * 1.01e3) * 6, rounds=(0, 4, 8))  # fmt: skip
+                if precision == "fp32-tc" and backend != "engine-cuda":
+                    made = Measurement(
+                        case=case, disposition="unsupported", reason="it does not offer fp32-tc"
+                    )
+                cases.append(case)
+                measured.append(made)
+    return record(cases), measured
+
+
 def record(cases: Iterable[Case]) -> Run:
     """`run.json` for those cases."""
     cases = tuple(cases)

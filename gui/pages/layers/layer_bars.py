@@ -128,7 +128,8 @@ class _Bars(QWidget):
     def _across(self) -> tuple[int, int]:
         """Where bars begin, and how long the longest is; at its end there is room for its figure."""
         metrics = self.fontMetrics()
-        names = min(NAMES, max((metrics.horizontalAdvance(row.name) for row in self._rows), default=0))
+        # In whole pixels an advance may be less than the text takes, which would then be cut.
+        names = min(NAMES, max((metrics.horizontalAdvance(row.name) for row in self._rows), default=0) + 2)
         left = names + GAP + TIGHT
         return left, max(20, self.width() - left - metrics.horizontalAdvance("000.0 ms !") - GAP)
 

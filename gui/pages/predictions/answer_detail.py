@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from bench.charts.verdicts import CROWDED
 from bench.words import palette, units
 from gui.base.boxes import filled
 from gui.base.theme import Theme
@@ -54,7 +55,9 @@ class AnswerDetail(QWidget):
 
 
 def facts(answered: Answered, index: int, theme: Theme) -> str:
-    """What is known of an image, as HTML."""
+    """What is known of an image, as HTML: two lines a contender, of many one, or they would leave the
+    confusion matrix no room."""
+    between = "<br>" if len(answered.names) <= CROWDED else "&nbsp; "
     label = int(answered.labels[index])
     told = escape(answered.class_name(label)) if label >= 0 else "unknown"
     lines = [f"<b>Image {index:,}</b>", f"label: <b>{told}</b>"]
@@ -65,8 +68,8 @@ def facts(answered: Answered, index: int, theme: Theme) -> str:
         best = ", label in its top 5" if wrong and answers.top5[index] else ""
         sure = units.percent(float(answers.confidence[index]), 2)
         swatch = palette.backend(name.partition(" ")[0])
-        lines.append(f'<span style="color:{swatch}">■</span> {escape(name)}')
         colour = theme.failed if wrong else theme.ink
         answer = f"{mark}{escape(answered.class_name(predicted))}"
-        lines.append(f'<span style="color:{colour}">{answer}</span>, {sure}{best}')
+        who = f'<span style="color:{swatch}">■</span> {escape(name)}'
+        lines.append(f'{who}{between}<span style="color:{colour}">{answer}</span>, {sure}{best}')
     return "<br>".join(lines)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QResizeEvent
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from bench.charts import waterfall
 from bench.diff import sentences, tables
@@ -23,6 +23,9 @@ from gui.widgets.table_view import TableView
 
 FEW = 8  # differences that are shown; further ones are in the tip of the last
 LARGER = 2.0  # points by which the verdict is larger
+# Lines of a text that stand at once, of which more are scrolled: the window is for the table of cases.
+MOST_LINES, MOST_REMARKS = 7, 4
+LEAST_HEIGHT = 180  # pixels of that table
 
 
 class DiffTable(TableView):
@@ -62,7 +65,9 @@ class DiffWindow(QDialog):
         self.remarks = _words(sentences.remarks(diff), muted=True)
         self.table = DiffTable(theming)
         self.table.show_table(tables.readable(diff))
-        above = (_words(sentences.heading(diff), muted=True), self.differences, self.verdict)
+        heading = _words(sentences.heading(diff), muted=True)
+        above = (heading, _Few(self.differences, MOST_LINES), self.verdict)
+        below = _Few(self.remarks, MOST_REMARKS)
         split = QSplitter(Qt.Orientation.Vertical)
         split.setChildrenCollapsible(False)
         split.addWidget(self.table)
@@ -75,8 +80,9 @@ class DiffWindow(QDialog):
         if self.charts:
             split.addWidget(self._falls())
             split.setSizes([120, 600])
-        filled(QVBoxLayout(self), *above, (split, 1), self.remarks, margins=(12, 12, 12, 12), spacing=8)
-        self.remarks.setVisible(bool(self.remarks.text()))
+        split.setMinimumHeight(LEAST_HEIGHT)
+        filled(QVBoxLayout(self), *above, (split, 1), below, margins=(12, 12, 12, 12), spacing=8)
+        below.setVisible(bool(self.remarks.text()))
         self.resize(placed(QSize(980, 820 if self.charts else 560), self.screen().availableGeometry()).size())
 
     def _falls(self) -> QWidget:
@@ -111,6 +117,24 @@ class DiffWindow(QDialog):
         self.chart.show_chart(chart)
         table = tables.readable_steps(self.diff.waterfalls[place])
         self.steps.show_table(table)
+
+
+class _Few(QScrollArea):
+    """A text as high as it is, up to so many lines; further ones are scrolled to."""
+
+    def __init__(self, label: Label, most: int) -> None:
+        super().__init__()
+        self._label, self._most = label, most
+        label.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.setWidget(label)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        most = self._most * self._label.fontMetrics().lineSpacing()
+        self.setFixedHeight(min(most, self._label.heightForWidth(self.viewport().width())))
 
 
 def _few(lines: Sequence[str]) -> list[str]:

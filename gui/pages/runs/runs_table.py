@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QWidget
 
 from bench.kinds.summaries import Summary
@@ -86,6 +87,23 @@ class RunsTable(TableView):
         paths = [run.path for run in self.source.rows]
         if paths:
             self.setCurrentIndex(self.source.index(paths.index(path) if path in paths else 0, 0))
+
+    def _fit(self) -> None:
+        """Room that no column needs goes to those that are cut: sentences and lists of names."""
+        super()._fit()
+        there = [place for place in range(self.source.columnCount()) if not self.isColumnHidden(place)]
+        last = self.sizeHintForColumn(there[-1]) + self.margin if there else 0
+        spare = self.viewport().width() - sum(map(self.columnWidth, there[:-1])) - last
+        for place in there[:-1]:
+            missing = self.sizeHintForColumn(place) + self.margin - self.columnWidth(place)
+            if missing > 0 and spare > 0:
+                self.setColumnWidth(place, self.columnWidth(place) + min(missing, spare))
+                spare -= min(missing, spare)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._fit()
 
     def key(self, row: Summary) -> Hashable:
         return row.path

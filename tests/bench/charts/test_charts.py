@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.charts import breakdown, charts, with_provisional
-from bench.charts.definitions import Chart
+from bench.charts.definitions import Chart, Series
 from bench.charts.footer import settings as settings_line
 from bench.charts.verdicts import verdict
 from bench.results.messages import Provisional
@@ -165,6 +167,22 @@ def test_a_wrong_answer_is_never_called_fast() -> None:
     assert "fails its check" in found["accuracy"].finding
 
 
+def breaks(line: Series) -> list[float]:
+    return [x for x, y in line.line if math.isnan(y)]
+
+
+def test_a_line_breaks_where_a_value_was_meant_to_be() -> None:
+    failures = {("engine-cuda", 8): ("out_of_memory", ""), ("ort-cpu", 4): ("crashed", "SIGSEGV")}
+    run, measured = synthetic.run(batches=(1, 2, 4, 8, 16), failures=failures)
+    left = [m for m in measured if (m.case.backend, m.case.batch) != ("engine-cpu", 2)]
+    found = by_kind(charts([(run, left)]))
+    ratios, rates = ({s.label: breaks(s) for s in panel.series} for panel in found["speed"].panels)
+    # Of a ratio also where its reference has no time.
+    assert ratios == {"engine-cuda": [8], "engine-cpu": [2, 4]}
+    assert rates == {"engine-cuda": [8], "ort-cuda": [], "engine-cpu": [2], "ort-cpu": [4]}
+    assert {s.label: breaks(s) for s in found["op-time"].panels[0].series if s.marker} == rates
+
+
 # ------------------------------------------------------------------------------------------- breakdown
 
 
@@ -206,6 +224,20 @@ def test_rest_is_in_the_legend_even_where_it_is_nothing() -> None:
     tight = msgspec.structs.replace(measured[0], wall_ns=wall)
     chart = by_kind(charts([(run, [tight])]))["breakdown"]
     assert "rest" in [category.key for category in chart.categories]
+
+
+@pytest.mark.parametrize("scale", [0.1 * n for n in range(1, 40)])
+def test_what_scaling_rounds_away_is_neither_rest_nor_waiting(scale: float) -> None:
+    _, measured = synthetic.run(backends=("ort-cpu",), batches=(8,))
+    m = measured[0]
+    layers = tuple(msgspec.structs.replace(layer, time_ns=(layer.time_ns or 0) * 30) for layer in m.layers)
+    for waited in (0.0, scale * 7e5):  # where waiting is longer than computing, operators ran during both
+        phases = {"h2d": 1e5 * scale, "compute": scale * 3e5, "d2h": 1e5 / 3, "sync": waited}
+        full = msgspec.structs.replace(m, layers=layers, phases=phases, wall_ns=sum(phases.values()) * 0.7)
+        split = breakdown.split(full)
+        assert split is not None
+        assert split.parts_ns["rest"] == 0
+        assert "sync" not in split.parts_ns
 
 
 # ------------------------------------------------------------------------------------------- whatever happens

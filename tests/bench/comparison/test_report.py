@@ -19,7 +19,7 @@ from bench.charts.definitions import Chart
 from bench.charts.verdicts import verdicts
 from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
-from bench.results.records import Case, ErrorStats, Measurement, Run, Validity
+from bench.results.records import ErrorStats, Measurement, Run, Validity
 from bench.results.rows import rows
 from bench.show import draw, overview, report_files
 from bench.show.draw import render
@@ -204,28 +204,9 @@ def test_the_overview_has_the_verdict_of_each_model_as_everywhere() -> None:
     assert re.match(first, lines[0])
 
 
-def rivals() -> Data:
-    """Four backends in four precisions, of which three have references of their own."""
-    backends = {"engine-cuda": 5.0, "ort-cuda": 30.0, "ort-cuda-tuned": 20.0, "torch-cuda-graph": 25.0}
-    cases, measured = [], []
-    for precision in ("fp32", "fp32-tc", "tf32", "fp16"):
-        for batch in (1, 8):
-            for backend, us in backends.items():
-                case = Case(model="lenet5-digits", backend=backend, precision=precision, batch=batch)
-                made = Measurement(case=case, disposition="ok", reference="ort-cuda",
-                                   samples_ns=(us * 1e3, us * 1.01e3) * 6, rounds=(0, 4, 8))  # fmt: skip
-                if precision == "fp32-tc" and backend != "engine-cuda":
-                    made = Measurement(
-                        case=case, disposition="unsupported", reason="it does not offer fp32-tc"
-                    )
-                cases.append(case)
-                measured.append(made)
-    return synthetic.record(cases), measured
-
-
 @pytest.mark.usefixtures("_blank_pictures")
 def test_of_many_contenders_there_is_a_picture_and_a_sentence_for_each_precision(tmp_path: Path) -> None:
-    run = kept(tmp_path / "run", rivals())
+    run = kept(tmp_path / "run", synthetic.rivals())
     out, *pictures = report.write([run], tmp_path / "r.md")
     assert [path.name for path in pictures] == [
         f"lenet5-digits-{kind}-{precision}.png"
@@ -242,7 +223,7 @@ def test_of_many_contenders_there_is_a_picture_and_a_sentence_for_each_precision
     ]
     assert "engine-cuda fp32-tc is" in told[0]
     assert all("torch-cuda-graph" in line and "not measured yet" not in line for line in told)
-    header, measured = rivals()
+    header, measured = synthetic.rivals()
     for chart in report.charts_of("lenet5-digits", rows(measured), [header]):
         lines = {series.label for panel in chart.panels for series in panel.series}
         assert 0 < len(lines) <= 5
@@ -258,7 +239,7 @@ def test_of_many_contenders_there_is_a_picture_and_a_sentence_for_each_precision
 def test_where_ours_took_no_part_a_picture_speaks_of_all_that_did() -> None:
     kept_ones = [
         made
-        for made in rivals()[1]
+        for made in synthetic.rivals()[1]
         if made.disposition == "ok" and (made.case.backend != "engine-cuda" or made.case.precision == "fp32")
     ]
     header = synthetic.record([made.case for made in kept_ones])

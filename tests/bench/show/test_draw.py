@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -127,6 +128,16 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_no_text_leaves_the_page_or_lies_on_another(name: str) -> None:
     for chart in drawn(name):
         assert_texts_apart(chart)
+
+
+def test_a_speed_up_that_is_not_known_breaks_its_line() -> None:
+    failures = {("engine-cuda", 4): ("out_of_memory", "")}
+    found = charts([synthetic.run(batches=(1, 2, 4, 8, 16), failures=failures)])
+    chart = next(chart for chart in found if chart.name.endswith("-speed"))
+    (line,) = (s for s in chart.panels[0].series if s.label == "engine-cuda")
+    drawn_ = draw.figure(chart).axes[0].get_lines()
+    (y,) = (list(d.get_ydata()) for d in drawn_ if d.get_color() == line.colour and len(d.get_ydata()) == 5)
+    assert [math.isnan(value) for value in y] == [False, False, True, False, False]
 
 
 def test_an_interval_that_says_nothing_leaves_the_values_to_be_seen() -> None:

@@ -191,10 +191,19 @@ def test_any_mix_of_dispositions_has_every_row_in_every_format(
         (0.0, "s", "0 s"),
         (45600.0, "", "45.6 k"),
         (2.5e-9, "s", "2.50 ns"),
+        (1.25e-10, "s", "0.125 ns"),
+        (4.7e-19, "s", "0 s"),
+        (-4.7e-19, "s", "0 s"),
     ],
 )
 def test_si_prefixes(value: float, unit: str, shown: str) -> None:
     assert units.si(value, unit) == shown
+
+
+def test_what_subtraction_rounds_away_is_no_time() -> None:
+    assert units.digits(4.7e-10) == "0"
+    assert units.change(0.1 + 0.2 - 0.3) == "±0 s"
+    assert units.change(-1.25) == "−1.25 ns"
 
 
 def test_what_is_not_quite_all_never_reads_all() -> None:

@@ -87,6 +87,12 @@ def test_it_draws_the_charts_that_are_exported(same_page, recorded):
         assert points == pytest.approx({p.x: p.y for p in series.points})
 
 
+def test_a_speed_up_that_is_not_known_breaks_its_line(same_page):
+    plot = next(plot for title, plot in same_page.views["speed"].plots.items() if title.startswith("1× ="))
+    x, y = plot._items["engine-cpu"].line.getData()
+    assert [2 ** round(at) for at, value in zip(x, y, strict=True) if np.isnan(value)] == [64]
+
+
 def test_items_persist_and_the_view_holds_still(page, make_window):
     plot = page.views["op-time"].plots[""]
     items = {label: id(found.line) for label, found in plot._items.items()}

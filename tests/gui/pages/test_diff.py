@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from PySide6.QtCore import QItemSelectionModel, Qt
+from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
+from PySide6.QtWidgets import QApplication
 
 from bench.diff import sentences
 from bench.diff.between import between
+from bench.diff.records import Difference
 from bench.kinds import baseline
 from gui.menus.diff import SHOW
-from gui.pages.runs.diff_window import DiffWindow
+from gui.pages.runs.diff_window import LEAST_HEIGHT, MOST_LINES, DiffWindow
 from gui.shell import library
 from gui.shell.library import Library
 from tests.bench.diff.runs import ours, run
@@ -60,10 +64,8 @@ def test_two_runs_are_chosen_and_their_difference_is_shown(qtbot, make_window, r
     assert {diff.a.path, diff.b.path} == {runs / "before", runs / "after"}
     assert found.verdict.text() == sentences.verdict(diff)
     assert "driver: " in found.differences.text()
-    inside = found.layout()
-    assert inside.indexOf(found.differences) < inside.indexOf(found.verdict), (
-        "what else differs is said first"
-    )
+    said_first = found.differences.mapTo(found, QPoint()).y()
+    assert said_first < found.verdict.mapTo(found, QPoint()).y(), "what else differs is said first"
     rows = {(row.pair.who, row.pair.batch): row for row in found.table.source.rows}
     assert rows["engine-cpu", 4].verdict in ("SLOWER", "FASTER")
     assert found.table.ink(
@@ -72,6 +74,25 @@ def test_two_runs_are_chosen_and_their_difference_is_shown(qtbot, make_window, r
     window.findChild(Library).refresh()
     settle(qtbot, window)
     assert len(page.table.chosen_runs) == 2, "both stay chosen when the list is read anew"
+
+
+def test_much_that_differs_leaves_the_cases_their_room(qtbot, make_window, runs):
+    window = make_window("mute", begin=False)
+    diff = between(runs / "before", runs / "after")
+    many = tuple(Difference("configuration", "x" * 90, "y" * 90, f"case {n}") for n in range(40))
+    found = DiffWindow(replace(diff, differences=many), window.theming, window)
+    qtbot.addWidget(found)
+    found.show()
+    QApplication.processEvents()
+    text = found.differences
+    assert found.table.height() >= LEAST_HEIGHT
+    assert text.height() >= text.heightForWidth(text.width()), "whole, where it is scrolled to its end"
+    assert text.parentWidget().height() <= MOST_LINES * text.fontMetrics().lineSpacing()
+    few = DiffWindow(replace(diff, differences=many[:1]), window.theming, window)
+    qtbot.addWidget(few)
+    few.show()
+    QApplication.processEvents()
+    assert few.differences.parentWidget().height() == few.differences.height() < text.height()
 
 
 def test_a_baseline_is_set_marked_used_and_let_go(qtbot, make_window, runs, monkeypatch):

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 from bench.results.records import Case, ErrorStats, Layer, Measurement
 from gui.base.theme import DARK, LIGHT
-from gui.pages.layers import LayersPage, layer_rows
+from gui.pages.layers import LayersPage, layer_bars, layer_rows
 from gui.shell.inspector import layer_facts
 from gui.widgets.graph.items import Box
 from gui.widgets.graph.view import GraphView
@@ -340,3 +340,13 @@ def test_every_layer_has_a_bar_of_the_engine_and_one_of_its_reference(qtbot, sho
     assert shown.state.layer == shortest.output
     assert bars._marked == shortest.output
     assert not page.bars.grab().isNull()
+
+
+def test_a_name_that_has_room_is_not_cut(shown):
+    bars = shown.page.bars.bars
+    for place in range(12):
+        layer = msgspec.structs.replace(bars._rows[0].layer, nodes=(f"conv{place}", "", f"pool{place}"))
+        bars.show_rows([dataclasses.replace(bars._rows[0], layer=layer)], bars._sides)
+        name = bars._rows[0].name
+        room = bars._across()[0] - layer_bars.GAP - layer_bars.TIGHT
+        assert bars.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, room) == name

@@ -1,5 +1,7 @@
 """The page of predictions, on a recorded run: the images that a filter asks for, what was taken for what."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -8,8 +10,9 @@ from PySide6.QtWidgets import QStyleOptionViewItem
 from bench.results import gallery
 from bench.results.gallery import Answers, Images
 from bench.results.records import Case
-from gui.base.theme import DARK
+from gui.base.theme import DARK, LIGHT
 from gui.pages.predictions import PredictionsPage
+from gui.pages.predictions.answer_detail import facts
 from gui.pages.predictions.answer_grid import picture, words
 from gui.pages.predictions.answers import Answered, Filter, read
 from tests.gui.recorded import Shown, copied
@@ -87,6 +90,18 @@ def test_all_images_are_shown_with_label_answers_and_confidence(shown):
     image = picture(answered, 7)
     assert (image.width(), image.height()) == (28, 28)
     assert image.pixelColor(14, 14).red() == answered.images.pixels[7, 14, 14]
+
+
+def test_of_many_contenders_an_image_tells_each_in_a_line(shown):
+    few = shown.page._answered
+    lines = {}
+    for count in (2, 9):
+        names = tuple(f"engine-cpu {n}" for n in range(count))
+        told = facts(dataclasses.replace(few, names=names, answers=few.answers[:1] * count), 7, LIGHT)
+        lines[count] = told.split("<br>")
+        assert all(any(name in line for line in lines[count]) for name in names)
+    assert len(lines[2]) == 2 + 2 * 2
+    assert len(lines[9]) == 2 + 9
 
 
 def test_wrong_ones_are_those_whose_answer_is_not_the_label(shown):

@@ -3,6 +3,7 @@ what is none."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -12,8 +13,9 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE
+from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE, summary
 from bench.ladder.kind import KIND as LADDER
+from gui.pages.runs.runs_table import RunsTable
 from gui.shell import library
 from gui.shell.library import Library
 from tests.bench import synthetic
@@ -330,3 +332,17 @@ def test_a_folder_that_cannot_be_read_is_listed_with_the_reason(qtbot, window, r
     assert lines["broken"]["models"].startswith("cannot be read: run.json is broken")
     assert "newer Kernelscope" in lines["newer"]["models"]
     assert (lines["broken"]["done"], lines["broken"]["result"]) == ("", "")
+
+
+def test_room_that_no_column_needs_goes_to_what_is_cut(qtbot, qapp):
+    table = RunsTable()
+    qtbot.addWidget(table)
+    run = dataclasses.replace(summary(SAMPLE), result="engine-cuda 2.53–2.77× ort-cuda, " * 3)
+    for width, whole in ((700, False), (3000, True), (700, False)):
+        table.resize(width, 200)
+        table.show_runs([run], None, [])
+        table.show()
+        qapp.processEvents()
+        result = [column.name for column in table.source.columns].index("result")
+        assert (table.columnWidth(result) >= table.sizeHintForColumn(result)) is whole
+        assert (table.horizontalScrollBar().maximum() == 0) is whole
