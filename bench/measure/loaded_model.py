@@ -75,9 +75,8 @@ class LoadedModel:
         self._most = max(batches)
         self._dataset: Dataset | None = None
         self._golden: Golden | None = None
-        # Precisions whose kernels were compiled ahead; what is done beside (bench.measure.tuned.tuning).
-        self.compiled: set[str] = set()
-        self.beside: Callable[[], None] = lambda: None
+        self.compiled: set[str] = set()  # precisions whose kernels were compiled ahead (bench.measure.tuned)
+        self.beside: Callable[[], None] = lambda: None  # begins what is done meanwhile
         self._placements: list[tuple[tuple[int, int], accuracy.Placement]] = []
         self._moved: dict[str, np.ndarray] | None = None
         self._moves = False

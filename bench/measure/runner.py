@@ -96,6 +96,7 @@ class Runner:
         reporter = Reporter(say, stopped)
         self._progress, self._go_on = reporter.progress, reporter.go_on
         self._loaded: LoadedModel | None = None
+        self._next = next_model.NextModel(self._job, self._go_on)
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
@@ -141,6 +142,7 @@ class Runner:
         """following: the groups of the next model."""
         self._go_on()
         self._loaded = None  # the last model's goes before the next one's comes
+        self._next.wait()
         model = members[0][0].model
         if model_questions.received([model]):
             # What the file does to this process is told of all its cases.
@@ -153,7 +155,7 @@ class Runner:
             for case in itertools.chain.from_iterable(members):
                 self._abandon(case, error)
             return
-        self._loaded.beside = partial(next_model.make_ready, following, self._job, self._go_on)
+        self._loaded.beside = partial(self._next.begin, following)
         self._say(ModelLoaded(model=self._loaded.info()))
         for group in members:
             later = self._group(group)
@@ -179,6 +181,7 @@ class Runner:
                     ready[case.key] = entrant
                 else:
                     todo += self._same.pop(case.key, ())
+            self._next.wait()  # from here on there are times
             flows = self._end_to_end(ready) if self._job.end_to_end and ready else {}
             # When each has its first: what memory is left is for the others.
             for key in tuple(ready) if self._job.instances > 1 else ():
@@ -195,6 +198,8 @@ class Runner:
         """Measure first what this machine does not know yet of a case; False where that was its end."""
         self._go_on()
         assert self._loaded is not None
+        if self._job.tune_reference:
+            self._next.wait()  # the reference's configurations are timed
         try:
             begin = partial(self._say, CaseStarted(case=case, stage="tune"))
             tuning.tune(case, self._loaded, self._job, begin, self._progress)

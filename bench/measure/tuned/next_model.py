@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from bench.measure import cases
 from bench.measure.loaded_model import LoadedModel, Progress
 from bench.measure.tuned import tuning
-from bench.results.records import Job
+from bench.results.records import Case, Job
 from kernels.errors import KernelscopeError
 
 
@@ -20,17 +21,33 @@ def load(members: Sequence[cases.Group], job: Job, progress: Progress) -> Loaded
     return LoadedModel(members[0][0].model, job, batches, progress, compared)
 
 
-def make_ready(members: Sequence[cases.Group], job: Job, go_on: Callable[[], None]) -> None:
-    """Its file built, its kernels compiled, and what they are judged by worked out, beside what is done for
-    another: of our own models alone, for a file from elsewhere is read where its cases answer for it. What
-    goes wrong is told when its turn has come. Raises what `go_on` raises, which is asked now and then."""
-    every = itertools.chain.from_iterable(members)
-    first = next((case for case in every if tuning.compiles(case, job)), None)
-    if first is None or cases.model_spec(first.model, job).path is not None:
-        return
+class NextModel:
+    """What can be done for a model before its turn comes, beside what is done for another, as long as nothing
+    is timed: its file built, its kernels compiled, and what they are judged by worked out. go_on: asked now
+    and then; raises where the work is to end."""
 
-    def progress(text: str, fraction: float | None) -> None:
-        go_on()
+    def __init__(self, job: Job, go_on: Callable[[], None]) -> None:
+        self._job, self._go_on = job, go_on
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="next-model")
+        self._begun: Future[None] | None = None
 
-    with contextlib.suppress(KernelscopeError, MemoryError):
-        tuning.make_ready(first, load(members, job, progress), job, progress)
+    def begin(self, members: Sequence[cases.Group]) -> None:
+        """members: the groups of the model. Of our own models alone, for a file from elsewhere is read where
+        its cases answer for it."""
+        every = itertools.chain.from_iterable(members)
+        first = next((case for case in every if tuning.compiles(case, self._job)), None)
+        if first is not None and cases.model_spec(first.model, self._job).path is None:
+            self._begun = self._thread.submit(self._make_ready, first, members)
+
+    def wait(self) -> None:
+        """Until it is ready. What goes wrong is told when its turn has come. Raises what `go_on` raises."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            begun.result()
+
+    def _make_ready(self, first: Case, members: Sequence[cases.Group]) -> None:
+        with contextlib.suppress(KernelscopeError, MemoryError):
+            tuning.make_ready(first, load(members, self._job, self._progress), self._job, self._progress)
+
+    def _progress(self, text: str, fraction: float | None) -> None:
+        self._go_on()

@@ -109,16 +109,15 @@ def _lay_out(
 def _compile_ahead(case: Case, loaded: LoadedModel, job: Job, how: Options, progress: Progress) -> None:
     """The kernels that this case and the model's other batch sizes will try, alone and as one kernel for
     several steps, compiled side by side, once for each precision, before anything is timed: one after the
-    other they take most of a first comparison. Meanwhile what they will be judged by is worked out, and the
-    run's next model made ready, where there are cores for that."""
+    other they take most of a first comparison. Meanwhile what they will be judged by is worked out, and
+    something else begun, where there are cores for that."""
     gpu = cuda_driver.device()
     if gpu is None or case.precision in loaded.compiled:
         return
     loaded.compiled.add(case.precision)
-    with ThreadPoolExecutor(1) as other:
-        begun = other.submit(loaded.beside if _cores_to_spare() else _nothing)
-        _beside_compilers(case, loaded, job, how, gpu, progress, loaded.golden)
-        begun.result()
+    if _cores_to_spare():
+        loaded.beside()
+    _beside_compilers(case, loaded, job, how, gpu, progress, loaded.golden)
 
 
 def make_ready(case: Case, loaded: LoadedModel, job: Job, progress: Progress) -> None:
@@ -180,10 +179,6 @@ def _worked_out(answer: Callable[[], object]) -> None:
         raise
     except Exception:
         return
-
-
-def _nothing() -> None:
-    pass
 
 
 def _cores_to_spare() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,18 @@ def groups(model: str) -> list[cases.Group]:
     return [tuple(Case(model=model, backend=name, precision="fp32", batch=2) for name in BACKENDS)]
 
 
+def made_ready(members: list[cases.Group], of: Job, go_on: Callable[[], None] = lambda: None) -> None:
+    following = next_model.NextModel(of, go_on)
+    following.begin(members)
+    following.wait()
+
+
 def job(*models: str, tune: str = "all") -> Job:
     return Job(models=models, backends=BACKENDS, batches=(2,), tune=tune)
 
 
 def test_its_file_its_kernels_and_its_float64_answers(asked: list[str]) -> None:
-    next_model.make_ready(groups("lenet5-digits"), job("lenet5-fashion", "lenet5-digits"), lambda: None)
+    made_ready(groups("lenet5-digits"), job("lenet5-fashion", "lenet5-digits"))
     assert "one_kernel" in asked
     (file,) = cache_dir().glob("models/*/lenet5-digits.onnx")
     assert file.stat().st_size > 100_000
@@ -73,7 +80,7 @@ def test_another_s_file_is_read_when_its_cases_answer_for_it_alone(
         raise AssertionError("read")
 
     monkeypatch.setattr(next_model, "load", load)
-    next_model.make_ready(groups(path), job("lenet5-digits", path), lambda: None)
+    made_ready(groups(path), job("lenet5-digits", path))
     assert asked == []
 
 
@@ -81,9 +88,9 @@ def test_another_s_file_is_read_when_its_cases_answer_for_it_alone(
 def test_nothing_where_no_kernels_of_it_are_to_be_compiled(
     asked: list[str], members: list[cases.Group]
 ) -> None:
-    next_model.make_ready(members, job("lenet5-digits"), lambda: None)
+    made_ready(members, job("lenet5-digits"))
     assert asked == []
-    next_model.make_ready(groups("lenet5-digits"), job("lenet5-digits", tune="none"), lambda: None)
+    made_ready(groups("lenet5-digits"), job("lenet5-digits", tune="none"))
     assert asked == []
 
 
@@ -94,13 +101,13 @@ def test_what_goes_wrong_is_told_when_its_turn_has_come_and_who_stops_is_heard(
         raise Stopped
 
     with pytest.raises(Stopped):
-        next_model.make_ready(groups("lenet5-digits"), job("lenet5-digits"), stop)
+        made_ready(groups("lenet5-digits"), job("lenet5-digits"), stop)
 
     def out_of_memory(*given: Any) -> None:
         raise MemoryError
 
     monkeypatch.setattr(next_model, "LoadedModel", out_of_memory)
-    next_model.make_ready(groups("lenet5-digits"), job("lenet5-digits"), lambda: None)
+    made_ready(groups("lenet5-digits"), job("lenet5-digits"))
 
 
 def test_no_images_are_downloaded_for_it(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,5 +117,5 @@ def test_no_images_are_downloaded_for_it(asked: list[str], monkeypatch: pytest.M
         raise AssertionError("downloaded")
 
     monkeypatch.setattr("models.datasets.load", load)
-    next_model.make_ready(groups("lenet5-digits"), job("lenet5-digits"), lambda: None)
+    made_ready(groups("lenet5-digits"), job("lenet5-digits"))
     assert asked, "its kernels are compiled all the same"
