@@ -25,7 +25,7 @@ from kernels.includes import HEADERS, headers
 from kernels.languages import compiling
 from kernels.ops import OPS, codes
 
-APART = 8  # so many that compile at once are processes (kernels.compilers)
+APART, A_PROCESS = 4, 3  # from so many processes with so many kernels each they are taken (kernels.compilers)
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
 Define = int | float | str | bool
 
@@ -134,9 +134,10 @@ def compile_ahead(
     missing = [item for item in found.values() if not _cubin(item[0], arch, item[1])[0].exists()]
     if not missing or unavailable():
         return
-    # Shut in, no processes are started; and those of languages are processes already.
-    apart = min(threads, len(missing)) >= APART and confine.CONFINED not in os.environ
-    compilers.side_by_side(compile_rung, missing, arch, threads, apart, told)
+    # To start a process takes as long as one or two kernels. Whoever is shut in starts none.
+    processes = min(threads, -(-len(missing) // A_PROCESS))
+    apart = processes >= APART and confine.CONFINED not in os.environ
+    compilers.side_by_side(compile_rung, missing, arch, processes if apart else threads, apart, told)
 
 
 def resources(cubin: Path, function: str = "") -> Resources | None:

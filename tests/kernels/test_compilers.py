@@ -21,6 +21,7 @@ ARCH = "sm_80"
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(nvrtc, "APART", 2)
+    monkeypatch.setattr(nvrtc, "A_PROCESS", 1)
     yield
     assert not compiling(), "none of them is left"
 
@@ -80,6 +81,14 @@ def test_one_that_is_killed_costs_what_it_had(monkeypatch: pytest.MonkeyPatch) -
     told: list[int] = []
     nvrtc.compile_ahead(wanted(), ARCH, 2, lambda done, total: told.append(done))  # type: ignore[arg-type]
     assert told == [1, 2, 3], "they are compiled when they are asked for"
+
+
+def test_a_few_are_not_worth_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "A_PROCESS", 3)
+    monkeypatch.setattr(compilers.subprocess, "Popen", None)
+    items = wanted()
+    nvrtc.compile_ahead(items, ARCH, 2)  # type: ignore[arg-type]
+    assert there(*items[0])
 
 
 def test_who_is_shut_in_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
