@@ -21,6 +21,7 @@ from engine import configuration as ort_configuration
 from engine.backend import Backend, Options, Variant
 from engine.configuration import Configuration
 from engine.cuda.replays import one_kernel
+from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import Launches
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
@@ -117,7 +118,8 @@ def _compile_ahead(case: Case, loaded: LoadedModel, job: Job, how: Options, prog
     loaded.compiled.add(case.precision)
     if _cores_to_spare():
         loaded.beside()
-    _beside_compilers(case, loaded, job, how, gpu, progress, loaded.golden)
+    # What drives the device is loaded beside them, too.
+    _beside_compilers(case, loaded, job, how, gpu, progress, loaded.golden, import_cupy)
 
 
 def make_ready(case: Case, loaded: LoadedModel, job: Job, progress: Progress) -> None:
@@ -136,9 +138,9 @@ def _beside_compilers(
     how: Options,
     gpu: CudaDevice,
     progress: Progress,
-    answer: Callable[[], object],
+    *first: Callable[[], object],
 ) -> None:
-    """answer: works out what the model's answers are judged by."""
+    """first: what is done of all that is not compiling, before samples of the steps are worked out."""
     batches = {case.batch, *job.batches_of(case.model)}
     items = [item for batch in batches for item in wanted(loaded.graph, batch, "cuda", case.precision, how)]
     tried: list[tuple[Rung, Mapping[str, Define]]] = []
@@ -149,7 +151,8 @@ def _beside_compilers(
 
     with ThreadPoolExecutor(1) as beside:
         compiling = beside.submit(_compile, loaded, tried, progress)
-        _worked_out(answer)
+        for each in first:
+            _worked_out(each)
         for item in items:
             _worked_out(partial(repeated, item.params))
         compiling.result()
