@@ -27,7 +27,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def compiling() -> list[psutil.Process]:
-    return [each for each in psutil.Process().children() if "kernels.compilers" in each.cmdline()]
+    return [each for each in psutil.Process().children() if "kernels.compilers.child" in each.cmdline()]
 
 
 def wanted() -> list[tuple[Rung, dict[str, object]]]:

@@ -12,7 +12,6 @@ import copyreg
 import io
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -21,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from types import MappingProxyType
 from typing import Any
 
-from kernels import ends, registry
+from kernels import registry
 from kernels.environment import for_children
 from kernels.errors import KernelscopeError
 
@@ -81,7 +80,7 @@ class _Processes:
             if self._closed:
                 raise KernelscopeError("the compilers were ended")
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "kernels.compilers", str(os.getpid())],
+                [sys.executable, "-P", "-m", "kernels.compilers.child", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -113,25 +112,3 @@ def _dumped(value: Any) -> bytes:
     pickler.dispatch_table = {**copyreg.dispatch_table, MappingProxyType: lambda of: (dict, (dict(of),))}
     pickler.dump(value)
     return held.getvalue()
-
-
-def main() -> int:
-    """Compile what standard input says until it ends; a byte for each on standard output."""
-    ends.die_with_parent(int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # heard by whoever waits for this one
-    from kernels import nvrtc
-
-    questions, answers = sys.stdin.buffer, os.dup(1)
-    os.dup2(2, 1)
-    while True:
-        try:
-            rung, arch, defines = pickle.load(questions)
-        except EOFError:
-            return 0
-        with contextlib.suppress(Exception):  # it is told to whoever asks for it next
-            nvrtc.compile_rung(rung, arch, defines)
-        os.write(answers, b".")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
