@@ -1,8 +1,8 @@
 """Processes that compile rungs beside each other.
 
 In one process sixteen threads of NVRTC are in each other's way: 133 kernels took them 6.0 s and 78 s of
-processors on the host of an H100, where one thread takes 26 s of a slower machine's. They share one memory
-map, and what one of them gives back of it each of the others' processors has to hear of.
+processors on the host of an H100; one thread takes 26 s on another machine. They share one memory map,
+and what one of them gives back of it each of the others' processors has to hear of.
 """
 
 from __future__ import annotations
