@@ -17,7 +17,7 @@ from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
 from engine.planning import choices, runs, traffic
-from engine.planning.layouts import CHOSEN, Laid
+from engine.planning.layouts import Laid, Timed
 from engine.planning.layouts import read as kept_layouts
 from engine.planning.planner import plan
 from kernels import layouts
@@ -45,8 +45,10 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
         lines.append(("provenance", entry.provenance))
     if asked.device:
         made = _counted(plan(graph, asked.batch, asked.device, asked.precision))
-        rows = _steps(made, _laid(graph, made))
-        return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=rows, below=_total(made))
+        known = _timed_layouts(graph, made)
+        rows = _steps(made, _laid(known, made))
+        below = "\n".join(filter(None, (_total(made), _tried(known, made))))
+        return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=rows, below=below)
     return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
 
 
@@ -72,13 +74,27 @@ def _nodes(graph: Graph) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _laid(graph: Graph, made: Plan) -> dict[int, Laid]:
+def _timed_layouts(graph: Graph, made: Plan) -> Timed | None:
+    """What is known here of the plan's layouts."""
+    if not any(step.writes != layouts.PLAIN for step in made.steps):
+        return None
+    return kept_layouts(plan(graph, made.batch, made.device, made.precision, Options(layouts="none")))
+
+
+def _laid(known: Timed | None, made: Plan) -> dict[int, Laid]:
     """By their places the steps whose rungs were timed to be the fastest in their layouts."""
-    if not any(step.chosen == CHOSEN for step in made.steps):
-        return {}
-    plain = plan(graph, made.batch, made.device, made.precision, Options(layouts="none"))
-    known = kept_layouts(plain)
     return {} if known is None else {laid.place: laid for laid in known.rungs if laid.is_of(made.steps)}
+
+
+def _tried(known: Timed | None, made: Plan) -> str:
+    """Which rungs were tried in their steps' layouts, and what they took there."""
+    by_place: dict[int, list[str]] = {}
+    for tried in known.tried if known is not None else ():
+        if tried.place < len(made.steps):
+            told = units.duration(tried.time_ns) if tried.time_ns else f"none ({tried.refused})"
+            by_place.setdefault(tried.place, []).append(f"{tried.rung} {told}")
+    steps = "; ".join(f"{made.steps[place].name} {', '.join(told)}" for place, told in by_place.items())
+    return f"timed in the layouts: {steps}" if steps else ""
 
 
 def _steps(made: Plan, laid: Mapping[int, Laid]) -> tuple[tuple[str, ...], ...]:

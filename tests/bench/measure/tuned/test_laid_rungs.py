@@ -154,11 +154,15 @@ def test_the_plan_that_is_shown_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         )
     )  # fmt: skip
     made = planned()
-    rows = {row[0]: row for row in model_facts._steps(made, model_facts._laid(network(), made))}
+    rows = {row[0]: row for row in model_facts._steps(made, model_facts._laid(kept(), made))}
     assert rows["conv3"][2:4] == ("conv/nhwc_tf32", "timed in its layout: 8.00 µs (wgmma_scaled 13.0 µs)")
     assert rows["pool3"][3] == "for its layout"
+    known = model_facts._timed_layouts(network(), made)
+    assert "conv3 nhwc_tf32 8.00 µs, wgmma_tf32 9.00 µs, wgmma_scaled 13.0 µs" in model_facts._tried(
+        known, made
+    )
     named = planned(replace(HOW, rungs={"conv3": "nhwc_tf32"}))
-    rows = {row[0]: row for row in model_facts._steps(named, model_facts._laid(network(), named))}
+    rows = {row[0]: row for row in model_facts._steps(named, model_facts._laid(kept(), named))}
     assert rows["conv3"][3] == "named"
 
 
