@@ -13,6 +13,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,13 @@ class Stirred:
     def size(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64))
 
+    @cached_property
+    def stretches(self) -> tuple[np.ndarray, np.ndarray]:
+        """uint64 (count,) each: where the stretches begin that have a place each, and how long they are."""
+        edges = np.arange(self.count + 1, dtype=np.uint64) * np.uint64(self.size)
+        edges //= np.uint64(max(self.count, 1))
+        return edges[:-1], np.maximum(np.diff(edges), np.uint64(1))
+
 
 def places_of(shape: tuple[int, ...]) -> int:
     """How many places of such a tensor a pass changes: as many in each row, at least FEWEST in all."""
@@ -77,10 +85,8 @@ def places_of(shape: tuple[int, ...]) -> int:
 
 def places(seed: int, tensor: Stirred, number: Number, purpose: int) -> np.ndarray:
     """See Stirring.places."""
-    edges = np.arange(tensor.count + 1, dtype=np.uint64) * np.uint64(tensor.size)
-    edges //= np.uint64(max(tensor.count, 1))
-    drawn = hashed(seed, number, tensor.index, purpose, tensor.count)
-    return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
+    begins, lengths = tensor.stretches
+    return (begins + hashed(seed, number, tensor.index, purpose, tensor.count) % lengths).astype(np.int64)
 
 
 class Stirring:

@@ -63,10 +63,12 @@ def _on_a_screen(known, module, name):
 
 @pytest.fixture(autouse=True, scope="module")
 def _garbage_on_the_main_thread():
-    """As in the program: what a test has left of Qt is not ended by a thread that reads a file."""
+    """As in the program: what a test has left of Qt is not ended by a thread that reads a file. What is there
+    after a module's tests stays, mostly modules that were loaded: no later search need go through it."""
     gc.disable()
     yield
     gc.collect()
+    gc.freeze()
     gc.enable()
 
 

@@ -27,6 +27,7 @@ from kernels import arguments
 from kernels.includes import HEADERS
 from kernels.ops import OPS, codes
 from kernels.registry import Rung
+from tests import keeping
 from tests.standin.code import constants
 from tests.standin.device import Device, Launched, Work
 from tests.standin.modules.cupy import Cupy
@@ -209,27 +210,49 @@ def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctyp
     flags = [f"-D{name}={value}" for name, value in defines.items()]
     cluster = int(defines.get("RANKS", 1))
     flags.append(f"-DCLUSTER={cluster}")
-    source = Path(to).with_suffix(".cpp")
-    source.write_text(text)
-    assert COMPILER is not None
-    # As the kernel's own parameters stand behind the macros that may hold them.
-    plain = subprocess.run(
-        [COMPILER, "-std=c++17", "-E", "-P", *flags, str(source)], check=True, capture_output=True, text=True
-    ).stdout
-    kernels = _KERNEL.findall(plain)
-    assert kernels
-    record = OPS.get(rung.op)
-    struct = arguments.struct_name(record) if record else "no"
-    # What is read already need not be read again, and has no more defines to know.
-    read = source.with_suffix(".ii")
-    read.write_text(plain + "".join(_launcher(name, told, struct, turns, cluster) for name, told in kernels))
-    # With little optimization: most kernels take longer to compile than to run.
-    options = [*_OPTIONS, "-Og", "-shared", "-Wl,-Bsymbolic", "-nostdlib"]
-    # What a kernel calls of C's library is in this process; to look through it takes longer than to compile.
-    machine = source.with_suffix(".o")
-    machine.write_bytes(_machine())
-    subprocess.run([COMPILER, *options, str(read), str(machine), "-o", to, "-lgcc", "-lm"], check=True)
+    name = f"{rung.name}-{keeping.digest(_compiler(), text, repr((flags, turns, rung.op)))}.so"
+    # A file of its own: of one that is opened twice there is one memory.
+    Path(to).write_bytes(keeping.kept(name, lambda: _build(rung.op, text, flags, turns, cluster)))
     return ctypes.CDLL(to)
+
+
+def _build(op: str, text: str, flags: Sequence[str], turns: bool, cluster: int) -> bytes:
+    assert COMPILER is not None
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "kernel.cpp"
+        source.write_text(text)
+        # As the kernel's own parameters stand behind the macros that may hold them.
+        plain = subprocess.run(
+            [COMPILER, "-std=c++17", "-E", "-P", *flags, str(source)],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        kernels = _KERNEL.findall(plain)
+        assert kernels
+        record = OPS.get(op)
+        struct = arguments.struct_name(record) if record else "no"
+        # What is read already need not be read again, and has no more defines to know.
+        read = source.with_suffix(".ii")
+        starts = "".join(_launcher(name, told, struct, turns, cluster) for name, told in kernels)
+        read.write_text(plain + starts)
+        # With little optimization: most kernels take longer to compile than to run.
+        options = [*_OPTIONS, "-Og", "-shared", "-Wl,-Bsymbolic", "-nostdlib"]
+        # What a kernel calls of C's library is in this process; to look through it takes long.
+        machine, to = source.with_suffix(".o"), source.with_suffix(".so")
+        machine.write_bytes(_machine())
+        subprocess.run(
+            [COMPILER, *options, str(read), str(machine), "-o", str(to), "-lgcc", "-lm"], check=True
+        )
+        return to.read_bytes()
+
+
+@cache
+def _compiler() -> str:
+    """All that a build rests on beside the kernel."""
+    assert COMPILER is not None
+    told = subprocess.run([COMPILER, "--version"], check=True, capture_output=True, text=True).stdout
+    return keeping.digest(told, repr(_OPTIONS), Path(__file__).read_bytes(), _MACHINE.read_bytes())
 
 
 @cache
