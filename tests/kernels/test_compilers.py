@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +28,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def compiling() -> list[psutil.Process]:
-    return [each for each in psutil.Process().children() if "kernels.compilers.child" in each.cmdline()]
+    found = []
+    for each in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):  # it has ended
+            if "kernels.compilers.child" in each.cmdline():
+                found.append(each)
+    return found
 
 
 def wanted() -> list[tuple[Rung, dict[str, object]]]:
