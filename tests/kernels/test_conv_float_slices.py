@@ -136,7 +136,8 @@ def test_sums_stay_in_registers_and_the_rest_in_shared_memory(images: int) -> No
         for least_warps in RUNG.tune["LEAST_WARPS"]:
             rung = replace(RUNG, defines={**RUNG.defines, "LEAST_WARPS": least_warps})
             how = launch.launch(params, rung)
-            used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines), "conv")
+            # How many warps a cut has at least the kernel does not ask: it is the same for the same cut.
+            used = nvrtc.resources(nvrtc.compile_rung(RUNG, "sm_90", how.defines), "conv")
             assert used is not None
             assert used.spill_nbytes == used.stack_nbytes == 0, f"{used}"
             assert used.registers * how.block[0] <= 65536
