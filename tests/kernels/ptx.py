@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from kernels import nvrtc
 from kernels.registry import Rung
@@ -15,10 +19,33 @@ def ptx(rung: Rung, arch: str, defines: Mapping[str, nvrtc.Define] | None = None
     kept = cubin.with_suffix(".ptx")
     if not kept.exists():
         virtual = [option.replace("-arch=sm_", "-arch=compute_") for option in options]
-        with nvrtc._compiled(rung, arch, virtual) as (bound, program, _):
-            text = nvrtc._text(bound.nvrtcGetPTXSize, bound.nvrtcGetPTX, program)
-        nvrtc._write(kept, text.rstrip(b"\0"))
+        with _kept(rung, arch, virtual, kept):
+            pass
     return kept.read_text(encoding="utf-8")
+
+
+def both(rung: Rung, arch: str, defines: Mapping[str, nvrtc.Define] | None = None) -> tuple[Path, str]:
+    """What nvrtc.compile_rung gives and `ptx`, of a rung's text that is read once for the two."""
+    kept = nvrtc._cubin(rung, arch, defines or {})[0].with_suffix(".ptx")
+
+    def compiled(rung: Rung, arch: str, options: Sequence[str]) -> Any:
+        return _kept(rung, arch, options, kept)
+
+    with mock.patch.object(nvrtc, "_compiled", compiled):
+        cubin = nvrtc.compile_rung(rung, arch, defines)
+    return cubin, ptx(rung, arch, defines)
+
+
+_compiled = nvrtc._compiled
+
+
+@contextlib.contextmanager
+def _kept(rung: Rung, arch: str, options: Sequence[str], path: Path) -> Iterator[tuple[Any, Any, str]]:
+    """As nvrtc._compiled; the PTX lies at the path."""
+    with _compiled(rung, arch, list(options)) as (bound, program, log):
+        text = nvrtc._text(bound.nvrtcGetPTXSize, bound.nvrtcGetPTX, program)
+        nvrtc._write(path, text.rstrip(b"\0"))
+        yield bound, program, log
 
 
 def is_settled(text: str) -> bool:

@@ -20,7 +20,7 @@ from kernels.net.text import one_kernel
 from kernels.ops import OPS
 from kernels.ops.gemm import Gemm
 from tests.kernels import cuda_cases, nets
-from tests.kernels.ptx import is_settled, ptx
+from tests.kernels.ptx import both, is_settled, ptx
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 # No text asks for 8.6 or 8.9, so that what is compiled for them is what is compiled for 8.0: by turns.
@@ -285,9 +285,9 @@ def test_a_net_in_one_kernel_compiles(way: Way, arch: str) -> None:
     lies = sharing.room(found, way, sharing.block_nbytes(capability, way))
     assert lies is not None
     kernel = one_kernel(found, way, lies, 3, 132)
-    path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
+    path, text = both(kernel.rung(), arch, kernel.defines)
     if capability >= overlaps.CAPABILITY:
-        assert overlaps.fault(ptx(kernel.rung(), arch, kernel.defines), weights=(1,)) is None
+        assert overlaps.fault(text, weights=(1,)) is None
     used = nvrtc.resources(path, kernel.stage.function)
     assert used is not None
     assert used.spill_nbytes == 0

@@ -236,15 +236,27 @@ def _build(op: str, text: str, flags: Sequence[str], turns: bool, cluster: int) 
         read = source.with_suffix(".ii")
         starts = "".join(_launcher(name, told, struct, turns, cluster) for name, told in kernels)
         read.write_text(plain + starts)
-        # With little optimization: most kernels take longer to compile than to run.
-        options = [*_OPTIONS, "-Og", "-shared", "-Wl,-Bsymbolic", "-nostdlib"]
-        # What a kernel calls of C's library is in this process; to look through it takes long.
-        machine, to = source.with_suffix(".o"), source.with_suffix(".so")
+        machine, its, to = (Path(folder) / name for name in ("machine.o", "its.o", "its.so"))
         machine.write_bytes(_machine())
+        # With little optimization: most kernels take longer to compile than to run.
+        subprocess.run([COMPILER, *_OPTIONS, "-Og", "-c", str(read), "-o", str(its)], check=True)
+        # By the linker itself: what the compiler asks it for beside takes twice as long as to link. What a
+        # kernel calls of C's library is in this process.
+        linker, helpers = _linker()
         subprocess.run(
-            [COMPILER, *options, str(read), str(machine), "-o", str(to), "-lgcc", "-lm"], check=True
+            [linker, "-shared", "-Bsymbolic", str(its), str(machine), helpers, "-o", str(to)], check=True
         )
         return to.read_bytes()
+
+
+@cache
+def _linker() -> tuple[str, str]:
+    """The compiler's own, and the library of what it calls where a processor has no instruction."""
+    assert COMPILER is not None
+    asked = ("-print-prog-name=ld", "-print-libgcc-file-name")
+    told = [subprocess.run([COMPILER, ask], check=True, capture_output=True, text=True) for ask in asked]
+    linker, helpers = (one.stdout.strip() for one in told)
+    return linker, helpers
 
 
 @cache
