@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QCoreApplication, QEvent, QSettings
+from PySide6.QtWidgets import QApplication, QMenu
 
 from bench.run import beforehand
 from gui.base import faults, garbage
@@ -68,8 +69,21 @@ def _garbage_on_the_main_thread():
     gc.disable()
     yield
     gc.collect()
+    _end_menus()
     gc.freeze()
     gc.enable()
+
+
+def _end_menus():
+    """Each plot leaves menus behind that have no parent, and then the groups in them: each change of the
+    theme would go through those of all modules before."""
+    if not isinstance(QApplication.instance(), QApplication):
+        return
+    for left in (lambda it: type(it) is QMenu, lambda it: it.objectName().endswith("Group")):
+        for widget in QApplication.topLevelWidgets():
+            if widget.parent() is None and left(widget):
+                widget.deleteLater()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 @pytest.fixture(autouse=True)
