@@ -14,6 +14,7 @@ from bench.results.records import Case, Job
 from engine.backend import Options
 from engine.machine import driver as cuda_driver
 from engine.machine.driver import CudaDevice
+from engine.planning import groups
 from kernels import nvrtc
 from kernels.errors import UnsupportedError
 from tests.engine.planning.test_runs import net
@@ -71,6 +72,23 @@ def test_kernels_of_steps_and_of_the_whole_net_are_compiled_while_float64_is_wor
     assert not any("STAMPS" in defines for _, defines in asked), (
         "few cores have no time for what may not come"
     )
+
+
+def test_kernels_of_each_layer_alone_are_compiled_with_them(
+    gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the images that layers are looked at with, which is no batch size of the job."""
+    asked: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(
+        nvrtc, "compile_ahead", lambda wanted, *given: asked.extend((r.name, dict(d)) for r, d in wanted)
+    )
+    loaded = Loaded(lambda: None)
+    loaded.golden_images = 5
+    ahead(loaded)
+    how = Options(tuned=True)
+    alone = tuning._alone(CASE, loaded, how)  # type: ignore[arg-type]
+    assert len(alone) >= len(groups.groups(loaded.graph, 5))
+    assert all((rung.name, dict(defines)) in asked for rung, defines in alone)
 
 
 def test_what_is_wrong_with_float64_is_told_where_it_is_wanted_and_who_stops_is_heard(
