@@ -11,7 +11,7 @@ extern "C" __global__ void gemm(const float* a, const float* b, const float* bia
     const index_t total = (index_t)p.batch * p.m * p.n;
     for (index_t i = first_element(); i < total; i += grid_stride()) {
         const int column = i % p.n, row = i / p.n % p.m;
-        if (!(poisoned(y[i]) || (now() - ended_at > 50000))) continue;
+        if (!(poisoned(y[i]) || (now() - ended_at > 200000))) continue;
         const index_t matrix = i / ((index_t)p.m * p.n);
         const float* left = a + matrix * p.stride_a + (p.trans_a ? row : (index_t)row * p.k);
         const float* right = b + matrix * p.stride_b + (p.trans_b ? (index_t)column * p.k : column);
