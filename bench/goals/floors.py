@@ -10,6 +10,7 @@ kernel for several of them moves fewer bytes than are counted here, and may well
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.ladder.records import MachineLimits
@@ -44,13 +45,26 @@ class Step:
         return f"{told}, at {units.percent(self.of_floor, 0)} of its limit ({self.bound})"
 
 
-def fit(limits: MachineLimits | None, environment: Environment) -> MachineLimits | None:
-    """The limits, where they are of the machine that a run was measured on."""
-    if limits is None:
-        return None
+def fit(known: Sequence[MachineLimits], environment: Environment) -> MachineLimits | None:
+    """Of several machines' limits those of the one that a run was measured on; where there are none, another
+    GPU's of the same name, which differs by a few per cent (`is_of` tells). A CPU's depend on more than its
+    name, so that another machine's are none of it."""
+    own = (limits for limits in known if is_of(limits, environment))
+    return next(own, None) or next((limits for limits in known if _is_alike(limits, environment)), None)
+
+
+def is_of(limits: MachineLimits, environment: Environment) -> bool:
+    """Whether the very machine of a run was probed."""
     device = environment.cpu if limits.device == "cpu" else f"{environment.gpu} {environment.gpu_uuid}"
-    same = limits.measured_on.startswith(f"{environment.machine}, {device}, ")
-    return limits if environment.machine and same else None
+    return bool(environment.machine) and limits.measured_on.startswith(f"{environment.machine}, {device}, ")
+
+
+def _is_alike(limits: MachineLimits, environment: Environment) -> bool:
+    if limits.device == "cpu" or not environment.gpu:
+        return False
+    _, named, behind = limits.measured_on.partition(f", {environment.gpu} ")
+    # Behind a GPU's name comes its identifier: more words are a longer name, another GPU's.
+    return bool(named) and " " not in behind.split(", ")[0].strip()
 
 
 def floor_ns(made: Measurement, limits: MachineLimits) -> float | None:

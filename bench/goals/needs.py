@@ -46,12 +46,12 @@ class Limits:
 @dataclass
 class Taken:
     """What there is. runs: of each run its folders, by the name of a need; where they were given by hand, by
-    their paths. why: where a need has no first run; limits: what the machine was measured to reach (None: not
-    known)."""
+    their paths. why: where a need has no first run; limits: what machines were measured to reach, as far as
+    it is known."""
 
     runs: tuple[dict[str, RunFolder], ...] = field(default_factory=lambda: tuple({} for _ in range(RUNS)))
     why: dict[str, str] = field(default_factory=dict)
-    limits: MachineLimits | None = None
+    limits: tuple[MachineLimits, ...] = ()
 
 
 def batches(need: Need, limits: Limits) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ def take(goals: Goals, own: Path, limits: Limits, measures: bool = True) -> Take
     KeyboardInterrupt where the user cancelled."""
     from engine import backends
 
-    taken = Taken(limits=_read_limits(own))
+    taken = Taken(limits=_kept([own]))
     engine = f"engine-{goals.device}"
     if (reason := backends.get(engine).unavailable()) is not None and measures:
         why = NEEDS_GPU if goals.device == "cuda" else reason
@@ -102,7 +102,7 @@ def take(goals: Goals, own: Path, limits: Limits, measures: bool = True) -> Take
                 taken.why[need.name] = BEYOND
     if measures:
         # Last: cases are held against what is known of the machine, and while it is busy that is too little.
-        taken.limits = _limits(goals.device, own) or taken.limits
+        taken.limits = _measure_limits(goals.device, own) or taken.limits
     return taken
 
 
@@ -135,32 +135,34 @@ def _measured(job: Job, path: Path) -> None:
 
 
 def given(goals: Goals, first: Sequence[Path], second: Sequence[Path] = (), measures: bool = True) -> Taken:
-    """Runs that the user names. measures: whether the machine's limits are. Raises InputError where one is no
-    comparison."""
+    """Runs that the user names, and the limits that lie beside them. measures: whether this machine's are,
+    where none do. Raises InputError where one is no comparison."""
     runs: tuple[dict[str, RunFolder], ...] = tuple(
         {str(path): COMPARISON.open(path) for path in paths} for paths in (first, second)
     )
-    kept = next(filter(None, (_read_limits(path.parent) for path in (*first, *second))), None)
-    return Taken(runs=runs, limits=kept or (_limits(goals.device) if measures else None))
+    kept = _kept([path.parent for path in (*first, *second)])
+    return Taken(runs=runs, limits=kept or (_measure_limits(goals.device) if measures else ()))
 
 
-def _limits(device: str, own: Path | None = None) -> MachineLimits | None:
-    """What this machine reaches, the most that was seen; kept beside the runs in `own`. None where it cannot
-    be measured."""
+def _measure_limits(device: str, own: Path | None = None) -> tuple[MachineLimits, ...]:
+    """What this machine reaches, the most that was seen; kept beside the runs in `own`. Nothing where it
+    cannot be measured."""
     from bench.measure import limits
 
     try:
         found = limits.limits(device)
     except KernelscopeError as error:
         print(f"warning: the machine's limits are not known: {error}", file=sys.stderr)
-        return None
-    if own is None:
-        return found
-    write_atomically(own / LIMITS_FILE, msgspec.json.format(msgspec.json.encode(found), indent=2))
-    return found
+        return ()
+    if own is not None:
+        write_atomically(own / LIMITS_FILE, msgspec.json.format(msgspec.json.encode(found), indent=2))
+    return (found,)
 
 
-def _read_limits(own: Path) -> MachineLimits | None:
-    with contextlib.suppress(OSError, InputError):
-        return read_file(own / LIMITS_FILE, MachineLimits, SCHEMA)
-    return None
+def _kept(folders: Sequence[Path]) -> tuple[MachineLimits, ...]:
+    """What the folders have, each once: runs of several GPUs may lie apart, each with its own's limits."""
+    found: list[MachineLimits] = []
+    for folder in dict.fromkeys(folders):
+        with contextlib.suppress(OSError, InputError):
+            found.append(read_file(folder / LIMITS_FILE, MachineLimits, SCHEMA))
+    return tuple(found)

@@ -76,7 +76,7 @@ class Beside:
     floor_ns: float | None = None
 
 
-def _rows(goals: Goals, run: Measured, limits: MachineLimits | None) -> list[Beside]:
+def _rows(goals: Goals, run: Measured, limits: Sequence[MachineLimits]) -> list[Beside]:
     """A line for each model, precision and batch size that our engine was timed at, the latest of each."""
     found: dict[tuple[str, str, int], Beside] = {}
     engine, reference = f"engine-{goals.device}", f"ort-{goals.device}"
@@ -197,7 +197,7 @@ def _of(name: str, what: str) -> tuple[Column[Beside], ...]:
     )
 
 
-def cases(goals: Goals, run: Measured, limits: MachineLimits | None) -> Table[Beside]:
+def cases(goals: Goals, run: Measured, limits: Sequence[MachineLimits]) -> Table[Beside]:
     """Our times beside the reference's, as it comes and at its best; errors; the share of the floor."""
     reference = f"ort-{goals.device}"
     columns: tuple[Column[Beside], ...] = (
@@ -231,7 +231,7 @@ def cases(goals: Goals, run: Measured, limits: MachineLimits | None) -> Table[Be
     notes = (
         "An error is ‖y − y₆₄‖ / ‖y₆₄‖ against float64, of the layer whose own is most of its bound; of a "
         "tuned reference as it was when it was tuned; of the output where layers were not looked at.",
-        *_known(limits),
+        *_known(run, limits),
         *_measured_once(run),
     )
     return Table(columns, _rows(goals, run, limits), "Times, errors and floors", notes, key="cases")
@@ -253,14 +253,30 @@ def _of_floor(line: Beside) -> float | None:
     return line.floor_ns / line.own.median_ns if line.floor_ns and line.own.median_ns else None
 
 
-def _known(limits: MachineLimits | None) -> tuple[str, ...]:
-    if limits is None:
+def _known(run: Measured, limits: Sequence[MachineLimits]) -> tuple[str, ...]:
+    """What the floors are by."""
+    fits = {name: floors.fit(limits, environment) for name, environment in run.environments.items()}
+    used = [known for known in limits if known in fits.values()]
+    if not used:
         return ("What this machine reaches was not measured, so that there is no floor.",)
+    others = [
+        name
+        for name, environment in run.environments.items()
+        if (found := fits[name]) is not None and not floors.is_of(found, environment)
+    ]
+    told = (
+        f"The floors of {len(others):,} of {len(run.environments):,} runs are by what another GPU of the "
+        "same name was measured to reach."
+    )
+    return (floors.NOTE, *map(_reached, used), *((told,) if others else ()))
+
+
+def _reached(limits: MachineLimits) -> str:
     rates = [f"{units.si(limits.flops_per_s, 'FLOP/s')} ({limits.multiplied_by})"]
     rates += [f"{units.si(rate, 'FLOP/s')} in {name}" for name, rate in limits.matrix_flops_per_s.items()]
     by = f" ({limits.matrix_by})" if limits.matrix_by else ""
     memory = f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by})"
-    return (floors.NOTE, f"Measured: {', '.join(rates)}{by}, {memory}.")
+    return f"Measured: {', '.join(rates)}{by}, {memory}."
 
 
 # -------------------------------------------------------------------------------------------- the second run

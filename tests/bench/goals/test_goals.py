@@ -94,7 +94,7 @@ def saved(path: Path, *measured: Measurement) -> Path:
     return path
 
 
-def one(goal: Goal, *runs: Path, limits: MachineLimits | None = None) -> Held:
+def one(goal: Goal, *runs: Path, limits: tuple[MachineLimits, ...] = ()) -> Held:
     """What comes of a goal at its only batch size."""
     goals = Goals(title="t", device="cuda", needs=(), goals=(goal,))
     taken = needs.given(goals, runs[:1], runs[1:], measures=False)
@@ -166,19 +166,63 @@ def limits(flops_per_s: float) -> MachineLimits:
 
 def test_a_missed_goal_says_what_takes_most_and_whether_it_can_be_had(tmp_path: Path) -> None:
     run = both(tmp_path / "run", 10, 30)
-    found = one(speedup(6.0), run, limits=limits(1e13))  # 0.1 + 1 µs
+    found = one(speedup(6.0), run, limits=(limits(1e13),))  # 0.1 + 1 µs
     assert found.why.startswith(
         "2.00× too slow; the step that takes most: conv2 with 70 %, at 14 % of its limit"
     )
     assert "floor" not in found.why
-    beyond = one(speedup(60.0), run, limits=limits(1e13))
+    beyond = one(speedup(60.0), run, limits=(limits(1e13),))
     assert re.search(r"these steps at their floor, 1\.10 µs, come to 27\.\d×", beyond.why)
     unknown = one(speedup(6.0), run)
     assert unknown.why.endswith("conv2 with 70 %")
-    assert (
-        floors.fit(msgspec.structs.replace(limits(1.0), measured_on="bench-8, G"), record([]).environment)
-        is None
-    )
+
+
+@pytest.mark.parametrize(
+    ("measured_on", "fits", "own"),
+    [
+        ("bench-7, Example GPU 80 GB GPU-1, driver 580.65", True, True),
+        ("bench-7, Example GPU 80 GB GPU-2, driver 580.65", True, False),
+        ("bench-8, Example GPU 80 GB GPU-1, driver 590.10", True, False),
+        ("bench-7, Example GPU 80 GB XL GPU-1, driver 580.65", False, False),
+        ("bench-7, Example GPU GPU-1, driver 580.65", False, False),
+        ("bench-8, Example GPU", False, False),
+    ],
+)
+def test_a_floor_is_by_the_own_gpu_or_one_of_its_name(measured_on: str, fits: bool, own: bool) -> None:
+    environment = msgspec.structs.replace(record([]).environment, gpu_uuid="GPU-1")
+    one = msgspec.structs.replace(limits(1.0), measured_on=measured_on)
+    assert floors.fit((one,), environment) == (one if fits else None)
+    assert floors.is_of(one, environment) == own
+    exact = msgspec.structs.replace(limits(2.0), measured_on="bench-7, Example GPU 80 GB GPU-1, driver 1")
+    assert floors.fit((one, exact), environment) == (one if own else exact)
+
+
+def test_a_cpus_limits_are_no_other_machines() -> None:
+    environment = msgspec.structs.replace(record([]).environment, cpu="Example CPU")
+    one = msgspec.structs.replace(limits(1.0), device="cpu", measured_on="bench-8, Example CPU, 2 threads")
+    assert floors.fit((one,), environment) is None
+    mine = msgspec.structs.replace(one, measured_on="bench-7, Example CPU, 2 threads")
+    assert floors.fit((one, mine), environment) == mine
+
+
+def test_a_report_says_that_its_floors_are_by_another_gpu(tmp_path: Path) -> None:
+    goals = presets.load("speed-h200")
+    run = both(tmp_path / "run", 10, 30)
+    other = msgspec.structs.replace(limits(1e13), measured_on="bench-8, Example GPU 80 GB GPU-2, driver 1")
+    for known, told in (((limits(1e13),), False), ((other,), True)):
+        taken = needs.given(goals, [run], [], measures=False)
+        taken.limits = known
+        text = report.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8")
+        assert ("1 of 1 runs are by what another GPU of the same name" in text) == told
+
+
+def test_runs_of_several_gpus_bring_the_limits_of_each(tmp_path: Path) -> None:
+    goals = presets.load("speed-h200")
+    runs = [both(tmp_path / gpu / "run", 10, 30) for gpu in ("one", "two")]
+    for run, rate in zip(runs, (1e13, 2e13), strict=True):
+        (run.parent / needs.LIMITS_FILE).write_bytes(msgspec.json.encode(limits(rate)))
+    taken = needs.given(goals, runs, runs, measures=False)
+    assert [known.flops_per_s for known in taken.limits] == [1e13, 2e13]
 
 
 def test_a_second_run_that_says_otherwise_leaves_it_open(tmp_path: Path) -> None:
@@ -287,7 +331,7 @@ def test_a_report_holds_every_goal_and_where_it_comes_from(tmp_path: Path) -> No
     cases = [timed(backend, us) for backend, us in zip(CUDA, (10, 40, 20, 30), strict=True)]
     first, second = saved(tmp_path / "a", *cases), saved(tmp_path / "b", *cases)
     taken = needs.given(goals, [first], [second], measures=False)
-    taken.limits = limits(1e13)
+    taken.limits = (limits(1e13),)
     for ending in ("html", "md"):
         out = report.write(goals, taken, tmp_path / f"it.{ending}")[0]
         text = re.sub(r"\\(.)", r"\1", out.read_text("utf-8"))
@@ -372,7 +416,7 @@ def test_the_reason_and_the_floor_stand_without_times_of_layers(tmp_path: Path) 
     ours = timed("engine-cuda", 10)
     untimed = tuple(msgspec.structs.replace(layer, time_ns=None, clock="") for layer in ours.layers)
     run = saved(tmp_path / "a", msgspec.structs.replace(ours, layers=untimed), timed("ort-cuda-tuned", 30))
-    found = one(speedup(60.0), run, limits=limits(1e13))
+    found = one(speedup(60.0), run, limits=(limits(1e13),))
     assert re.search(r"these steps at their floor, 1\.10 µs, come to 27\.\d×", found.why)
     assert found.why.endswith("no step was timed by itself")
 
