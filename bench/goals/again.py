@@ -3,9 +3,11 @@ both, else by their times (bench.diff)."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bench.comparison.kind import RunFolder
 from bench.diff import between
 from bench.diff.records import Change
 from bench.goals.needs import Taken
@@ -14,6 +16,7 @@ from kernels.errors import InputError
 
 BOUND = 0.05
 WORDS = units.percent(BOUND, 0)
+ALONE = "no case with a figure in it has one in a first run"
 
 
 @dataclass(frozen=True)
@@ -26,22 +29,32 @@ class Repeated:
 
 
 def repeated(taken: Taken) -> list[Repeated]:
-    """One for each pair of runs: of a need, or in the order in which the user named them."""
+    """One for each second run: held against the first of its need, or, where the user named the runs, case by
+    case against whichever have it. Of several that have a case the last named counts, as everywhere."""
     first, second = taken.runs
-    if set(second) <= set(first):
-        pairs = [(name, first[name], second[name]) for name in first if name in second]
-    else:
-        pairs = [
-            (one.path.name, one, other) for one, other in zip(first.values(), second.values(), strict=False)
-        ]
+    firsts = list(reversed(first.items()))
+    told: set[str] = set()
     found = []
-    for name, one, other in pairs:
-        try:
-            changes = between.between(one.path, other.path, BOUND).changes
-            found.append(Repeated(name, tuple(change for change in changes if change.ratio is not None)))
-        except InputError as error:
-            found.append(Repeated(name, why=str(error)))
-    return found
+    for name, other in reversed(second.items()):
+        of = [(name, first[name])] if name in first else firsts
+        found.append(_held(other, [one for _, one in of], told))
+    return found[::-1]
+
+
+def _held(other: RunFolder, firsts: Sequence[RunFolder], told: set[str]) -> Repeated:
+    """told: the cases that were held already, to which these come."""
+    changes: list[Change] = []
+    common = False
+    for one in firsts:
+        with contextlib.suppress(InputError):  # nothing in common: another may have
+            for change in between.between(one.path, other.path, BOUND).changes:
+                if change.ratio is None or change.pair.other:
+                    continue
+                common = True
+                if change.pair.words not in told:
+                    told.add(change.pair.words)
+                    changes.append(change)
+    return Repeated(other.path.name, tuple(changes), "" if common else ALONE)
 
 
 def within(change: Change) -> bool:

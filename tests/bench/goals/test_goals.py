@@ -251,6 +251,37 @@ def test_how_far_apart_two_runs_are_is_counted_by_case(tmp_path: Path) -> None:
     assert "batch 2, 0.83" in sentence
 
 
+def test_second_runs_are_held_case_by_case_whatever_their_order_and_number(tmp_path: Path) -> None:
+    """The last run that is named and has a case counts; another precision is another case."""
+
+    def ran(name: str, precision: str, ours: Mapping[int, float]) -> Path:
+        made = [timed("engine-cuda", us, precision=precision, batch=batch) for batch, us in ours.items()]
+        return saved(
+            tmp_path / name, *made, *(timed("ort-cuda", 30, precision=precision, batch=b) for b in ours)
+        )
+
+    first = [ran("a", "fp32", {1: 50, 2: 10}), ran("b", "tf32", {1: 10}), ran("c", "fp32", {1: 10})]
+    second = [
+        ran("again-b", "tf32", {1: 10.1}),
+        ran("again-ac", "fp32", {1: 10.1, 2: 12}),
+        ran("d", "fp16", {1: 9}),
+    ]
+    goals = Goals(title="t", device="cuda", needs=(), goals=())
+    found = again.repeated(needs.given(goals, first, second, measures=False))
+    told = {
+        (each.name, c.pair.who, c.pair.batch): again.said(c)
+        for each in found
+        for c in each.changes
+        if c.by == "speed-up"
+    }
+    assert told == {
+        ("again-b", "engine-cuda tf32", 1): "yes",
+        ("again-ac", "engine-cuda", 1): "yes",
+        ("again-ac", "engine-cuda", 2): "no",
+    }
+    assert [each.why for each in found] == ["", "", again.ALONE]
+
+
 def test_what_is_missing_or_failed_is_told_with_its_reason(tmp_path: Path) -> None:
     ours = timed("engine-cuda", 10)
     refused = msgspec.structs.replace(
