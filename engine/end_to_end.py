@@ -23,7 +23,9 @@ import numpy as np
 
 from engine.machine import host
 
-LANES = 3  # in, through and out
+# In, through, out, and one whose answers the host takes while it sends off the next: with three a small batch
+# waits for the host (on an H100, 100 images of LeNet-5 took 13.7 µs, with four 10.6, with more no less).
+LANES = 4
 SPARE = 32  # images of a pool beyond a batch: a batch begins at any of these
 CHANGED = 4  # values of an image that change from one sample to the next
 FILLS = 4  # a sample is of so many batches a lane at least

@@ -26,6 +26,7 @@ import numpy as np
 from engine.backends.engine_cuda import BACKEND
 from engine.cuda.runtime import import_cupy
 from kernels import registry
+from kernels.errors import UnavailableError
 from kernels.languages.known import languages
 from kernels.ops import OPS, Params
 from kernels.registry import Rung
@@ -79,6 +80,9 @@ def check(rungs: Sequence[Rung], device: Launcher, say: Callable[[str], None]) -
         try:
             got, spilled = device.run(rung, case.params, case.inputs, case.expected.shape, case.dtype)
             problem = spilled or cuda_cases.differs(got, case, rung.precision)
+        except UnavailableError as error:  # its language's compiler is there and compiles nothing
+            say(f"{rung.label}: left out, {error}")
+            continue
         except Exception as error:  # after a kernel's fault every later call fails as well: all are told
             problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         wrong += bool(problem)

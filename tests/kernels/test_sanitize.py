@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernels.errors import UnavailableError
 from kernels.ops import OPS, Params
 from kernels.registry import Rung
 from tests.kernels import sanitize
@@ -70,6 +71,19 @@ def test_a_wrong_answer_or_a_fault_is_told_and_the_rest_goes_on(
     assert sanitize.main(["--op", "cast", "--op", "unary"], device) == 1
     assert words in capsys.readouterr().out
     assert len(device.ran) == len(sanitize.ladder(QUICK))
+
+
+def test_a_rung_whose_compiler_compiles_nothing_here_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    class Without(Echo):
+        def run(self, rung: Rung, *given: object) -> tuple[np.ndarray, str]:  # type: ignore[override]
+            if rung.op == "cast":
+                raise UnavailableError(f"{rung.label} cannot be compiled here: no compiler")
+            return super().run(rung, *given)  # type: ignore[arg-type]
+
+    assert sanitize.main(["--op", "cast", "--op", "unary"], Without()) == 0
+    out = capsys.readouterr().out
+    assert out.count("left out, cast") == len(sanitize.ladder(["cast"]))
+    assert "right on" in out
 
 
 def test_rungs_that_call_a_library_can_be_left_out() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from engine.end_to_end import KEPT, LANES
 from tests.standin.conftest import Machine
 
 # Honest lanes of both sides, captured and not; then such as do not wait, or copy from another batch's place.
@@ -118,9 +119,9 @@ def test_a_comparison_has_both_clocks(machine: Machine) -> None:
         assert row["disposition"] == "ok"
         assert row["median_s"] > 0
         assert row["end_to_end_batch_s"] > 0
-        assert (row["end_to_end_in_flight"], row["end_to_end_carries"]) == (3, "uint8")
+        assert (row["end_to_end_in_flight"], row["end_to_end_carries"]) == (LANES, "uint8")
         assert 0 < row["end_to_end_bus_share"] <= 1.5
-        assert row["end_to_end_checked"] == 6
+        assert row["end_to_end_checked"] == KEPT * LANES
 
 
 def test_the_tuned_reference_has_both_clocks_and_is_tuned_once(machine: Machine, tmp_path: Path) -> None:
@@ -139,6 +140,6 @@ def test_the_tuned_reference_has_both_clocks_and_is_tuned_once(machine: Machine,
     for name, row in found.items():
         assert row["disposition"] == "ok"
         assert row["end_to_end_images_per_s"] > 0
-        assert (row["end_to_end_in_flight"], row["end_to_end_carries"]) == (3, "uint8")
-        assert row["end_to_end_checked"] == 6
+        assert (row["end_to_end_in_flight"], row["end_to_end_carries"]) == (LANES, "uint8")
+        assert row["end_to_end_checked"] == KEPT * LANES
         assert (row["end_to_end_speedup"] is None) == (name == "ort-cuda")

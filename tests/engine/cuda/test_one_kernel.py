@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from engine.backends.engine_cuda import BACKEND
 from engine.cuda.replays.one_kernel import READING, Trial
 from engine.graph.graph import Graph
 from kernels import registry
+from kernels.net.packed import Weights
 from kernels.net.text import OneKernel
 from tests.engine.planning.test_runs import net
 
@@ -31,6 +33,16 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 def taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is tried takes less time than the kernels one by one."""
     monkeypatch.setattr(Trial, "_times", lambda self, graphs: [9.0 - i for i in range(len(graphs))])
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its weights from now on a hundredth too large."""
+    right = OneKernel.parts
+
+    def parts(self: OneKernel, given: Sequence[Weights | None]) -> list[np.ndarray]:
+        return [(piece * np.float32(1.01)).astype(piece.dtype) for piece in right(self, given)]
+
+    monkeypatch.setattr(OneKernel, "parts", parts)
 
 
 def images(batch: int, seed: int = 0) -> np.ndarray:
@@ -101,8 +113,7 @@ def test_it_is_taken_though_it_is_no_faster_where_that_is_asked_for(
         assert "4 steps as one in fp32" in said
     assert np.linalg.norm(one - answers(net(), BATCH)[0]) <= 1e-5 * np.linalg.norm(one)
     assert "as one" not in answers(net(), BATCH)[1]
-    wrong = OneKernel.packed
-    monkeypatch.setattr(OneKernel, "packed", lambda self, given: wrong(self, given) * np.float32(1.01))
+    spoil(monkeypatch)
     session = BACKEND.prepare(net(), BATCH, "fp32", Options(anyway=True))
     assert session.facts["one_kernel"].startswith("no: as one kernel it does not give the answer")
     session.close()
@@ -118,8 +129,7 @@ def test_the_way_that_was_fastest_is_kept(
 
 
 def test_a_wrong_answer_is_never_taken(taken: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = OneKernel.packed
-    monkeypatch.setattr(OneKernel, "packed", lambda self, given: right(self, given) * np.float32(1.01))
+    spoil(monkeypatch)
     assert "as one" not in answers(net(), BATCH)[1]
 
 
