@@ -173,14 +173,22 @@ def find(
     extra_dirs: Sequence[Path] = (),
     broken: list[KernelError] | None = None,
 ) -> Rung:
-    """The rung called "tiled", 3 or "3". Raises InputError with the nearest name where there is none."""
+    """The rung called "tiled", 3 or "3". Raises InputError where there is none, with the device that has one
+    of that name, or else the nearest name."""
     ladder = rungs(device, op, extra_dirs, broken)
     wanted = str(name_or_number)
     for rung in ladder:
         if rung.name == wanted or (wanted.isdecimal() and rung.number == int(wanted)):
             return rung
     known = ", ".join(f"{rung.number} {rung.name}" for rung in ladder) or "none"
-    hint = did_you_mean(wanted, [rung.name for rung in ladder])
+    elsewhere = [
+        other
+        for other in SUFFIX
+        if other != device and any(rung.name == wanted for rung in rungs(other, op, extra_dirs, broken=[]))
+    ]
+    hint = (
+        f" (there is one on {elsewhere[0]})" if elsewhere else did_you_mean(wanted, [r.name for r in ladder])
+    )
     raise InputError(f"no rung {wanted!r} of {op} on {device}{hint}; there are: {known}")
 
 

@@ -75,6 +75,10 @@ def test_find_by_name_number_and_text(tmp_path: Path) -> None:
     assert registry.find("cpu", "conv", 2) == rung == registry.find("cpu", "conv", "02")
     with pytest.raises(InputError, match=r"no rung 'im2cal' of conv on cpu \(did you mean 'im2col'"):
         registry.find("cpu", "conv", "im2cal")
+    with pytest.raises(
+        InputError, match=r"no rung 'triton' of gemm on cpu \(there is one on cuda\); there are: 1"
+    ):
+        registry.find("cpu", "gemm", "triton")
     with pytest.raises(InputError, match=r"no operator 'cnov' in the ladder \(did you mean 'conv'"):
         registry.rungs("cpu", "cnov")
     with pytest.raises(InputError, match="nowhere does not exist"):
