@@ -86,7 +86,8 @@ def as_it_lies(layout: str, array: np.ndarray) -> np.ndarray:
     images, channels, height, width = array.shape
     filled = -(-channels // chunk(layout)) * chunk(layout)
     held = np.zeros((images, height, width, filled), dtype(layout))
-    held[..., :channels] = (
-        packing.tf32(array).transpose(0, 2, 3, 1) if layout == ROUNDED else array.transpose(0, 2, 3, 1)
-    )
+    with np.errstate(over="ignore"):  # what float16 does not hold is infinite there, as on a GPU
+        held[..., :channels] = (
+            packing.tf32(array).transpose(0, 2, 3, 1) if layout == ROUNDED else array.transpose(0, 2, 3, 1)
+        )
     return held
