@@ -51,13 +51,14 @@ def breakdown(items: Sequence[Row]) -> str:
     batch = _common_batch(row for row, _ in splits)
     if batch is None:
         return ""
-    parts = []
+    shares: dict[str, list[str]] = {}
     for row, found in splits:
         if row.case.batch == batch:
             key, ns = max(found.parts_ns.items(), key=lambda item: item[1])
             share = units.percent(ns / found.total_ns, 0)
-            parts.append(f"{palette.CATEGORIES[key][0]} {share} on {row.contender}")
-    return _sentence([f"the largest part of a pass at batch {batch:,}: {', '.join(parts)}"])
+            shares.setdefault(palette.CATEGORIES[key][0], []).append(f"{share} on {row.contender}")
+    parts = [f"{part} {', '.join(each)}" for part, each in shares.items()]
+    return _sentence([f"the largest part of a pass at batch {batch:,}: {'; '.join(parts)}"])
 
 
 def total(items: Sequence[Row]) -> str:

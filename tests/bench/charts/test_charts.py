@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import msgspec
 import pytest
@@ -122,6 +123,15 @@ def test_finding_says_who_is_slower_where_and_that_answers_agree() -> None:
 def test_finding_says_that_nothing_was_compared() -> None:
     said = finding("op-time", backends=("ort-cpu",), batches=(1, 2))
     assert said == "ort-cpu alone was measured, with nothing to compare."
+
+
+def test_finding_names_a_part_once_with_all_who_spend_most_on_it() -> None:
+    said = finding("breakdown", backends=("engine-cpu", "ort-cpu", "engine-cuda", "ort-cuda"), batches=(16,))
+    assert re.fullmatch(
+        r"The largest part of a pass at batch 16: conv \d+ % on engine-cpu, \d+ % on ort-cpu, "
+        r"\d+ % on engine-cuda, \d+ % on ort-cuda\.",
+        said,
+    )
 
 
 def test_finding_does_not_span_what_failed() -> None:
