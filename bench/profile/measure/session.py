@@ -121,7 +121,8 @@ class _Taking:
     def recorder(self) -> cupti.Recorder | None:
         """The device's profiler, started; None on a CPU, and where it cannot run, which is noted."""
         if self._backend.device != "cuda":
-            self.taken.notes.append(NO_GPU)
+            if not any(backends.get(name).device == "cuda" for name in self._job.backends):
+                self.taken.notes.append(NO_GPU)
             return None
         made = cupti.Recorder()
         try:

@@ -23,7 +23,7 @@ from bench.results.records import Environment
 from kernels import registry
 from kernels.errors import InputError
 
-SAMPLES = Path(needs.__file__).parents[1] / "kinds"
+RECORDED = Path(__file__).parents[2] / "data" / "lenet_on_two_cores"
 COURSES = presets.names()
 HERE = Environment(machine="here", cpu="A CPU", kernelscope="1")
 
@@ -82,7 +82,7 @@ def test_every_published_figure_is_told_even_where_nothing_was_measured(name: st
 def test_the_big_table_holds_what_was_published_and_ours_below_it() -> None:
     """Digit by digit of a line that is known, and a recorded CPU profile beside it."""
     course = presets.load("alexnet")
-    folder = PROFILE.open(SAMPLES / "sample_profile")
+    folder = PROFILE.open(RECORDED)
     taken = Taken(runs={"table-cpu": folder}, why={"table-cuda": NEEDS_GPU}, environment=HERE)
     gpu, cpu = (tables.of_matrix(course, matrix, taken) for matrix in course.matrices)
     cells = {(row.batch, row.whose): [column.shown(row) for column in gpu.columns] for row in gpu.rows}
@@ -173,9 +173,9 @@ def test_a_whole_program_is_measured_from_outside(tmp_path: Path) -> None:
 
 
 def test_a_run_that_fits_is_used_and_no_other(tmp_path: Path) -> None:
-    folder = PROFILE.open(SAMPLES / "sample_profile")
+    folder = PROFILE.open(RECORDED)
     machine, job = folder.header.environment.machine, folder.header.job
-    shutil.copytree(SAMPLES / "sample_profile", tmp_path / "one")
+    shutil.copytree(RECORDED, tmp_path / "one")
     need = presets.Need(
         name="n", kind="profile", device="cpu", model=Path(job.model).stem, batches=job.batches
     )

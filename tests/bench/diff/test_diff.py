@@ -439,8 +439,8 @@ def test_a_baseline_that_is_gone_or_broken_is_told(tmp_path, monkeypatch, capsys
 
 
 def test_what_is_in_doubt_and_what_both_refuse():
-    """The ladder that comes with the program, held against itself."""
-    found = between(Path("bench/kinds/sample_ladder"), Path("bench/kinds/sample_ladder"))
+    """A recorded ladder, held against itself."""
+    found = between(Path("tests/data/conv_on_two_cores"), Path("tests/data/conv_on_two_cores"))
     judged = [c for c in found.changes if c.verdict]
     assert judged
     assert {c.by for c in judged} == {"speed-up"}

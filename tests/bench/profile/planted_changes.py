@@ -17,7 +17,7 @@ from bench.profile.records import CaseProfile
 Recorded = tuple[CaseProfile, Events]
 Span = tuple[int, int, int]  # from, to, and by how much longer it takes
 H200 = Path("tests/data/lenet_on_h200")
-CPU = Path("bench/kinds/sample_profile")
+CPU = Path("tests/data/lenet_on_two_cores")
 
 
 def recorded(folder: Path, backend: str, batch: int = 16) -> Recorded:

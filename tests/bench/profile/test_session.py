@@ -22,6 +22,7 @@ from bench.profile.measure.counters import Counted
 from bench.profile.records import ProfileJob, ProfileLimits, ProfileStart, planned
 from bench.profile.show import findings as profile_findings
 from bench.results.records import Case
+from engine import backends as backends_of
 from engine.backend import Options
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.cupti import Recording
@@ -32,6 +33,7 @@ from kernels import launch, registry
 from kernels.errors import UnavailableError
 from models import catalogue
 from tests.bench.profile.profile_cases import LIMITS
+from tests.engine.backends.nets import small_net
 
 BATCH = 2
 
@@ -422,3 +424,16 @@ def test_counters_that_cannot_be_read_cost_a_sentence_and_not_the_case(monkeypat
     recorded = profile_merge.Profiling(notes=("before",))
     runner._count(SimpleNamespace(device="cuda"), planned(job)[0], recorded)
     assert recorded.notes == ("before", "hardware counters are not read: there is no `ncu` here")
+
+
+@pytest.mark.parametrize(
+    ("backends", "told"), [(("engine-cpu", "ort-cpu"), True), (("engine-cpu", "engine-cuda"), False)]
+)
+def test_what_a_gpu_would_show_is_told_where_none_is_in_the_profile(
+    backends: tuple[str, ...], told: bool
+) -> None:
+    graph, job = small_net(), ProfileJob(model="small", backends=backends)
+    case = Case(model="small", backend="engine-cpu", precision="fp32", batch=1)
+    taking = profile_session._Taking(backends_of.get("engine-cpu"), graph, case, {}, job, 0)
+    assert taking.recorder() is None
+    assert (profile_session.NO_GPU in taking.taken.notes) == told
