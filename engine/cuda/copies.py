@@ -25,15 +25,20 @@ class LayerCopies:
         self._runtime = cupy.cuda.runtime
         self._nbytes, self._memory = tuple(nbytes), memory
         largest = max(nbytes, default=0) or 1
-        self._device = self._runtime.malloc(largest)
         self._pageable: np.ndarray | None = None
-        if memory == "pageable":
-            self._pageable = np.zeros(largest, np.uint8)
-            self._host = int(self._pageable.ctypes.data)
-        elif memory == "pinned":
-            self._host = self._runtime.hostAlloc(largest, 0)
-        else:
-            self._host = self._runtime.mallocManaged(largest)
+        self._host = 0
+        self._device = self._runtime.malloc(largest)
+        try:
+            if memory == "pageable":
+                self._pageable = np.zeros(largest, np.uint8)
+                self._host = int(self._pageable.ctypes.data)
+            elif memory == "pinned":
+                self._host = self._runtime.hostAlloc(largest, 0)
+            else:
+                self._host = self._runtime.mallocManaged(largest)
+        except BaseException:
+            self.close()
+            raise
 
     def run(self) -> None:
         """Layer by layer, to the host and back."""
@@ -49,9 +54,9 @@ class LayerCopies:
 
     def close(self) -> None:
         with contextlib.suppress(Exception):  # of a device that was lost nothing is left to free
-            if self._memory == "pinned":
+            if self._host and self._memory == "pinned":
                 self._runtime.freeHost(self._host)
-            elif self._memory == "managed":
+            elif self._host and self._memory == "managed":
                 self._runtime.free(self._host)
             self._runtime.free(self._device)
         self._pageable = None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.cuda.copies import MEMORIES, LayerCopies, Memory
 from engine.cuda.replays.overlap import overlapping
 from kernels import arguments as kernel_arguments
 from kernels import launch, packing, registry
@@ -183,6 +184,32 @@ def test_memory_ends(cupy: Cupy) -> None:
     cupy.cuda.alloc(32 << 20)
     with pytest.raises(CudaError, match="invalid argument"):
         cupy.cuda.runtime.memcpyAsync(8, cupy.cuda.alloc(8).ptr, 16, 2, 0)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_outputs_of_layers_are_copied_there_and_back_and_nothing_is_left(cupy: Cupy, memory: Memory) -> None:
+    runtime, copied = cupy.cuda.runtime, []
+    copy = runtime.memcpy
+    runtime.memcpy = lambda to, source, nbytes, kind: (
+        copied.append((nbytes, kind)),
+        copy(to, source, nbytes, kind),
+    )
+    before = runtime.memGetInfo()
+    copies = LayerCopies(cupy, (16, 4096), memory)
+    assert runtime.memGetInfo() != before
+    copies.run()
+    copies.close()
+    assert copied == [(16, 2), (16, 1), (4096, 2), (4096, 1)]
+    assert runtime.memGetInfo() == before
+
+    def full(*_: int) -> int:
+        raise OutOfMemoryError("out of memory")
+
+    if memory != "pageable":  # the device's is given back where the host's is not to be had
+        setattr(runtime, "hostAlloc" if memory == "pinned" else "mallocManaged", full)
+        with pytest.raises(OutOfMemoryError):
+            LayerCopies(cupy, (16,), memory)
+        assert runtime.memGetInfo() == before
 
 
 def test_a_launch_with_other_arguments_than_the_kernel_takes_is_refused(cupy: Cupy, load) -> None:

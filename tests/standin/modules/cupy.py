@@ -32,6 +32,7 @@ class Cupy:
     def __init__(self, device: Device) -> None:
         self.device = device
         self._modules: dict[str, _RawModule] = {}  # CuPy loads a file once
+        self._allocations: dict[int, Block] = {}  # by the runtime's own calls
         capability = "".join(map(str, device.settings.capability))
         attributes = {
             "L2CacheSize": device.settings.l2_nbytes,
@@ -78,13 +79,18 @@ class Cupy:
             PinnedMemoryPointer=lambda held, offset: held.block.array[offset:],
             runtime=SimpleNamespace(
                 memcpyAsync=self._copy,
+                memcpy=self._copied,
+                malloc=lambda nbytes: self._allocated(nbytes),
+                mallocManaged=lambda nbytes: self._allocated(nbytes),
+                hostAlloc=lambda nbytes, flags: self._allocated(nbytes, pinned=True),
+                freeHost=self._free,
                 getDevice=checked(0),
                 getDeviceProperties=checked({"name": NAME.encode()}),
                 driverGetVersion=lambda: CUDA,
                 memGetInfo=checked(lambda: (memory.total - memory.used, memory.total)),
                 deviceSynchronize=device.synchronize,
                 streamSynchronize=lambda stream: device.stream(int(stream)).synchronize(),
-                free=checked(None),
+                free=self._free,
                 profilerStart=checked(None),
                 cudaChannelFormatKindFloat=2,
                 cudaResourceTypeLinear=2,
@@ -113,6 +119,23 @@ class Cupy:
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return array.on_host()
+
+    def _allocated(self, nbytes: int, pinned: bool = False) -> int:
+        self.device.check()
+        block = self.device.memory.allocate(nbytes, pinned)
+        self._allocations[block.address] = block
+        return block.address
+
+    def _free(self, address: int) -> None:
+        """cudaFree, which of nothing frees nothing, and cudaFreeHost."""
+        self.device.check()
+        if address:
+            self.device.memory.free(self._allocations.pop(address))
+
+    def _copied(self, to: int, source: int, nbytes: int, kind: int) -> None:
+        """cudaMemcpy, which waits."""
+        self._copy(to, source, nbytes, kind, 0)
+        self.device.stream(0).synchronize()
 
     def _copy(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
         """cudaMemcpyAsync. Bytes of the device have to be allocated; those of the host are its own matter."""
