@@ -281,6 +281,8 @@ def test_deleting_asks_once_and_keeps_what_is_not_the_run(qtbot, window, runs, m
 def test_the_sample_opens_and_fills_every_page(qtbot, window):
     for sample in (SAMPLE, *BESIDE_SAMPLE):
         assert sum(f.stat().st_size for f in sample.rglob("*") if f.is_file()) < 300_000
+        told = summary(sample)
+        assert (told.left, told.problem) == (0, ""), "every case that was meant is there, and whole"
     window.menu_actions.by_name["open-sample"].trigger()
     settle(qtbot, window)
     assert window.page is window.pages[0], "the ladder and the profile are opened behind it"
