@@ -101,7 +101,9 @@ class ProfileDetails(QTabWidget):
             chosen = self.backend.currentText()
             self.backend.clear()
             self.backend.addItems(names)
-            self.backend.setCurrentIndex(max(0, self.backend.findText(chosen)))
+            # Who has chosen nothing yet looks for what a GPU does, where there is one.
+            first = next((i for i, case in enumerate(cases) if case.device not in ("", "cpu")), 0)
+            self.backend.setCurrentIndex(names.index(chosen) if chosen in names else first)
         self._update()
 
     def choose(self, backend: str) -> None:

@@ -378,3 +378,19 @@ def test_the_window_has_the_page_and_its_actions(make_window, monkeypatch, tmp_p
         assert "profile is being recorded" in next(filter(None, (b() for b in window.session.blockers)))
     finally:
         window.profiles.session._supervisor = None
+
+
+def test_tables_are_of_what_a_gpu_did_until_another_backend_is_chosen(made, tmp_path):
+    cpu, gpu = profiled.cpu_events(), profiled.gpu_events()
+    found = [
+        (profiled.measured(backend, events, batch, device="cpu" if events is cpu else "A GPU"), events)
+        for batch in (1, 4)
+        for backend, events in (("engine-cpu", cpu), ("engine-cuda", gpu))
+    ]
+    page = made().open_profile(profiled.write(tmp_path / "profile", found))
+    assert page.details.backend.currentText() == "engine-cuda"
+    page.details.choose("engine-cpu")
+    other = page.details._cases[::-1]
+    page.details.show_cases(page.details._profile, page.details._fine, other, {})
+    assert [page.details.backend.itemText(i) for i in range(2)] == ["engine-cuda", "engine-cpu"]
+    assert page.details.backend.currentText() == "engine-cpu", "as it was chosen"
