@@ -223,6 +223,7 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
     if reference is None or theirs is None or not theirs.samples_ns:
         return EndToEndRow(found, batch, interval.value, low, high, doubts=doubts)
     ratio, verdict = stats.compare(found, theirs)  # own time over the reference's
+    whose = label(reference.case.backend, reference.case.precision)
     return EndToEndRow(
         found,
         batch,
@@ -234,7 +235,7 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
         1 / ratio.low if ratio.known else None,
         verdict.value,
         reference.case.backend,
-        (*doubts, *(f"the reference: {warning}" for warning in theirs.warnings)),
+        (*doubts, *doubt.of(f"the reference {whose}", theirs.warnings)),
     )
 
 
