@@ -241,7 +241,8 @@ def end_to_end(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         if found is None or found.speedup is None:
             return None
         text = f"{units.times(found.speedup)} {found.verdict}"
-        return series.point(row, found.speedup, found.speedup_low, found.speedup_high, text, found.doubts)
+        ends = found.speedup_low, found.speedup_high
+        return series.point(row, found.speedup, *ends, text, found.speedup_doubts)
 
     rates = tuple(s for s in series.lines(items, rate, marks=False) if s.points)
     if not rates:

@@ -103,7 +103,7 @@ def _side_end_to_end(row: Row) -> Side:
         speedup=_interval(found.speedup, found.speedup_low, found.speedup_high),
         against=found.against,
         rounds=len(found.record.rounds) > 1,
-        doubts=found.doubts,
+        doubts=found.speedup_doubts if found.against else found.doubts,
     )
 
 

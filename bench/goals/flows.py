@@ -97,7 +97,7 @@ def _of(name: str, what: str) -> tuple[Column[Beside], ...]:
             f"{what}_speedup",
             get(lambda ours, theirs: ours.speedup),
             cell=get(_ratio, ""),
-            doubts=get(lambda ours, theirs: ours.doubts, ()),
+            doubts=get(lambda ours, theirs: ours.speedup_doubts, ()),
             title=f"speed-up over {what}",
         ),
     )

@@ -194,7 +194,7 @@ def _end_to_end(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
         return Figure(why=_unflowing(row))
     if found.speedup is None:
         return Figure(why=_lacks(goal, batch, run))
-    return Figure(found.speedup, found.speedup_low, found.speedup_high, found.doubts)
+    return Figure(found.speedup, found.speedup_low, found.speedup_high, found.speedup_doubts)
 
 
 def _flow(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:

@@ -28,7 +28,8 @@ class EndToEndRow:
     """A case from end to end: host images to host answers as a rate, another clock than that of the forward
     pass, so that a figure of one is compared with none of the other. Times in ns, of a batch; speedup: the
     reference's over the own, both from end to end. bus_share: of what the bus carries at most, the busier way
-    (None: there is no bus). doubts: what speaks against it."""
+    (None: there is no bus). doubts: what speaks against the rate; speedup_doubts: against the speed-up and
+    its verdict."""
 
     record: EndToEnd
     batch: int
@@ -41,6 +42,7 @@ class EndToEndRow:
     verdict: str = ""
     against: str = ""
     doubts: tuple[str, ...] = ()
+    speedup_doubts: tuple[str, ...] = ()
 
     @property
     def images_per_s(self) -> float:
@@ -223,7 +225,8 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
     if reference is None or theirs is None or not theirs.samples_ns:
         return EndToEndRow(found, batch, interval.value, low, high, doubts=doubts)
     ratio, verdict = stats.compare(found, theirs)  # own time over the reference's
-    whose = label(reference.case.backend, reference.case.precision)
+    whose = f"the reference {label(reference.case.backend, reference.case.precision)}"
+    relative = ratio.relative if ratio.known else None
     return EndToEndRow(
         found,
         batch,
@@ -235,7 +238,8 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
         1 / ratio.low if ratio.known else None,
         verdict.value,
         reference.case.backend,
-        (*doubts, *doubt.of(f"the reference {whose}", theirs.warnings)),
+        doubts,
+        doubt.of_ratio(doubts, whose, theirs.warnings, relative, stats.UNQUIET),
     )
 
 

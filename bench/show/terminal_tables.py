@@ -103,12 +103,14 @@ def remarks(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         m = row.measurement
         texts = [f"{words(m)}: {m.reason}" if m.reason else words(m)] if m.disposition != "ok" else []
-        told = row.own_doubts if row.against is None or row.against.case in shown else row.doubts
+        alone = row.against is None or row.against.case in shown
+        told = row.own_doubts if alone else row.doubts
         texts += about_accuracy(m)
         if m.end_to_end is not None and m.end_to_end.refused:
             texts.append(f"not measured end to end: {m.end_to_end.refused}")
-        elif row.end_to_end is not None:
-            texts += [f"! {sentence}" for sentence in row.end_to_end.doubts]
+        elif (flow := row.end_to_end) is not None:
+            others = () if alone else flow.speedup_doubts
+            texts += [f"! {sentence}" for sentence in dict.fromkeys((*flow.doubts, *others))]
         for text in (*texts, *(f"! {warning}" for warning in told)):
             alike = doubt.alike(text) if text.startswith("!") else text
             grouped.setdefault((row.title, alike), []).append((text, row))

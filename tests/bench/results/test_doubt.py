@@ -309,15 +309,16 @@ def test_many_doubts_come_to_few_words() -> None:
     assert "; doubtful (!): engine-cpu and ort-cpu at batch 1 (the GPU was held back); " in said
 
 
-def test_what_speaks_against_the_reference_from_end_to_end_is_told_as_its_own() -> None:
-    unquiet = f"{doubt.UNQUIET}: between rounds the median moved by up to 30%"
+def test_what_speaks_against_the_reference_from_end_to_end_is_told_of_the_speed_up() -> None:
+    """And of no rate but its own."""
+    held_back = "the bus was held back: at 3 GB/s"
     _, measured = pair()
     sent = [msgspec.structs.replace(m, end_to_end=synthetic.end_to_end(1e5)) for m in measured]
     plain = next(row.end_to_end for row in rows(sent) if row.against is not None)
     assert plain is not None
-    assert not plain.doubts
+    assert plain.doubts == plain.speedup_doubts == ()
     found = [
-        msgspec.structs.replace(m, end_to_end=msgspec.structs.replace(m.end_to_end, warnings=(unquiet,)))
+        msgspec.structs.replace(m, end_to_end=msgspec.structs.replace(m.end_to_end, warnings=(held_back,)))
         if m.case.backend == m.reference and m.end_to_end is not None
         else m
         for m in sent
@@ -325,8 +326,9 @@ def test_what_speaks_against_the_reference_from_end_to_end_is_told_as_its_own() 
     row = next(row for row in rows(found) if row.against is not None)
     assert row.end_to_end is not None
     assert row.against is not None
-    assert row.end_to_end.doubts == (f"{unquiet} (of the reference {row.against.case.backend})",)
-    assert doubt.in_short(row.end_to_end.doubts) == doubt.UNQUIET
+    assert row.end_to_end.doubts == ()
+    assert row.end_to_end.speedup_doubts == (f"{held_back} (of the reference {row.against.case.backend})",)
+    assert doubt.in_short(row.end_to_end.speedup_doubts) == "the bus was held back"
 
 
 # -------------------------------------------------------------------------------- what happens once
