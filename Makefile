@@ -12,11 +12,12 @@ RIVALS := torch openvino
 # What lies beside ours in an environment of its own: rivals, and the compilers of CUDA rungs in Python.
 APART := $(RIVALS) languages
 
-.PHONY: $(APART) run test test-gpu sanitize rehearse fuzz lint lock clean help
+.PHONY: $(APART) run test test-gpu test-simulated sanitize rehearse fuzz lint lock clean help
 
 help:
 	@echo "make run    the window; without a display, the default comparison in the terminal"
 	@echo "make test   the tests        make lint   style, types, import order"
+	@echo "make test-gpu   those that need a GPU        make test-simulated   of these what a simulated one can stand in for"
 	@echo "make sanitize   every CUDA rung under compute-sanitizer's memcheck and racecheck"
 	@echo "make rehearse   every command of the documents, and more, run here as a user would; ARGS=--help"
 	@echo "make fuzz   changed models, records and arrays for ten minutes, gone on with in fuzz-state/; ARGS=--help"
@@ -32,6 +33,12 @@ test: $(VENV)/dev.stamp
 
 test-gpu: $(VENV)/dev.stamp
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -m gpu -q
+
+# Of the tests that are for a GPU those that the simulated one can stand in for: what they test goes on changing
+# where there is none. Kernels themselves it does not run.
+test-simulated: $(VENV)/dev.stamp
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.standin -m pytest -m "gpu and not real_gpu" -n auto --dist worksteal -q \
+	  tests/engine tests/bench tests/gui
 
 sanitize: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.kernels.sanitize --under memcheck,racecheck

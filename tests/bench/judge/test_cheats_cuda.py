@@ -93,6 +93,7 @@ def test_a_cheat_that_runs_on_the_host_is_caught(
 
 
 @pytest.mark.gpu
+@pytest.mark.real_gpu
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     "params", [*TIMED, replace(CONV, n=IMAGES)], ids=["conv", "gemm", "unary", "conv of many"]

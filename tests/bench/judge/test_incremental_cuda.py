@@ -42,6 +42,7 @@ def test_an_incremental_kernel_compiles(rung: registry.Rung) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.real_gpu
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("params", TIMED, ids=lambda p: p.op)
 def test_an_incremental_kernel_is_right_and_found(params: Params) -> None:

@@ -92,6 +92,7 @@ def test_our_rungs_pass(params: Params) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.real_gpu
 @pytest.mark.usefixtures("gpu")
 def test_a_deadly_rung_costs_itself_alone(tmp_path: Path) -> None:
     job = ladder_plan.job_of(

@@ -15,7 +15,7 @@ from bench.run import client
 from engine import backends
 from tests.bench.ladder.test_judge import PLANTED
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.real_gpu]
 BACKENDS = ("engine-cuda", "ort-cuda")
 BATCHES = (1, 2)
 DOES_NOT_COMPILE = """/*

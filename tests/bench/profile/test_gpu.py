@@ -24,7 +24,7 @@ from engine.graph import importer
 from kernels import nvrtc
 from models import catalogue
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.real_gpu]
 ENGINE = "engine-cuda"
 KERNELS, LEAST_NS = 100, 100_000
 WAYS = {"HtoD": "fill", "DtoH": "empty"}

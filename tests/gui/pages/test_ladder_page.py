@@ -241,6 +241,7 @@ def test_what_a_saved_kernel_is_compared_with_is_timed_again_while_its_verdict_i
 
 
 @pytest.mark.gpu
+@pytest.mark.real_gpu
 def test_a_cuda_kernel_of_one_s_own_is_blamed_at_its_line_and_costs_itself_alone(
     make_window, qtbot, tmp_path
 ):

@@ -554,6 +554,7 @@ def test_the_plan_that_is_shown_says_what_chose_each_kernel(job, capsys):
 
 
 @pytest.mark.gpu
+@pytest.mark.real_gpu
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # CuPy may be behind NumPy's newest
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_on_a_gpu_it_is_done_untold(job, precision):
