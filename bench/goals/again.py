@@ -32,12 +32,13 @@ def repeated(taken: Taken) -> list[Repeated]:
     """One for each second run: held against the first of its need, or, where the user named the runs, case by
     case against whichever have it. Of several that have a case the last named counts, as everywhere."""
     first, second = taken.runs
-    firsts = list(reversed(first.items()))
     told: set[str] = set()
     found = []
     for name, other in reversed(second.items()):
-        of = [(name, first[name])] if name in first else firsts
-        found.append(_held(other, [one for _, one in of], told))
+        if name in first:
+            found.append(_held(other, [first[name]], set()))
+        else:
+            found.append(_held(other, [*reversed(first.values())], told))
     return found[::-1]
 
 

@@ -259,14 +259,12 @@ def _known(run: Measured, limits: Sequence[MachineLimits]) -> tuple[str, ...]:
     used = [known for known in limits if known in fits.values()]
     if not used:
         return ("What this machine reaches was not measured, so that there is no floor.",)
-    others = [
-        name
-        for name, environment in run.environments.items()
-        if (found := fits[name]) is not None and not floors.is_of(found, environment)
-    ]
+    others = sum(
+        found is not None and not floors.is_of(found, run.environments[name]) for name, found in fits.items()
+    )
     told = (
-        f"The floors of {len(others):,} of {len(run.environments):,} runs are by what another GPU of the "
-        "same name was measured to reach."
+        f"The floors of {others:,} of {len(fits):,} runs are by what another GPU of the same name was "
+        "measured to reach."
     )
     return (floors.NOTE, *map(_reached, used), *((told,) if others else ()))
 

@@ -282,6 +282,19 @@ def test_second_runs_are_held_case_by_case_whatever_their_order_and_number(tmp_p
     assert [each.why for each in found] == ["", "", again.ALONE]
 
 
+def test_a_case_of_two_needs_is_held_in_each(tmp_path: Path) -> None:
+    """Both were measured twice: a forward pass from end to end is no second run of another need's."""
+    made = [timed("engine-cuda", 10), timed("ort-cuda", 30)]
+    names = ("passes", "flows")
+    first, second = (
+        {name: COMPARISON.open(saved(tmp_path / folder / name, *made)) for name in names}
+        for folder in ("first", "second")
+    )
+    found = again.repeated(Taken(runs=(first, second)))
+    assert [each.name for each in found] == [*names]
+    assert [len(each.changes) for each in found] == [2, 2]
+
+
 def test_what_is_missing_or_failed_is_told_with_its_reason(tmp_path: Path) -> None:
     ours = timed("engine-cuda", 10)
     refused = msgspec.structs.replace(
