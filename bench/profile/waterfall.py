@@ -14,6 +14,7 @@ of its own:
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections import Counter
@@ -33,6 +34,7 @@ from bench.words import units
 
 _NODES = "\x1e"  # between the nodes of a key
 WORK = (parts.OP, "h2d", "d2h", "d2d", "staging")  # parts that have as much to do as there are images
+TELL_TICK = 8  # spans
 NAME = 36  # characters of a kernel's name
 _CALLED = ("sync", "alloc", "api")
 
@@ -60,9 +62,30 @@ class _Case:
         keys = list(keys)
         return statistics.fmean(sum(its[key] for key in keys) for its in self.middle)
 
-    def each(self, keys: Iterable[str]) -> list[float]:
+    def half(self, keys: Iterable[str]) -> float:
+        """How far the mean of these keys may be off, at 95 %: by what all passes differ by, by what those
+        differ by that it is of (they were chosen by their walls, not by these keys), or by what the clock
+        can tell apart, the largest of the three."""
         keys = list(keys)
-        return [float(sum(its[key] for key in keys)) for its in self.times]
+        every, kept = (
+            [float(sum(its[key] for key in keys)) for its in of] for of in (self.times, self.middle)
+        )
+        return max(
+            _trimmed_half(every), _half(kept), self._tick_ns if self._nodes.intersection(keys) else 0.0
+        )
+
+    @functools.cached_property
+    def _nodes(self) -> set[str]:
+        """Keys whose time a backend's own profile told."""
+        seen = in_window(self.events)
+        return {_key(i) for i in seen.intervals if i.kind == "node"} - {_key(a) for a in seen.activities}
+
+    @functools.cached_property
+    def _tick_ns(self) -> float:
+        """What that profile's clock counts in (ONNX Runtime's: 1 µs), by what all of its lengths are
+        multiples of; 0 where there are too few to tell."""
+        lengths = [round(span.time_ns) for span in in_window(self.events).intervals if span.kind == "node"]
+        return float(math.gcd(*lengths)) if len(lengths) >= TELL_TICK else 0.0
 
     def count(self, keys: Iterable[str]) -> float:
         return sum(self.counts[key] for key in keys) / max(1, len(self.times))
@@ -97,7 +120,7 @@ def between(a: CaseProfile, a_events: Events, b: CaseProfile, b_events: Events) 
                     note=_note(part, one, ours, other, theirs),
                     a_ns=from_ns,
                     b_ns=to_ns,
-                    margin_ns=_margin(one.each(ours), other.each(theirs), scaled),
+                    margin_ns=_margin(one, ours, other, theirs, scaled),
                 )
             )
     if by_batch:
@@ -308,14 +331,23 @@ def _clocks(a: CaseProfile, b: CaseProfile) -> str:
     return f"{one:,.0f} → {other:,.0f} MHz"
 
 
-def _margin(before: Sequence[float], after: Sequence[float], scaled: float) -> float | None:
-    """How far the change of a step may be off, by what passes of each differ by; None of a single pass."""
-    if min(len(before), len(after)) < 2:
+def _margin(
+    one: _Case, ours: Sequence[str], other: _Case, theirs: Sequence[str], scaled: float
+) -> float | None:
+    """How far the change of a step may be off; None of a single pass."""
+    if min(len(one.times), len(other.times)) < 2:
         return None
-    return math.hypot(scaled * _half(before), _half(after))
+    return math.hypot(scaled * one.half(ours), other.half(theirs))
 
 
 def _half(values: Sequence[float]) -> float:
+    """Of a mean; 0 of one value, which does not tell."""
+    if len(values) < 2:
+        return 0.0
+    return student(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def _trimmed_half(values: Sequence[float]) -> float:
     """Of a mean without the outer quarters, by the variance of all with these moved to the ends of what is
     kept (J. W. Tukey and D. H. McLaughlin, "Less vulnerable confidence and significance procedures for
     location based on a single sample", Sankhyā A 25, 1963)."""

@@ -281,6 +281,38 @@ def test_a_slow_pass_among_five_is_no_change():
     assert found.change_ns == 0
 
 
+@pytest.mark.parametrize(("ticks", "sure"), [(1, False), (3, True)])
+def test_a_change_that_a_clock_cannot_tell_apart_is_not_sure(ticks: int, sure: bool):
+    """ONNX Runtime's profile counts in µs: a tick more in every pass may be next to nothing."""
+    made, events = recorded(CPU, "ort-cpu")
+    spans = [span for span in of_node(events, "prob") if span.kind == "node"]
+
+    def lasting(ns: int) -> Recorded:
+        return made, slowed(events, [(span.start_ns, span.end_ns, ns - span.time_ns) for span in spans])
+
+    step = next(s for s in fall(lasting(8_000), lasting(8_000 + 1_000 * ticks)).steps if s.label == "prob")
+    assert (round(step.change_ns), step.sure) == (1_000 * ticks, sure)
+
+
+def test_a_step_is_as_uncertain_as_in_the_passes_that_its_mean_is_of():
+    """Passes are chosen by their walls: where one of those in the middle has a step that is longer, it is not
+    left out as the longest of that step's own times would be."""
+    made, events = on_cpu()
+    ordered = sorted(passes(events), key=lambda mark: mark.time_ns)
+
+    def longer(node: str, number: int, more: int) -> list[tuple[int, int, int]]:
+        mark = ordered[number]
+        found = [step for step in of_node(events, node) if mark.start_ns <= step.start_ns < mark.end_ns]
+        return [(step.start_ns, step.end_ns, more) for step in found]
+
+    slow = longer("fc3", -1, 900_000)
+    before, after = (slowed(events, [*slow, *more]) for more in ([], longer("conv2", 2, 300_000)))
+    found = fall((made, before), (made, after))
+    step = next(step for step in found.steps if step.label.startswith("conv2"))
+    assert round(step.change_ns) == 100_000
+    assert not step.sure
+
+
 def test_one_engine_against_another_by_nodes():
     """Ours runs a layer as one step, ONNX Runtime as several: they stand in one line."""
     found = fall(theirs(), ours())
