@@ -1,0 +1,52 @@
+"""What a core can do at most, as compiled loops that do nothing else; engine.probe times them. Like
+kernels/cuda/probe for a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels.cpu import simd
+from kernels.cpu.compiled import Array, Call, compiled, tiles
+from kernels.cpu.simd import LANES, WIDTHS
+
+DEPTH = 1024  # products of a sum
+NEAR = 16  # vectors that they are made of, again and again: they stay in the first-level cache
+
+SHAPES = tuple((rows, vectors) for rows, widths in WIDTHS.items() for vectors in widths)
+"""(rows, vectors) of a tile: which of them keeps the multipliers busy depends on how many registers there are
+and how wide."""
+
+
+@compiled
+def multiply_adds(a, low, high, scratch):
+    """Tiles of sums in registers, of factors that lie in the nearest cache."""
+    factors, ones = simd.floats(a[1]), simd.floats(a[2])
+    offsets, bases, columns, lanes = (
+        simd.integers(a[3]),
+        simd.integers(a[4]),
+        simd.integers(a[5]),
+        simd.integers(a[6]),
+    )
+    for _ in range(low, high):
+        simd.tile(
+            a[9], a[7], a[8], factors, 1, 0, ones, offsets, bases, a[10], scratch, a[8] * LANES, columns,
+            lanes, factors, 0, simd.PLAIN,
+        )  # fmt: skip
+
+
+def chains(rows: int, vectors: int, rounds: int) -> Call:
+    """For one thread: so many rounds of a tile of this shape; `operations` of them in all."""
+    widest = max(max(widths) for widths in WIDTHS.values())
+    steps = np.arange(DEPTH, dtype=np.int64) % NEAR * widest * LANES
+    places = np.arange(widest, dtype=np.int64) * LANES
+    arguments: list[int | float | Array] = [
+        np.full(widest * LANES, 0.5, np.float32), np.ones(NEAR * widest * LANES, np.float32), steps, places,
+        places, np.full(widest, LANES, np.int64), rows, vectors, tiles(), DEPTH,
+    ]  # fmt: skip
+    sums = np.zeros(max(WIDTHS) * widest * LANES, np.float32)
+    return Call(multiply_adds, arguments, sums, 0, rounds)
+
+
+def operations(rows: int, vectors: int, rounds: int) -> int:
+    """A multiply-add is two."""
+    return 2 * rows * vectors * LANES * DEPTH * rounds

@@ -1,0 +1,57 @@
+"""What a CPU is said to reach. (A GPU's probes: tests/bench/ladder/test_ladder.py.)"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine import probe
+from engine.cpu.steps import Blas
+from kernels import jit
+from kernels.cpu import rates
+from kernels.errors import KernelError
+
+here = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
+
+
+@here
+@pytest.mark.parametrize(("rows", "vectors"), rates.SHAPES)
+def test_multiply_adds_are_done_and_counted(rows: int, vectors: int) -> None:
+    call = rates.chains(rows, vectors, 3)
+    call()
+    sums = call.workspace[: rows * vectors * rates.LANES]
+    assert np.all(sums == np.float32(0.5 + 0.5 * rates.DEPTH)), "each sum once over"
+    assert not call.workspace[sums.size :].any()
+    assert rates.operations(rows, vectors, 3) == 3 * 2 * sums.size * rates.DEPTH
+
+
+def test_the_faster_of_two_ways_to_multiply_is_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A BLAS that does not know a processor reaches half of what it can, and kernels beyond its rate would be
+    called faster than the machine can be."""
+    monkeypatch.setattr(jit, "unavailable", lambda: None)
+    monkeypatch.setattr(probe, "_chained", lambda threads: 1e18 * threads)
+    reached = probe.cpu(2)
+    assert reached.flops_per_s == 2e18
+    assert reached.multiplied_by == "compiled multiply-adds in vector registers, 2 threads"
+    monkeypatch.setattr(probe, "_chained", lambda _: 1.0)
+    slow = probe.cpu(1)
+    assert 1.0 < slow.flops_per_s < 1e18
+    assert slow.multiplied_by.startswith(Blas().words)
+
+
+def test_without_a_compiler_the_blas_is_asked_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: int) -> float:
+        raise KernelError("does not compile")
+
+    monkeypatch.setattr(probe, "_chained", broken)
+    assert probe.cpu(1).multiplied_by.startswith(Blas().words)
+    monkeypatch.setattr(jit, "unavailable", lambda: "the package numba is not installed")
+    monkeypatch.setattr(probe, "_chained", lambda _: 1e18)
+    assert probe.cpu(1).multiplied_by.startswith(Blas().words)
+
+
+@here
+def test_threads_multiply_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "SECONDS", 0.01)
+    assert probe._chained(1) > 0
+    assert probe._chained(2) > 0
