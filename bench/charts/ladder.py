@@ -21,7 +21,7 @@ from bench.charts.definitions import (
 from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
 from bench.ladder.records import Ladder, MachineLimits, RungCase
-from bench.ladder.show.rows import RungRow, ratio, reference_of
+from bench.ladder.show.rows import RungRow, bound, ratio, reference_of
 from bench.results import doubt
 from bench.words import palette, units
 
@@ -172,14 +172,16 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
         return None
     places = sorted({_intensity(ladder, row) for row in shown})
     rates = _rates(limits, shown)
-    ridges = [rate / limits.bytes_per_s for rate in rates.values()]
+    ridges = [rate / ladder.moved_per_s(precision) for precision, rate in rates.items()]
     if not 0 < min(places[0], *ridges) <= max(64 * places[-1], *ridges) < math.inf:
         return None
     low = 2.0 ** math.floor(math.log2(min(places[0], *ridges)) - 1)
     # Room for the rungs' names to the right of them, and behind those for the limits'.
     high = 2.0 ** math.ceil(math.log2(max(64 * places[-1], *ridges)))
     across = (low, *places, high)
-    series = [_roof(precision, rate, limits, across) for precision, rate in rates.items()]
+    series = [
+        _roof(precision, rate, ladder.moved_per_s(precision), across) for precision, rate in rates.items()
+    ]
     best = _best_of_each(shown)
     series += [_standing(ladder, row, row in best) for row in shown]
     ticks = tuple(2.0**power for power in range(round(math.log2(low)), round(math.log2(high)) + 1))
@@ -193,13 +195,13 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
         name="ladder-roofline",
         model=ladder.job.model,
         title=f"{ladder.job.op} ladder under the roofline of {_machine(ladder)}",
-        finding=_standing_best(ladder, shown, limits),
+        finding=_standing_best(ladder, shown),
         panels=(panel,),
         notes=(
             ladder.job.title + ".",
             "Compulsory traffic is every input read once, weights as the rung keeps them, and the output "
             "written once; what a rung moves beyond that is not counted.",
-            f"Limits measured on this machine: {_measured_by(limits)}.",
+            f"Limits measured on this machine: {_measured_by(limits, ladder.cached('fp32'))}.",
         ),
         footer=footer(ladder, rows),
     )
@@ -218,11 +220,11 @@ def _intensity(ladder: Ladder, row: RungRow) -> float:
     return ladder.flops / (row.nbytes or ladder.least(row.case.precision))
 
 
-def _roof(precision: str, rate: float, limits: MachineLimits, across: Sequence[float]) -> Series:
+def _roof(precision: str, rate: float, moved_per_s: float, across: Sequence[float]) -> Series:
     """A limit over operations a byte; across: where it begins, where rungs stand (to be read out there) and
     where it ends."""
-    corner = rate / limits.bytes_per_s
-    level = {x: min(rate, x * limits.bytes_per_s) for x in sorted({*across, corner})}
+    corner = rate / moved_per_s
+    level = {x: min(rate, x * moved_per_s) for x in sorted({*across, corner})}
     return Series(
         label=f"limit, {KINDS[precision][0] if precision != 'fp32' else 'fp32'}: {units.si(rate, 'FLOP/s')}",
         backend="",
@@ -260,17 +262,15 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
     )
 
 
-def _standing_best(ladder: Ladder, shown: Sequence[RungRow], limits: MachineLimits) -> str:
+def _standing_best(ladder: Ladder, shown: Sequence[RungRow]) -> str:
     """What the work is bound by, and how near the best rung of each precision comes."""
     words: dict[str, list[str]] = {}
     for best in _best_of_each(shown):
         precision = best.case.precision
         if best.limit:
-            corner = limits.rate(precision) / limits.bytes_per_s
-            bound = "arithmetic" if ladder.flops / ladder.least(precision) > corner else "memory"
             near = f"{best.name} is at {units.percent(best.limit, 1)} of the limit"
-            words.setdefault(bound, []).append(near + (_in(precision) or " in fp32"))
-    return " ".join(f"The work is bound by {bound} here: {', '.join(told)}." for bound, told in words.items())
+            words.setdefault(bound(ladder, precision), []).append(near + (_in(precision) or " in fp32"))
+    return " ".join(f"The work is bound by {what} here: {', '.join(told)}." for what, told in words.items())
 
 
 def _best_of_each(shown: Sequence[RungRow]) -> list[RungRow]:
@@ -283,8 +283,10 @@ def _best_of_each(shown: Sequence[RungRow]) -> list[RungRow]:
     return list(best.values())
 
 
-def _measured_by(limits: MachineLimits) -> str:
-    by = [limits.multiplied_by, limits.matrix_by if limits.matrix_flops_per_s else "", limits.copied_by]
+def _measured_by(limits: MachineLimits, cached: bool) -> str:
+    """cached: whether the work has room in the caches."""
+    moved = "the second-level caches, in which a pass has room" if cached else limits.copied_by
+    by = [limits.multiplied_by, limits.matrix_by if limits.matrix_flops_per_s else "", moved]
     words = "; ".join(filter(None, by))
     if limits.matrix_missing:
         words += f"; the matrix units were not measured: {limits.matrix_missing}"

@@ -36,7 +36,8 @@ def roofline(
         return None
     intensities = [point.x for f in found for point in _places(f)]
     rate = profile_findings.rate_of(limits, made)
-    ridge = rate / limits.bytes_per_s
+    moved_per_s = limits.moved_per_s(profile_findings.of_a_pass(made))
+    ridge = rate / moved_per_s
     low = 2.0 ** math.floor(math.log2(min(*intensities, ridge)) - 1)
     high = 2.0 ** math.ceil(math.log2(max(*intensities, ridge)) + 2)  # names stand to the right
     roof = Series(
@@ -46,7 +47,7 @@ def roofline(
         colour=palette.MUTED,
         dashed=False,
         marker="",
-        points=tuple(Point(x=x, y=min(rate, x * limits.bytes_per_s)) for x in (low, ridge, high)),
+        points=tuple(Point(x=x, y=min(rate, x * moved_per_s)) for x in (low, ridge, high)),
     )
     op_types = list(dict.fromkeys(f.op_type for f in found))
     keys = dict.fromkeys([*keys_of(among or [made]), *(profile_parts.OP + op_type for op_type in op_types)])
@@ -82,7 +83,8 @@ def roofline(
             ),
         ),
         notes=(
-            f"Limits measured on this machine: {limits.multiplied_by}; {limits.copied_by}.",
+            f"Limits measured on this machine: {units.si(rate, 'FLOP/s')} ({limits.multiplied_by}), "
+            f"{profile_findings.moved_words(limits, made)}.",
             *([COUNTED] if any(f.dram_nbytes for f in found) else []),
         ),
         footer=footer(profile),

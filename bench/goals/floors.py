@@ -98,9 +98,7 @@ def _least(layer: Layer) -> int:
 def _floor(layer: Layer, made: Measurement, limits: MachineLimits, between: int) -> tuple[float, str]:
     """Nanoseconds, and which of the two it is. between: bytes from one reading of its weights to the next."""
     rate = limits.rate(made.case.precision) or limits.flops_per_s
-    cached = bool(limits.cache_bytes_per_s) and between <= limits.cache_nbytes
-    bytes_per_s = limits.cache_bytes_per_s if cached else limits.bytes_per_s
-    computing, moving = layer.flops / rate, _least(layer) / bytes_per_s
+    computing, moving = layer.flops / rate, _least(layer) / limits.moved_per_s(between)
     if computing >= moving:
         return computing * 1e9, "arithmetic"
-    return moving * 1e9, "the cache" if cached else "memory"
+    return moving * 1e9, "the cache" if limits.cached(between) else "memory"

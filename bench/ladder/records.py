@@ -230,6 +230,15 @@ class MachineLimits(Record, frozen=True):
             return "impossible"
         return "cache" if nbytes > came else ""
 
+    def cached(self, between: int) -> bool:
+        """Whether bytes that are used again after so many, themselves among these, come out of the caches, of
+        which it is known how fast they are."""
+        return bool(self.cache_bytes_per_s) and between <= self.cache_nbytes
+
+    def moved_per_s(self, between: int) -> float:
+        """Bytes a second of what is used again after so many: the caches' rate, or the memory's."""
+        return self.cache_bytes_per_s if self.cached(between) else self.bytes_per_s
+
     def rate(self, precision: str) -> float:
         """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""
         if precision == "fp32-tc":  # three products of a lower precision make one of float32
@@ -259,6 +268,18 @@ class Ladder(Record, frozen=True):
     def least(self, precision: str) -> int:
         """Bytes that a rung of this precision does not do without."""
         return self.least_nbytes.get(precision, self.nbytes)
+
+    def cached(self, precision: str) -> bool:
+        """Whether a pass finds its bytes in the caches, where the one before left them."""
+        limits = self.limits
+        return limits is not None and self.job.l2 == "warm" and limits.cached(self.least(precision))
+
+    def moved_per_s(self, precision: str) -> float:
+        """Bytes a second at most, of what a rung of this precision does not do without; 0.0 where no limit is
+        known."""
+        if self.limits is None:
+            return 0.0
+        return self.limits.cache_bytes_per_s if self.cached(precision) else self.limits.bytes_per_s
 
 
 class LadderStart(Record, frozen=True):

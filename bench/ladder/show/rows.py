@@ -154,7 +154,17 @@ def least_s(ladder: Ladder, precision: str = "fp32") -> float:
     limits = ladder.limits
     if limits is None or not (rate := limits.rate(precision)):
         return 0.0
-    return max(ladder.flops / rate, ladder.least(precision) / limits.bytes_per_s)
+    return max(ladder.flops / rate, ladder.least(precision) / ladder.moved_per_s(precision))
+
+
+def bound(ladder: Ladder, precision: str = "fp32") -> str:
+    """By which of its limits that is: "arithmetic", "memory" or "the cache"; "" where it is not known."""
+    least = least_s(ladder, precision)
+    if not least:
+        return ""
+    if ladder.least(precision) / ladder.moved_per_s(precision) < least:
+        return "arithmetic"
+    return "the cache" if ladder.cached(precision) else "memory"
 
 
 def ratio(over: RungMeasurement, under: RungMeasurement) -> Interval:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from bench.ladder.records import Ladder
-from bench.ladder.show.rows import RungRow, least_s
+from bench.ladder.show.rows import RungRow, bound
 from bench.results import doubt, stats
 from bench.results.stats import Verdict
 from bench.words import units
@@ -150,11 +150,9 @@ def _rate(row: RungRow) -> str:
 
 def _left(ladder: Ladder, row: RungRow) -> str:
     """What the limit leaves, where a rung has come near it."""
-    if row.limit is None or row.limit < NEAR_LIMIT or ladder.limits is None:
+    if row.limit is None or row.limit < NEAR_LIMIT:
         return ""
-    precision = row.case.precision
-    by_memory = ladder.least(precision) / ladder.limits.bytes_per_s >= least_s(ladder, precision)
-    what = "memory" if by_memory else "arithmetic"
+    what = bound(ladder, row.case.precision)
     share = units.percent(row.limit, 0)
     left = f", which leaves {units.times(1 / row.limit)} at most" if row.limit < 0.95 else ""
     return f", at {share} of the limit of {what}{left}"

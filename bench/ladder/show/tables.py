@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # Why something can be beyond what was measured as the limit.
 ABOVE = (
     "the work was done with fewer operations than it counts (as Winograd's and Fourier's ways do), or by "
-    "units of which the probe asks less (mma.sync does not reach what wgmma does), or the machine was busy "
-    "while it was probed"
+    "units of which the probe asks less (mma.sync does not reach what wgmma does), or its data lay nearer to "
+    "the cores than the caches that were probed, or the machine was busy while it was probed"
 )
 WORDS = {"unsupported": "refused"} | tables.WORDS
 
@@ -279,6 +279,9 @@ def limit_lines(ladder: Ladder) -> list[str]:
         f"limits measured here: {units.si(limits.flops_per_s, 'FLOP/s')} ({limits.multiplied_by}), "
         f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by})"
     ]
+    if ladder.cached("fp32"):
+        rate = units.si(limits.cache_bytes_per_s, "B/s")
+        lines.append(f"a pass has room in the caches, which were measured to move {rate}: that is its limit")
     if rates := limits.matrix_flops_per_s:
         told = ", ".join(f"{units.si(rate, 'FLOP/s')} in {precision}" for precision, rate in rates.items())
         lines.append(f"limits of the matrix units measured here: {told} ({limits.matrix_by})")

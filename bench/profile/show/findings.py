@@ -32,8 +32,9 @@ class OpFinding:
     """An operator in the profiled passes. time_ns, launches: a pass; launch_ns: the mean time of a call that
     started one of its kernels (None where a graph started them); blocks: of the smallest grid of the kernel
     that takes most of its time. Rates are of the least work and traffic possible; roof: the share of the most
-    that they could be; beyond: whether its bytes came faster than the memory gives them. counters: what
-    the hardware counted, of a pass (None: it did not)."""
+    that they could be; bound: by "arithmetic", by "memory", or by the "cache" where a pass has room in the
+    caches; beyond: whether its bytes came faster than the memory gives them. counters: what the hardware
+    counted, of a pass (None: it did not)."""
 
     nodes: tuple[str, ...]
     op_type: str
@@ -147,11 +148,12 @@ def _judged(
         )
         if limits is not None and cost.nbytes:
             surely = max(0, cost.nbytes - cost.unread)
-            needs = (cost.nbytes / limits.bytes_per_s, cost.flops / rate_of(limits, made))
+            needs = (cost.nbytes / limits.moved_per_s(of_a_pass(made)), cost.flops / rate_of(limits, made))
+            moving = "cache" if limits.cached(of_a_pass(made)) else "memory"
             base = replace(
                 base,
                 roof=max(needs) / seconds,
-                bound="memory" if needs[0] >= needs[1] else "arithmetic",
+                bound=moving if needs[0] >= needs[1] else "arithmetic",
                 # Of what it writes nothing is known here, which leaves half of its bytes to come at once. A
                 # share of a kernel's time need not be when its bytes came.
                 beyond="" if inside else limits.beyond(surely, surely // 2, seconds),
@@ -159,9 +161,21 @@ def _judged(
     return replace(base, sentence=profile_sentences.sentence(base, made.gpu))
 
 
+def of_a_pass(made: CaseProfile) -> int:
+    """Bytes that lie between one use of a weight and the next: the least of all operators together."""
+    return sum(operator.nbytes for operator in made.operators)
+
+
 def rate_of(limits: MachineLimits, made: CaseProfile) -> float:
     """Operations a second of the units that compute in the case's precision, as far as that is known."""
     return limits.rate(made.case.precision) or limits.flops_per_s
+
+
+def moved_words(limits: MachineLimits, made: CaseProfile) -> str:
+    """At most how fast a pass can move its bytes, and why that is known."""
+    rate = units.si(limits.moved_per_s(of_a_pass(made)), "B/s")
+    cached = limits.cached(of_a_pass(made))
+    return f"{rate} ({'the caches, in which a pass has room' if cached else limits.copied_by})"
 
 
 NODES = "of"  # of a row of the table the names of its nodes, beside what its columns show
@@ -208,8 +222,7 @@ def table(made: CaseProfile, events: Events, limits: MachineLimits | None) -> Pr
         notes = (
             *notes,
             f"Measured here: {units.si(limits.flops_per_s, 'FLOP/s')} ({limits.multiplied_by}), "
-            f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by}). Rates count the least work and "
-            "traffic that the operator needs.",
+            f"{moved_words(limits, made)}. Rates count the least work and traffic that the operator needs.",
         )
     return Table(columns, tuple(rows), f"What holds {made.case.words} back", notes, "findings")
 

@@ -21,6 +21,18 @@ OVER = 1.1  # beyond the roof by more than a limit measured another day, or read
 SCATTERED, MOVED = 1.25, 1.5  # as many sectors or bytes as needed: above, it is put into words
 WIDEST = 16  # sectors of a warp's widest access, 16 bytes a thread, side by side
 MOST = 2  # things said of one operator
+# What bounds an operator: the limit in words; what is said of one that is beyond it.
+_LIMITS = {
+    "arithmetic": "measured multiply-add rate",
+    "memory": "measured copy rate",
+    "cache": "measured rate of the caches",
+}
+_BEYOND = {
+    "arithmetic": "the measured rate of arithmetic: it is done in fewer or cheaper operations "
+    "than were counted",
+    "memory": "what memory alone allows: its data came out of a cache",
+    "cache": "the measured rate of the caches: its data lay nearer to the cores",
+}
 IDLE = 0.5  # of a multiprocessor's warps: fewer are told where the roof is far
 
 
@@ -81,15 +93,9 @@ def _counted(finding: OpFinding) -> list[str]:
 
 def _under_the_roof(roof: float, bound: str) -> str:
     """Where an operator stands under the nearer of its two limits, `bound`."""
-    memory = bound == "memory"
     if roof > OVER:
-        return (
-            f"{units.times(roof)} what memory alone allows: its data came out of a cache"
-            if memory
-            else f"{units.times(roof)} the measured rate of arithmetic: it is done in fewer or cheaper "
-            "operations than were counted"
-        )
-    limit = "measured copy rate" if memory else "measured multiply-add rate"
+        return f"{units.times(roof)} {_BEYOND[bound]}"
+    limit = _LIMITS[bound]
     if roof >= NEAR:
         return f"{bound}-bound at {roof:.0%} of the {limit}"
     share = f"{roof:.1%}" if roof < FAR else f"{roof:.0%}"

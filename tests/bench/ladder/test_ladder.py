@@ -10,6 +10,7 @@ import time
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -25,7 +26,7 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, MachineLimits, RungCase, RungMeasurement
 from bench.ladder.show import tables as ladder_tables
-from bench.ladder.show.rows import rows
+from bench.ladder.show.rows import bound, rows
 from bench.results.records import ErrorStats
 from bench.run import client
 from bench.show import draw
@@ -375,6 +376,40 @@ def test_rows_say_what_each_rung_gains_and_how_near_the_limit_it_is() -> None:
     assert by_name["naive"].gain is None
     assert by_name["winograd"].time is None
     assert by_name["reference"].speedup is None
+
+
+@pytest.mark.parametrize(
+    ("l2", "cache_nbytes", "limit", "what"),
+    [
+        ("warm", 10**6, 0.25, "the cache"),
+        ("warm", 10**6 - 1, 0.5, "memory"),  # it has no room there
+        ("cold", 10**6, 0.5, "memory"),
+    ],
+)
+def test_bytes_that_lie_in_a_cache_come_at_its_rate(
+    l2: Literal["warm", "cold"], cache_nbytes: int, limit: float, what: str
+) -> None:
+    ladder, found = example()
+    assert ladder.limits is not None
+    limits = msgspec.structs.replace(
+        ladder.limits, bytes_per_s=1e9, cache_bytes_per_s=2e9, cache_nbytes=cache_nbytes
+    )
+    job = msgspec.structs.replace(ladder.job, l2=l2)
+    ladder = msgspec.structs.replace(ladder, limits=limits, job=job, flops=10**6, least_nbytes={})
+    made = rows(ladder, found)
+    assert next(row.limit for row in made if row.name == "better") == pytest.approx(limit, rel=0.01)
+    assert bound(ladder) == what
+    told = " ".join(ladder_tables.remarks(ladder, made))
+    assert ("a pass has room in the caches, which were measured to move 2.00 GB/s" in told) == (
+        what == "the cache"
+    )
+    assert "a share above 100 %" not in told
+    chart = ladder_charts.roofline(ladder, made)
+    assert chart is not None
+    assert f"The work is bound by {what} here" in chart.finding
+    assert max(point.y for point in chart.panels[0].series[0].points) == 1e12
+    slope = chart.panels[0].series[0].points[0]
+    assert slope.y / slope.x == pytest.approx(2e9 if what == "the cache" else 1e9)
 
 
 def test_tables_have_every_rung_and_machine_formats_plain_numbers() -> None:

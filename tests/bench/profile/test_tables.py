@@ -274,6 +274,31 @@ def test_a_limit_is_said_to_bind_where_it_is_near_alone(flops, nbytes, said):
     assert ("-bound" in found) == ("-bound" in said)
 
 
+@pytest.mark.parametrize(
+    ("others", "roof", "said"),
+    [
+        (0, 0.2, "at 20% of the measured rate of the caches, the nearer of its two limits: bound by neither"),
+        (1000, 0.2, "at 20% of the measured rate of the caches"),
+        (1001, 0.8, "memory-bound at 80% of the measured copy rate"),
+    ],
+)
+def test_what_has_room_in_the_caches_comes_out_of_them(others: int, roof: float, said: str):
+    """All that a pass needs, not this operator's alone: what the others read puts its weights out."""
+    limits = msgspec.structs.replace(LIMITS, cache_nbytes=1800, cache_bytes_per_s=4e9)
+    conv = Operator(nodes=profile_cases.CONV, op_type="Conv", flops=10, nbytes=800)
+    other = Operator(nodes=profile_cases.FC, op_type="Gemm", flops=10, nbytes=others)
+    found = profile_findings.findings(profile(operators=(conv, other)), EVENTS, limits)[0]
+    assert found.roof == pytest.approx(roof)
+    assert said in found.sentence
+    near = profile_findings.findings(profile(operators=(conv,)), EVENTS, msgspec.structs.replace(
+        limits, cache_bytes_per_s=1e9
+    ))[0]  # fmt: skip
+    assert (near.bound, near.sentence) == ("cache", "cache-bound at 80% of the measured rate of the caches")
+    far = msgspec.structs.replace(limits, cache_bytes_per_s=5e8)
+    beyond = profile_findings.findings(profile(operators=(conv,)), EVENTS, far)[0].sentence
+    assert beyond == "1.60× the measured rate of the caches: its data lay nearer to the cores"
+
+
 def test_a_small_kernel_that_helps_a_large_one_is_no_small_grid():
     helps = next(a for a in EVENTS.activities if a.name == "pool")
     with_conv = msgspec.structs.replace(helps, nodes=profile_cases.CONV, op_type="Conv")
