@@ -281,7 +281,7 @@ def limit_lines(ladder: Ladder) -> list[str]:
     ]
     if ladder.cached("fp32"):
         rate = units.si(limits.cache_bytes_per_s, "B/s")
-        lines.append(f"a pass has room in the caches, which were measured to move {rate}: that is its limit")
+        lines.append(f"a pass has room in the caches: its bytes count at their rate, {rate} as measured")
     if rates := limits.matrix_flops_per_s:
         told = ", ".join(f"{units.si(rate, 'FLOP/s')} in {precision}" for precision, rate in rates.items())
         lines.append(f"limits of the matrix units measured here: {told} ({limits.matrix_by})")

@@ -400,9 +400,7 @@ def test_bytes_that_lie_in_a_cache_come_at_its_rate(
     assert next(row.limit for row in made if row.name == "better") == pytest.approx(limit, rel=0.01)
     assert bound(ladder) == what
     told = " ".join(ladder_tables.remarks(ladder, made))
-    assert ("a pass has room in the caches, which were measured to move 2.00 GB/s" in told) == (
-        what == "the cache"
-    )
+    assert ("its bytes count at their rate, 2.00 GB/s as measured" in told) == (what == "the cache")
     assert "a share above 100 %" not in told
     chart = ladder_charts.roofline(ladder, made)
     assert chart is not None
