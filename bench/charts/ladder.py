@@ -285,7 +285,7 @@ def _best_of_each(shown: Sequence[RungRow]) -> list[RungRow]:
 
 def _measured_by(limits: MachineLimits, cached: bool) -> str:
     """cached: whether the work has room in the caches."""
-    moved = "the second-level caches, in which a pass has room" if cached else limits.copied_by
+    moved = "the caches, in which a pass has room" if cached else limits.copied_by
     by = [limits.multiplied_by, limits.matrix_by if limits.matrix_flops_per_s else "", moved]
     words = "; ".join(filter(None, by))
     if limits.matrix_missing:
