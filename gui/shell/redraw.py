@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer
@@ -50,7 +51,15 @@ class Redraw(QObject):
 
     def add(self, *views: Redrawable) -> None:
         self._views += views
+        for view in views:
+            if isinstance(
+                view, QObject
+            ):  # as a window goes, so do its pages, and not always after this timer
+                view.destroyed.connect(partial(self._forget, view))
         self.wake()
+
+    def _forget(self, gone: Redrawable) -> None:
+        self._views = [view for view in self._views if view is not gone]
 
     def wake(self) -> None:
         if not self._timer.isActive():
