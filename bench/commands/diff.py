@@ -175,7 +175,7 @@ def _print(found: Diff) -> None:
     if found.waterfalls:
         out.print()
         several = len(found.waterfalls) > 1
-        out.print(stacked([tables.readable_steps(each, several) for each in found.waterfalls], out.width))
+        out.print(stacked([tables.readable_steps(each, several) for each in found.waterfalls]))
 
 
 def _markdown(found: Diff) -> str:

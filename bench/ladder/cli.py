@@ -227,7 +227,7 @@ def _show_saves(folder: Path, output: str) -> int:
     elif output == "md":
         sys.stdout.write(with_headings(log.readable(kept)))
     else:
-        console().print(stacked(log.readable(kept), console().width))
+        console().print(stacked(log.readable(kept)))
     return 0
 
 

@@ -18,21 +18,38 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Grid:
     """One table. least: columns' least widths; most: the most of words; spared: columns that a narrow
-    terminal does without, first to last; wraps: columns whose text goes on below (others are cut); airy: with
-    more room between columns; last_apart: with a line above the last row; heading: what stands above it;
-    framed: with room around it."""
+    terminal does without, first to last; wraps: columns whose text goes on below (others are cut); below:
+    columns for which there is no room go on below, the first ones, which say what a line is of, repeated, for
+    the lines that have anything there; airy: with more room between columns; last_apart: with a line above
+    the last row; heading: what stands above it; framed: with room around it."""
 
     table: Table[Any]
     least: Mapping[str, int] = field(default_factory=dict)
     most: int | None = None
     spared: Sequence[str] = ()
     wraps: Collection[str] = ()
+    below: bool = False
     airy: bool = False
     last_apart: bool = False
     heading: str | None = None
     framed: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns, least = self._kept(options.max_width), dict(self.least)
+        if not self.below:
+            yield self._drawn(columns, least)
+            return
+        widths = {c.name: max(len(c.heading), width(c, self.table.rows)) for c in columns}
+        least |= {c.name: widths[c.name] for c in columns if not c.left}
+        parts = list(_side_by_side(columns, widths, options.max_width))
+        repeated = [c.name for c in parts[0] if all(c in part for part in parts)] if len(parts) > 1 else []
+        for number, part in enumerate(parts):
+            told = [c for c in part if c.name not in repeated]
+            rows = [row for row in self.table.rows if not number or any(c.words(row) for c in told)]
+            if rows:
+                yield replace(self, table=replace(self.table, rows=rows))._drawn(part, least)
+
+    def _drawn(self, columns: Sequence[Column[Any]], least: Mapping[str, int]) -> RenderableType:
         from rich import box
         from rich.table import Table as RichTable
 
@@ -44,7 +61,6 @@ class Grid:
             pad_edge=False,
             show_edge=self.framed,
         )
-        columns = self._kept(options.max_width)
         for column in columns:
             wraps = column.name in self.wraps
             made.add_column(
@@ -52,7 +68,7 @@ class Grid:
                 justify="left" if column.left else "right",
                 no_wrap=not wraps,
                 overflow="fold" if wraps else "ellipsis",
-                min_width=self.least.get(column.name),
+                min_width=least.get(column.name),
                 max_width=self.most if column.left else None,
             )
         cells = [texts(column, self.table.rows) for column in columns]
@@ -60,7 +76,7 @@ class Grid:
             if self.last_apart and place == len(self.table.rows) - 1:
                 made.add_section()
             made.add_row(*line)
-        yield made
+        return made
 
     def _kept(self, room: int) -> Sequence[Column[Any]]:
         """No figure is ever cut in half: a column takes a space and a divider beside its width."""
@@ -91,10 +107,9 @@ def width(column: Column[Any], rows: Sequence[Any]) -> int:
     return max((len(text) for text in texts(column, rows)), default=0)
 
 
-def stacked(tables: Iterable[Table[Any]], room: int | None = None) -> RenderableType:
-    """Tables with their titles and notes. room: of the terminal; a table that is wider goes on below, its
-    first columns, which say what a line is of, repeated. Figures keep their widths; a last column of words, a
-    sentence, takes what is left."""
+def stacked(tables: Iterable[Table[Any]]) -> RenderableType:
+    """Tables with their titles and notes, each going on below where it is wider than the terminal. A last
+    column of words, a sentence, takes what is left."""
     from rich.console import Group
     from rich.text import Text
 
@@ -102,16 +117,12 @@ def stacked(tables: Iterable[Table[Any]], room: int | None = None) -> Renderable
     for table in tables:
         table = table.telling()
         made += [Text(table.title, style="bold"), *(Text(note, style="dim") for note in table.notes)]
-        widths = {c.name: max(len(c.heading), width(c, table.rows)) for c in table.columns}
-        least = {c.name: widths[c.name] for c in table.columns if not c.left}
-        wraps = [c.name for c in table.columns[-1:] if c.left]
-        for columns in _side_by_side(table.columns, widths, room):
-            made.append(Grid(replace(table, columns=columns), least=least, wraps=wraps))
+        made.append(Grid(table, wraps=[c.name for c in table.columns[-1:] if c.left], below=True))
     return Group(*made)
 
 
 def _side_by_side(
-    columns: Sequence[Column[Any]], widths: Mapping[str, int], room: int | None
+    columns: Sequence[Column[Any]], widths: Mapping[str, int], room: int
 ) -> Iterator[Sequence[Column[Any]]]:
     """The columns that fit beside one another, the first ones in each. A last one of words needs no room."""
     fixed = columns[:-1] if columns and columns[-1].left else columns
@@ -119,7 +130,7 @@ def _side_by_side(
     def wide(some: Iterable[Column[Any]]) -> int:
         return sum(widths[column.name] + 2 for column in some)
 
-    if room is None or wide(fixed) <= room:
+    if wide(fixed) <= room:
         yield columns
         return
     firsts = list(itertools.takewhile(lambda column: column.left or column.name == "batch", fixed))

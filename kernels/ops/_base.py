@@ -205,6 +205,9 @@ class Params(ABC):
         told = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
         return f"{self.op} " + ", ".join(f"{name} {_word(value)}" for name, value in told)
 
+    def __str__(self) -> str:
+        return self.words  # in sentences; repr has every field
+
 
 @dataclass(frozen=True)
 class Shape:

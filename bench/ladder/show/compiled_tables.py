@@ -78,7 +78,9 @@ def terminal(job: LadderJob, found: Sequence[RungMeasurement]) -> RenderableType
     from rich.text import Text
 
     lines = [Text(line, style="dim") for line in remarks(found)]
-    return Group(Text(job.title, style="bold"), Grid(replace(table(found), columns=_TERMINAL)), *lines)
+    return Group(
+        Text(job.title, style="bold"), Grid(replace(table(found), columns=_TERMINAL), below=True), *lines
+    )
 
 
 def remarks(found: Sequence[RungMeasurement]) -> list[str]:

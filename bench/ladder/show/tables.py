@@ -246,7 +246,7 @@ def _grid(rows: Sequence[RungRow], without: Collection[str] = ()) -> Grid:
     if not any(facts):
         left_out |= {"registers", "shared_nbytes", "occupancy"}
     left_out |= {name for name in ("stack_nbytes", "spill_nbytes") if not any(f.get(name) for f in facts)}
-    return Grid(Table([column for column in _TERMINAL if column.name not in left_out], rows))
+    return Grid(Table([column for column in _TERMINAL if column.name not in left_out], rows), below=True)
 
 
 def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:

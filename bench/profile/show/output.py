@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 NAME_WIDTH = 60
 
 
-def terminal(found: Sequence[ProfileTable], short: bool = True, width: int | None = None) -> RenderableType:
-    """The tables for people. short: long names of kernels without their templates and parameters; width: of
-    the terminal."""
+def terminal(found: Sequence[ProfileTable], short: bool = True) -> RenderableType:
+    """The tables for people. short: long names of kernels without their templates and parameters."""
     text = partial(short_name, most=NAME_WIDTH) if short else str
-    return grid.stacked([named(one, text) for one in found], width)
+    return grid.stacked([named(one, text) for one in found])
 
 
 class ShownTable(msgspec.Struct, frozen=True):

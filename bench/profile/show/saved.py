@@ -98,7 +98,7 @@ def print_tables(folder: ProfileFolder, measurements: Sequence[CaseProfile], sho
         sys.stdout.write(with_headings(found))
     else:
         out = console()
-        out.print(profile_output.terminal(found, not shown.full_names, out.width))
+        out.print(profile_output.terminal(found, not shown.full_names))
     said = [
         (made.case.words, sentence) for made in measurements for sentence in profile_remarks.remarks(made)
     ]

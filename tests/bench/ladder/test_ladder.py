@@ -429,6 +429,31 @@ def test_tables_have_every_rung_and_machine_formats_plain_numbers() -> None:
     )
 
 
+def test_no_figure_is_cut_where_a_terminal_is_narrow() -> None:
+    """What the compiler says of a kernel stands below then, of those rungs of which it says anything."""
+    from rich.console import Console
+
+    ladder, found = example()
+    compiled = {
+        "registers": 32,
+        "shared_nbytes": 784,
+        "stack_nbytes": 8,
+        "spill_nbytes": 24,
+        "occupancy": 1.0,
+    }
+    in_tf32 = msgspec.structs.replace(found[1].case, rung="tensor_tf32_of_a_long_name", precision="tf32")
+    found[1] = msgspec.structs.replace(found[1], case=in_tf32, compiled=compiled)
+    for width, parts in ((130, 2), (200, 1)):
+        screen = Console(width=width, record=True, file=io.StringIO())
+        screen.print(ladder_tables.terminal(ladder, rows(ladder, found)))
+        lines = screen.export_text().splitlines()
+        assert sum(line.startswith("rung ") for line in lines) == parts
+        assert "…" not in "".join(lines)
+        assert all(figure in "".join(lines) for figure in ("8.02 ms", "784 B", "100 %"))
+        assert sum(line.startswith("02 tensor_tf32_of_a_long_name ") for line in lines) == parts
+        assert sum(line.startswith("01 naive ") for line in lines) == 1
+
+
 def test_charts_show_the_reference_as_the_line_to_beat() -> None:
     ladder, found = example()
     speed, roofline = ladder_charts.charts(ladder, rows(ladder, found))
