@@ -40,8 +40,10 @@ class Grid:
             yield self._drawn(columns, least)
             return
         widths = {c.name: max(len(c.heading), width(c, self.table.rows)) for c in columns}
+        widths |= {c.name: min(widths[c.name], self.most) for c in columns if c.left and self.most}
         least |= {c.name: widths[c.name] for c in columns if not c.left}
-        parts = list(_side_by_side(columns, widths, options.max_width))
+        divider, edges = 3 if self.airy else 2, 2 if self.framed else 0
+        parts = list(_side_by_side(columns, widths, options.max_width - edges, divider))
         repeated = [c.name for c in parts[0] if all(c in part for part in parts)] if len(parts) > 1 else []
         for number, part in enumerate(parts):
             told = [c for c in part if c.name not in repeated]
@@ -122,13 +124,14 @@ def stacked(tables: Iterable[Table[Any]]) -> RenderableType:
 
 
 def _side_by_side(
-    columns: Sequence[Column[Any]], widths: Mapping[str, int], room: int
+    columns: Sequence[Column[Any]], widths: Mapping[str, int], room: int, divider: int
 ) -> Iterator[Sequence[Column[Any]]]:
-    """The columns that fit beside one another, the first ones in each. A last one of words needs no room."""
+    """The columns that fit beside one another, the first ones in each. A last one of words needs no room.
+    divider: what stands between two of them."""
     fixed = columns[:-1] if columns and columns[-1].left else columns
 
     def wide(some: Iterable[Column[Any]]) -> int:
-        return sum(widths[column.name] + 2 for column in some)
+        return sum(widths[column.name] + divider for column in some) - divider
 
     if wide(fixed) <= room:
         yield columns

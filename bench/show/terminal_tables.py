@@ -79,7 +79,7 @@ def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
             )
             against = f", speed-up against {' and '.join(references)}" if references else ""
             made.append(Text(f"{found[0].title}, end to end: host images to host answers{against}", "bold"))
-            made.append(Grid(sent))
+            made.append(Grid(sent, below=True))
     told = [*accuracies(rows), *remarks(rows), *([doubt.MEANING] if any(row.doubts for row in rows) else [])]
     return Group(*made, *(Text(line, style="dim") for line in told))
 
@@ -186,5 +186,5 @@ def layers(measurements: Sequence[Measurement]) -> RenderableType:
             heading += ", layers not timed"
             columns = tuple(column for column in _LAYERS if column.name not in _OF_TIMES)
         table = replace(layer_table([measurement]), columns=columns)
-        made.append(Grid(table, heading=heading, most=26, airy=True, framed=True))
+        made.append(Grid(table, heading=heading, most=26, below=True, framed=True))
     return Group(*made) if made else Text("No case has its layers measured.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -13,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.summaries import SAMPLE
 from bench.results.records import Accuracy, Disposition, Validity
 from bench.results.rows import rows
 from bench.show import tables, terminal_tables
@@ -115,6 +118,15 @@ def test_layers_have_shares_that_sum_to_one() -> None:
     text = text_of(terminal_tables.layers(measured))
     assert "Conv+Tanh" in text
     assert "1.1e-07" in text
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_no_figure_of_a_layer_is_cut(width: int) -> None:
+    """On a GPU there are shapes and kernels of long names beside them."""
+    found = [m for m in COMPARISON.open(SAMPLE).measurements() if m.layers]
+    lines = text_of(terminal_tables.layers(found), width).splitlines()
+    assert not [line for line in lines if re.search(r"[\d.]…|…\s*$", line)]
+    assert all(len(line.rstrip()) <= width for line in lines)
 
 
 def test_layers_of_nothing_say_so() -> None:
