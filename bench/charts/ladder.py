@@ -37,6 +37,12 @@ KINDS = {
     "yours": ("your own", palette.USER),
 }
 
+CROWD = 16  # points of a roofline whose names may have no room
+CROWDED = (
+    "Where not all names have room: those of the fastest rung of each precision, of your own, and of the "
+    "reference."
+)
+
 
 def charts(ladder: Ladder, rows: Sequence[RungRow]) -> list[Chart]:
     """Those that have something to show; `rows` of the rungs and the references."""
@@ -202,6 +208,7 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
             "Compulsory traffic is every input read once, weights as the rung keeps them, and the output "
             "written once; what a rung moves beyond that is not counted.",
             f"Limits measured on this machine: {_measured_by(limits, ladder.cached('fp32'))}.",
+            *([CROWDED] if len(shown) > CROWD else []),
         ),
         footer=footer(ladder, rows),
     )
@@ -258,7 +265,7 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
             ),
         ),
         named=True,
-        leading=best or case.is_reference,
+        leading=best or case.is_reference or case.user,
     )
 
 

@@ -7,6 +7,7 @@ RungMeasurement a line). Like bench.results.records this module reaches nothing 
 
 from __future__ import annotations
 
+import sys
 from typing import Literal
 
 import msgspec
@@ -31,6 +32,7 @@ REFERENCE = "reference"
 MORE_BYTES = {"cpu": 2.0, "cuda": 1.25}
 # A cache is read and written at once: on a GPU, where reads alone are measured, the larger of both counts.
 MORE_CACHED = {"cpu": 3.0, "cuda": 1.25}
+LEAST_RATE, MOST_RATE = 1.0, 1e24  # what a machine may reach: of the rest no chart can be drawn
 MARGIN = 0.9  # of what a machine takes at least: what is faster is a fault of measuring
 # Argument that tells a worker that it will be given a LadderStart.
 LADDER = "--ladder"
@@ -211,8 +213,14 @@ class MachineLimits(Record, frozen=True):
     nearest_nbytes: int = 0
 
     def __post_init__(self) -> None:
-        if not (self.bytes_per_s > 0 and self.flops_per_s > 0):
-            raise ValueError("limits that no machine has: what it reaches is above 0")
+        known = (self.cache_bytes_per_s, *self.matrix_flops_per_s.values())
+        reached = (self.bytes_per_s, self.flops_per_s, *filter(None, known))
+        if not all(LEAST_RATE <= rate <= MOST_RATE for rate in reached):
+            raise ValueError(
+                f"limits that no machine has: rates lie within {LEAST_RATE:g} and {MOST_RATE:g} a second"
+            )
+        if self.cache_nbytes < 0 or self.nearest_nbytes < 0:
+            raise ValueError("limits that no machine has: a cache of less than 0 bytes")
 
     def beyond(self, nbytes: int, written: int, seconds: float) -> Beyond:
         """What is to be said of so many bytes, of which these were written, in such a time, as a step does
@@ -271,15 +279,17 @@ class Ladder(Record, frozen=True):
 
     def cached(self, precision: str) -> bool:
         """Whether a pass finds its bytes in the caches, where the one before left them."""
-        limits = self.limits
-        return limits is not None and self.job.l2 == "warm" and limits.cached(self.least(precision))
+        return self.limits is not None and self.limits.cached(self._between(precision))
 
     def moved_per_s(self, precision: str) -> float:
         """Bytes a second at most, of what a rung of this precision does not do without; 0.0 where no limit is
         known."""
-        if self.limits is None:
-            return 0.0
-        return self.limits.cache_bytes_per_s if self.cached(precision) else self.limits.bytes_per_s
+        return 0.0 if self.limits is None else self.limits.moved_per_s(self._between(precision))
+
+    def _between(self, precision: str) -> int:
+        """Bytes from one use to the next: those of a pass, or more than any cache holds where each pass
+        begins with empty ones."""
+        return self.least(precision) if self.job.l2 == "warm" else sys.maxsize
 
 
 class LadderStart(Record, frozen=True):

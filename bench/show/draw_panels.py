@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 TICK_SIZE = 8
 APART = 0.065  # inches between lines that are set apart sideways
 NAME_STEP = 9.0  # points between labels that stand below each other
+NAME_FAR = 60.0  # that a label may stand above or below what it names
 # What is to be doubted is hollow and hatched in its own colour: bars, and points a little larger than others.
 HATCH, POINT_HATCH, DOUBTED_SIZE = "/////", "/" * 9, 46.0
 ENDS: dict[str, Any] = {"ecolor": palette.INK, "elinewidth": 0.9, "capsize": 2.2, "capthick": 0.8}
@@ -119,20 +120,29 @@ def _keep_lane(axes: Axes, lane: float) -> None:
 
 def _name(axes: Axes, named: Sequence[Series]) -> None:
     """Labels at the last points: a line's above its end, a point's to its right, set apart where points lie
-    close, with a thin line from the point to its label."""
+    close, with a thin line from the point to its label; where that leads far away, of the leading ones
+    alone."""
     for series in named:
         if len(series.points) > 1:
             axes.annotate(
                 series.label, (series.points[-1].x, series.points[-1].y), xytext=(0, 2.5),
-                textcoords="offset points", ha="right", va="bottom", size=7, color=series.colour,
+                textcoords="offset points", ha="right", va="bottom", size=7, color=series.colour, zorder=4,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3},
             )  # fmt: skip
     alone = sorted((s for s in named if len(s.points) == 1), key=lambda s: s.points[0].y)
     if not alone:
         return
     per_point = axes.figure.dpi / 72
-    there = [axes.transData.transform((s.points[0].x, s.points[0].y))[1] / per_point for s in alone]
     bottom, top = (axes.transAxes.transform((0, y))[1] / per_point for y in (0, 1))
-    for series, y, at in zip(alone, there, spread(there, NAME_STEP, bottom + 4, top - 4), strict=True):
+
+    def placed(some: Sequence[Series]) -> list[tuple[Series, float, float]]:
+        there = [axes.transData.transform((s.points[0].x, s.points[0].y))[1] / per_point for s in some]
+        return list(zip(some, there, spread(there, NAME_STEP, bottom + 4, top - 4), strict=True))
+
+    found = placed(alone)
+    if max(abs(at - y) for _, y, at in found) > NAME_FAR and any(series.leading for series in alone):
+        found = placed([series for series in alone if series.leading])
+    for series, y, at in found:
         axes.annotate(
             series.label, (series.points[0].x, series.points[0].y), xytext=(24, at - y),
             textcoords="offset points", ha="left", va="center", size=7, color=palette.INK, zorder=4,

@@ -18,6 +18,7 @@ import pytest
 
 import main
 from bench.charts import ladder as ladder_charts
+from bench.kinds.summaries import BESIDE_SAMPLE
 from bench.ladder import again, saves
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
@@ -427,6 +428,47 @@ def test_tables_have_every_rung_and_machine_formats_plain_numbers() -> None:
     assert all(
         line.startswith("|") for line in to_markdown(ladder_tables.table(made), by_name=True).splitlines()
     )
+
+
+def test_a_crowd_of_points_has_the_names_of_those_that_lead() -> None:
+    """Forty rungs at one place: names led far away from their points, over the limits."""
+    folder = LADDER.open(BESIDE_SAMPLE[0])
+    crowded = ladder_charts.roofline(folder.header, rows(folder.header, folder.measurements()))
+    ladder, found = example()
+    few = ladder_charts.roofline(ladder, rows(ladder, found))
+    assert crowded is not None
+    assert few is not None
+    drawn = draw.render(crowded, ("svg",))["svg"].decode()
+    assert all(name in drawn for name in ("10 whole_image", "38 rows_fp16", "ONNX Runtime (CUDA) in tf32"))
+    assert "01 naive" not in drawn
+    assert "Where not all names have room" in drawn
+    alone = draw.render(few, ("svg",))["svg"].decode()
+    assert all(name in alone for name in ("01 naive", "02 better", "90 mine"))
+    assert "Where not all names have room" not in alone
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bytes_per_s": 0.0},
+        {"bytes_per_s": 1e-300},
+        {"flops_per_s": 1e300},
+        {"cache_bytes_per_s": -1.0},
+        {"cache_bytes_per_s": 1e-300},
+        {"cache_nbytes": -1},
+        {"nearest_nbytes": -1},
+        {"matrix_flops_per_s": {"tf32": -1.0}},
+    ],
+)
+def test_limits_that_no_machine_has_are_refused(change: dict[str, object]) -> None:
+    """Of what somebody sent: no chart can be drawn under them."""
+    ladder, _ = example()
+    assert ladder.limits is not None
+    read = msgspec.to_builtins(ladder.limits) | change
+    with pytest.raises(msgspec.ValidationError, match="limits that no machine has"):
+        msgspec.convert(read, MachineLimits)
+    unknown = {"cache_bytes_per_s": 0.0, "cache_nbytes": 0, "nearest_nbytes": 0}
+    assert msgspec.convert(msgspec.to_builtins(ladder.limits) | unknown, MachineLimits) == ladder.limits
 
 
 def test_no_figure_is_cut_where_a_terminal_is_narrow() -> None:
