@@ -63,6 +63,7 @@ _HEADER_KEYS = {
     "side": bool,
     "yardstick": bool,
     "precision": str,
+    "also": list,
     "packs": bool,
     "overlaps": bool,
     "reads": list,
@@ -217,12 +218,19 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
     _check_language(path, device, header.get("language", ""))
     for key in LAYOUT_KEYS:
         _check_layouts(path, device, key, header)
-    if header.get("precision", PRECISIONS[0]) not in PRECISIONS:
-        raise KernelError(
-            f"{path}: precision {header['precision']!r} is unknown; there are {', '.join(PRECISIONS)}"
-        )
+    _check_precision(path, header.get("precision", PRECISIONS[0]), header.get("also", []))
     if header["op"] not in OPS:
         raise KernelError(f"{path}: unknown op {header['op']!r}{did_you_mean(header['op'], OPS)}")
+
+
+def _check_precision(path: Path, own: str, also: list[Any]) -> None:
+    """also: coarser ones, in which what is computed in `own` is fine enough."""
+    for name in (own, *also):
+        if name not in PRECISIONS:
+            raise KernelError(f"{path}: precision {name!r} is unknown; there are {', '.join(PRECISIONS)}")
+    finer = PRECISIONS[: PRECISIONS.index(own) + 1]
+    if wrong := [name for name in also if name in finer]:
+        raise KernelError(f"{path}: also = {wrong!r} is no coarser precision than {own!r}")
 
 
 def _check_language(path: Path, device: str, name: str) -> None:

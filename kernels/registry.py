@@ -11,6 +11,7 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     launch = "conv_tiles"        # CUDA only, required: the name of a launch shape of kernels.launch
     language = "triton"          # CUDA in a .py, required: one of kernels.languages
     precision = "tf32"           # what it computes in, of kernels.ops.PRECISIONS; fp32 where absent
+    also = ["fp16"]              # coarser ones in which an engine tries it, too; one of fp32 in all of them
     priority = 17                # whose turn it is by default, the highest first; `rung` where absent
     side = true                  # beside the ladder: never taken but named, or timed to be the fastest
     yardstick = true             # a library does the work: a side rung that is taken only where it is named
@@ -78,12 +79,12 @@ _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 class Rung:
     """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
     names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
-    comes from the user's own folder. `prefers`: see `suits`. `precision`: what it computes in. `yardstick`: a
-    library's kernels do the work. `tune`: by define, the values that it may have. `packs`: it wants weights
-    that are known when a model is prepared. `overlaps`: its kernels wait themselves for the one in front.
-    `language`: what it is written in, "" where that is the device's own. `number` is its place in the story,
-    `priority` whose turn it is by default. `reads`, `writes`: how its first input and its output may lie;
-    alone it is given the first."""
+    comes from the user's own folder. `prefers`: see `suits`. `precision`: what it computes in; `also`:
+    coarser ones in which an engine may take it. `yardstick`: a library's kernels do the work. `tune`: by
+    define, the values that it may have. `packs`: it wants weights that are known when a model is prepared.
+    `overlaps`: its kernels wait themselves for the one in front. `language`: what it is written in, "" where
+    that is the device's own. `number` is its place in the story, `priority` whose turn it is by default.
+    `reads`, `writes`: how its first input and its output may lie; alone it is given the first."""
 
     device: str
     op: str
@@ -98,6 +99,7 @@ class Rung:
     user: bool = False
     side: bool = False
     precision: str = PRECISIONS[0]
+    also: tuple[str, ...] = ()
     yardstick: bool = False
     packs: bool = False
     overlaps: bool = False
@@ -222,7 +224,8 @@ def candidates(
     device: str, op: str, precision: str = PRECISIONS[0], weights_known: bool = True
 ) -> tuple[Rung, ...]:
     """What an engine may take of its own accord, best guess first: rungs of ours that compute in this
-    precision from the highest priority down, then those of fp32; no side rungs. weights_known: whether the
+    precision from the highest priority down, then those that say they are for it, too, then those of fp32; no
+    side rungs. weights_known: whether the
     weights are constants, which rungs that pack them ask for."""
     return _fitting([r for r in rungs(device, op) if r.by_default], precision, weights_known)
 
@@ -240,7 +243,8 @@ def _fitting(ours: Sequence[Rung], precision: str, weights_known: bool) -> tuple
     first = sorted(ours, key=lambda rung: (rung.priority, rung.number), reverse=True)
     fit = [rung for rung in first if weights_known or not rung.packs]
     exact = [rung for rung in fit if rung.precision == precision]
-    return (*exact, *(rung for rung in fit if rung.precision == PRECISIONS[0] != precision))
+    finer = [rung for rung in fit if precision in rung.also]
+    return (*exact, *finer, *(rung for rung in fit if rung.precision == PRECISIONS[0] != precision))
 
 
 def precisions(device: str) -> tuple[str, ...]:
@@ -380,6 +384,7 @@ def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: 
         side=header.get("side", False) or header.get("yardstick", False),
         language=header.get("language", ""),
         precision=header.get("precision", PRECISIONS[0]),
+        also=tuple(header.get("also", ())),
         yardstick=header.get("yardstick", False),
         packs=header.get("packs", False),
         overlaps=header.get("overlaps", False),

@@ -191,7 +191,7 @@ def ladder_choice(
         if node in options.rungs:
             rung = registry.find(device, wanted.op, options.rungs[node], extra)
             reason = rung.refusal(wanted, capability)
-            if rung.precision not in (PRECISIONS[0], precision):
+            if precision not in (rung.precision, *rung.also) and rung.precision != PRECISIONS[0]:
                 reason = f"it computes in {rung.precision}, and {precision} was asked for"
             if rung.packs and not weights_known:
                 reason = "it lays its weights out anew, and here they are no constants"

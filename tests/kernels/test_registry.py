@@ -297,16 +297,40 @@ def _uncompiled(device: str, p: Conv, precision: str) -> registry.Rung:
 @pytest.mark.parametrize("device", registry.SUFFIX)
 @pytest.mark.parametrize("op", OPS)
 def test_without_a_priority_later_rungs_are_taken_first(device: str, op: str) -> None:
-    """Exact in the precision asked for, then those of fp32."""
+    """Exact in the precision asked for, then those of a finer one that say so, then those of fp32."""
     for rung in registry.rungs(device, op):
         assert rung.priority == rung.number or "priority = " in rung.source
     for precision in PRECISIONS:
         for taken in (registry.candidates(device, op, precision), registry.beside(device, op, precision)):
-            exact = [rung.precision == precision for rung in taken]
-            assert exact == sorted(exact, reverse=True)
-            for same in (True, False):
-                turns = [(r.priority, r.number) for r, hit in zip(taken, exact, strict=True) if hit is same]
+            kinds = [2 if r.precision == precision else 1 if precision in r.also else 0 for r in taken]
+            assert kinds == sorted(kinds, reverse=True)
+            assert all(kind or rung.precision == "fp32" for rung, kind in zip(taken, kinds, strict=True))
+            for kind in set(kinds):
+                turns = [(r.priority, r.number) for r, its in zip(taken, kinds, strict=True) if its == kind]
                 assert turns == sorted(turns, reverse=True)
+
+
+def test_a_finer_rung_is_tried_in_a_coarser_precision_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    folder = tmp_path / "cpu" / "unary"
+    write(folder, 1, "plain")
+    write(folder, 2, "half", '# precision = "fp16"')
+    write(folder, 3, "fine", '# precision = "tf32"\n# side = true\n# also = ["fp16"]')
+    write(folder, 4, "finer", '# precision = "tf32"\n# side = true')
+    assert [rung.name for rung in registry.beside("cpu", "unary", "fp16")] == ["fine"]
+    assert [rung.name for rung in registry.beside("cpu", "unary", "tf32")] == ["finer", "fine"]
+    assert not registry.beside("cpu", "unary", "fp32-tc")
+    for said, fault in (
+        ('["fp32"]', "is no coarser precision than 'tf32'"),
+        ('["tf32"]', "is no coarser precision than 'tf32'"),
+        ('["bf16"]', "precision 'bf16' is unknown"),
+        ('"fp16"', "also must be a list"),
+    ):
+        write(folder, 4, "finer", f'# precision = "tf32"\n# also = {said}')
+        with pytest.raises(KernelError, match=fault):
+            registry.rungs("cpu", "unary")
 
 
 def test_a_priority_puts_a_rung_before_later_ones_and_leaves_the_story_as_it_is(

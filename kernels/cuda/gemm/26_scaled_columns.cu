@@ -5,6 +5,7 @@ name = "scaled_columns"
 idea = "TF32 keeps no more bits than float16, only a wider range: weights scaled by a power of two for each column are as precise in float16, at half the bytes; a stays as it is, and sums are float32."
 launch = "gemm_half_columns"
 precision = "tf32"
+also = ["fp16"]
 packs = true
 side = true
 overlaps = true

@@ -5,6 +5,7 @@ name = "streamed_scaled"
 idea = "TF32 has the bits of float16 and a wider range: weights scaled by a power of two for each column lie in float16, half the bytes, and a warp widens them in the registers that tensor cores multiply from."
 launch = "gemm_streamed"
 precision = "tf32"
+also = ["fp16"]
 packs = true
 side = true
 overlaps = true

@@ -16,6 +16,7 @@ from engine.machine import driver as cuda_driver
 from engine.options import Options
 from engine.planning import runs
 from engine.planning.planner import plan
+from kernels.errors import UnsupportedError
 from kernels.layouts import HALVES, PLAIN, ROUNDED, nbytes
 from tests.engine.harness import check_memory, make_model
 
@@ -144,6 +145,19 @@ def test_products_hand_chunks_to_each_other_where_that_is_tried() -> None:
     assert [step.rung for step in many.steps] == ["chunks_tf32"] * 3
     assert [step.writes for step in many.steps] == [ROUNDED, ROUNDED, PLAIN]
     assert travels(planned(products(), {})) == [], "of themselves they keep the rungs chosen for them"
+
+
+def test_a_finer_product_has_layouts_of_its_own_precision() -> None:
+    """Half of TF32's bytes, all of its bits: fine enough for fp16, and as many bytes."""
+    fine = {"fc1": "streamed_scaled", "fc2": "streamed_scaled", "fc3": "streamed_fp16"}
+    made = planned(products(), fine, "fp16")
+    assert [step.precision for step in made.steps] == ["tf32", "tf32", "fp16"]
+    assert [step.writes for step in made.steps] == [ROUNDED, PLAIN, PLAIN]
+    assert made.chosen_words == "3 named, 2 products in tf32"
+    with pytest.raises(UnsupportedError, match="it computes in fp16, and tf32 was asked for"):
+        planned(products(), fine, "tf32")
+    with pytest.raises(UnsupportedError, match="it computes in tf32, and fp16 was asked for"):
+        planned(products(), {"fc1": "streamed_tf32"}, "fp16")
 
 
 def test_a_device_that_cannot_compile_them_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
