@@ -136,7 +136,10 @@ def cuda() -> Reached:
         target = cupy.cuda.alloc(DEVICE_COPIED_NBYTES)
         source.memset(0, DEVICE_COPIED_NBYTES)
         both = (np.uint64(source.ptr), np.uint64(target.ptr))
-        copying = _best_on_device(cupy, "copy", arch, blocks, (*both, np.int64(DEVICE_COPIED_NBYTES // 16)))
+        everything = (*both, np.int64(DEVICE_COPIED_NBYTES // 16))
+        copying = _best_on_device(cupy, "copy", arch, blocks, everything)
+        # What only reads, as a product of one row does its weights, may be faster than a copy.
+        streaming = _best_on_device(cupy, "memory", arch, blocks, everything)
         cache_nbytes = int(device.attributes.get("L2CacheSize", 0))
         words = cache_nbytes // 4 // 16
         reading = _best_on_device(cupy, "cache", arch, blocks, (*both, np.int64(words))) if words else 0.0
@@ -145,10 +148,12 @@ def cuda() -> Reached:
             precision: _best_on_device(cupy, f"mma_{precision}", arch, blocks, (*both, np.int64(MMA_ROUNDS)))
             for precision in ({} if missing else MMA)
         }
+    moved = [(2 * DEVICE_COPIED_NBYTES / copying, "copying"), (DEVICE_COPIED_NBYTES / streaming, "reading")]
+    bytes_per_s, doing = max(moved)
     return Reached(
-        bytes_per_s=2 * DEVICE_COPIED_NBYTES / copying,
+        bytes_per_s=bytes_per_s,
         flops_per_s=2.0 * FMA_ROUNDS * FMA_A_ROUND * blocks * BLOCK / multiplying,
-        copied_by=f"a kernel copying {DEVICE_COPIED_NBYTES >> 20} MiB, 16 bytes a thread",
+        copied_by=f"a kernel {doing} {DEVICE_COPIED_NBYTES >> 20} MiB, 16 bytes a thread",
         multiplied_by="a kernel of float32 multiply-adds in registers",
         matrix_flops_per_s={
             precision: float(MMA[precision]) * MMA_ROUNDS * MMA_A_ROUND * blocks * WARPS / seconds
@@ -170,9 +175,11 @@ def no_matrix_units(capability: tuple[int, int]) -> str | None:
 
 
 def probe(name: str) -> Rung:
-    """A probe's file in the shape of a rung, for the compiler."""
-    defines = {"ROUNDS": CACHE_ROUNDS} if name == "cache" else {}
-    return registry.code(registry.ROOT / "cuda" / "probe" / f"{name}.cu", "probe", **defines)
+    """A probe's file in the shape of a rung, for the compiler. Memory is read as a cache is, once."""
+    rounds = {"cache": CACHE_ROUNDS, "memory": 1}.get(name)
+    file = name if rounds is None else "reading"
+    defines = {} if rounds is None else {"ROUNDS": rounds}
+    return registry.code(registry.ROOT / "cuda" / "probe" / f"{file}.cu", "probe", **defines)
 
 
 def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tuple[Any, ...]) -> float:

@@ -235,7 +235,7 @@ def _probe(memory: Memory, module: Module, pointers: Sequence[int], scalars: Seq
     nothing."""
     source, target = pointers
     count = int(scalars[0])
-    if module.file == "cache.cu":
+    if module.file == "reading.cu":
         return Answer(lambda: memory.at(source, 16 * count), 0, 16 * count * module.define("ROUNDS"))
     if module.file != "copy.cu":
         return Answer(lambda: None, _PROBED_FLOPS * count)

@@ -24,7 +24,7 @@ MOST = 2  # things said of one operator
 # What bounds an operator: the limit in words; what is said of one that is beyond it.
 _LIMITS = {
     "arithmetic": "measured multiply-add rate",
-    "memory": "measured copy rate",
+    "memory": "measured memory rate",
     "cache": "measured rate of the caches",
 }
 _BEYOND = {

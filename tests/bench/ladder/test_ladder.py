@@ -517,7 +517,13 @@ def test_charts_show_the_reference_as_the_line_to_beat() -> None:
 def test_probes_compile_without_a_gpu() -> None:
     if nvrtc.unavailable() is not None:
         pytest.skip(str(nvrtc.unavailable()))
-    for name, arch in [("copy", "sm_75"), ("fma", "sm_90"), *product(map("mma_{}".format, probe.MMA), NEWER)]:
+    for name, arch in [
+        ("copy", "sm_75"),
+        ("memory", "sm_75"),
+        ("cache", "sm_90"),
+        ("fma", "sm_90"),
+        *product(map("mma_{}".format, probe.MMA), NEWER),
+    ]:
         used = nvrtc.resources(nvrtc.compile_rung(probe.probe(name), arch))
         assert used is not None
         assert used.spill_nbytes == 0
@@ -542,7 +548,7 @@ def test_the_gpus_limits_are_measured_in_every_precision_it_has(
     monkeypatch.setattr(probe, "_best_on_device", best)
     reached = probe.cuda()
     if capability < (8, 0):
-        assert asked == ["copy", "fma"]
+        assert asked == ["copy", "memory", "fma"]
         assert reached.matrix_missing.endswith(
             "needs compute capability 8.0 or newer, and this device has 7.5"
         )

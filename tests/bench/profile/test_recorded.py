@@ -127,7 +127,7 @@ def test_what_holds_an_operator_back_is_one_thing(case):
         words = {finding.label: finding.sentence for finding in found}
         assert (
             words["fc3"]
-            == "at 0.1% of the measured copy rate, the nearer of its two limits: bound by neither"
+            == "at 0.1% of the measured memory rate, the nearer of its two limits: bound by neither"
         )
         assert words["tanh1"].startswith(
             "launch-bound: 1 kernel of 1.34 µs on average, shorter than the 4.97 µs"

@@ -219,7 +219,7 @@ def test_each_operator_has_a_sentence_from_its_own_figures():
     assert (conv.time_ns, conv.launches, conv.bound) == (1000, 1, "arithmetic")
     assert conv.roof == pytest.approx(0.8)
     assert conv.sentence == "arithmetic-bound at 80% of the measured multiply-add rate"
-    assert found["Gemm"].sentence == "memory-bound at 80% of the measured copy rate"
+    assert found["Gemm"].sentence == "memory-bound at 80% of the measured memory rate"
     launch = "launch-bound: 1 kernel of 30.0 ns on average, shorter than the 50.0 ns that the call takes to"
     assert found["MaxPool"].sentence == f"{launch} start one"
 
@@ -235,7 +235,7 @@ def test_no_more_than_two_things_are_said_of_an_operator():
     counters = Counters(dram_read_nbytes=400, dram_write_nbytes=0, global_sectors=30, ideal_sectors=10)
     much = OpFinding(**figures, nbytes=100, blocks=4, roof=0.6, bound="memory", counters=counters)
     first, second = profile_sentences.sentence(much, gpu).split("; ")
-    assert first == "memory-bound at 60% of the measured copy rate"
+    assert first == "memory-bound at 60% of the measured memory rate"
     assert second.startswith("uncoalesced: its accesses to global memory take 3.00×")
 
 
@@ -254,8 +254,8 @@ def test_faster_than_the_roof_is_put_into_words():
 @pytest.mark.parametrize(
     ("flops", "nbytes", "said"),
     [
-        (10, 970, "memory-bound at 97% of the measured copy rate"),
-        (10, 1050, "memory-bound at 105% of the measured copy rate"),
+        (10, 970, "memory-bound at 97% of the measured memory rate"),
+        (10, 1050, "memory-bound at 105% of the measured memory rate"),
         (10, 2000, "2.00× what memory alone allows: its data came out of a cache"),
         (9000, 10, "arithmetic-bound at 90% of the measured multiply-add rate"),
         (20_000, 10, "done in fewer or cheaper operations than were counted"),
@@ -264,7 +264,7 @@ def test_faster_than_the_roof_is_put_into_words():
             10,
             "at 30% of the measured multiply-add rate, the nearer of its two limits: bound by neither",
         ),
-        (10, 30, "at 3.0% of the measured copy rate, the nearer of its two limits: bound by neither"),
+        (10, 30, "at 3.0% of the measured memory rate, the nearer of its two limits: bound by neither"),
     ],
 )
 def test_a_limit_is_said_to_bind_where_it_is_near_alone(flops, nbytes, said):
@@ -279,7 +279,7 @@ def test_a_limit_is_said_to_bind_where_it_is_near_alone(flops, nbytes, said):
     [
         (0, 0.2, "at 20% of the measured rate of the caches, the nearer of its two limits: bound by neither"),
         (1000, 0.2, "at 20% of the measured rate of the caches"),
-        (1001, 0.8, "memory-bound at 80% of the measured copy rate"),
+        (1001, 0.8, "memory-bound at 80% of the measured memory rate"),
     ],
 )
 def test_what_has_room_in_the_caches_comes_out_of_them(others: int, roof: float, said: str):

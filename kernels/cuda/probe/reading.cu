@@ -1,5 +1,6 @@
-// How fast this device reads what lies in its L2 cache: all threads read n times 16 bytes, ROUNDS times, past the
-// first-level caches. What was read is written where it is nothing that ever lies there, so that it is read.
+// How fast this device reads what lies in its L2 cache, or, where that is far larger than the cache, in its memory:
+// all threads read n times 16 bytes, ROUNDS times, past the first-level caches. What was read is written where it is
+// nothing that ever lies there, so that it is read.
 extern "C" __global__ void probe(const float4* __restrict__ from, float4* __restrict__ to, long long n) {
     const long long step = (long long)gridDim.x * blockDim.x;
     const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
