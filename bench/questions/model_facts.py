@@ -145,7 +145,7 @@ def _chosen(plan: Plan, step: Step, laid: Laid | None) -> str:
     """What chose a step's kernel; of a timed one, by how much and when."""
     if laid is not None:
         times = f"{units.duration(laid.time_ns)} ({laid.own} {units.duration(laid.own_ns)})"
-        return f"timed in its layout: {times}"
+        return f"timed in a pass: {times}" if laid.whole else f"timed in its layout: {times}"
     if step.chosen != "timed":
         words = {"ladder": "by the ladder", "layout": "for its layout"}
         return words.get(step.chosen, step.chosen)

@@ -39,7 +39,8 @@ CHOSEN = "layout"  # what chose the rung of a step that has it for the layout's 
 
 class Laid(msgspec.Struct, frozen=True, kw_only=True):
     """A step in its layouts, by its place, with the rung that is faster there than its own: nanoseconds of
-    both. By its place, for plans of the same steps share what is kept, whatever their tensors are called."""
+    both; of a whole pass with and without it, where only that is faster (`whole`). By its place, for plans of
+    the same steps share what is kept, whatever their tensors are called."""
 
     place: int
     reads: str
@@ -48,6 +49,7 @@ class Laid(msgspec.Struct, frozen=True, kw_only=True):
     time_ns: float
     own: str
     own_ns: float
+    whole: bool = False
 
     def fits(self, steps: Sequence[Step]) -> bool:
         """Whether these have the very step that was timed, with its own rung."""

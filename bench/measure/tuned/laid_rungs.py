@@ -6,6 +6,10 @@ few that were nearly the fastest alone and can do a step in its layouts are time
 their second rung at once, then all their third, and so on, for a session a step would take too long. Of each
 step the fastest is taken, if it is right alone in every image, and all of these are kept where a pass is
 faster with them.
+
+In a train of one step its weights lie in the cache; a pass of a net whose weights have no room there finds
+them in memory, and of a short pass that is a part that shows. So what was nearly as fast as a step's own rung
+is tried in a whole pass, one after the other, and kept where that is faster.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,6 +42,9 @@ MOST = 2  # rungs of a step that are tried beside its own: each costs a session 
 FACTOR = 2.0  # so many times as slow as the fastest alone: no layout makes up for that
 CLEAR = 0.02  # a rung that gains less on the step's own is not taken: that is noise
 STEPS_S = 0.15  # of the times of all steps of a plan
+# In a whole pass: rungs so many times as slow in their layouts, this many of them, where a pass is no longer.
+# Sessions of the same plan differ by a hundredth, so that more is asked of a gain.
+NEAR, TRIES, SHORT_NS, WORTH = 1.2, 6, 300e3, 0.02
 
 Compile = Callable[[Sequence[Step]], None]
 
@@ -129,7 +136,7 @@ class LaidRungs:
                 if not variant:
                     return ()  # there is nothing to hold the others against
         taken = tuple(filter(self._right, self._taken()))
-        return taken if taken and self._gains(taken) else ()
+        return self._in_passes(taken if taken and self._gains(taken) else ())
 
     def _compile(self, variants: Sequence[Mapping[int, str]]) -> None:
         """All their kernels: one after the other they would take longer than all the rest."""
@@ -191,6 +198,69 @@ class LaidRungs:
             self._times.pop((laid.place, laid.rung))
             self._told(f"{step.name} keeps its kernel {laid.own}, for {laid.rung} is wrong", reason)
         return not reason
+
+    def _near(self, found: Mapping[int, Laid]) -> list[tuple[int, str]]:
+        """Places and rungs that were nearly as fast as the one that a step has, those that were nearest
+        first."""
+        near = []
+        for (place, rung), ns in self._times.items():
+            has = found[place].rung if place in found else self._steps[place].rung
+            pace = ns / self._times.get((place, has), math.inf)
+            if rung != has and 0 < pace <= NEAR:
+                near.append((pace, place, rung))
+        return [(place, rung) for _, place, rung in sorted(near)[:TRIES]]
+
+    def _in_passes(self, kept: Sequence[Laid]) -> tuple[Laid, ...]:
+        """These, and what a pass is faster with in their place or beside them."""
+        found = {laid.place: laid for laid in kept}
+        near = self._near(found)
+        if not near:
+            return tuple(kept)
+        with ExitStack() as held:
+            try:
+                own = held.enter_context(self._prepared({place: laid.rung for place, laid in found.items()}))
+                self._check(own)
+                (own_ns,) = pass_ns(own)
+            except (KernelscopeError, MemoryError) as error:
+                self._told(f"{self.graph.name} keeps the kernels that it has", error)
+                return tuple(kept)
+            for place, rung in near if own_ns <= SHORT_NS else ():
+                variant = {at: laid.rung for at, laid in found.items()} | {place: rung}
+                with ExitStack() as trying:
+                    try:
+                        other = trying.enter_context(self._prepared(variant))
+                        self._check(other)
+                        has = found[place].rung if place in found else self._steps[place].rung
+                        laid = self._passed(place, rung, has, own, other)
+                    except (KernelscopeError, MemoryError) as error:
+                        self._refused[place, rung] = str(error)
+                        self._told(f"{self._steps[place].name} keeps its kernel, {rung} left out", error)
+                        continue
+                    if laid is not None and self._right(laid):
+                        found[place], own = laid, other
+                        held.push(trying.pop_all())
+        return tuple(found[place] for place in sorted(found))
+
+    def _passed(self, place: int, rung: str, has: str, own: Session, other: Session) -> Laid | None:
+        """A step with a rung with which, in place of the one that it has, a pass of `other` is faster."""
+        step = self._steps[place]
+        own_ns, other_ns = pass_ns(own, other)
+        gains = other_ns < (1 - WORTH) * own_ns
+        figures = f"{units.duration(other_ns)}, {units.duration(own_ns)} without"
+        words = f"a pass of {self.graph.name} with {step.name} {rung} for {has}"
+        self.progress(f"{words}: {figures}{'' if gains else ', not kept'}", None)
+        if not gains:
+            return None
+        return Laid(
+            place=place,
+            reads=step.reads,
+            writes=step.writes,
+            rung=rung,
+            time_ns=other_ns,
+            own=step.rung,
+            own_ns=own_ns,
+            whole=True,
+        )
 
     def _gains(self, taken: Sequence[Laid]) -> bool:
         """Whether a pass is faster with all of these."""

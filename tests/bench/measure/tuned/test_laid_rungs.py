@@ -40,7 +40,8 @@ LAID = {("conv3", "wgmma_scaled"): 13e3, ("conv3", "wgmma_tf32"): 9e3, ("conv3",
 class Backend:
     """Whose sessions run the plans that the engine makes. laid: nanoseconds of a step by its name and rung
     where that is not 10 µs; gained: whether a pass takes what its steps take, else always the same; broken,
-    wrong: rungs of convolutions with which a plan does not compile, or answers wrongly."""
+    wrong: rungs of convolutions with which a plan does not compile, or answers wrongly; whole: what steps
+    with some rungs take more or less in a pass."""
 
     def __init__(
         self,
@@ -48,8 +49,10 @@ class Backend:
         gained: bool = True,
         broken: str = "",
         wrong: str = "",
+        whole: Mapping[tuple[str, str], float] | None = None,
     ) -> None:
         self.laid, self.gained, self.broken, self.wrong = laid, gained, broken, wrong
+        self.whole = whole or {}
         self.plans: list[Plan] = []
         self.open = 0
 
@@ -64,6 +67,7 @@ class Backend:
         # Without layouts a pass takes longest, whatever its steps do alone.
         slow = 0 if any(step.writes != PLAIN for step in made.steps) else 1e6
         taken = slow + (sum(times) if self.gained else 1e5)
+        taken += sum(self.whole.get((step.name, step.rung), 0.0) for step in made.steps)
         answer = np.full((batch, 5), 0.2 if self.wrong in rungs else 1.0, np.float32)
 
         def close() -> None:
@@ -135,11 +139,72 @@ def test_a_rung_that_was_fastest_alone_and_is_not_in_its_layout_is_replaced() ->
     assert (step.chosen, step.precision, step.reads, step.writes) == ("layout", "tf32", ROUNDED, ROUNDED)
     assert any("conv3 nhwc_tf32 for wgmma_scaled" in line for line in told)
     assert "µs without" in told[-1]
-    # Both ways; the steps with their own, their second and their third rungs; the pass as it was and is.
-    assert len(backend.plans) == 2 + 3 + 2
+    # Both ways; the steps with their own, their second and their third rungs; the pass as it was and is; and
+    # that with what was nearly as fast.
+    assert len(backend.plans) == 2 + 3 + 2 + (1 + 5)
     assert not any(rung == "slices_tf32" for made in backend.plans for rung in convolutions(made).values()), (
         "it was three times as slow alone"
     )
+
+
+# As fast alone in their layouts, and not in a pass, which finds their weights in memory.
+WHOLE = {("conv1", "nhwc_tf32"): -15e3, ("conv3", "wgmma_tf32"): -25e3, ("conv2", "nhwc_tf32"): -0.3e3}
+
+
+def test_what_is_nearly_as_fast_alone_is_tried_in_a_pass() -> None:
+    timed_alone()
+    told = chosen(Backend(whole=WHOLE))
+    expected = {"conv1": "nhwc_tf32", "conv2": "wgmma_scaled", "conv3": "wgmma_tf32"}
+    assert convolutions(planned()) == expected, "the second by a hundredth, which is noise"
+    assert any("conv3 wgmma_tf32 for nhwc_tf32: " in line for line in told)
+    assert any("conv2 nhwc_tf32 for wgmma_scaled: " in line and "not kept" in line for line in told)
+    one, three = kept().rungs
+    assert (one.rung, one.own, one.whole) == ("nhwc_tf32", "wgmma_scaled", True)
+    assert (three.rung, three.own, three.whole) == ("wgmma_tf32", "wgmma_scaled", True)
+    assert three.own_ns - three.time_ns == 25e3 - 1e3, "of passes, 1 µs of which the step takes more"
+    assert model_facts._chosen(planned(), planned().steps[one.place], one).startswith("timed in a pass: ")
+
+
+@pytest.mark.parametrize("how", [{"broken": "wgmma_tf32"}, {"wrong": "wgmma_tf32"}])
+def test_what_fails_in_a_pass_costs_only_itself(how: dict[str, str]) -> None:
+    timed_alone()
+    backend = Backend(whole=WHOLE)
+    measured = Backend.prepare
+
+    def prepare(*of: Any) -> Any:
+        if len(backend.plans) > 2 + 3 + 2:  # right so far, and in a pass no more
+            backend.broken, backend.wrong = how.get("broken", ""), how.get("wrong", "")
+        return measured(backend, *of)
+
+    backend.prepare = prepare  # type: ignore[method-assign]
+    chosen(backend)
+    assert convolutions(planned()) == {**SCALED, "conv1": "nhwc_tf32", "conv3": "nhwc_tf32"}
+    assert {t.rung for t in kept().tried if t.refused} <= {"wgmma_tf32"}
+
+
+def test_what_is_wrong_alone_is_not_taken_for_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed_alone()
+    monkeypatch.setattr(laid_rungs, "wrong", lambda params, rung, *_: "by 3" * (rung.name == "wgmma_tf32"))
+    told = chosen(Backend(whole=WHOLE))
+    assert convolutions(planned()) == {**SCALED, "conv1": "nhwc_tf32", "conv3": "nhwc_tf32"}
+    assert any("wgmma_tf32 is wrong: by 3" in line for line in told)
+
+
+def test_in_a_long_pass_and_of_what_is_far_slower_nothing_is_tried_again() -> None:
+    timed_alone()
+    slow = {(f"conv{i}", name): 12.5e3 for i in (1, 2, 3) for name in ("wgmma_tf32", "nhwc_tf32")}
+    backend = Backend(slow, whole=WHOLE)
+    chosen(backend)
+    assert convolutions(planned()) == SCALED
+    assert len(backend.plans) == 2 + 3
+    layouts.forget(planned(replace(HOW, layouts="none")))
+    chosen(Backend(whole=WHOLE | long()))
+    assert convolutions(planned()) == {**SCALED, "conv3": "nhwc_tf32"}
+
+
+def long() -> dict[tuple[str, str], float]:
+    """Whatever a plan's last step is, it takes long in a pass."""
+    return {(step.name, step.rung): laid_rungs.SHORT_NS for step in planned().steps[-1:]}
 
 
 def test_the_plan_that_is_shown_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +272,7 @@ def test_a_rung_that_is_wrong_alone_is_not_taken(monkeypatch: pytest.MonkeyPatch
     timed_alone()
     monkeypatch.setattr(laid_rungs, "wrong", lambda params, rung, *_: "by 3" * (rung.name == "nhwc_tf32"))
     told = chosen(Backend())
-    assert convolutions(planned()) == SCALED
+    assert convolutions(planned()) == {**SCALED, "conv3": "wgmma_tf32"}, "the next best, in a pass"
     assert any("nhwc_tf32 is wrong: by 3" in line for line in told)
 
 
