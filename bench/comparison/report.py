@@ -8,7 +8,7 @@ turns; only where that run has no such reference, with the one of another run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,12 +62,14 @@ class ModelSection:
 
 @dataclass(frozen=True)
 class Merged:
-    """Several runs as one: rows with the latest measurement of each case, in the order the runs mean them."""
+    """Several runs as one: rows with the latest measurement of each case, in the order the runs mean them.
+    places: by a case's key, which of the runs that measurement is of."""
 
     runs: tuple[Run, ...]
     rows: tuple[Row, ...]
     missing: tuple[Case, ...]
     apart: tuple[Row, ...]  # compared with a reference that was measured in another run
+    places: Mapping[str, int]
 
 
 def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading: str = "") -> list[Path]:
@@ -119,7 +121,8 @@ def merge(found: Sequence[RunData]) -> Merged:
     planned = {case.key: case for run, _ in found for case in run.cases}
     missing = tuple(case for key, case in planned.items() if key not in latest)
     chosen.sort(key=lambda row: row.case.batch)  # stable: within a batch size the runs' own order
-    return Merged(tuple(run for run, _ in found), tuple(chosen), missing, tuple(apart))
+    places = {key: place for key, (_, place, _) in latest.items()}
+    return Merged(tuple(run for run, _ in found), tuple(chosen), missing, tuple(apart), places)
 
 
 def render(
@@ -134,11 +137,10 @@ def context(
 ) -> dict[str, Any]:
     """What the template tells."""
     pieces = [piece(run, measurements) for run, measurements in found]
-    env = merged.runs[-1].environment
     told = [verdict for verdict in verdicts(merged.rows, merged.runs) if verdict.clauses]
     sentences = overview.sentences(merged.rows, merged.runs)
     return {
-        "heading": heading or f"Comparison on {env.gpu or env.cpu or 'an unknown machine'}",
+        "heading": heading or f"Comparison on {' and '.join(dict.fromkeys(map(_device, merged.runs)))}",
         "overview": sentences,
         "strip": [(verdict.about, verdict.clauses) for verdict in told],
         "counted": [line for line in sentences if line not in {verdict.line for verdict in told}],
@@ -148,6 +150,10 @@ def context(
         "sections": sections,
         "shortfalls": shortfalls(merged),
     }
+
+
+def _device(run: Run) -> str:
+    return run.environment.gpu or run.environment.cpu or "an unknown machine"
 
 
 def piece(run: Run, measurements: Sequence[Measurement]) -> Piece:
@@ -207,17 +213,33 @@ _WITHIN: Column[Row] = Column("within", cell=_within, title="layers in bound", l
 
 def shortfalls(merged: Merged) -> list[str]:
     """Every case that is not ok and why, every warning, every layer beyond its bound, every comparison that
-    was not timed together, every case not measured; cases that share a sentence share a line."""
+    was not timed together, every case of another machine than most, every case not measured; cases that share
+    a sentence share a line."""
     lines = terminal_tables.remarks(merged.rows)
     lines += overview.beyond(merged.rows)
     for where in overview.places(merged.apart):
         lines.append(f"{where}: not timed together with the reference, which another run measured")
+    lines += _elsewhere(merged)
     counts = Counter((title(case.model), case.backend) for case in merged.missing)
     lines += [
         f"{model}, {backend}: {count} case{'s' if count > 1 else ''} not measured"
         for (model, backend), count in counts.items()
     ]
     return lines
+
+
+def _elsewhere(merged: Merged) -> list[str]:
+    """Which cases were measured on another device than most of them: their times stand in one table."""
+    found: dict[str, list[Row]] = {}
+    for row in merged.rows:
+        found.setdefault(_device(merged.runs[merged.places[row.case.key]]), []).append(row)
+    most = max(found, key=lambda device: len(found[device]), default="")
+    return [
+        f"{where}: measured on {device}, most others on {most}"
+        for device, items in found.items()
+        if device != most
+        for where in overview.places(items)
+    ]
 
 
 # --------------------------------------------------------------------------------------------------- files

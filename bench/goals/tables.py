@@ -98,7 +98,7 @@ def _rows(goals: Goals, run: Measured, limits: Sequence[MachineLimits]) -> list[
             floor = None if known is None else floors.floor_ns(made, known)
             line = Beside(own, others, floor)
             key = (title(case.model), case.precision, case.batch)
-            if key not in found or _telling(line) > _telling(found[key]):
+            if key not in found or _telling(line) >= _telling(found[key]):
                 found[key] = line
     models = list(dict.fromkeys(key[0] for key in found))
     precisions = list(dict.fromkeys(key[1] for key in found))

@@ -143,6 +143,28 @@ def test_a_reference_of_another_run_is_used_and_said_so() -> None:
 
 
 @pytest.mark.usefixtures("_blank_pictures")
+def test_cases_of_another_machine_in_the_same_table_are_named(tmp_path: Path) -> None:
+    def on(gpu: str, data: Data) -> Data:
+        run = data[0]
+        return msgspec.structs.replace(
+            run, environment=msgspec.structs.replace(run.environment, gpu=gpu)
+        ), data[1]
+
+    here = on("Example GPU", synthetic.run(backends=CUDA, batches=(1, 4, 16)))
+    there = on(
+        "Other GPU", changed(synthetic.run(backends=CUDA, batches=(4,)), dated("2036-01-01T00:00:00+00:00"))
+    )
+    merged = report.merge([there, here])
+    (told,) = report.shortfalls(merged)
+    assert told.endswith(": measured on Other GPU, most others on Example GPU")
+    assert told.startswith("lenet5-digits, engine-cuda at batch 4, ort-cuda at batch 4")
+    paths = [kept(tmp_path / name, data) for name, data in (("a", here), ("b", there))]
+    text = report.write(paths, tmp_path / "r.md")[0].read_text("utf-8")
+    assert text.startswith("# Comparison on Example GPU and Other GPU\n")
+    assert report.shortfalls(report.merge([here, here])) == []
+
+
+@pytest.mark.usefixtures("_blank_pictures")
 def test_what_falls_short_is_named_with_its_reason(tmp_path: Path) -> None:
     failures = {
         ("engine-cuda", 16): ("out_of_memory", "9 GiB | were *wanted*"),

@@ -13,7 +13,7 @@ import pytest
 
 import main
 from bench.comparison.kind import KIND as COMPARISON
-from bench.goals import again, floors, judged, needs, presets, report
+from bench.goals import again, floors, judged, needs, presets, report, tables
 from bench.goals.judged import MISSED, OPEN, REACHED, UNKNOWN, Held
 from bench.goals.needs import Limits, Taken
 from bench.goals.presets import Goal, Goals, Need
@@ -223,6 +223,22 @@ def test_runs_of_several_gpus_bring_the_limits_of_each(tmp_path: Path) -> None:
         (run.parent / needs.LIMITS_FILE).write_bytes(msgspec.json.encode(limits(rate)))
     taken = needs.given(goals, runs, runs, measures=False)
     assert [known.flops_per_s for known in taken.limits] == [1e13, 2e13]
+
+
+def test_of_several_runs_the_table_has_the_one_by_which_a_goal_is_held(tmp_path: Path) -> None:
+    goals = Goals(title="t", device="cuda", needs=(), goals=(speedup(2.5),))
+    first, last = both(tmp_path / "a", 20, 30), both(tmp_path / "b", 10, 30)
+    taken = needs.given(goals, [first, last], [], measures=False)
+    (found,) = judged.held(goals, taken)
+    (line,) = tables.cases(goals, judged.measured(taken)[0], ()).rows
+    assert found.figures[0].value == pytest.approx(3, rel=0.05)
+    assert line.own.median_ns == pytest.approx(10e3, rel=0.05)
+    # But for a run that was about something else, and has nothing to hold it against.
+    alone = saved(tmp_path / "c", timed("engine-cuda", 5))
+    (line,) = tables.cases(
+        goals, judged.measured(needs.given(goals, [last, alone], [], measures=False))[0], ()
+    ).rows
+    assert line.own.median_ns == pytest.approx(10e3, rel=0.05)
 
 
 def test_a_second_run_that_says_otherwise_leaves_it_open(tmp_path: Path) -> None:
