@@ -10,12 +10,18 @@ from bench.words import units
 
 
 def footer(runs: Sequence[Run], measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """Two or three lines: machine, driver, versions; clock, L2 mode, date; the command."""
+    """Lines of the machine, or of each of several, with its driver; of versions; of clock, L2 mode and date;
+    of the command, or of many NAMED, as all of them would be more than the chart."""
     if not runs:
         return ()
-    lines = [machine(runs[-1]), versions(runs[-1]), settings(runs[-1], measurements)]
-    commands = "; ".join(dict.fromkeys(run.command for run in runs if run.command))
-    return tuple(line for line in (*lines, commands) if line)
+    machines = list(dict.fromkeys(map(machine, runs)))
+    lines = [*machines, versions(runs[-1]), settings(runs[-1], measurements)]
+    commands = list(dict.fromkeys(run.command for run in runs if run.command))
+    more = [f"and {len(commands) - NAMED} more like it"] if len(commands) > NAMED else []
+    return tuple(line for line in (*lines, "; ".join([*commands[:NAMED], *more])) if line)
+
+
+NAMED = 2  # commands
 
 
 class Recorded(Protocol):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.charts import precision_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import machine, versions
+from bench.comparison.kind import RunFolder
 from bench.goals import again, flows, judged, machines, tables
 from bench.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, Held
 from bench.goals.needs import Taken
 from bench.goals.presets import Goals
-from bench.results.rows import by_model, in_order, rows
+from bench.results.rows import Row, by_model, in_order, rows
 from bench.show import report_form
 from bench.show.report_form import ReportForm
 
@@ -70,15 +74,45 @@ def counted(held: Sequence[Held]) -> list[tuple[str, str]]:
 
 
 def charts(goals: Goals, taken: Taken) -> dict[str, Chart]:
-    """Those of each comparison, of the first runs, by name: one a precision, as each has many rivals. What is
-    said above them is said of ours."""
+    """Those of all that was measured on a device in the first runs, by name: one a precision, as each has
+    many rivals. What is said above them is said of ours. Of several devices each has the device in its name
+    and title."""
     ours = tuple({goal.backend for goal in goals.goals})
+    devices: dict[str, list[RunFolder]] = {}
+    for folder in taken.runs[0].values():
+        environment = folder.header.environment
+        devices.setdefault(environment.gpu or environment.cpu, []).append(folder)
     found = {}
-    for name, folder in taken.runs[0].items():
-        measurements, place = in_order(folder.header, folder.measurements()), Path(name).name
-        for model, items in by_model(rows(measurements)).items():
-            for kind, chart in precision_charts(model, items, [folder.header], ours):
-                if kind in CHARTS:
-                    stem = chart.name if chart.name.startswith(place) else f"{place}-{chart.name}"
-                    found[stem] = chart
+    for device, folders in devices.items():
+        for flowing in (False, True):
+            among = [folder for folder in folders if not flowing or _flows(folder)]
+            held, headers = _rows(among), [folder.header for folder in among]
+            for model, items in by_model(held).items():
+                runs = [run for run in headers if any(case.model == model for case in run.cases)]
+                for kind, chart in precision_charts(model, items, runs, ours):
+                    if kind in CHARTS and (kind == CHARTS[-1]) == flowing:
+                        if len(devices) == 1:
+                            found[chart.name] = chart
+                        else:
+                            titled = msgspec.structs.replace(chart, title=f"{chart.title}, on {device}")
+                            found[f"{_word(device)}-{chart.name}"] = titled
     return found
+
+
+def _rows(folders: Sequence[RunFolder]) -> list[Row]:
+    """Of each case the one that counts, the smallest batches first: of the last run that has it, and of those
+    that were about a pass alone where there are such."""
+    found: dict[str, Row] = {}
+    for folder in sorted(folders, key=_flows, reverse=True):
+        found |= {row.case.key: row for row in rows(in_order(folder.header, folder.measurements()))}
+    return sorted(found.values(), key=lambda row: row.case.batch)
+
+
+def _flows(folder: RunFolder) -> bool:
+    """Whether anything in it is from end to end."""
+    return any(made.end_to_end is not None for made in folder.measurements())
+
+
+def _word(device: str) -> str:
+    """A device in a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", device.lower().removeprefix("nvidia ")).strip("-") or "device"

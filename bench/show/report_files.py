@@ -15,6 +15,7 @@ from bench.show.table import Table, to_markdown, with_headings
 from bench.words import plain
 
 if TYPE_CHECKING:
+    import numpy as np
     from jinja2 import Environment
     from PIL import Image
 
@@ -22,6 +23,9 @@ MAX_CHART_NBYTES = 80_000
 COLOURS = (64, 48, 32)  # sizes of palette tried until a chart is small enough
 SHRINK = 0.8
 NEAR = 24  # colours whose channels differ by less in all count as one
+# A colour is no grey whose channels lie so far apart, and no rare one of so many pixels; the cosine of the
+# angle under which white sees a colour and what it is mixed to.
+TINTED, RARE, ALIGNED = 40, 24, 0.996
 
 
 @dataclass
@@ -52,8 +56,9 @@ def small(png: bytes, most: int = MAX_CHART_NBYTES) -> bytes:
 
     with Image.open(io.BytesIO(png)) as opened:
         image = opened.convert("RGB")
+    drawn = _drawn(*_counted(image))  # of fewer pixels none may be as a line was drawn
     while True:
-        chosen = _palette(image, COLOURS[0])
+        chosen = _palette(image, drawn, COLOURS[0])
         for colours in COLOURS:
             made = Image.new("P", (1, 1))
             made.putpalette(chosen[: 3 * colours])
@@ -65,20 +70,53 @@ def small(png: bytes, most: int = MAX_CHART_NBYTES) -> bytes:
         image = image.resize(size, Image.Resampling.LANCZOS)
 
 
-def _palette(image: Image.Image, most: int) -> bytes:
-    """The colours that cover most of the image, the most first, none close to another: median cut would merge
-    the small areas of a breakdown, whose colours carry its meaning."""
+def _counted(image: Image.Image) -> tuple[np.ndarray, np.ndarray]:
+    """Its colours, (n, 3), and how many pixels each has, the most frequent first."""
     import numpy as np
 
-    counted = image.getcolors(image.width * image.height) or []
-    colours = np.array([colour for _, colour in counted], np.int16).reshape(-1, 3)
-    order = np.lexsort((*colours.T[::-1], np.array([count for count, _ in counted])))[::-1]
+    found = image.getcolors(image.width * image.height) or []
+    counts = np.array([count for count, _ in found])
+    colours = np.array([colour for _, colour in found], np.int16).reshape(-1, 3)
+    order = np.lexsort((*colours.T[::-1], counts))[::-1]
+    return colours[order], counts[order]
+
+
+def _palette(image: Image.Image, drawn: np.ndarray, most: int) -> bytes:
+    """Colours for the image, none close to another: first those that were drawn with, and what they are half
+    mixed with white, however little of the image they cover, since what is told by a colour is lost without
+    it; then what covers most. Median cut would merge the small areas of a breakdown, and by what they cover
+    alone the greys of text would leave no room for lines."""
+    import numpy as np
+
     chosen: list[bytes] = []
-    left = colours[order]
-    while len(left) and len(chosen) < most:
-        chosen.append(left[0].astype(np.uint8).tobytes())
-        left = left[np.abs(left - left[0]).sum(axis=1) > NEAR]
+    for left in (drawn[: most // 3], (drawn[: most // 6] + 255) // 2, _counted(image)[0]):
+        for colour in chosen:
+            left = left[np.abs(left - np.frombuffer(colour, np.uint8)).sum(axis=1) > NEAR]
+        while len(left) and len(chosen) < most:
+            chosen.append(left[0].astype(np.uint8).tobytes())
+            left = left[np.abs(left - left[0]).sum(axis=1) > NEAR]
     return b"".join(chosen)
+
+
+def _drawn(colours: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Of the colours that are no greys, the most frequent first, those that the others are blends of: edges
+    are mixed with white, so that a line and its edges lie in one direction from there. Of each direction the
+    darkest that is no rare one."""
+    import numpy as np
+
+    seen = (colours.max(axis=1) - colours.min(axis=1) >= TINTED) & (counts >= RARE)
+    colours, counts = colours[seen], counts[seen]
+    away = 255.0 - colours
+    length = np.linalg.norm(away, axis=1)
+    drawn = []
+    left = np.ones(len(colours), bool)
+    for place in range(len(colours)):
+        if left[place]:
+            alike = left & (away @ away[place] > ALIGNED * length * length[place])
+            usual = alike & (counts >= counts[place] / 20)
+            drawn.append(colours[np.where(usual, length, 0.0).argmax()])
+            left &= ~alike
+    return np.array(drawn, np.int16).reshape(-1, 3)
 
 
 def link(path: Path, report: Path) -> str:

@@ -31,6 +31,11 @@ REFERENCE = {
     "ort-cuda": "ort-cuda",
     "engine-cpu": "ort-cpu",
     "ort-cpu": "ort-cpu",
+    "ort-cuda-tuned": "ort-cuda",
+    "ort-cuda-tuned-strict": "ort-cuda",
+    "torch-cuda-graph": "ort-cuda",
+    "torch-compile-cuda": "ort-cuda",
+    "torch-compile-cuda-tuned": "ort-cuda",
 }
 # Overhead a pass and cost an image, in microseconds.
 COSTS = {
@@ -38,6 +43,11 @@ COSTS = {
     "ort-cuda": (31, 0.55),
     "engine-cpu": (60, 45.0),
     "ort-cpu": (25, 30.0),
+    "ort-cuda-tuned": (28, 0.5),
+    "ort-cuda-tuned-strict": (29, 0.52),
+    "torch-cuda-graph": (33, 0.8),
+    "torch-compile-cuda": (35, 0.4),
+    "torch-compile-cuda-tuned": (30, 0.35),
 }
 DOUBLING = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 OPS = (

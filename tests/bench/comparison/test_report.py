@@ -296,14 +296,40 @@ def test_a_chart_too_full_for_its_palette_loses_pixels_and_not_the_report(tmp_pa
         assert image.width / image.height == pytest.approx(4 / 3, rel=0.02)
 
 
-def test_series_keep_their_colours_in_the_palette(tmp_path: Path) -> None:
+RIVALS = (
+    "engine-cuda", "ort-cuda", "ort-cuda-tuned", "ort-cuda-tuned-strict", "torch-cuda-graph",
+    "torch-compile-cuda", "torch-compile-cuda-tuned",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("backends", [synthetic.BACKENDS, RIVALS])
+def test_series_keep_their_colours_in_the_palette(backends: Sequence[str], tmp_path: Path) -> None:
+    """Also thin lines of many, below which stands more text than chart."""
     from bench.charts import charts
     from bench.words import palette
 
-    chart = next(c for c in charts([synthetic.run()]) if c.name.endswith("op-time"))
-    (tmp_path / "c.png").write_bytes(report_files.small(render(chart, ("png",))["png"]))
-    with Image.open(tmp_path / "c.png") as image:
-        pixels = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
-    for name in synthetic.BACKENDS:
-        wanted = [int(palette.BACKENDS[name][i : i + 2], 16) for i in (1, 3, 5)]
-        assert np.abs(pixels - wanted).max(axis=1).min() <= 12
+    kinds = {**palette.BACKENDS, **palette.VARIANTS, **palette.RIVALS}
+    chart = next(c for c in charts([synthetic.run(backends=backends)]) if c.name.endswith("op-time"))
+    written = tuple(f"{i}: the quick brown fox jumps over the lazy dog, again and again" for i in range(60))
+    for many in (chart, msgspec.structs.replace(chart, footer=(*chart.footer, *written))):
+        (tmp_path / "c.png").write_bytes(report_files.small(render(many, ("png",))["png"]))
+        with Image.open(tmp_path / "c.png") as image:
+            pixels = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
+        for name in backends:
+            wanted = [int(kinds[name][i : i + 2], 16) for i in (1, 3, 5)]
+            assert np.abs(pixels - wanted).max(axis=1).min() <= 12, name
+
+
+def test_a_chart_of_many_runs_names_a_few_commands_and_every_machine() -> None:
+    from bench.charts.footer import NAMED, footer
+
+    made = [synthetic.run(backends=CPU, batches=(1,))[0] for _ in range(5)]
+    runs = [
+        msgspec.structs.replace(run, command=f"compare --batch {i}", environment=msgspec.structs.replace(
+            run.environment, gpu=f"GPU {i % 2}"))
+        for i, run in enumerate(made)
+    ]  # fmt: skip
+    lines = footer(runs, [])
+    assert lines[-1] == "compare --batch 0; compare --batch 1; and 3 more like it"
+    assert [sum(f"GPU {i}" in line for line in lines) for i in (0, 1)] == [1, 1]
+    assert footer(runs[:NAMED], [])[-1] == "compare --batch 0; compare --batch 1"

@@ -581,6 +581,42 @@ def test_a_chart_is_of_one_precision_and_says_what_came_of_ours(tmp_path: Path) 
         assert "not measured yet" not in chart.finding
 
 
+def test_a_chart_has_all_batch_sizes_of_a_device_whatever_run_they_are_of(tmp_path: Path) -> None:
+    def ran(name: str, gpu: str, ours: Mapping[int, float]) -> Path:
+        made = [
+            timed(backend, us * by, batch=batch)
+            for batch, us in ours.items()
+            for backend, by in (("engine-cuda", 1), ("ort-cuda", 3))
+        ]
+        header = record([one.case for one in made])
+        environment = msgspec.structs.replace(header.environment, gpu=gpu)
+        folder = COMPARISON.create(tmp_path / name, msgspec.structs.replace(header, environment=environment))
+        for each in made:
+            folder.append(each)
+        folder.close()
+        return tmp_path / name
+
+    def points(*runs: Path) -> dict[str, list[tuple[float, float]]]:
+        taken = needs.given(goals, runs, [], measures=False)
+        told = [chart.title for name, chart in report.charts(goals, taken).items() if "op-time" in name]
+        assert all((", on " in title) == (len(told) > 1) for title in told)
+        return {
+            name: [(p.x, p.y) for p in next(s for s in chart.panels[0].series if "engine" in s.label).points]
+            for name, chart in report.charts(goals, taken).items()
+            if "op-time" in name
+        }
+
+    goals = Goals(title="t", device="cuda", needs=(), goals=(speedup(1.5),))
+    few, more = ran("few", "Example GPU", {1: 10, 8: 20}), ran("more", "Example GPU", {8: 25, 64: 90})
+    (of_one,) = points(few, more).values()
+    assert [x for x, _ in of_one] == [1, 8, 64]
+    assert of_one[1][1] == pytest.approx(25e-6, rel=0.05), "the last run that is named and has it"
+    other = ran("other", "NVIDIA Other 80GB", {1: 7})
+    found = points(few, more, other)
+    assert list(found) == ["example-gpu-lenet5-digits-op-time-fp32", "other-80gb-lenet5-digits-op-time-fp32"]
+    assert [len(line) for line in found.values()] == [3, 1]
+
+
 def test_a_floor_counts_the_fewest_bytes_that_a_precision_allows() -> None:
     """Whatever the rung that was chosen reads; a record that does not tell is held to what it has."""
     known = limits(1e12)
