@@ -26,6 +26,7 @@ NEAR = 24  # colours whose channels differ by less in all count as one
 # A colour is no grey whose channels lie so far apart, and no rare one of so many pixels; the cosine of the
 # angle under which white sees a colour and what it is mixed to.
 TINTED, RARE, ALIGNED = 40, 24, 0.996
+GREYS = 6  # steps from paper to ink
 
 
 @dataclass
@@ -82,14 +83,19 @@ def _counted(image: Image.Image) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _palette(image: Image.Image, drawn: np.ndarray, most: int) -> bytes:
-    """Colours for the image, none close to another: first those that were drawn with, and what they are half
-    mixed with white, however little of the image they cover, since what is told by a colour is lost without
-    it; then what covers most. Median cut would merge the small areas of a breakdown, and by what they cover
-    alone the greys of text would leave no room for lines."""
+    """Colours for the image, none close to another: paper, ink and some greys between them; those that were
+    drawn with, and what they are half mixed with white, however little of the image they cover, since what is
+    told by a colour is lost without it; then what covers most. Median cut would merge the small areas of a
+    breakdown, and by what they cover alone the greys of text would leave no room for lines."""
     import numpy as np
 
+    colours, counts = _counted(image)
+    greys = colours[(_tint(colours) < TINTED) & (counts >= RARE)]
+    ends = greys[[greys.sum(axis=1).argmax(), greys.sum(axis=1).argmin()]] if len(greys) else greys
+    steps = np.arange(1, GREYS, dtype=np.int16)[:, None] if len(ends) else np.empty((0, 1), np.int16)
+    between = ends[:1] + (ends[1:] - ends[:1]) * steps // GREYS
     chosen: list[bytes] = []
-    for left in (drawn[: most // 3], (drawn[: most // 6] + 255) // 2, _counted(image)[0]):
+    for left in (ends, drawn[: most // 3], between, (drawn[: most // 6] + 255) // 2, colours):
         for colour in chosen:
             left = left[np.abs(left - np.frombuffer(colour, np.uint8)).sum(axis=1) > NEAR]
         while len(left) and len(chosen) < most:
@@ -98,13 +104,18 @@ def _palette(image: Image.Image, drawn: np.ndarray, most: int) -> bytes:
     return b"".join(chosen)
 
 
+def _tint(colours: np.ndarray) -> np.ndarray:
+    """How far apart the channels of each lie."""
+    return colours.max(axis=1) - colours.min(axis=1)
+
+
 def _drawn(colours: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Of the colours that are no greys, the most frequent first, those that the others are blends of: edges
     are mixed with white, so that a line and its edges lie in one direction from there. Of each direction the
     darkest that is no rare one."""
     import numpy as np
 
-    seen = (colours.max(axis=1) - colours.min(axis=1) >= TINTED) & (counts >= RARE)
+    seen = (_tint(colours) >= TINTED) & (counts >= RARE)
     colours, counts = colours[seen], counts[seen]
     away = 255.0 - colours
     length = np.linalg.norm(away, axis=1)

@@ -318,6 +318,10 @@ def test_series_keep_their_colours_in_the_palette(backends: Sequence[str], tmp_p
         for name in backends:
             wanted = [int(kinds[name][i : i + 2], 16) for i in (1, 3, 5)]
             assert np.abs(pixels - wanted).max(axis=1).min() <= 12, name
+        # And what is written is neither green nor blue.
+        dark = pixels[pixels.sum(axis=1) < 150]
+        assert len(dark) > 100
+        assert (dark.max(axis=1) - dark.min(axis=1)).max() < 40
 
 
 def test_a_chart_of_many_runs_names_a_few_commands_and_every_machine() -> None:
