@@ -1,4 +1,5 @@
-"""Settings of the whole suite: drawn examples are the same in every run, so that a red run means a change.
+"""Settings of the whole suite: what is drawn in a run hangs on its seed alone (tests/sampling.py), so that it
+can be drawn again.
 
 HYPOTHESIS_PROFILE=explore draws anew each time and longer, to look for what nobody thought of.
 """
@@ -9,7 +10,11 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import Phase, settings
+
+from tests import sampling
+from tests.bench import brief
 
 # Which parts of a failing example matter is explained by hundreds of further ones: also where a test is there
 # to see one fail.
@@ -42,12 +47,42 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # What the person who runs the tests has imported is no part of the catalogue that they are about.
 os.environ["KERNELSCOPE_MODELS"] = str(Path(__file__).parent / "no-imported-models")
 
+# Before the processes that share the tests are started: they all take the same.
+sampling.settle()
+
 # What collecting makes stays to the end: no search for garbage need go through it, neither while it grows,
 # which would be a quarter of the time that collecting takes, nor afterwards.
 gc.disable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _brief_processes():
+    """Before all that modules share: some of it is measured by a process of its own. A fixture, for the
+    processes that share the tests are not to be brief themselves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", brief.environment())
+        yield
 
 
 def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def pytest_collection_modifyitems(config, items):
+    items[:], left = sampling.of(items)
+    if left:
+        config.hook.pytest_deselected(items=left)
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"samples: {sampling.again()}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    if report.failed and item.get_closest_marker("sampled"):
+        report.sections.append(("what was drawn", sampling.again()))
+    return report

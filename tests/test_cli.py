@@ -20,7 +20,7 @@ from bench.comparison import cli as compare
 from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
 from bench.results.records import Case, Job, Measurement
-from bench.run import client
+from bench.run import beforehand, client
 from bench.run.client import Outcome
 from bench.words.version import version
 from tests.bench import synthetic
@@ -38,6 +38,7 @@ def fake_run(
 ) -> None:
     """In place of the worker: made-up measurements, written as the client writes them. `outcomes` by
     batch."""
+    nothing_is_measured(monkeypatch)
 
     def run(job: Job, cases: Sequence[Case], folder: RunFolder, on_event: object, **_: object) -> Outcome:
         found: list[Measurement] = []
@@ -51,6 +52,12 @@ def fake_run(
         return Outcome(tuple(found), cancelled=len(found) < len(cases))
 
     monkeypatch.setattr(client, "run", run)
+
+
+def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker is started ahead, and whoever else uses the machine is nobody's business."""
+    monkeypatch.setattr(client.Spare, "start", lambda _: None)
+    monkeypatch.setattr(beforehand, "look", beforehand.Looked)
 
 
 CPU = ("--backend", "engine-cpu", "--backend", "ort-cpu")
@@ -124,6 +131,7 @@ def test_a_model_refused_by_every_engine_that_was_named_is_exit_code_1(
         folder.close()
         return Outcome(tuple(found), cancelled=False)
 
+    nothing_is_measured(monkeypatch)
     monkeypatch.setattr(client, "run", run)
     start = ["compare", "lenet5-digits", "--batch", "1,4", "--charts", "none"]
     refusing = {1, 4}

@@ -41,6 +41,7 @@ def _richest(rung: Rung) -> Case:
     return max((c for c in quick if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("reads", "writes"), [(0, 1), (1, 0), (1, 1)])
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_rung_is_right_in_every_layout(
@@ -93,6 +94,7 @@ PRODUCTS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("rung", "params"), PRODUCTS, ids=lambda it: getattr(it, "name", None))
 def test_products_read_and_write_chunks_that_no_size_divides(
     rung: Rung, params: Gemm, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch

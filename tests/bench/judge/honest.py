@@ -47,22 +47,28 @@ class Judged:
 
 def judged(count: int, device: str = "cpu", first: int = 1) -> Iterator[Judged]:
     """So many of them, in turn; the same ones for the same first seed."""
+    for rung, params, number in turns(count, device, first):
+        yield Judged(rung, params, number, _said(rung, params, number))
+
+
+def turns(count: int, device: str, first: int) -> Iterator[tuple[Rung, Params, int]]:
+    """Which rung is judged on which shape, and by which seed."""
     found = cuda_driver.device() if device == "cuda" else None
     have = found.capability if found else None
     rungs = {op: registry.rungs(device, op) for op in OPS}
     every = sum(map(len, rungs.values()))
     shapes = {op: cycle(_drawn(op, TRIES + 3 * count * len(rungs[op]) // every, first)) for op in OPS}
-    turns = cycle(rung for op in OPS for rung in rungs[op])
+    in_turn = cycle(rung for op in OPS for rung in rungs[op])
     unfit: set[Rung] = set()
     for number in range(count):
         while True:
-            rung = next(turns)
+            rung = next(in_turn)
             if params := _fitting(rung, shapes[rung.op], have):
                 break
             unfit.add(rung)
             if len(unfit) == every:
                 raise KernelError(f"no rung of {device} takes any of the shapes drawn")
-        yield Judged(rung, params, first + number, _said(rung, params, first + number))
+        yield rung, params, first + number
 
 
 def _said(rung: Rung, params: Params, number: int) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -74,10 +74,10 @@ def verdict(mistake: Planted, finding: Finding | None) -> str:
     return "none" if finding.fault in NAMELESS else "false"
 
 
-def table() -> Iterator[tuple[Planted, Finding | None, str]]:
-    """All of them, one by one."""
+def table(mistakes: Iterable[Planted]) -> Iterator[tuple[Planted, Finding | None, str]]:
+    """What is found of these, one by one."""
     with tempfile.TemporaryDirectory() as folder:
-        for mistake in ALL.values():
+        for mistake in mistakes:
             finding = found(mistake, Path(folder))
             yield mistake, finding, verdict(mistake, finding)
 
@@ -85,7 +85,7 @@ def table() -> Iterator[tuple[Planted, Finding | None, str]]:
 def main() -> int:
     counts: Counter[str] = Counter()
     print("| mistake | finding | |\n|---|---|---|")
-    for mistake, finding, word in table():
+    for mistake, finding, word in table(ALL.values()):
         counts[word] += 1
         told = finding.reason.partition(";")[0] if finding else ""
         print(f"| {mistake.name} | {told} | {word} |", flush=True)

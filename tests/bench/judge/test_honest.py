@@ -1,4 +1,5 @@
-"""The judge accuses no rung that is right."""
+"""The judge accuses no rung that is right. Each run draws other shapes; `python -m tests.bench.judge.honest`
+draws as many as one likes."""
 
 from __future__ import annotations
 
@@ -10,17 +11,24 @@ from bench.judge import comparison, samples
 from kernels import registry
 from kernels.ops import OPS
 from kernels.ops.conv import Conv
-from tests.bench.judge.honest import judged
+from tests import sampling
+from tests.bench.judge.honest import judged, turns
 
-COUNT = 3 * sum(len(registry.rungs("cpu", op)) for op in OPS)  # so that a further rung takes none from others
+COUNT = sum(len(registry.rungs("cpu", op)) for op in OPS)  # so that a further rung takes none from others
 
 
+@pytest.mark.sampled
 def test_no_right_rung_is_accused_on_shapes_drawn_anew() -> None:
-    found = list(judged(COUNT))
+    found = list(judged(3 * COUNT if sampling.whole() else COUNT, first=sampling.number("honest")))
     assert [(one.rung.label, one.seed, one.params, one.said) for one in found if one.said] == []
     every = {rung for op in OPS for rung in registry.rungs("cpu", op)}
     assert {one.rung for one in found} == every
-    convs = [one.params for one in found if isinstance(one.params, Conv)]
+
+
+@pytest.mark.sampled
+def test_shapes_that_are_drawn_differ_in_all_that_a_convolution_has() -> None:
+    drawn = turns(10 * COUNT, "cpu", sampling.number("honest"))
+    convs = [params for _, params, _ in drawn if isinstance(params, Conv)]
     for name in ("stride_h", "dilation_h", "group", "n", "pad_top"):
         assert len({getattr(p, name) for p in convs}) > 1, name
 
