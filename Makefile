@@ -12,11 +12,12 @@ RIVALS := torch openvino
 # What lies beside ours in an environment of its own: rivals, and the compilers of CUDA rungs in Python.
 APART := $(RIVALS) languages
 
-.PHONY: $(APART) run test test-gpu test-simulated sanitize rehearse fuzz lint lock clean help
+.PHONY: $(APART) run test test-quick test-whole test-gpu test-simulated sanitize rehearse fuzz lint lock clean help
 
 help:
 	@echo "make run    the window; without a display, the default comparison in the terminal"
-	@echo "make test   the tests        make lint   style, types, import order"
+	@echo "make test   the tests, a sample of what is much alike        make lint   style, types, import order"
+	@echo "make test-quick   in a minute, after a change        make test-whole   everything that make test samples"
 	@echo "make test-gpu   those that need a GPU        make test-simulated   of these what a simulated one can stand in for"
 	@echo "make sanitize   every CUDA rung under compute-sanitizer's memcheck and racecheck"
 	@echo "make rehearse   every command of the documents, and more, run here as a user would; ARGS=--help"
@@ -28,11 +29,25 @@ help:
 run: $(VENV)/run.stamp
 	@$(BIN)/python main.py
 
+PYTEST = QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q
+SHARED = -n auto --dist worksteal
+
+# Of kernels that compile, drawn shapes, planted mistakes and damaged files each run takes a sample, by the seed
+# that it names at its end (tests/sampling.py).
 test: $(VENV)/dev.stamp
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -m "not gpu" -n auto --dist worksteal -q
+	@$(PYTEST) -m "not gpu" $(SHARED)
+
+# After a change, in a minute: all that opens no window, starts no process and calls no compiler, and the command
+# line from end to end.
+test-quick: $(VENV)/dev.stamp
+	@$(PYTEST) -m "not gpu and not slow" $(SHARED)
+
+# Of the tests that take a sample, all that they sample.
+test-whole: $(VENV)/dev.stamp
+	@KERNELSCOPE_SEED=all $(PYTEST) -m "sampled and not gpu" $(SHARED)
 
 test-gpu: $(VENV)/dev.stamp
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -m gpu -q
+	@$(PYTEST) -m gpu
 
 # Of the tests that are for a GPU those that the simulated one can stand in for: what they test goes on changing
 # where there is none. Kernels themselves it does not run.

@@ -30,7 +30,9 @@ ROOT = Path(main.__file__).parent
 
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker is started ahead: most commands here end before they have one."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(client.Spare, "start", lambda _: None)
 
 
 def fake_run(
@@ -38,7 +40,7 @@ def fake_run(
 ) -> None:
     """In place of the worker: made-up measurements, written as the client writes them. `outcomes` by
     batch."""
-    nothing_is_measured(monkeypatch)
+    monkeypatch.setattr(beforehand, "look", beforehand.Looked)  # whoever else uses the machine
 
     def run(job: Job, cases: Sequence[Case], folder: RunFolder, on_event: object, **_: object) -> Outcome:
         found: list[Measurement] = []
@@ -52,12 +54,6 @@ def fake_run(
         return Outcome(tuple(found), cancelled=len(found) < len(cases))
 
     monkeypatch.setattr(client, "run", run)
-
-
-def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No worker is started ahead, and whoever else uses the machine is nobody's business."""
-    monkeypatch.setattr(client.Spare, "start", lambda _: None)
-    monkeypatch.setattr(beforehand, "look", beforehand.Looked)
 
 
 CPU = ("--backend", "engine-cpu", "--backend", "ort-cpu")
@@ -131,7 +127,7 @@ def test_a_model_refused_by_every_engine_that_was_named_is_exit_code_1(
         folder.close()
         return Outcome(tuple(found), cancelled=False)
 
-    nothing_is_measured(monkeypatch)
+    monkeypatch.setattr(beforehand, "look", beforehand.Looked)  # whoever else uses the machine
     monkeypatch.setattr(client, "run", run)
     start = ["compare", "lenet5-digits", "--batch", "1,4", "--charts", "none"]
     refusing = {1, 4}

@@ -1,4 +1,4 @@
-"""What a run of the tests takes as a sample: the same by the same seed, all over many, and what was changed."""
+"""What a run of the tests takes as a sample: the same by one seed, all over many, and all that changed."""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ import pytest
 import main
 from tests.bench.kinds.test_folders import run
 
+pytestmark = pytest.mark.slow
+
 MAIN = Path(main.__file__)
 SHOW = ["runs", "show", "run", "--format", "csv"]
 

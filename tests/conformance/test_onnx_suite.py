@@ -24,6 +24,8 @@ from tests.conformance.onnx_suite import cases
 from tests.conformance.outcomes import came_of, outcome
 from tests.engine.backends.shared import EVERY_BACKEND, usable
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 OURS = [parameter for parameter in EVERY_BACKEND if str(parameter.id).startswith("engine-")]
 

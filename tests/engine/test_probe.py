@@ -11,6 +11,8 @@ from kernels import jit
 from kernels.cpu import rates
 from kernels.errors import KernelError
 
+pytestmark = pytest.mark.slow
+
 here = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
 
 

@@ -15,6 +15,8 @@ from tests import sampling
 from tests.fuzz import __main__ as fuzz
 from tests.fuzz import child, of_models, targets
 
+pytestmark = pytest.mark.slow
+
 # How many files of each target a run tries, other ones with each seed; `make fuzz` goes on and on.
 TRIED = {
     "model": 150,

@@ -39,6 +39,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if FAKE.parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(TEST_S))
+            if "qapp" in item.fixturenames:
+                item.add_marker(pytest.mark.slow)
             if any(
                 _on_a_screen(known, item.module, name) for name in (item.originalname, *item.fixturenames)
             ):

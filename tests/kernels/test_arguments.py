@@ -18,6 +18,8 @@ from kernels.ops.unary import Unary
 from kernels.registry import Rung
 from tests.kernels.test_cuda_launch import EXAMPLES
 
+pytestmark = pytest.mark.slow
+
 compiled = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 
 HEADER = """/*

@@ -18,6 +18,8 @@ from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.ops.unary import Unary
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(jit.__file__).parents[1]
 here = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
 HEADER = """\

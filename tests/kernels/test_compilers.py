@@ -14,7 +14,10 @@ import pytest
 from kernels import compilers, confine, nvrtc, registry
 from kernels.registry import Rung
 
-pytestmark = pytest.mark.skipif(nvrtc.unavailable() is not None, reason="NVRTC is not here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(nvrtc.unavailable() is not None, reason="NVRTC is not here"),
+]
 ARCH = "sm_80"
 
 

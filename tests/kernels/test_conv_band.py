@@ -19,6 +19,8 @@ from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
 from tests.kernels.hosted import answer
 
+pytestmark = pytest.mark.slow
+
 RUNGS = [registry.find("cuda", "conv", name) for name in ("band_fp16", "band_tf32")]
 ALEXNET = Conv(1, 3, 227, 227, 96, 11, 11, 55, 55, 4, 4, bias=True, activation="relu")
 SHAPES = {

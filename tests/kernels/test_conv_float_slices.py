@@ -22,6 +22,8 @@ from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.hosted import answer
 
+pytestmark = pytest.mark.slow
+
 RUNG = registry.find("cuda", "conv", "slices")
 MOST = image_slices.limits(RUNG)
 

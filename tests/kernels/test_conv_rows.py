@@ -18,6 +18,8 @@ from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.hosted import answer
 
+pytestmark = pytest.mark.slow
+
 RUNGS = [rung for rung in registry.rungs("cuda", "conv") if rung.launch == "conv_image_rows"]
 
 CASES = {

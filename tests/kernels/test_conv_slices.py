@@ -26,6 +26,8 @@ from tests.engine.planning.test_layouts import network
 from tests.kernels import cuda_cases
 from tests.kernels.hosted import answer
 
+pytestmark = pytest.mark.slow
+
 RUNGS = [rung for rung in registry.rungs("cuda", "conv") if rung.launch == "conv_image_slices"]
 SPLIT = [rung for rung in RUNGS if "OPERANDS" in rung.defines]
 

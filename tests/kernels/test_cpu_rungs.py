@@ -39,6 +39,8 @@ from kernels.registry import Rung
 from tests.kernels import elementwise
 from tests.kernels.drawn import DRAWN, ELEMENTWISE, inputs_for, model, output_shape
 
+pytestmark = pytest.mark.slow
+
 RUNGS = [
     rung for op in OPS for rung in registry.rungs("cpu", op) if not (rung.compiled and jit.unavailable())
 ]
@@ -157,6 +159,7 @@ def skip_refused(rung: Rung, p: Params) -> None:
         pytest.skip(reason)
 
 
+@pytest.mark.sampled(3)
 @every_rung
 @given(data=st.data())
 # Of a rung that takes few shapes most that are drawn are refused; one that takes none fails.

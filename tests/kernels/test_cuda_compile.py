@@ -42,7 +42,10 @@ EVERY = [
     for arch in dict.fromkeys((_least(rung, number), "sm_90"))
 ]
 
-pytestmark = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable())),
+]
 
 
 def _rung(folder: Path, body: str, name: str = "mine", **header: str) -> registry.Rung:

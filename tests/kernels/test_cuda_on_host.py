@@ -27,7 +27,10 @@ OURS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
 RUNGS = [rung for rung in OURS if not (rung.yardstick or rung.language)]
 MOST_OUTPUTS = 4_000
 
-pytestmark = pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host"),
+]
 
 Answers = Callable[[Rung, Case], np.ndarray]
 

@@ -23,6 +23,8 @@ from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
 from tests.kernels.hosted import answer, small
 
+pytestmark = pytest.mark.slow
+
 RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if len(rung.reads) > 1]
 MOST_FLOPS = 100_000
 CONV = registry.find("cuda", "conv", "nhwc_fp16")

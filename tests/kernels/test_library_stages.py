@@ -19,6 +19,8 @@ from tests.engine.backends import nets
 from tests.kernels import cuda_cases, interpreted
 from tests.kernels.cuda_device import Device
 
+pytestmark = pytest.mark.slow
+
 IN_TURNS = [
     rung for op in ("conv", "gemm") for rung in registry.rungs("cuda", op) if "SCRATCH_MIB" in rung.defines
 ]

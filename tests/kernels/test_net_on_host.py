@@ -16,7 +16,10 @@ from kernels.ops import Params
 from tests.bench.judge import on_the_host
 from tests.kernels import nets
 
-pytestmark = pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host"),
+]
 NBYTES = 227 << 10
 
 

@@ -14,6 +14,8 @@ from kernels import arguments, launch, nvrtc, registry
 from kernels.errors import KernelError
 from tests.kernels import cuda_cases
 
+pytestmark = pytest.mark.slow
+
 ARCH = "sm_90"
 needs_nvrtc = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 PRODUCT = """

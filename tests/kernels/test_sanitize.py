@@ -10,6 +10,8 @@ from kernels.ops import OPS, Params
 from kernels.registry import Rung
 from tests.kernels import sanitize
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("unary", "cast")
 
 

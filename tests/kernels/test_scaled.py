@@ -16,6 +16,8 @@ from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case
 from tests.kernels.hosted import answer
 
+pytestmark = pytest.mark.slow
+
 # A rung, what it stands beside, and the bound of its precision.
 PRODUCTS = [
     ("scaled_columns", "streamed_tf32", Gemm(3, 90, 333, trans_b=True)),

@@ -20,6 +20,8 @@ from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.hosted import answer
 
+pytestmark = pytest.mark.slow
+
 RUNGS = [rung for rung in registry.rungs("cuda", "conv") if rung.launch == "conv_nhwc_wgmma"]
 
 # Pixels, channels and slabs that nothing divides; groups of whole chunks; strides, dilation, one-sided pads.

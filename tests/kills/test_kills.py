@@ -10,7 +10,10 @@ import pytest
 from bench.results.store import RESULTS_FILE
 from tests.kills import __main__ as kills
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the worker is found by /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the worker is found by /proc"),
+]
 
 
 def test_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,10 +14,14 @@ import pytest
 from kernels.errors import InputError, ModelError
 from models import builders, builders_alexnet, catalogue, datasets, names
 
+pytestmark = pytest.mark.slow
+
 onnxruntime = pytest.importorskip("onnxruntime")
 
 SMALL = [name for name, entry in catalogue.entries().items() if entry.net != "alexnet"]
 ALEXNETS = [name for name in catalogue.entries() if name not in SMALL]
+# Of the large ones, which are long to build and have one body, each run takes one.
+EVERY = [*SMALL, *(pytest.param(name, marks=pytest.mark.sampled(len(ALEXNETS))) for name in ALEXNETS)]
 ON_FASHION = [name for name, entry in catalogue.entries().items() if entry.dataset == "fashion-mnist"]
 
 
@@ -38,7 +42,7 @@ def top1(name: str, images: int | None = None) -> float:
     return float((answers(opened(name), name, data.images).argmax(1) == data.labels).mean())
 
 
-@pytest.mark.parametrize("name", catalogue.entries())
+@pytest.mark.parametrize("name", EVERY)
 def test_is_valid_onnx_with_named_nodes_and_a_dynamic_batch(name: str) -> None:
     file = catalogue.path(name)
     onnx.checker.check_model(file, full_check=True)
@@ -56,7 +60,7 @@ def test_is_valid_onnx_with_named_nodes_and_a_dynamic_batch(name: str) -> None:
     assert builders.tensor_sha256(weights) == entry.sha256
 
 
-@pytest.mark.parametrize("name", catalogue.entries())
+@pytest.mark.parametrize("name", EVERY)
 def test_runs_at_several_batch_sizes_and_gives_probabilities(name: str) -> None:
     entry = catalogue.get(name)
     images = datasets.load("random", 3, shape=entry.input_shape).images

@@ -12,6 +12,8 @@ from tests.rehearsal.small import small
 from tests.rehearsal.steps import PYTHON
 from tests.zoo import shipped
 
+pytestmark = pytest.mark.slow
+
 WITHOUT, WITH = Machine(no_gpu="there is none"), Machine(gpu="NVIDIA H200")
 NAMES = frozenset({"compare", "ladder", "runs", "profile", "doctor"})
 

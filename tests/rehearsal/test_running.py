@@ -20,6 +20,8 @@ from tests.rehearsal.schedule import Schedule
 from tests.rehearsal.state import State
 from tests.rehearsal.steps import PYTHON, Expect, Outcome, Step, Use
 
+pytestmark = pytest.mark.slow
+
 CPU = Machine(no_gpu="there is none")
 
 

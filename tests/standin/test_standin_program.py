@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from bench.comparison.kind import KIND as COMPARISON
 from bench.ladder.kind import KIND as LADDER
 from bench.profile.event_files import events_in
@@ -232,6 +234,7 @@ assert before and nets() == before, (len(before), nets() - before)
 """
 
 
+@pytest.mark.slow
 def test_a_net_in_one_kernel_is_compiled_ahead_at_every_batch_size_and_with_stamps(tmp_path: Path) -> None:
     """One size after the other, each waited a second or two for its kernels; with a cache of its own."""
     Machine(tmp_path, tmp_path / "cache").python(

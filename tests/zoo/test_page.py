@@ -19,6 +19,8 @@ from tests.zoo.drawn import Recipe, emptied
 from tests.zoo.kept import Asked, Kept, Machine, Outcome
 from tests.zoo.nets import NETS, exports
 
+pytestmark = pytest.mark.slow
+
 LENET, LENET_2 = "lenet_view-torchscript-fixed", "lenet_view-torchscript-dynamic"
 TIMES = {"median_s": 2e-3, "low_s": 1.9e-3, "high_s": 2.1e-3}
 

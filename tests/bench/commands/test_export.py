@@ -16,6 +16,8 @@ from bench.kinds.summaries import summaries
 from tests.bench import synthetic
 from tests.bench.kinds.test_thin import saved
 
+pytestmark = pytest.mark.slow
+
 CPU = ("engine-cpu", "ort-cpu")
 
 

@@ -25,6 +25,8 @@ from bench.show import draw, overview, report_files
 from bench.show.draw import render
 from tests.bench import synthetic
 
+pytestmark = pytest.mark.slow
+
 Data = tuple[Run, list[Measurement]]
 CPU = ("engine-cpu", "ort-cpu")
 CUDA = ("engine-cuda", "ort-cuda")
@@ -302,6 +304,7 @@ RIVALS = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backends", [synthetic.BACKENDS, RIVALS])
 def test_series_keep_their_colours_in_the_palette(backends: Sequence[str], tmp_path: Path) -> None:
     """Also thin lines of many, below which stands more text than chart."""

@@ -15,6 +15,8 @@ from bench.course import walls
 from bench.course.records import KIND, Graded
 from tests.bench.course import classroom
 
+pytestmark = pytest.mark.slow
+
 CLASS = {
     "good": {"softmax": "right", "lrn": "hidden"},
     "bad": {"softmax": "crash", "lrn": "kills"},

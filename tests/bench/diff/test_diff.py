@@ -24,6 +24,8 @@ from bench.results.stats import Interval
 from tests.bench import synthetic
 from tests.bench.diff.runs import OURS, THEIRS, ours, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:

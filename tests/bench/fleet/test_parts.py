@@ -14,6 +14,8 @@ from bench.results.records import Accuracy, Case, Job, Measurement
 from kernels.errors import DataError, InputError
 from models import datasets
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("images", [10, 11, None])
 def test_every_image_is_in_one_part(images: int | None) -> None:

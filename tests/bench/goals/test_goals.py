@@ -28,6 +28,8 @@ from kernels.errors import InputError
 from models import names
 from tests.bench.synthetic import record
 
+pytestmark = pytest.mark.slow
+
 KNOWN = presets.names()
 CUDA = ("engine-cuda", "ort-cuda", "ort-cuda-tuned", "ort-cuda-tuned-strict")
 

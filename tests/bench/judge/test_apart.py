@@ -38,6 +38,8 @@ from models import catalogue
 from tests.bench.judge import cheats_cpu
 from tests.bench.judge.cheats_cpu import HONEST, RUNS, WORK_S
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="children are stopped and end with us on Linux")
 LAZY = """# op = "softmax"

@@ -16,6 +16,8 @@ from kernels.ops.unary import Unary
 from tests.bench.judge import cheats_cpu
 from tests.bench.judge.cheats_cpu import ELSEWHERE, RUNS, WORK_S, WORKS
 
+pytestmark = pytest.mark.slow
+
 PARAMS = Unary("tanh", 4096)
 ROUNDS = 4
 

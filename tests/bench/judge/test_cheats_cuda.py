@@ -31,6 +31,8 @@ from tests import keeping
 from tests.bench.judge import on_the_host
 from tests.bench.ladder.test_judge_cuda import DEADLY
 
+pytestmark = pytest.mark.slow
+
 CHEATS = Path(__file__).parent / "cheats_cuda"
 CONV = sized(Conv(8, 6, 14, 17, 8, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=2, bias=True, activation="relu"))
 TIMED: tuple[Params, ...] = (

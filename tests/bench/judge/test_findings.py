@@ -18,6 +18,8 @@ from tests import sampling
 from tests.bench.judge import mistakes, planting
 from tests.bench.judge.planting import TIMED
 
+pytestmark = pytest.mark.slow
+
 NAMED = 0.9
 
 

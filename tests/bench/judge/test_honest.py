@@ -14,6 +14,8 @@ from kernels.ops.conv import Conv
 from tests import sampling
 from tests.bench.judge.honest import judged, turns
 
+pytestmark = pytest.mark.slow
+
 COUNT = sum(len(registry.rungs("cpu", op)) for op in OPS)  # so that a further rung takes none from others
 
 

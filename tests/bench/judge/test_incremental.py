@@ -22,6 +22,8 @@ from kernels import registry
 from kernels.ops.unary import Unary
 from tests.bench.judge import incremental
 
+pytestmark = pytest.mark.slow
+
 TRIES = 5  # of a machine that is busy with something else: what is found must be found in one of them
 
 

@@ -16,6 +16,8 @@ from kernels.ops.pad import PAD_MODES, Pad
 from kernels.ops.pool import Pool
 from tests.bench.judge.planting import TIMED
 
+pytestmark = pytest.mark.slow
+
 SMALL = 1 << 16
 
 

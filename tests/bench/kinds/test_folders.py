@@ -29,6 +29,8 @@ from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example
 from tests.bench.profile import profile_cases
 
+pytestmark = pytest.mark.slow
+
 UUID = "GPU-1234"
 HERE = Environment(machine="here", gpu="H200", gpu_uuid=UUID)
 BATCHES = (1, 4, 16, 64)
@@ -129,6 +131,7 @@ def test_each_kind_tells_a_newer_version(kind: str, tmp_path: Path) -> None:
         open_folder(path)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_shown_again_once_it_is_small(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

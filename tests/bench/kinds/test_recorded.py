@@ -14,6 +14,8 @@ from bench.kinds.thin import thin
 from bench.results.store import RESULTS_FILE
 from kernels.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 RECORDED = Path(__file__).parent / "recorded"
 SAID = RECORDED / "said"  # what was said of each folder when it was recorded
 KINDS = {"comparison": "run.json", "ladder": "ladder.json", "profile": "profile.json"}
@@ -40,6 +42,7 @@ def test_it_is_shown_as_it_was(recorded, capsys):
         assert word in said(["runs", "show", recorded, "--format", form], capsys).lower()
 
 
+@pytest.mark.sampled(3)
 def test_it_is_exported_and_reported_as_it_was(recorded, tmp_path, capsys):
     said(["export", recorded, "--charts", "csv", "--csv", "--out", tmp_path / "out"], capsys)
     names = sorted(path.name for path in (tmp_path / "out").iterdir())

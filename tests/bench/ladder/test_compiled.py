@@ -18,6 +18,8 @@ from engine import backends
 from engine.machine import driver as cuda_driver
 from kernels import nvrtc, registry
 
+pytestmark = pytest.mark.slow
+
 needs_nvrtc = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 
 HEADER = """/*

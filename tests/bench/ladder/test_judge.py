@@ -26,6 +26,8 @@ from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
 
+pytestmark = pytest.mark.slow
+
 PLANTED = Path(__file__).parent / "planted"
 CONV = sized(Conv(4, 6, 14, 17, 8, 3, 3, 0, 0, 2, 1, 1, 1, 1, 1, group=2, bias=True, activation="relu"))
 

@@ -14,6 +14,8 @@ from kernels import registry
 from kernels.ops.conv import Conv
 from tests.bench.ladder.test_judge import CONV, PLANTED
 
+pytestmark = pytest.mark.slow
+
 IMAGES = replace(CONV, n=600)
 A_ROW = 4 * CONV.m * CONV.out_h * CONV.out_w
 PART = 20  # images of each part that is looked at

@@ -40,6 +40,8 @@ from kernels.ops.conv import Conv
 from models.names import DEFAULT_MODEL
 from tests.bench.ladder.test_judge import CONV, PLANTED
 
+pytestmark = pytest.mark.slow
+
 NEWER = ("sm_80", "sm_90")  # that have matrix units as the probes ask for them
 HEADER = '# op = "conv"\n# rung = {number}\n# name = "{name}"\n# idea = "Of a test."\n'
 CRASH = """import os

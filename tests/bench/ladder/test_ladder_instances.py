@@ -25,6 +25,8 @@ from models.names import DEFAULT_MODEL
 from tests.bench.ladder.test_judge import CONV
 from tests.bench.ladder.test_ladder import write
 
+pytestmark = pytest.mark.slow
+
 # Of samples at most, that each instance may have a round on a machine that does something else meanwhile.
 ENOUGH_S = 10.0
 

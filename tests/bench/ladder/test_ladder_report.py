@@ -23,6 +23,8 @@ from tests.bench.ladder.test_ladder import example, measured
 from tests.bench.ladder.test_ladder_precisions import mixed
 from tests.bench.results import received
 
+pytestmark = pytest.mark.slow
+
 OCCUPIED = {"registers": 32.0, "shared_nbytes": 0.0, "spill_nbytes": 0.0, "threads": 256.0, "occupancy": 1.0}
 
 

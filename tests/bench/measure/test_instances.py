@@ -18,6 +18,8 @@ from bench.words import units
 from kernels.errors import InputError, OutOfMemoryError
 from tests.bench.measure.test_worker import Fake, changed, fakes, go
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["fakes"]
 
 # Of samples at most, that each instance may have a round on a machine that does something else meanwhile.

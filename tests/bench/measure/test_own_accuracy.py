@@ -19,6 +19,8 @@ from bench.results.messages import Measured, ModelLoaded, Start
 from bench.results.records import Job
 from models import catalogue, datasets
 
+pytestmark = pytest.mark.slow
+
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 COUNT = 120
 

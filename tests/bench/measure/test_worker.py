@@ -36,6 +36,8 @@ from bench.run import client
 from engine.cuda import rung as rung_cuda
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
+pytestmark = pytest.mark.slow
+
 JOB = Job(
     models=("lenet5-digits",),
     backends=("ort-cpu",),

@@ -31,6 +31,8 @@ from kernels.errors import InputError
 from tests.bench.profile import profile_cases
 from tests.bench.profile.profile_cases import LIMITS, profile
 
+pytestmark = pytest.mark.slow
+
 EVENTS = profile_cases.events()
 HEADER = Profile(
     job=ProfileJob(model="small", backends=("engine-cuda",), batches=(16,)),

@@ -16,6 +16,8 @@ from bench.run import client
 from engine.observe import Taken
 from kernels import registry
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):

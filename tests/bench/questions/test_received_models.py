@@ -27,7 +27,7 @@ from models import names
 from tests.engine.graph.test_bad_models import RELU, twice, with_functions
 from tests.engine.harness import make_model
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are the system's")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="limits are the system's")]
 
 GIB = 1 << 30
 # Without the check that knows this file: ONNX's own goes on for ever, and lets no Python run meanwhile.

@@ -8,6 +8,8 @@ from bench.results import stats
 from tests.bench.results import coverage
 from tests.bench.results.coverage import MACHINES, ONE_INSTANCE, Machine, fixed, sampled, stopping, white
 
+pytestmark = pytest.mark.slow
+
 SERIES = 200
 # Two standard errors of 200 series and the two points that are asked of the full table.
 LOW, HIGH = 0.90, 0.995
@@ -26,6 +28,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(machine: Machine) -> None
     assert found.denied.rate <= 0.02
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [

@@ -19,6 +19,8 @@ from bench.words import plain
 from tests.bench.kinds.test_folders import ladder, profile, run
 from tests.bench.results import received
 
+pytestmark = pytest.mark.slow
+
 ESCAPES = "\x1b[2J\x1b]0;owned\x07 \x9b31m \r gone \u202egnp.exe \x7f"
 RICH = "[red]red[/red] [link=file:///etc/passwd]x[/link] :skull:"
 HOSTILE = f"{RICH} <b>b</b> | ![x](http://e.vil/x) {ESCAPES}"

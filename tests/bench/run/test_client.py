@@ -19,6 +19,8 @@ from bench.run.exits import exit_words
 from bench.run.supervisor import Kill, LaunchWorker, Result, Say, Stop, Supervisor
 from kernels.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 FAKE = Path(__file__).parent / "fake_worker.py"
 JOB = Job(models=("net",), backends=("one", "two", "three"), timeout_s=20)
 CASES = tuple(Case(model="net", backend=b, precision="fp32", batch=1) for b in JOB.backends)

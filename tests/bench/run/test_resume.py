@@ -18,6 +18,8 @@ from bench.results.records import Job, Measurement, Run
 from bench.run import client
 from kernels.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 JOB = Job(
     models=("lenet5-digits",),
     backends=("ort-cpu",),

@@ -25,6 +25,8 @@ from bench.show import draw, draw_panels, draw_pool, draw_together
 from kernels.errors import InputError
 from tests.bench import synthetic
 
+pytestmark = pytest.mark.slow
+
 LONG = "the device ran out of memory while " + "allocating the workspace of a convolution " * 6
 FAILURES = {
     ("engine-cuda", 64): ("out_of_memory", LONG),
@@ -124,6 +126,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         draw_together.write([next(drawn("one"))], tmp_path / "file" / "charts", ["png"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_no_text_leaves_the_page_or_lies_on_another(name: str) -> None:
     for chart in drawn(name):

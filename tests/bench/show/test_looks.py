@@ -28,6 +28,8 @@ from kernels.errors import InputError
 from tests.bench import synthetic
 from tests.bench.kinds.test_thin import saved
 
+pytestmark = pytest.mark.slow
+
 DOUBT = "! engine-cpu at batch 4: the machine was unquiet"
 RECORDED = Path("tests/bench/kinds/recorded")
 
@@ -43,6 +45,7 @@ def _style() -> Iterator[None]:
         yield
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("width", "inches"), [("one-column", 3.5), ("two-columns", 7.16), ("slide", 13.33)])
 def test_a_picture_is_as_wide_as_asked_and_can_be_read_there(width: str, inches: float) -> None:
     for chart in drawn():

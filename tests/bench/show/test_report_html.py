@@ -23,6 +23,8 @@ from kernels.errors import InputError
 from tests.bench import synthetic
 from tests.bench.comparison.test_report import kept
 
+pytestmark = pytest.mark.slow
+
 VOID = {"meta"}
 SAMPLES = Path(report.__file__).parents[1] / "kinds"
 
@@ -80,6 +82,7 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.name)
 def test_a_report_of_each_kind_is_one_file_that_loads_nothing(kind, tmp_path: Path) -> None:
     sample = next(path for path in SAMPLES.glob("sample_*") if (path / kind.file).is_file())

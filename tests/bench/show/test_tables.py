@@ -23,6 +23,8 @@ from bench.show.table import records, to_csv, to_json, to_markdown
 from bench.words import units
 from tests.bench import synthetic
 
+pytestmark = pytest.mark.slow
+
 DISPOSITIONS = list(Disposition.__args__)
 FAILURES = {
     ("engine-cuda", 16): ("out_of_memory", "9 GiB | were wanted"),

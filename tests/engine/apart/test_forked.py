@@ -26,7 +26,10 @@ from kernels.errors import CrashedError
 from kernels.ops.unary import Unary
 from tests.bench.judge import cheats_cpu
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux"),
+]
 ROOT = Path(__file__).parents[3]
 # What a kernel leaves wherever it can, and what one finds.
 LEAVES = """

@@ -34,6 +34,8 @@ from kernels.ops.gemm import Gemm
 from tests.engine.harness import in_numpy, make_model, random
 from tests.kernels.drawn import DRAWN, inputs_for, output_shape
 
+pytestmark = pytest.mark.slow
+
 BATCH = 3
 
 

@@ -18,6 +18,8 @@ from engine.graph.importer import from_proto
 from tests.engine.backends.shared import EVERY_BACKEND, answers, usable
 from tests.engine.harness import make_model, one_node, random
 
+pytestmark = pytest.mark.slow
+
 # The backend is the same in all examples; the fixture only asks once whether it can run.
 drawn = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 small = st.integers(1, 3)

@@ -24,6 +24,8 @@ from kernels.environment import NEEDED, Environment
 from kernels.errors import InputError, UnavailableError
 from tests.engine.backends.nets import small_net
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = """
 from pathlib import Path
 from engine.apart import pool

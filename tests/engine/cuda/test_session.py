@@ -21,7 +21,10 @@ from tests.engine.backends.nets import small_net
 from tests.engine.fake_cupy import FakeCupy, Launched
 from tests.engine.harness import make_model
 
-pytestmark = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable())),
+]
 UNTIMED = Options(tuned=False)
 
 

@@ -15,6 +15,8 @@ from engine.planning.planner import plan
 from kernels.layouts import nbytes
 from tests.engine.harness import check_memory, make_model
 
+pytestmark = pytest.mark.slow
+
 BATCH = 8
 
 

@@ -24,6 +24,8 @@ from kernels.ops.pool import Pool
 from tests.engine.planning.test_layouts import NHWC, network, products
 from tests.kernels import drawn, drawn_rows
 
+pytestmark = pytest.mark.slow
+
 BATCH, MANY, WIDE = 3, 16, 512
 BIAS = ENDS = 4
 COLUMN = 4  # what brings a scaled column back

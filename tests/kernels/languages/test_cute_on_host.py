@@ -18,6 +18,8 @@ from kernels.languages.signature import signature
 from kernels.ops import OPS, codes
 from tests.kernels import cuda_cases
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = Path(__file__).with_name("packages")
 RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if rung.language == "cute-dsl"]
 MOST_FLOPS, MOST_THREADS, CASES = 21_000, 1_100, 4
@@ -50,6 +52,7 @@ def test_it_compiles_where_its_compiler_is(
     assert ".reqntid" not in cubin.with_suffix(".ptx").read_text(), "it fits blocks of any size"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.op)
 def test_what_it_says_is_right_on_the_host(rung: registry.Rung, cute: Any) -> None:
     tried = 0

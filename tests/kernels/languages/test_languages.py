@@ -24,6 +24,8 @@ from kernels.ops import OPS, codes
 from kernels.ops.gemm import Gemm
 from kernels.ops.softmax import Softmax
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = Path(__file__).with_name("packages")
 ROWS = Softmax(64, 10, 1)
 # Defines of the launch shapes.

@@ -18,6 +18,8 @@ from models.imports.importing import import_file
 from tests.models.imports import made
 from tests.models.imports.refusals import refused
 
+pytestmark = pytest.mark.slow
+
 GIB4 = 1 << 32
 
 
@@ -82,6 +84,7 @@ def test_a_layer_that_is_missing_one_too_many_and_values_that_are_none(
         import_file(write(weights | {last: broken}))
 
 
+@pytest.mark.sampled(3)
 def test_every_byte_of_what_describes_a_file_may_be_another(
     written: tuple[Callable[[made.Weights], Path], made.Weights],
 ) -> None:

@@ -15,6 +15,8 @@ from models import catalogue, imported, labels, names
 from models.imports.importing import import_file, readers
 from tests.models.imports import made
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def file(tmp_path: Path, caffe_weights: made.Weights) -> Path:

@@ -24,6 +24,8 @@ from engine.graph import importer
 from engine.planning import groups
 from tests.bench.measure.test_worker import JOB, Fake, changed, fakes, go  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 HEADER = '# op = "conv"\n# rung = 77\n# name = "{name}"\n# idea = "Planted."\n'
 KERNEL = """
 import numpy as np

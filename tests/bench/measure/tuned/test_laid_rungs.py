@@ -28,6 +28,8 @@ from kernels.ops.conv import Conv
 from tests.bench.measure.tuned.test_layouts import on_a_gpu
 from tests.engine.planning.test_layouts import network, products
 
+pytestmark = pytest.mark.slow
+
 HOW = Options(one_kernel=False)
 BATCH = 3
 # Nanoseconds alone: where each lays its input out first, the scaled one is the fastest.

@@ -39,6 +39,8 @@ from kernels.errors import InputError, KernelError, UnsupportedError
 from tests.engine.backends.nets import small_net
 from tests.engine.harness import make_model, random
 
+pytestmark = pytest.mark.slow
+
 QUICK = functools.partial(timing.Rules, warmup_s=0.002, rewarm_s=0.001, min_s=0.005, budget_s=0.02)
 CPU = tuple(Configuration((), way, level) for way in (False, True) for level in OPTIMIZATION)
 

@@ -34,6 +34,8 @@ from kernels.ops.conv import Conv
 from kernels.ops.transpose import Transpose
 from tests.engine.backends.nets import small_net
 
+pytestmark = pytest.mark.slow
+
 QUICK = functools.partial(timing.Rules, warmup_s=0.002, rewarm_s=0.001, min_s=0.003, budget_s=0.01)
 CONV = Conv(n=2, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7, bias=True)
 
