@@ -105,8 +105,8 @@ def _files(rung: Rung) -> frozenset[Path]:
 
 @cache
 def _changes() -> frozenset[Path]:
-    """Files that differ from those of the commit before; none where Git cannot tell."""
-    told = _git("diff", "--name-only", "HEAD^")
+    """Files that differ from those of the commit before, and new ones; none where Git cannot tell."""
+    told = _git("diff", "--name-only", "HEAD^") + _git("ls-files", "--others", "--exclude-standard")
     return frozenset(ROOT / name for name in told.splitlines())
 
 
