@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.timeout(TEST_S))
             if "qapp" in item.fixturenames:
                 item.add_marker(pytest.mark.slow)
-            if any(
+            if item.get_closest_marker("off_screen") is None and any(
                 _on_a_screen(known, item.module, name) for name in (item.originalname, *item.fixturenames)
             ):
                 item.add_marker(pytest.mark.on_a_screen)

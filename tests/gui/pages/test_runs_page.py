@@ -278,6 +278,7 @@ def test_deleting_asks_once_and_keeps_what_is_not_the_run(qtbot, window, runs, m
     assert not answers
 
 
+@pytest.mark.off_screen
 def test_the_sample_opens_and_fills_every_page(qtbot, window):
     for sample in (SAMPLE, *BESIDE_SAMPLE):
         assert sum(f.stat().st_size for f in sample.rglob("*") if f.is_file()) < 300_000

@@ -73,6 +73,7 @@ def test_the_timeline_is_exported_alone_from_its_page(qtbot, make_window, tmp_pa
     assert "--csv" not in order.arguments
 
 
+@pytest.mark.off_screen
 def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_path):
     target = tmp_path / "to here"
     exports = wished(window, target)
@@ -159,6 +160,7 @@ def test_a_figure_for_a_paper_is_asked_for_in_the_form_which_remembers(qtbot, wi
     exports.form.reject()
 
 
+@pytest.mark.off_screen
 def test_an_export_is_cancelled_and_whole_files_stay(qtbot, window, tmp_path):
     exports = wished(window, tmp_path / "some")
     button = exports.strip.cancel_button
@@ -183,6 +185,7 @@ def test_a_chart_is_copied_as_an_image(qtbot, window):
     assert exports.strip.words.text() == "Copied the chart as an image"
 
 
+@pytest.mark.off_screen
 def test_what_fails_is_one_sentence_and_the_next_order_goes_on(qtbot, window, tmp_path):
     exports = window.findChild(ExportActions)
     blocked = tmp_path / "a file"
