@@ -126,7 +126,7 @@ def test_a_sum_of_alexnet_takes_46_instructions() -> None:
     assert how.shared_nbytes <= 227 << 10
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("outputs", [64, 96, 128, 192])

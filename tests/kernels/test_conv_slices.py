@@ -74,7 +74,7 @@ def _alexnet(images: int) -> dict[str, Conv]:
     }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("name", CASES)
 def test_every_tap_reads_the_same_pixels_shifted(rung: Rung, name: str, hosted: on_the_host.Hosted) -> None:
@@ -90,7 +90,7 @@ def test_every_tap_reads_the_same_pixels_shifted(rung: Rung, name: str, hosted: 
     assert ran
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize(
     ("strips", "ranks", "band", "tiles"),
