@@ -19,7 +19,7 @@ from tests.bench import brief
 # Which parts of a failing example matter is explained by hundreds of further ones: also where a test is there
 # to see one fail.
 BRIEF = tuple(phase for phase in Phase if phase is not Phase.explain)
-settings.register_profile("same", derandomize=True, phases=BRIEF)
+settings.register_profile("same", database=None, phases=BRIEF)  # by the seed of the run
 settings.register_profile("explore", derandomize=False, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
@@ -70,6 +70,13 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """What Hypothesis draws, too, hangs on the seed of the run, unless it is told one, or is to explore."""
+    if settings.get_current_profile_name() == "same" and config.getoption("--hypothesis-seed") is None:
+        config.option.hypothesis_seed = str(sampling.number("hypothesis"))
+
+
 def pytest_collection_modifyitems(config, items):
     items[:], left = sampling.of(items)
     if left:
@@ -83,6 +90,7 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
     report = yield
-    if report.failed and item.get_closest_marker("sampled"):
+    drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    if report.failed and (drawn or item.get_closest_marker("sampled")):
         report.sections.append(("what was drawn", sampling.again()))
     return report
