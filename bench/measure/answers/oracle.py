@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
@@ -34,9 +34,6 @@ from engine.planning import submodel
 from engine.planning.groups import Group
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
-
-if TYPE_CHECKING:
-    from onnx.reference import ReferenceEvaluator
 
 MAX_IMAGES = 8
 # Of the answers: goes up with every change of bench.measure.answers.oracle_ops, so that no old file is read.
@@ -143,7 +140,7 @@ class Evaluation:
             ),
             opset_imports=[*opsets, onnx.helper.make_opsetid(roundings.DOMAIN, 1)],
         )
-        self._evaluator: ReferenceEvaluator | None = None
+        self._evaluator: Any = None  # onnx.reference's
 
     def __call__(
         self, inputs: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
@@ -157,7 +154,12 @@ class Evaluation:
         """The same, of what is float64 already."""
         try:
             if self._evaluator is None:
-                self._evaluator = _evaluator(self._proto)
+                # Loaded here: long to load, and what has been answered is kept.
+                from onnx.reference import ReferenceEvaluator
+
+                from bench.measure.answers.oracle_ops import MENDED
+
+                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*MENDED])
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:
@@ -168,15 +170,6 @@ class Evaluation:
             text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise UnsupportedError(f"the float64 oracle cannot run {self._name}: {text}") from error
         return {name: np.asarray(result) for name, result in zip(self._wanted, results, strict=True)}
-
-
-def _evaluator(proto: onnx.ModelProto) -> ReferenceEvaluator:
-    # Loaded here: long to load, and what has been answered is kept.
-    from onnx.reference import ReferenceEvaluator
-
-    from bench.measure.answers.oracle_ops import MENDED
-
-    return ReferenceEvaluator(proto, new_ops=[*MENDED])
 
 
 def feeds(part_alone: Graph, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
