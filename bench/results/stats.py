@@ -185,6 +185,7 @@ class Comparison(NamedTuple):
 
 
 ONE_SAMPLE = "not decided: one sample says nothing of its own spread"
+CONTRADICTED = "not decided: round by round it is one way, and by the medians of all samples the other"
 ONE_ROUND = "not decided: only one round, and nothing is known of what others would have been"
 
 
@@ -209,7 +210,20 @@ def compare(ours: Timed, reference: Timed, seed: int = 0, *, tick: float = 0.0) 
     if not tells(ours, reference):
         return Comparison(ratio, Verdict.UNCLEAR, ONE_ROUND)
     found = verdict(ratio)
-    return Comparison(ratio, found, across(ratio) if found is Verdict.UNCLEAR else "")
+    if found is Verdict.UNCLEAR:
+        return Comparison(ratio, found, across(ratio))
+    if contradicted(found, ours, reference, tick):
+        return Comparison(ratio, Verdict.UNCLEAR, CONTRADICTED)
+    return Comparison(ratio, found)
+
+
+def contradicted(found: Verdict, ours: Timed, reference: Timed, tick: float = 0.0) -> bool:
+    """Whether the medians of all samples, which stand beside a verdict, are the other way round: then neither
+    order is claimed."""
+    one, other = (
+        median(side.samples_ns, max(tick, clock_tick(side.samples_ns))) for side in (ours, reference)
+    )
+    return one >= other if found is Verdict.FASTER else one <= other if found is Verdict.SLOWER else False
 
 
 def across(ratio: Interval, bound: float = SAME_BOUND) -> str:
