@@ -11,7 +11,7 @@ A speed-up is the other's time over the own. One below 1 is told by how many tim
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, Protocol
 
 from bench.words import units
@@ -55,6 +55,11 @@ def role(verdict: str, doubts: Collection[str] = ()) -> Role:
     return "doubtful" if doubts and found in ("faster", "slower", "same") else found
 
 
+def decided(verdict: str) -> bool:
+    """Whether it says which of two takes less time, or that they take the same."""
+    return verdict in ("FASTER", "SLOWER", "SAME")
+
+
 def above_one(speedup: float) -> float:
     """By what factor one of two is faster, whichever."""
     return speedup if speedup >= 1 or not speedup else 1 / speedup
@@ -68,7 +73,7 @@ def speed(speedup: float) -> str:
 
 def span(low: float, high: float) -> str:
     """The ends of an interval: "2.10× to 2.30×", "42.0× to 44.0× slower", "1.41× slower to 1.04× faster"."""
-    if low > 0 and high > WILD * low or low <= 0:
+    if low <= 0 or high > WILD * low:
         return "anything"
     one, other = speed(low), speed(high)
     if one.endswith(" slower") and other.endswith(" slower"):
@@ -100,26 +105,49 @@ def of(verdict: str, ratio: Ratio | None, ends: bool = False) -> str:
     return cell(verdict, ratio.value, ratio.low if known else None, ratio.high if known else None)
 
 
-def order(verdict: str, ratio: Ratio, own: str, other: str, ends: bool = True) -> str:
+def order(verdict: str, ratio: Ratio, own: str, other: str, bound: float, ends: bool = True) -> str:
     """What a sentence says of `own` beside `other`, to stand behind "is": "2.20× faster than ort-cpu (2.10×
     to 2.30×)", "as fast as ort-cpu (within 2 %)"; or, without a number, "not decided between 03 tiled and
-    ort-cpu", which stands for itself. ends: with the ends of the interval."""
-    if verdict not in ("FASTER", "SLOWER", "SAME"):
+    ort-cpu", which stands for itself. bound: within which two are the same; ends: with the ends of the
+    interval."""
+    if not decided(verdict):
         return between((own, other))
     if verdict == "SAME":
-        return f"as fast as {other} (within 2 %)"
+        return f"as fast as {other} (within {units.percent(bound, 0)})"
     told = f"{units.times(above_one(ratio.value))} {WORDS[verdict]} than {other}"
     if not ends or not ratio.known:
         return told
     return f"{told} ({span(ratio.low, ratio.high).removesuffix(' slower')})"
 
 
+def amounts(verdict: str, speedups: Iterable[float | None]) -> str:
+    """What several come to that have one verdict: "1.30× to 2.40× faster", "as fast", "not decided"."""
+    if verdict not in ("FASTER", "SLOWER"):
+        return WORDS[verdict]
+    factors = sorted(above_one(speedup) for speedup in speedups if speedup)
+    low, high = units.times(factors[0]), units.times(factors[-1])
+    return f"{low if low == high else f'{low} to {high}'} {WORDS[verdict]}"
+
+
+_LINKS = {"FASTER": "than", "SLOWER": "than", "SAME": "as", "UNCLEAR": "against"}
+
+
+def over(verdict: str, speedups: Iterable[float | None], other: str) -> str:
+    """The same with whom it is against: "1.30× to 2.40× faster than ort-cpu"."""
+    return f"{amounts(verdict, speedups)} {_LINKS[verdict]} {other}"
+
+
 def between(names: Sequence[str]) -> str:
     """ "not decided between 03 tiled and 08 async"."""
-    named = list(names[: NAMED + 1])
-    if more := len(names) - len(named):
-        named.append(f"{more} more")
-    return f"{NOT_DECIDED} between {', '.join(named[:-1])} and {named[-1]}"
+    return f"{NOT_DECIDED} between {listed(names)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a, b and c", or "a, b, c and 4 more"."""
+    few = list(names[:NAMED])
+    if more := len(names) - len(few):
+        few.append(f"{more} more" if more > 1 else names[-1])
+    return f"{', '.join(few[:-1])} and {few[-1]}" if len(few) > 1 else few[0]
 
 
 def reason(undecided: str) -> str:

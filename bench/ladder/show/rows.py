@@ -138,6 +138,11 @@ def _doubts(measurement: RungMeasurement) -> tuple[str, ...]:
     return (*doubt.own(measurement), *notes)
 
 
+def named(case: RungCase) -> str:
+    """A rung in a sentence or at an axis: "14 async_stages"."""
+    return f"{case.number:02d} {case.rung}"
+
+
 def on_the_ladder(case: RungCase) -> bool:
     """Whether a rung is one of the ladder itself: ours, not beside it, not a library's."""
     return not (case.side or case.user or case.yardstick)
@@ -170,13 +175,13 @@ def least_s(ladder: Ladder, precision: str = "fp32") -> float:
 
 
 def bound(ladder: Ladder, precision: str = "fp32") -> str:
-    """By which of its limits that is: "arithmetic", "memory" or "the cache"; "" where it is not known."""
+    """Which of its limits that is: "arithmetic", "memory" or "cache"; "" where it is not known."""
     least = least_s(ladder, precision)
     if not least:
         return ""
     if ladder.least(precision) / ladder.moved_per_s(precision) < least:
         return "arithmetic"
-    return "the cache" if ladder.cached(precision) else "memory"
+    return "cache" if ladder.cached(precision) else "memory"
 
 
 def ratio(over: RungMeasurement, under: RungMeasurement) -> Interval:

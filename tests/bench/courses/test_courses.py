@@ -152,8 +152,8 @@ def test_a_program_that_was_timed_once_decides_nothing() -> None:
     assert accuracy.kind == "agrees"
     assert elapsed.kind == "open"
     assert elapsed.sentence == (
-        "By their figures (4.13×) the framework's whole program takes longer on the CPU than on the GPU. Ours "
-        "does not decide it: CPU: elapsed has no interval, as it was taken once."
+        "By their figures (4.13×) the framework's whole program takes longer on the CPU than on the GPU. "
+        "Ours does not decide it: CPU: elapsed has no interval, as it was taken once."
     )
 
 
