@@ -9,7 +9,7 @@ from bench.charts import breakdown, findings, series
 from bench.charts.definitions import Axis, Bar, BarPart, Chart, Panel, Point, Series
 from bench.results.records import PREPARE_PHASES
 from bench.results.rows import Row, title
-from bench.words import palette, units
+from bench.words import orders, palette, units
 
 
 def accuracy(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
@@ -170,7 +170,7 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     def ratio(row: Row) -> Point | None:
         if row.speedup is None:
             return None
-        text = f"{units.times(row.speedup)} {row.verdict}"
+        text = orders.cell(row.verdict, row.speedup, row.speedup_low, row.speedup_high)
         return series.point(row, row.speedup, row.speedup_low, row.speedup_high, text, row.speedup_doubts)
 
     def rate(row: Row) -> Point | None:
@@ -240,8 +240,8 @@ def end_to_end(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         found = row.end_to_end
         if found is None or found.speedup is None:
             return None
-        text = f"{units.times(found.speedup)} {found.verdict}"
         ends = found.speedup_low, found.speedup_high
+        text = orders.cell(found.verdict, found.speedup, *ends)
         return series.point(row, found.speedup, *ends, text, found.speedup_doubts)
 
     rates = tuple(s for s in series.lines(items, rate, marks=False) if s.points)

@@ -1,6 +1,6 @@
 """What a comparison says of one model, in a sentence made of its rows: who is faster by how much at which
-batch sizes, where that is unclear and why, whether the answers are the same, what is left out, what is to be
-doubted.
+batch sizes, where that is not decided and why, whether the answers are the same, what is left out, what is
+to be doubted.
 
 There is this one sentence: above the charts of the window, in the terminal, in the report and in what is
 exported. Each of its clauses knows the cases that it speaks of, so that it leads to their points. A
@@ -21,14 +21,13 @@ from bench.results import doubt
 from bench.results.records import Case, Run
 from bench.results.rows import Row, contenders, label, title
 from bench.results.stats import SAME_BOUND
-from bench.words import units
+from bench.words import orders, units
 
-WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
+# The kind of a clause, by the verdict that it tells.
+KINDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
 SHORT = f" ({doubt.MARK.strip()})"  # behind figures that are to be doubted
 DOUBTFUL = f"doubtful{SHORT}"
 CLOCK = ", forward pass"  # behind a model's name: ratios are of this clock, not of passes from end to end
-# An interval this many times as high as it is low says nothing of a speed; its figures would be noise.
-WILD = 100.0
 CROWDED = 8  # contenders of a model; of more nobody sees which is which
 
 
@@ -46,6 +45,12 @@ class Clause:
     stress: str = ""
     who: str = ""
     doubtful: bool = False
+
+    @property
+    def role(self) -> str:
+        """What its colour may say (bench.words.orders.Role), or its kind where it is about no order."""
+        verdict = next((name for name, kind in KINDS.items() if kind == self.kind), "")
+        return orders.role(verdict, ("doubtful",) if self.doubtful else ()) or self.kind
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,14 @@ class Verdict:
     def whos(self) -> tuple[str, ...]:
         """The contenders that are compared."""
         return tuple(dict.fromkeys(clause.who for clause in self.clauses if clause.who))
+
+    @property
+    def role(self) -> str:
+        """What one colour may say of the whole sentence: of several comparisons only what is true of all."""
+        told = {clause.role for clause in self.clauses if clause.who}
+        if not told:
+            return self.clauses[0].role if self.clauses else ""
+        return told.pop() if len(told) == 1 else "doubtful" if "doubtful" in told else "undecided"
 
     def reliable(self, who: str) -> bool:
         """Whether a comparison says at every batch size which is faster, and nothing speaks against it."""
@@ -159,24 +172,24 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = ()) -> Verdi
 
 
 def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
-    """Where a contender is faster, slower, as fast, unclear, and where nothing is known of it. What is to be
-    doubted is never in one breath with what is not."""
+    """Where a contender is faster, slower, as fast, where none of these is decided, and where nothing is
+    known of it. What is to be doubted is never in one breath with what is not."""
     parts: list[tuple[str, str, list[Row], str, bool]] = []
     compared = [r for r in own if r.speedup is not None and r.measurement.disposition == "ok"]
-    for name, word in WORDS.items():
+    for name, word in KINDS.items():
         told = [r for r in compared if r.verdict == name]
-        # Of what is unclear the reason is told, and nothing more is to be doubted.
+        # Of what is not decided the reason is told, and nothing more is to be doubted.
         doubtful = [r for r in told if r.speedup_doubts and word != "unclear"]
         for found in ([r for r in told if r not in doubtful], doubtful):
             if found:
-                amount = _amount(word, found)
+                amount = orders.amounts(name, [row.speedup for row in found])
                 how = _how(amount, word, found, known)
                 parts.append((word, how + SHORT * (found is doubtful), found, amount, found is doubtful))
     against = next((r.against for r in compared if r.against is not None), None)
     if against is not None:
         reference = label(against.case.backend, against.case.precision)
         kind, text, rows, amount, unsure = parts[0]
-        parts[0] = (kind, _beside(kind, text, reference), rows, amount, unsure)
+        parts[0] = (kind, _beside(kind, text, who, reference), rows, amount, unsure)
     lone = [r for r in own if r.measurement.disposition == "ok" and r.speedup is None]
     if lone:
         where = units.spans((r.case.batch for r in lone), known)
@@ -188,7 +201,7 @@ def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
     return [
         Clause(
             kind,
-            f"{who} is {text}" if place == 0 else text,
+            text if place or (kind == "unclear" and against is not None) else f"{who} is {text}",
             tuple(r.case for r in rows),
             "; " if place == 0 else " and " if place == last else ", ",
             amount,
@@ -199,25 +212,19 @@ def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
     ]
 
 
-def _amount(word: str, found: Sequence[Row]) -> str:
-    """ "1.30× to 2.41× faster"; `_ends` says where these are."""
-    if word not in ("faster", "slower"):
-        return word
-    low, high = (units.times(above_one(row.speedup or 1.0)) for row in _least_and_most(found))
-    return f"{low} {word}" if low == high else f"{low} to {high} {word}"
-
-
 def _ends(found: Sequence[Row]) -> str:
     """ " (least at 16, most at 1)": a range over batch sizes is no interval, and its ends are seldom the
     first and the last of them. Nothing where they are of one size."""
     least, most = _least_and_most(found)
-    if units.times(above_one(least.speedup or 1.0)) == units.times(above_one(most.speedup or 1.0)):
+    if units.times(orders.above_one(least.speedup or 1.0)) == units.times(
+        orders.above_one(most.speedup or 1.0)
+    ):
         return ""
     return f" (least at {least.case.batch:,}, most at {most.case.batch:,})"
 
 
 def _least_and_most(found: Sequence[Row]) -> tuple[Row, Row]:
-    ranked = sorted(found, key=lambda row: above_one(row.speedup or 1.0))
+    ranked = sorted(found, key=lambda row: orders.above_one(row.speedup or 1.0))
     return ranked[0], ranked[-1]
 
 
@@ -231,34 +238,19 @@ def _how(amount: str, word: str, found: Sequence[Row], known: set[int]) -> str:
     return f"{amount} {where}{_ends(found)}"
 
 
-def _beside(kind: str, text: str, reference: str) -> str:
+def _beside(kind: str, text: str, who: str, reference: str) -> str:
     """The clause that names whom all of them are against."""
     if kind == "unclear":
-        return text.replace(kind, f"{kind} beside {reference}", 1)
+        return text.replace(orders.NOT_DECIDED, orders.between((who, reference)), 1)
     link = "as" if kind == "as fast" else "than"
     return text.replace(kind, f"{kind} {link} {reference}", 1)
 
 
-def above_one(speedup: float) -> float:
-    """By what factor one of two is faster, whichever."""
-    return speedup if speedup >= 1 else 1 / speedup
-
-
 def why_unclear(found: Sequence[Row]) -> str:
-    """What keeps rows from a verdict: one sample, or an interval that lies on both sides of the bound."""
-    spans = [(r.speedup_low, r.speedup_high) for r in found]
-    lows, highs = ([v for v in ends if v is not None] for ends in zip(*spans, strict=True))
-    told = []
-    if lows and highs:
-        low, high = min(lows), max(highs)
-        if low > 0 and high <= WILD * low:
-            told.append(f"anything from {units.times(low)} to {units.times(high)} its speed")
-        else:
-            told.append("its speed is as good as unknown")
-        if any(r.measurement.validity.stop_reason == "budget" for r in found):
-            told.append("the time budget was spent")
-    if len(lows) < len(found):
-        told.append("one sample alone")
+    """Why rows have no verdict, each reason once; without the ratios that are not decided."""
+    told = list(dict.fromkeys(orders.reason(row.undecided) for row in found if row.undecided))
+    if any(row.measurement.validity.stop_reason == "budget" for row in found):
+        told.append("the time budget was spent")
     return ", ".join(told)
 
 

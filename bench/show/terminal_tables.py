@@ -22,13 +22,13 @@ from bench.show.tables import (
     layer_table,
     words,
 )
-from bench.words import units
+from bench.words import orders, units
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-STYLES = {"ok": "green", "unsupported": "yellow", "cancelled": "yellow"}
-VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNCLEAR": "dim"}
+# Green is what is decided to be faster, and nothing else: that a case ran well needs no colour.
+STYLES = {"ok": "", "unsupported": "yellow", "cancelled": "yellow"}
 _KNOWN = {column.name: column for column in COLUMNS}
 
 
@@ -47,19 +47,21 @@ _TERMINAL = pick(
     "median_s",
     Column("relative", _half_width, units.half_width, title="±"),
     "images_per_s",
-    "speedup",
-    replace(_KNOWN["verdict"], doubts=None, style=lambda row: VERDICT_STYLES.get(row.verdict, "")),
+    replace(
+        _KNOWN["speedup"],
+        left=True,
+        style=lambda row: orders.STYLES[orders.role(row.verdict, row.speedup_doubts)],
+    ),
     "top1",
     AGREED,
     "rel_l2_error",
     median_s="time",
-    verdict="",
     agreement="agree",
     rel_l2_error="error",
 )
 # Tables of several models are of one width; no figure is ever cut in half where a terminal is narrow.
-_LEAST = dict(zip((c.name for c in _TERMINAL), (13, 5, 9, 8, 5, 8, 8, 7, 8, 8, 7), strict=True))
-_SPARED = ("rel_l2_error", "relative", "images_per_s", "agreement", "top1", "verdict")
+_LEAST = dict(zip((c.name for c in _TERMINAL), (13, 5, 9, 8, 5, 8, 13, 8, 8, 7), strict=True))
+_SPARED = ("rel_l2_error", "relative", "images_per_s", "agreement", "top1")
 
 
 def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:

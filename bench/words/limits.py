@@ -26,7 +26,7 @@ def binds(share: float) -> bool:
 
 def told(share: float, limit: str, known: Sequence[str] = ()) -> str:
     """Where work stands under the nearer of its limits, of NAMES: "bound by arithmetic (80 % of that limit)",
-    "far from every limit (8.8 % of arithmetic): only 20 blocks for 132 multiprocessors". known: what else
+    "far from every limit (8.8 % of arithmetic); only 20 blocks for 132 multiprocessors". known: what else
     holds it back, where the limit does not."""
     name = NAMES[limit]
     if share > OVER:
@@ -34,11 +34,11 @@ def told(share: float, limit: str, known: Sequence[str] = ()) -> str:
     if share >= BOUND:
         return f"bound by {name} ({percent(share)} of that limit)"
     said = f"far from every limit ({percent(share)} of {name})"
-    return f"{said}: {'; '.join(known)}" if known else said
+    return "; ".join((said, *known))
 
 
 def percent(share: float) -> str:
-    """A share of a limit: a decimal below a tenth."""
+    """A share of a limit: a decimal below a tenth, and where without it the share would read as BOUND."""
     if share < LEAST:
         return "less than 0.1 %"
-    return units.percent(share, 1 if share < 0.1 else 0)
+    return units.percent(share, 1 if share < 0.1 or BOUND - 0.005 <= share < BOUND else 0)

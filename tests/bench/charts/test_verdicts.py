@@ -89,8 +89,9 @@ def test_what_is_level_and_what_is_unclear_say_why() -> None:
     (row,) = (r for r in rows(measured) if r.case in unclear.cases)
     assert row.speedup_low is not None
     assert row.speedup_high is not None
-    span = f"from {units.times(row.speedup_low)} to {units.times(row.speedup_high)} its speed"
-    assert unclear.text == f"unclear at batch 16 (anything {span}, the time budget was spent)"
+    assert unclear.text == (
+        "not decided at batch 16 (the interval reaches across the ±2% bounds, the time budget was spent)"
+    )
     assert unclear.before == " and "
 
 
@@ -187,12 +188,17 @@ def test_no_rows_say_nothing() -> None:
     assert (verdict(MODEL, []).text, verdict(MODEL, []).line) == ("", "")
 
 
-def test_an_interval_that_says_nothing_is_told_in_words() -> None:
-    wild = [SimpleNamespace(speedup_low=1e-9, speedup_high=3e10, measurement=_stopped(""))]
-    assert why_unclear(wild) == "its speed is as good as unknown"  # type: ignore[arg-type]
-    narrow = [SimpleNamespace(speedup_low=0.9, speedup_high=1.2, measurement=_stopped("budget"))]
-    told = why_unclear(narrow)  # type: ignore[arg-type]
-    assert told == "anything from 0.900× to 1.20× its speed, the time budget was spent"
+def test_why_nothing_is_decided_is_told_without_the_ratios_that_are_not() -> None:
+    why = "not decided: the interval 1e-09× to 3e+10× reaches across the ±2% bounds"
+    busy = "not decided: other programs used 1.7 of 2 cores while this was measured"
+    found = [
+        SimpleNamespace(undecided=why, measurement=_stopped("")),
+        SimpleNamespace(undecided=busy, measurement=_stopped("budget")),
+    ]
+    assert why_unclear(found) == (  # type: ignore[arg-type]
+        "the interval reaches across the ±2% bounds, other programs used 1.7 of 2 cores while this was "
+        "measured, the time budget was spent"
+    )
 
 
 def _stopped(reason: str) -> SimpleNamespace:

@@ -57,7 +57,7 @@ def test_a_sentence_tells_the_gain_and_the_figures_that_changed() -> None:
         compiled(measured("few", 6, 1e6), "20×1×1", {"occupancy": 0.5, "spill_nbytes": 64.0}),
     )  # fmt: skip
     assert told["naive"] == (
-        "takes 8.02 ms, 125 GFLOP/s, far from every limit (12 % of arithmetic): only 50 blocks for 132 "
+        "takes 8.02 ms, 125 GFLOP/s, far from every limit (12 % of arithmetic); only 50 blocks for 132 "
         "multiprocessors: “The plainest.”"
     )
     assert re.fullmatch(
