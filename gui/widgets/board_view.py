@@ -1,0 +1,121 @@
+"""The scoreboard (bench.charts.scoreboard) in the window: a line a backend, a column a batch size, each cell
+how fast it is beside its reference. What is behind a cell is its tooltip."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QSize, Signal
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QAbstractItemView, QSizePolicy, QWidget
+
+from bench.charts.scoreboard import Line, Scoreboard
+from bench.show import scoreboard
+from bench.show.table import Column, Table, to_markdown
+from bench.words import palette
+from gui.base.theme import Theming
+from gui.widgets.table_view import TableView
+
+MOST, LOW_MOST = 0.3, 0.13  # of the window's height, beyond which it scrolls; of a low one's
+HIGH = 800  # pixels of a window that is not low
+
+
+class BoardView(TableView):
+    """`pointed` carries the contender and the batch size of the cell that the user went to."""
+
+    pointed = Signal(str, float)
+    sortable = False
+    row_margin = 4
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__("Scoreboard", parent)
+        self._theming = theming
+        self._board: Scoreboard | None = None
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setAlternatingRowColors(False)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.selectionModel().currentChanged.connect(self._on_cell)
+        theming.changed.connect(self.viewport().update)
+        self.hide()
+
+    def show_board(self, board: Scoreboard | None) -> None:
+        """Show this one; None, or one that compares nothing, takes no room."""
+        if board == self._board:
+            return
+        self._board = board
+        told = board is not None and board.tells
+        if board is not None and told:
+            self.show_table(scoreboard.table(board))
+        self.setVisible(told)
+        self.updateGeometry()
+
+    def point_at(self, contender: str, batch: int) -> None:
+        """Mark the cell of what was selected elsewhere."""
+        batches = [scoreboard.batch_of(column) for column in self.source.columns]
+        rows = [line.contender for line in self.source.rows]
+        if contender not in rows or batch not in batches:
+            return
+        self._following = True
+        self.setCurrentIndex(self.source.index(rows.index(contender), batches.index(batch)))
+        self._following = False
+
+    def sizeHint(self) -> QSize:
+        """As high as its lines, up to its share of the window."""
+        rows = self.source.rowCount()
+        high = self.horizontalHeader().sizeHint().height() + 2 * self.frameWidth()
+        high += rows * self.verticalHeader().defaultSectionSize()
+        if self.horizontalScrollBar().isVisible():
+            high += self.horizontalScrollBar().sizeHint().height()
+        whole = self.window().height()
+        return QSize(200, min(high, round((MOST if whole >= HIGH else LOW_MOST) * whole)))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(100, 0)
+
+    # ---------------------------------------------------------------------------------- what a table is asked
+
+    def key(self, row: Line) -> Hashable:
+        return row.contender
+
+    def ink(self, row: Line, column: Column[Line]) -> QColor | None:
+        theme, batch = self._theming.theme, scoreboard.batch_of(column)
+        if batch is None or column.fill is None:
+            return QColor(theme.muted) if row.is_reference else None
+        if colour := column.fill(row, theme.dark):
+            return QColor(palette.ink_on(colour))
+        return QColor(theme.failed if row.at(batch).grade == "wrong" else theme.muted)
+
+    def bold(self, row: Line, column: Column[Line]) -> bool:
+        batch = scoreboard.batch_of(column)
+        return batch is not None and row.at(batch).grade == "wrong"
+
+    def fill(self, row: Line, column: Column[Line]) -> QColor | None:
+        colour = column.fill(row, self._theming.theme.dark) if column.fill is not None else ""
+        return QColor(colour) if colour else None
+
+    def swatch(self, row: Line, column: Column[Line]) -> QColor | None:
+        return QColor(palette.backend(row.backend)) if column.name == "contender" else None
+
+    def hides(self, column: Column[Line]) -> bool:
+        return False
+
+    def copied(self) -> Table[Any]:
+        """What is behind each cell, as the exported picture's numbers have it."""
+        return scoreboard.numbers(self._board) if self._board is not None else self.source.table
+
+    def markdown(self, table: Table[Any]) -> str:
+        return to_markdown(self.source.table)
+
+    # ------------------------------------------------------------------------------------------------- events
+
+    def _on_current(self, current: QModelIndex) -> None:
+        """A cell is gone to, not a row."""
+
+    def _on_cell(self, current: QModelIndex) -> None:
+        if not current.isValid() or self._following:
+            return
+        line, column = self.source.rows[current.row()], self.source.columns[current.column()]
+        if (batch := scoreboard.batch_of(column)) is not None:
+            self.pointed.emit(line.contender, float(batch))
