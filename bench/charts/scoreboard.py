@@ -182,13 +182,13 @@ def cell(row: Row) -> Cell:
 
 
 def _compared(row: Row, speedup: float, reference: str) -> Cell:
-    decided = GRADES.get(row.verdict)
+    decided = None if row.undecided else GRADES.get(row.verdict)
     doubts = row.speedup_doubts if decided is not None else ()
     ends = (row.speedup_low, row.speedup_high)
     span = "" if None in ends else f" ({' to '.join(units.times(end or 0.0) for end in ends)})"
     told = [f"{reference}'s time over its own: {units.times(speedup)}{span}; its own: {_time(row, True)}"]
     if decided is None:
-        told.insert(0, NOT_DECIDED if span else f"{NOT_DECIDED}: one sample alone")
+        told.insert(0, row.undecided or NOT_DECIDED)
     return Cell(
         batch=row.case.batch,
         grade="undecided" if decided is None else "doubtful" if doubts else decided,

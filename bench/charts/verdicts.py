@@ -204,7 +204,8 @@ def _of_one(line: Line, items: Sequence[Row], grades: Sequence[Grade]) -> list[C
     clauses = []
     for place, (grade, amount, found) in enumerate(parts):
         beside = "" if place or grade in ("wrong", "none") else f" {_LINK[grade]} {line.reference}"
-        text = f"{amount}{beside}{_where([cell.batch for cell in found], known)}"
+        why = doubt.in_short(text for cell in found for text in cell.doubts)
+        text = f"{amount}{beside}{_where([cell.batch for cell in found], known)}{f' ({why})' if why else ''}"
         clauses.append(
             Clause(
                 KINDS[grade],

@@ -15,7 +15,7 @@ from bench.charts.definitions import Chart
 from bench.charts.doubts import LEGEND, has_doubts
 from bench.show import looks
 from bench.show.draw_panels import HATCH, TICK_SIZE, bars, dash, dashes, lines, weight
-from bench.show.draw_tiles import names, size, tiles
+from bench.show.draw_tiles import divided, names, size, tiles
 from bench.show.looks import PAGE, Look
 from bench.show.page import Page, measure
 from bench.words import palette
@@ -101,7 +101,9 @@ def figure(chart: Chart, look: Look = PAGE) -> Figure:
     from matplotlib.figure import Figure
 
     margin = look.margin
-    columns, panel_w, panel_h = _grid(chart, look)
+    room = None if look.inches is None else look.inches - 2 * margin
+    chart = divided(chart, room)
+    columns, panel_w, panel_h = _grid(chart, look, room)
     rows = -(-len(chart.panels) // columns)
     width = columns * panel_w + 2 * margin
     canvas = Figure(figsize=(width, 1))
@@ -179,15 +181,16 @@ def small_print(page: Page, lines: Sequence[str]) -> None:
         page.text(line, 7, colour=palette.MUTED, gap=0.10 if i == 0 else 0.0, family="DejaVu Sans")
 
 
-def _grid(chart: Chart, look: Look) -> tuple[int, float, float]:
-    """How many panels stand beside each other, and their width and height in inches."""
+def _grid(chart: Chart, look: Look, room: float | None) -> tuple[int, float, float]:
+    """How many panels stand beside each other, and their width and height in inches. room: inches that all of
+    them have beside each other (None: as they like)."""
     count, panel = len(chart.panels), chart.panels[0]
     if panel.tiles:
-        return 1, *size(panel, look.inches and look.inches - 2 * look.margin, SINGLE[0])
-    if look.inches is None:
+        sizes = [size(each, room, SINGLE[0]) for each in chart.panels]
+        return 1, max(wide for wide, _ in sizes), max(high for _, high in sizes)
+    if room is None:
         columns = 1 if count == 1 else 3 if count in (3, 5, 6, 7) or count > 8 else 2
         return columns, *(SINGLE if count == 1 else PANEL)
-    room = look.inches - 2 * look.margin
     columns = max(1, min(count, int(room / (NARROW if look.height is None else NARROWEST))))
     return columns, room / columns, HIGH if look.height is not None else min(HIGH, FLAT * room / columns)
 

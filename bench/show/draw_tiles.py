@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from bench.charts.definitions import Chart, Panel
 from bench.show.draw_panels import TICK_SIZE
 from bench.show.page import measure
@@ -15,13 +17,10 @@ if TYPE_CHECKING:
 
 ROW, COLUMN = 0.27, 1.0  # inches of a tile on a page of its own
 TWO_LINES = 1.45  # rows' heights that a row takes whose tiles have two lines
-FONT, SMALL, LEAST = (
-    8.5,
-    6.5,
-    4.5,
-)  # points of a tile's text; below which it is put on two lines; the smallest
+FONT = 8.5  # points of a tile's text
+SMALL, LEAST = 6.8, 5.0  # points below which it is put on two lines; the smallest
 ROOM, TALL = 0.92, 0.62  # of a tile's width that its text may fill, of its height a line's
-AROUND = 0.64  # inches above and below the tiles: batch sizes and their name
+BESIDE, AROUND = 0.12, 0.64  # inches right of the tiles; above and below them: batch sizes and their name
 PLAIN = ("none", "reference")  # grades that are no news
 
 
@@ -30,19 +29,47 @@ def names(panel: Panel) -> float:
     return max((measure(name, FONT) for name in panel.y.labels), default=0.0) + 0.15
 
 
+def divided(chart: Chart, room: float | None) -> Chart:
+    """The chart with each table in as many parts, one below the other, as it takes for its texts to be read
+    where there is `room`, in inches."""
+    if room is None:
+        return chart
+    panels: list[Panel] = []
+    for panel in chart.panels:
+        if not panel.tiles:
+            panels.append(panel)
+            continue
+        ticks = panel.x.ticks
+        fit = max(1, int((room - names(panel) - BESIDE) / (_widest(panel, 2) * SMALL / FONT / ROOM)))
+        each = -(-len(ticks) // -(-len(ticks) // fit))
+        for some in (ticks[at : at + each] for at in range(0, len(ticks), each)):
+            axis = msgspec.structs.replace(panel.x, ticks=some)
+            among = tuple(tile for tile in panel.tiles if tile.x in some)
+            panels.append(msgspec.structs.replace(panel, x=axis, tiles=among))
+    return msgspec.structs.replace(chart, panels=tuple(panels))
+
+
 def size(panel: Panel, room: float | None, least: float) -> tuple[float, float]:
     """Inches that a panel takes: as wide as it likes, but at least `least`, or as there is `room`."""
-    left = names(panel) + 0.12
+    left = names(panel) + BESIDE
     wide = max(least, left + COLUMN * len(panel.x.ticks)) if room is None else room
     lines = 1.0 if _points(panel, (wide - left) / len(panel.x.ticks), 1) >= SMALL else TWO_LINES
     return wide, AROUND + lines * ROW * len(panel.y.ticks)
 
 
+def _widest(panel: Panel, lines: int) -> float:
+    """Inches of the widest text of a tile, on one line or on two, or of a batch size."""
+    texts = [part for tile in panel.tiles for part in ([tile.text] if lines == 1 else tile.text.split())]
+    return max(measure(text, FONT) for text in (*texts, *map(_head, panel.x.ticks)))
+
+
 def _points(panel: Panel, width: float, lines: int) -> float:
     """How large the text of tiles so wide may be, in inches, on one line or on two."""
-    texts = [part for tile in panel.tiles for part in ([tile.text] if lines == 1 else tile.text.split())]
-    widest = max((measure(text, FONT) for text in texts), default=1.0)
-    return FONT * min(1.0, ROOM * width / widest)
+    return FONT * min(1.0, ROOM * width / _widest(panel, lines))
+
+
+def _head(batch: float) -> str:
+    return f"{int(batch):,}"
 
 
 def tiles(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
@@ -82,13 +109,12 @@ def tiles(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.xaxis.set_major_locator(FixedLocator([place + 0.5 for place in places.values()]))
-    axes.xaxis.set_major_formatter(FixedFormatter([f"{int(batch):,}" for batch in panel.x.ticks]))
+    axes.xaxis.set_major_formatter(FixedFormatter(list(map(_head, panel.x.ticks))))
     axes.yaxis.set_major_locator(FixedLocator([row + 0.5 for row in range(rows)]))
     axes.yaxis.set_major_formatter(FixedFormatter(list(panel.y.labels)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_locator(NullLocator())
     axes.tick_params(length=0)
-    heads = max(measure(f"{int(batch):,}", FONT) for batch in panel.x.ticks)
-    axes.tick_params(axis="x", labelsize=min(TICK_SIZE, max(LEAST, FONT * ROOM * width / columns / heads)))
-    axes.tick_params(axis="y", labelsize=min(TICK_SIZE, max(LEAST, 72 * ROW * TALL, points)))
+    axes.tick_params(axis="x", labelsize=min(TICK_SIZE, max(LEAST, _points(panel, width / columns, lines))))
+    axes.tick_params(axis="y", labelsize=min(TICK_SIZE, max(LEAST, height * TALL)))
     axes.set_xlabel(panel.x.label)

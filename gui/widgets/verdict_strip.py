@@ -14,7 +14,6 @@ from bench.charts.verdicts import CLOCK, Clause, Verdict
 from bench.results.records import Case
 from bench.results.rows import title
 from bench.words import palette
-from gui.base.scale import points
 from gui.base.theme import Theme, Theming
 from gui.widgets.labels import Label
 
@@ -204,7 +203,6 @@ class _Line(Label):
         }
         parts = []
         for number, clause in enumerate(clauses):
-            why = clause.kind == "doubtful"
             before, stress, after = (
                 clause.text.partition(clause.stress) if clause.stress else (clause.text, "", "")
             )
@@ -218,9 +216,7 @@ class _Line(Label):
                 text = f'{before}<b style="color:{colours.get(clause.kind, ink)}">{stress}</b>{after}'
             if clause.cases:
                 place = self._clauses.index(clause)
-                # The reasons are read after the figures.
-                look = f"color:{theme.muted};font-size:{points('body')}pt" if why else f"color:{ink}"
-                text = f'<a href="{place}" style="{look};text-decoration:none">{text}</a>'
+                text = f'<a href="{place}" style="color:{ink};text-decoration:none">{text}</a>'
             parts.append(escape(clause.before) * bool(number) + text)
         return "".join(parts)
 
