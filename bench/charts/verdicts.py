@@ -177,7 +177,8 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precisio
     clauses: list[Clause] = []
     for line in compared:  # a wrong answer is told of whoever it is
         clauses += _of_one(line, items, tuple(KINDS) if line in told else ("wrong",))
-    if left := len(compared) - len(told):
+    spoken = {clause.who for clause in clauses}
+    if left := sum(line.contender not in spoken for line in compared if line not in told):
         clauses.append(Clause("missing", f"{left} other{'s' * (left != 1)} on the scoreboard"))
     timed = most_images(items)
     clauses += _references(timed, {row.case.batch for row in items})
@@ -204,7 +205,7 @@ def _of_one(line: Line, items: Sequence[Row], grades: Sequence[Grade]) -> list[C
     clauses = []
     for place, (grade, amount, found) in enumerate(parts):
         beside = "" if place or grade in ("wrong", "none") else f" {_LINK[grade]} {line.reference}"
-        why = doubt.in_short(text for cell in found for text in cell.doubts)
+        why = doubt.in_short(text for cell in found for text in _reasons(cell))
         text = f"{amount}{beside}{_where([cell.batch for cell in found], known)}{f' ({why})' if why else ''}"
         clauses.append(
             Clause(
@@ -218,6 +219,14 @@ def _of_one(line: Line, items: Sequence[Row], grades: Sequence[Grade]) -> list[C
             )
         )
     return clauses
+
+
+def _reasons(cell: Cell) -> tuple[str, ...]:
+    """Why a cell is no plain figure, without figures of ratios, which are no headline then."""
+    if cell.grade == "undecided":
+        first = cell.why.partition("\n")[0].removeprefix(NOT_DECIDED).removeprefix(": ")
+        return (first,) if first and "×" not in first else ()
+    return cell.doubts if cell.grade == "doubtful" else ()
 
 
 _VERB = dict.fromkeys(("faster", "same", "slower", "wrong"), " is")

@@ -75,7 +75,7 @@ class ComparePage(Page):
     def build(self) -> QWidget:
         from gui.plots.chart_grid import ChartGrid
         from gui.plots.legend import Legend
-        from gui.widgets.board_view import BoardView
+        from gui.widgets.board_view import BesideBoard, BoardView
         from gui.widgets.tables import RowsTable
         from gui.widgets.verdict_strip import VerdictStrip
 
@@ -134,9 +134,8 @@ class ComparePage(Page):
         split.setSizes([700, 170])
         split.setCollapsible(0, False)
         body = QWidget()
-        filled(
-            QVBoxLayout(body), self.strip, self._bar, self.board, (split, 1), margins=PAGE_MARGINS, spacing=0
-        )
+        said = BesideBoard(self.strip, self.board)
+        filled(QVBoxLayout(body), said, self._bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
         body.setMinimumHeight(LEAST_HEIGHT)
         return body
 

@@ -6,19 +6,39 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QSize, Signal
+from PySide6.QtCore import QModelIndex, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QAbstractItemView, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QSizePolicy, QWidget
 
 from bench.charts.scoreboard import Line, Scoreboard
 from bench.show import scoreboard
 from bench.show.table import Column, Table, to_markdown
 from bench.words import palette
+from gui.base.scale import GAP
 from gui.base.theme import Theming
 from gui.widgets.table_view import TableView
 
 MOST, LOW_MOST = 0.3, 0.13  # of the window's height, beyond which it scrolls; of a low one's
 HIGH = 800  # pixels of a window that is not low
+SHARE = 0.6  # of the width that a board may have beside words
+
+
+class BesideBoard(QBoxLayout):
+    """A widget of words with the board at its right; below it where the board needs most of the width."""
+
+    def __init__(self, words: QWidget, board: BoardView) -> None:
+        super().__init__(QBoxLayout.Direction.LeftToRight)
+        self._board = board
+        self.setSpacing(GAP)
+        self.addWidget(words, 1, Qt.AlignmentFlag.AlignTop)
+        self.addWidget(board, 0, Qt.AlignmentFlag.AlignTop)
+
+    def setGeometry(self, rect: QRect) -> None:
+        beside = self._board.sizeHint().width() <= SHARE * rect.width()
+        wanted = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
+        if wanted != self.direction():
+            self.setDirection(wanted)
+        super().setGeometry(rect)
 
 
 class BoardView(TableView):
@@ -35,7 +55,8 @@ class BoardView(TableView):
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setAlternatingRowColors(False)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.selectionModel().currentChanged.connect(self._on_cell)
         theming.changed.connect(self.viewport().update)
         self.hide()
@@ -62,14 +83,18 @@ class BoardView(TableView):
         self._following = False
 
     def sizeHint(self) -> QSize:
-        """As high as its lines, up to its share of the window."""
-        rows = self.source.rowCount()
-        high = self.horizontalHeader().sizeHint().height() + 2 * self.frameWidth()
-        high += rows * self.verticalHeader().defaultSectionSize()
+        """As large as its lines and columns, up to its share of the window's height."""
+        frame = 2 * self.frameWidth()
+        high = self.horizontalHeader().sizeHint().height() + frame
+        high += self.source.rowCount() * self.verticalHeader().defaultSectionSize()
         if self.horizontalScrollBar().isVisible():
             high += self.horizontalScrollBar().sizeHint().height()
         whole = self.window().height()
-        return QSize(200, min(high, round((MOST if whole >= HIGH else LOW_MOST) * whole)))
+        most = round((MOST if whole >= HIGH else LOW_MOST) * whole)
+        wide = self.horizontalHeader().length() + frame
+        if high > most:
+            wide += self.verticalScrollBar().sizeHint().width()
+        return QSize(wide, min(high, most))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(100, 0)
