@@ -18,23 +18,32 @@ from gui.base.scale import GAP
 from gui.base.theme import Theming
 from gui.widgets.table_view import TableView
 
-MOST, LOW_MOST = 0.3, 0.13  # of the window's height, beyond which it scrolls; of a low one's
-HIGH = 800  # pixels of a window that is not low
+MOST = 0.3  # of the window's height, beyond which it scrolls
+HIGH = 800  # pixels of a window; in a lower one it has the height of the words beside it
 SHARE = 0.6  # of the width that a board may have beside words
+WIDEST = "10.0× slower"  # for which each batch size has room from the start: the board holds still
+
+
+QWIDGETSIZE_MAX = (1 << 24) - 1
 
 
 class BesideBoard(QBoxLayout):
-    """A widget of words with the board at its right; below it where the board needs most of the width."""
+    """A widget of words with the board at its right; below it where the board needs most of the width and the
+    window is high enough."""
 
     def __init__(self, words: QWidget, board: BoardView) -> None:
         super().__init__(QBoxLayout.Direction.LeftToRight)
         self._board = board
+        board.words = words
         self.setSpacing(GAP)
         self.addWidget(words, 1, Qt.AlignmentFlag.AlignTop)
         self.addWidget(board, 0, Qt.AlignmentFlag.AlignTop)
 
     def setGeometry(self, rect: QRect) -> None:
-        beside = self._board.sizeHint().width() <= SHARE * rect.width()
+        room = round(SHARE * rect.width())
+        low = self._board.window().height() < HIGH
+        beside = low or self._board.sizeHint().width() <= room
+        self._board.setMaximumWidth(room if beside else QWIDGETSIZE_MAX)
         wanted = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
         if wanted != self.direction():
             self.setDirection(wanted)
@@ -45,6 +54,7 @@ class BoardView(TableView):
     """`pointed` carries the contender and the batch size of the cell that the user went to."""
 
     pointed = Signal(str, float)
+    words: QWidget | None = None  # what it stands beside
     sortable = False
     row_margin = 4
 
@@ -85,12 +95,14 @@ class BoardView(TableView):
     def sizeHint(self) -> QSize:
         """As large as its lines and columns, up to its share of the window's height."""
         frame = 2 * self.frameWidth()
-        high = self.horizontalHeader().sizeHint().height() + frame
-        high += self.source.rowCount() * self.verticalHeader().defaultSectionSize()
+        head, line = self.horizontalHeader().sizeHint().height(), self.verticalHeader().defaultSectionSize()
+        high = head + self.source.rowCount() * line + frame
         if self.horizontalScrollBar().isVisible():
             high += self.horizontalScrollBar().sizeHint().height()
         whole = self.window().height()
-        most = round((MOST if whole >= HIGH else LOW_MOST) * whole)
+        most = round(MOST * whole)
+        if whole < HIGH:
+            most = max(head + line + frame, self.words.height() if self.words is not None else 0)
         wide = self.horizontalHeader().length() + frame
         if high > most:
             wide += self.verticalScrollBar().sizeHint().width()
@@ -125,6 +137,11 @@ class BoardView(TableView):
 
     def hides(self, column: Column[Line]) -> bool:
         return False
+
+    def heading_width(self, place: int) -> int:
+        wide = self.fontMetrics().horizontalAdvance(WIDEST) + self.margin
+        of_batch = scoreboard.batch_of(self.source.columns[place]) is not None
+        return max(super().heading_width(place), wide if of_batch else 0)
 
     def copied(self) -> Table[Any]:
         """What is behind each cell, as the exported picture's numbers have it."""

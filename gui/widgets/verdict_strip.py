@@ -23,7 +23,7 @@ HIGH = 800  # pixels of a window; in a lower one lines are as large as what stan
 MUCH = 520  # characters in all, beyond which they are but half as much larger
 MOST = 0.34  # of the window's height, beyond which the strip scrolls
 LOW_MOST = 0.05  # the same of a low window, where the page has no more to spare
-REST = 416  # pixels of a low window's page that charts in one row, their legend and the table need
+REST = 440  # pixels of a low window's page that charts in one row, their legend and the table need
 LOW_FIRST = 0.075  # of a low one's, for the first model's sentence where it is longer
 KEPT = 3.4  # lines that each model has room for from the start: four of those that are smaller
 # Where every batch size has a verdict, and nothing is to be doubted.
