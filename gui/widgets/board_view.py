@@ -47,6 +47,7 @@ class BesideBoard(QBoxLayout):
         wanted = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
         if wanted != self.direction():
             self.setDirection(wanted)
+            self.setSpacing(GAP if beside else 0)
         super().setGeometry(rect)
 
 
@@ -102,7 +103,7 @@ class BoardView(TableView):
         whole = self.window().height()
         most = round(MOST * whole)
         if whole < HIGH:
-            most = max(head + line + frame, self.words.height() if self.words is not None else 0)
+            most = max(head + line + frame, self.words.minimumHeight() if self.words is not None else 0)
         wide = self.horizontalHeader().length() + frame
         if high > most:
             wide += self.verticalScrollBar().sizeHint().width()
