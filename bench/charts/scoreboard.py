@@ -12,31 +12,32 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from bench.charts.definitions import Axis, Chart, Definition, Panel, Tile
+import msgspec
+
+from bench.charts.definitions import Axis, Chart, Panel, Tile
 from bench.charts.series import failures, most_images
 from bench.results import doubt
 from bench.results.records import Case, Run
 from bench.results.rows import Row, contenders, label, title
 from bench.results.stats import SAME_BOUND
-from bench.words import palette, units
+from bench.words import orders, palette, units
 
 Grade = Literal[
     "faster", "same", "slower", "doubtful", "undecided", "wrong", "none", "reference", "pending", "absent"
 ]
-GRADES: dict[str, Grade] = {"FASTER": "faster", "SLOWER": "slower", "SAME": "same"}
-NOT_DECIDED, NO_TIME = "not decided", "–"
+NO_TIME = "–"
 WRONG = {"incorrect": "wrong", "invalid": "invalid"}
 FULL, LEAST = 8.0, 0.15  # the ratio at which a colour is full; how far the smallest stands from the paper
 UNDECIDED = ("#E3E3E3", "#3A4049")  # on light paper and on dark
 MEANING = (
     "Each cell says how fast a backend is beside its reference, both timed in turns. 2.00×: it is twice as "
     "fast. 2.00× slower: it takes twice as long. "
-    f"same: within {SAME_BOUND * 100:.0f} %. {NOT_DECIDED}: the measurement does not tell which is faster. "
-    f"{NO_TIME}: it has no time."
+    f"same: within {SAME_BOUND * 100:.0f} %. {orders.NOT_DECIDED}: the measurement does not tell which is "
+    f"faster. {NO_TIME}: it has no time."
 )
 
 
-class Cell(Definition, frozen=True):
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One case beside its reference. text: what stands in the cell; speedup: the reference's time over the
     own, with its 95 % interval, None where nothing was compared; why: the figures and reasons behind it, a
     sentence a line; doubts: what speaks against the figure, which is then marked.
@@ -56,7 +57,7 @@ class Cell(Definition, frozen=True):
     doubts: tuple[str, ...] = ()
 
 
-class Line(Definition, frozen=True):
+class Line(msgspec.Struct, frozen=True, kw_only=True):
     """A contender's cells, one for each batch size of the board. reference: what it is compared with, as
     people read it ("" where that is nothing); is_reference: others are compared with it."""
 
@@ -72,7 +73,7 @@ class Line(Definition, frozen=True):
         return {cell.batch: cell for cell in self.cells}[batch]
 
 
-class Scoreboard(Definition, frozen=True):
+class Scoreboard(msgspec.Struct, frozen=True, kw_only=True):
     """Of one model, or of what is held against the references of one precision (then `precision` is not
     empty). Lines: what is compared, then the references with their own times."""
 
@@ -182,29 +183,26 @@ def cell(row: Row) -> Cell:
 
 
 def _compared(row: Row, speedup: float, reference: str) -> Cell:
-    decided = None if row.undecided else GRADES.get(row.verdict)
-    doubts = row.speedup_doubts if decided is not None else ()
-    ends = (row.speedup_low, row.speedup_high)
-    span = "" if None in ends else f" ({' to '.join(units.times(end or 0.0) for end in ends)})"
-    told = [f"{reference}'s time over its own: {units.times(speedup)}{span}; its own: {_time(row, True)}"]
-    if decided is None:
-        told.insert(0, row.undecided or NOT_DECIDED)
+    verdict = "UNCLEAR" if row.undecided else row.verdict
+    doubts = row.speedup_doubts if orders.decided(verdict) else ()
+    known = row.speedup_low is not None and row.speedup_high is not None
+    span = f" ({orders.span(row.speedup_low or 0.0, row.speedup_high or 0.0)})" if known else ""
+    told = [f"beside {reference}: {orders.speed(speedup)}{span}; a pass: {_time(row, True)}"]
+    if not orders.decided(verdict):
+        told.insert(0, row.undecided or orders.NOT_DECIDED)
+        text = orders.NOT_DECIDED
+    else:
+        text = doubt.marked("same" if verdict == "SAME" else orders.speed(speedup), doubts)
     return Cell(
         batch=row.case.batch,
-        grade="undecided" if decided is None else "doubtful" if doubts else decided,
-        text=NOT_DECIDED if decided is None else doubt.marked(_text(decided, speedup), doubts),
+        grade=orders.role(verdict, doubts) or "undecided",
+        text=text,
         speedup=speedup,
         low=row.speedup_low,
         high=row.speedup_high,
         why="\n".join([*told, *row.speedup_doubts]),
         doubts=doubts,
     )
-
-
-def _text(decided: Grade, speedup: float) -> str:
-    if decided == "same":
-        return "same"
-    return units.times(speedup) if decided == "faster" else f"{units.times(1 / speedup)} slower"
 
 
 def _time(row: Row, interval: bool = False) -> str:

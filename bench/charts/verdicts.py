@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bench.charts.scoreboard import NOT_DECIDED, Cell, Grade, Line, Scoreboard, scoreboard
+from bench.charts.scoreboard import Cell, Grade, Line, Scoreboard, scoreboard
 from bench.charts.series import most_images
 from bench.ladder.records import compared_in
 from bench.results import doubt
 from bench.results.records import Case, Run
 from bench.results.rows import Row, title
-from bench.words import units
+from bench.words import orders, units
 
 WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
 DOUBTFUL = f"doubtful ({doubt.MARK.strip()})"
@@ -55,6 +55,12 @@ class Clause:
     stress: str = ""
     who: str = ""
     doubtful: bool = False
+
+    @property
+    def role(self) -> str:
+        """What its colour may say (bench.words.orders.Role), or its kind where it is about no order."""
+        verdict = next((name for name, kind in WORDS.items() if kind == self.kind), "")
+        return orders.role(verdict, ("doubtful",) if self.doubtful else ()) or self.kind
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,14 @@ class Verdict:
     def whos(self) -> tuple[str, ...]:
         """The contenders that are compared."""
         return tuple(dict.fromkeys(clause.who for clause in self.clauses if clause.who))
+
+    @property
+    def role(self) -> str:
+        """What one colour may say of the whole line: of several comparisons only what is true of all."""
+        told = {clause.role for clause in self.clauses if clause.who}
+        if not told:
+            return self.clauses[0].role if self.clauses else ""
+        return told.pop() if len(told) == 1 else "doubtful" if "doubtful" in told else "undecided"
 
     def reliable(self, who: str) -> bool:
         """Whether a comparison says at every batch size which is faster, and nothing speaks against it."""
@@ -224,8 +238,8 @@ def _of_one(line: Line, items: Sequence[Row], grades: Sequence[Grade]) -> list[C
 def _reasons(cell: Cell) -> tuple[str, ...]:
     """Why a cell is no plain figure, without figures of ratios, which are no headline then."""
     if cell.grade == "undecided":
-        first = cell.why.partition("\n")[0].removeprefix(NOT_DECIDED).removeprefix(": ")
-        return (first,) if first and "×" not in first else ()
+        first = cell.why.partition("\n")[0]
+        return (orders.reason(first),) if first != orders.NOT_DECIDED and "×" not in first else ()
     return cell.doubts if cell.grade == "doubtful" else ()
 
 
@@ -234,14 +248,14 @@ _LINK = {"faster": "than", "slower": "than", "same": "as", "undecided": "beside"
 
 
 def _amount(grade: Grade, found: Sequence[Cell]) -> str:
-    """ "1.30–2.41× faster", "as fast"; of what has no time why."""
+    """ "1.30× to 2.41× faster", "as fast"; of what has no time why."""
     if grade in ("faster", "slower"):
-        ratios = [above_one(cell.speedup or 1.0) for cell in found]
-        low, high = units.digits(min(ratios)), units.digits(max(ratios))
-        return f"{low}× {grade}" if low == high else f"{low}–{high}× {grade}"
+        return orders.amounts(grade.upper(), [cell.speedup for cell in found])
     if grade == "none":
         return f"no time ({doubt.in_short([found[0].why])})"
-    return {"same": "as fast", "undecided": NOT_DECIDED, "doubtful": DOUBTFUL}.get(grade, found[0].text)
+    return {"same": "as fast", "undecided": orders.NOT_DECIDED, "doubtful": DOUBTFUL}.get(
+        grade, found[0].text
+    )
 
 
 def _where(batches: Sequence[int], known: Sequence[int]) -> str:
