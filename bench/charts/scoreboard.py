@@ -12,7 +12,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from bench.charts.definitions import Axis, Chart, Definition, Panel, Tile
+import msgspec
+
+from bench.charts.definitions import Axis, Chart, Panel, Tile
 from bench.charts.series import failures, most_images
 from bench.results import doubt
 from bench.results.records import Case, Run
@@ -23,7 +25,6 @@ from bench.words import orders, palette, units
 Grade = Literal[
     "faster", "same", "slower", "doubtful", "undecided", "wrong", "none", "reference", "pending", "absent"
 ]
-GRADES: dict[str, Grade] = {"FASTER": "faster", "SLOWER": "slower", "SAME": "same"}
 NO_TIME = "–"
 WRONG = {"incorrect": "wrong", "invalid": "invalid"}
 FULL, LEAST = 8.0, 0.15  # the ratio at which a colour is full; how far the smallest stands from the paper
@@ -36,7 +37,7 @@ MEANING = (
 )
 
 
-class Cell(Definition, frozen=True):
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One case beside its reference. text: what stands in the cell; speedup: the reference's time over the
     own, with its 95 % interval, None where nothing was compared; why: the figures and reasons behind it, a
     sentence a line; doubts: what speaks against the figure, which is then marked.
@@ -56,7 +57,7 @@ class Cell(Definition, frozen=True):
     doubts: tuple[str, ...] = ()
 
 
-class Line(Definition, frozen=True):
+class Line(msgspec.Struct, frozen=True, kw_only=True):
     """A contender's cells, one for each batch size of the board. reference: what it is compared with, as
     people read it ("" where that is nothing); is_reference: others are compared with it."""
 
@@ -72,7 +73,7 @@ class Line(Definition, frozen=True):
         return {cell.batch: cell for cell in self.cells}[batch]
 
 
-class Scoreboard(Definition, frozen=True):
+class Scoreboard(msgspec.Struct, frozen=True, kw_only=True):
     """Of one model, or of what is held against the references of one precision (then `precision` is not
     empty). Lines: what is compared, then the references with their own times."""
 
@@ -182,26 +183,25 @@ def cell(row: Row) -> Cell:
 
 
 def _compared(row: Row, speedup: float, reference: str) -> Cell:
-    decided = None if row.undecided else GRADES.get(row.verdict)
-    doubts = row.speedup_doubts if decided is not None else ()
-    ratio = orders.cell(row.verdict, speedup, row.speedup_low, row.speedup_high)
-    told = [f"beside {reference}: {ratio}; its own time: {_time(row, True)}"]
-    if decided is None:
+    verdict = "UNCLEAR" if row.undecided else row.verdict
+    doubts = row.speedup_doubts if orders.decided(verdict) else ()
+    ratio = orders.cell(verdict, speedup, row.speedup_low, row.speedup_high)
+    told = [f"beside {reference}: {ratio}; a pass: {_time(row, True)}"]
+    if not orders.decided(verdict):
         told.insert(0, row.undecided or orders.NOT_DECIDED)
+        text = orders.NOT_DECIDED
+    else:
+        text = doubt.marked("same" if verdict == "SAME" else orders.speed(speedup), doubts)
     return Cell(
         batch=row.case.batch,
-        grade="undecided" if decided is None else "doubtful" if doubts else decided,
-        text=orders.NOT_DECIDED if decided is None else doubt.marked(_text(decided, speedup), doubts),
+        grade=orders.role(verdict, doubts) or "undecided",
+        text=text,
         speedup=speedup,
         low=row.speedup_low,
         high=row.speedup_high,
         why="\n".join([*told, *row.speedup_doubts]),
         doubts=doubts,
     )
-
-
-def _text(decided: Grade, speedup: float) -> str:
-    return "same" if decided == "same" else orders.speed(speedup)
 
 
 def _time(row: Row, interval: bool = False) -> str:

@@ -24,6 +24,7 @@ from bench.results.records import Case, Run
 from bench.results.rows import Row, title
 from bench.words import orders, units
 
+WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
 DOUBTFUL = f"doubtful ({doubt.MARK.strip()})"
 # The grades of cells that a line speaks of, in its order, and the kinds of their clauses.
 KINDS: dict[Grade, str] = {
@@ -54,6 +55,12 @@ class Clause:
     stress: str = ""
     who: str = ""
     doubtful: bool = False
+
+    @property
+    def role(self) -> str:
+        """What its colour may say (bench.words.orders.Role), or its kind where it is about no order."""
+        verdict = next((name for name, kind in WORDS.items() if kind == self.kind), "")
+        return orders.role(verdict, ("doubtful",) if self.doubtful else ()) or self.kind
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,14 @@ class Verdict:
     def whos(self) -> tuple[str, ...]:
         """The contenders that are compared."""
         return tuple(dict.fromkeys(clause.who for clause in self.clauses if clause.who))
+
+    @property
+    def role(self) -> str:
+        """What one colour may say of the whole line: of several comparisons only what is true of all."""
+        told = {clause.role for clause in self.clauses if clause.who}
+        if not told:
+            return self.clauses[0].role if self.clauses else ""
+        return told.pop() if len(told) == 1 else "doubtful" if "doubtful" in told else "undecided"
 
     def reliable(self, who: str) -> bool:
         """Whether a comparison says at every batch size which is faster, and nothing speaks against it."""
@@ -224,7 +239,7 @@ def _reasons(cell: Cell) -> tuple[str, ...]:
     """Why a cell is no plain figure, without figures of ratios, which are no headline then."""
     if cell.grade == "undecided":
         first = cell.why.partition("\n")[0]
-        return () if "×" in first else tuple(filter(None, [orders.reason(first)]))
+        return (orders.reason(first),) if first != orders.NOT_DECIDED and "×" not in first else ()
     return cell.doubts if cell.grade == "doubtful" else ()
 
 
@@ -233,11 +248,9 @@ _LINK = {"faster": "than", "slower": "than", "same": "as", "undecided": "beside"
 
 
 def _amount(grade: Grade, found: Sequence[Cell]) -> str:
-    """ "1.30–2.41× faster", "as fast"; of what has no time why."""
+    """ "1.30× to 2.41× faster", "as fast"; of what has no time why."""
     if grade in ("faster", "slower"):
-        ratios = [orders.above_one(cell.speedup or 1.0) for cell in found]
-        low, high = units.digits(min(ratios)), units.digits(max(ratios))
-        return f"{low}× {grade}" if low == high else f"{low}–{high}× {grade}"
+        return orders.amounts(grade.upper(), [cell.speedup for cell in found])
     if grade == "none":
         return f"no time ({doubt.in_short([found[0].why])})"
     return {"same": "as fast", "undecided": orders.NOT_DECIDED, "doubtful": DOUBTFUL}.get(
@@ -250,6 +263,11 @@ def _where(batches: Sequence[int], known: Sequence[int]) -> str:
     if len(known) > 1 and len(batches) == len(known):
         return f" at all {len(known)} batch sizes" if len(known) > 2 else " at both batch sizes"
     return f" at batch {units.spans(batches, known)}"
+
+
+def above_one(speedup: float) -> float:
+    """By what factor one of two is faster, whichever."""
+    return speedup if speedup >= 1 else 1 / speedup
 
 
 # ------------------------------------------------------------------------------------------- what is left out
