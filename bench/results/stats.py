@@ -29,6 +29,7 @@ import numpy as np
 
 from bench.results.medians import clock_tick, median, median_draws, split_rounds
 from bench.results.student import CONFIDENCE, SURE, student
+from bench.words import orders
 
 SAME_BOUND = 0.02  # two medians within ±2 % are the same
 UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning (bench.measure.unrest)
@@ -229,9 +230,9 @@ def contradicted(found: Verdict, ours: Timed, reference: Timed, tick: float = 0.
 def across(ratio: Interval, bound: float = SAME_BOUND) -> str:
     """That an interval reaches across the bound between the verdicts, as a sentence. It is told as a
     speed-up: the reference's time over ours."""
-    low, high = (f"{1 / end:.3g}×" if end > 0 else "∞" for end in (ratio.high, ratio.low))
+    told = orders.span(ratio.inverse.low, ratio.inverse.high)
     ends = "bounds" if ratio.low < 1 - bound and ratio.high > 1 + bound else "bound"
-    return f"not decided: the interval {low} to {high} reaches across the ±{bound:.0%} {ends}"
+    return f"not decided: the interval {told} reaches across the ±{bound:.0%} {ends}"
 
 
 def tells(ours: Timed, reference: Timed) -> bool:

@@ -11,6 +11,7 @@ A speed-up is the other's time over the own. One below 1 is told by how many tim
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, Protocol
 
@@ -152,12 +153,7 @@ def listed(names: Sequence[str]) -> str:
 
 def reason(undecided: str) -> str:
     """Why something is not decided, for a headline: without the words that it stands behind, and without a
-    ratio that nobody may quote."""
+    ratio that nobody may quote ("" where nothing is left)."""
     told = undecided.removeprefix(NOT_DECIDED).lstrip(": ").rstrip(".")
-    head, found, tail = told.partition("the interval ")
-    if found and "×" in tail:
-        words = tail.split(" ")
-        last = max(place for place, word in enumerate(words) if "×" in word or word == "∞")
-        tail = " ".join(words[last + 1 :])
-        return f"{head}the interval {tail}"
-    return told
+    told = re.sub(r"the interval .*? reaches", "the interval reaches", told)
+    return "" if "×" in told else told
