@@ -53,8 +53,8 @@ MEANINGS = {
         "every input and output once as the kernel keeps it; "
         "upwards, operations a second. The line is the [roofline]: memory holds back below its slope, "
         "arithmetic below its flat top.\n"
-        "A point far below the line is held back by neither: by waiting, by too few threads, or by moving "
-        "bytes more than once."
+        "From 60 % of the line on a kernel is bound by that limit. Further below it is held back by neither: "
+        "by waiting, by too few threads, or by moving bytes more than once."
     ),
     "profile-breakdown": (
         "The parts of one [pass] as the [profile] recorded them; they add up to the whole pass, and what no "

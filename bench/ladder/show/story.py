@@ -169,7 +169,7 @@ def holding(row: RungRow) -> list[str]:
         said.append(f"{units.nbytes(spills)} of spill stores and loads a thread")
     if (occupancy := found.get("occupancy")) and occupancy < FEW_WARPS:
         share = units.percent(occupancy, 0)
-        said.append(f"occupancy {share}, so that few warps work while others wait for memory")
+        said.append(f"occupancy {share}, so that few warps are there to work while others wait")
     return said
 
 
