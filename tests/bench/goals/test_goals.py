@@ -264,7 +264,7 @@ def test_how_far_apart_two_runs_are_is_counted_by_case(tmp_path: Path) -> None:
     sentence = again.sentence(found)
     assert "1 of 2 speed-ups is within 5 %" in sentence
     assert "2 of 2 times of references are within" in sentence
-    assert "batch 2, 0.83" in sentence
+    assert "batch 2, 1.20× slower in the second" in sentence
 
 
 def test_second_runs_are_held_case_by_case_whatever_their_order_and_number(tmp_path: Path) -> None:
