@@ -60,9 +60,11 @@
 - `bench.fleet`: cases handed to several devices, here or of a Ray cluster, one measurement at a time on each;
   `bench.course`: a class graded with it (docs/teaching.md, docs/fleet.md).
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
-  print (`footer`); `charts.lay_over` puts a second run's lines into them, `charts.precision_charts` makes
-  those of many rivals, one a precision (of more than `verdicts.CROWDED`, in reports, exports and the
-  window). `bench.show.draw` (`draw_panels`, `page`, `draw_together`): matplotlib; `bench.show.looks`: how
+  print (`footer`); `charts.scoreboard`: each backend beside its reference, by batch size, and
+  `charts.verdicts`: what that comes to, in a line; `charts.lay_over` puts a second run's lines into them,
+  `charts.precision_charts` makes those of many rivals, one a precision (of more than `verdicts.CROWDED`, in
+  reports, exports and the window). `bench.show.draw` (`draw_panels`, `draw_tiles`, `page`,
+  `draw_together`): matplotlib; `bench.show.scoreboard`: the scoreboard as a table; `bench.show.looks`: how
   wide a picture is, what stands on it, its caption. `bench.show.table`: a table as data, and as
   CSV, JSON and Markdown; `bench.show.grid`: by rich; `bench.show.tables`, `terminal_tables` and
   `run_tables`: whose columns there are, and which a terminal shows. `bench.comparison.report`: run folders →

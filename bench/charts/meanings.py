@@ -5,6 +5,12 @@ from __future__ import annotations
 
 # By the end of a chart's name.
 MEANINGS = {
+    "scoreboard": (
+        "How fast each [backend] is beside its [reference], at each batch size: the [speed-up], where it is "
+        "decided.\n"
+        "The further from the same, the fuller the colour: blue is faster, red slower. Grey is not decided, "
+        "or to be doubted."
+    ),
     "accuracy": (
         "How many images of the data set each [backend] answers rightly, at each batch size.\n"
         "All backends run the same model on the same images, so all lines should lie on one another: where "

@@ -104,16 +104,24 @@ def scoreboard(model: str, items: Sequence[Row], runs: Iterable[Run] = (), preci
     alone, the one with the most."""
     runs = tuple(runs)
     shown = {(*_who(row.case), row.case.batch): row for row in most_images(items)}
-    planned = {(*_who(case), case.batch) for run in runs for case in run.cases if case.model == model}
+    cases = [case for run in runs for case in run.cases if case.model == model]
+    planned = {(*_who(case), case.batch) for case in cases}
     batches = tuple(sorted({key[2] for key in (*shown, *planned)}))
     own = {key[:2] for key, row in shown.items() if row.is_reference}
-    known = {info.name for run in runs for info in run.environment.backends if info.reference == info.name}
-    own |= {key[:2] for key in planned if key[0] in known}
-    order = contenders(shown.values())
-    order += sorted({key[:2] for key in planned} - {*order})
+    known = {info.name: info.reference for run in runs for info in run.environment.backends}
+    own |= {key[:2] for key in planned if known.get(key[0]) == key[0]}
+    order = dict.fromkeys((*contenders(shown.values()), *(_who(case) for case in cases)))
+    places = {name: place for place, name in enumerate(palette.BACKENDS)}
     lines = [
-        _line(who, who in own, [shown.get((*who, batch)) for batch in batches], batches, planned)
-        for who in sorted(order, key=lambda who: who in own)
+        _line(
+            who,
+            "" if who in own else known.get(who[0], ""),
+            who in own,
+            [shown.get((*who, batch)) for batch in batches],
+            batches,
+            planned,
+        )
+        for who in sorted(order, key=lambda who: (who in own, places.get(who[0], len(places))))
     ]
     return Scoreboard(model=model, precision=precision, batches=batches, lines=tuple(lines))
 
@@ -124,14 +132,16 @@ def _who(case: Case) -> tuple[str, str]:
 
 def _line(
     who: tuple[str, str],
+    expected: str,
     is_reference: bool,
     rows: Sequence[Row | None],
     batches: Sequence[int],
     planned: set[tuple[str, str, int]],
 ) -> Line:
+    """expected: the reference of a contender of which nothing is measured yet."""
     against = [row.against.case for row in rows if row is not None and row.against is not None]
     named = [row.measurement.reference for row in rows if row is not None and not row.is_reference]
-    reference = label(*_who(against[0])) if against else next(iter(named), "")
+    reference = label(*_who(against[0])) if against else next(iter(named), expected)
     cells = []
     for batch, row in zip(batches, rows, strict=True):
         if row is not None:

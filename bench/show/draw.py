@@ -1,8 +1,9 @@
 """Chart definitions → PNG, SVG and PDF by matplotlib, the same bytes for the same chart.
 
-With bench.show.draw_panels the only module that imports matplotlib, and only when it draws. Nothing is
-computed here but places and sizes: the page is laid out in inches from the top (title, finding, legend,
-panels, notes, footer), each text wrapped to the width it has, so that nothing is cut and nothing overlaps.
+With bench.show.draw_panels and draw_tiles the only module that imports matplotlib, and only when it draws.
+Nothing is computed here but places and sizes: the page is laid out in inches from the top (title, finding,
+legend, panels, notes, footer), each text wrapped to the width it has, so that nothing is cut and nothing
+overlaps.
 """
 
 from __future__ import annotations

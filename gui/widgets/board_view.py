@@ -140,7 +140,7 @@ class BoardView(TableView):
         return False
 
     def heading_width(self, place: int) -> int:
-        wide = self.fontMetrics().horizontalAdvance(WIDEST) + self.margin
+        wide = self.fontMetrics().horizontalAdvance(WIDEST) + 2 * self.margin
         of_batch = scoreboard.batch_of(self.source.columns[place]) is not None
         return max(super().heading_width(place), wide if of_batch else 0)
 

@@ -25,7 +25,7 @@ MOST = 0.34  # of the window's height, beyond which the strip scrolls
 LOW_MOST = 0.05  # the same of a low window, where the page has no more to spare
 REST = 440  # pixels of a low window's page that charts in one row, their legend and the table need
 LOW_FIRST = 0.075  # of a low one's, for the first model's sentence where it is longer
-KEPT = 3.0  # lines that each model has room for from the start
+KEPT = 3.4  # lines that each model has room for from the start
 # Where every batch size has a verdict, and nothing is to be doubted.
 RELIABLE = "\N{CHECK MARK}\N{NO-BREAK SPACE}reliable"
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"

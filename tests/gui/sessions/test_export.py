@@ -79,7 +79,7 @@ def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_pa
     assert exports.exporter.busy
     assert exports.strip.words.text().startswith("Exporting all of the comparison")
     assert exports.strip.bar.isVisible()
-    assert exports.strip.bar.maximum() == 20
+    assert exports.strip.bar.maximum() == 24
     exported(qtbot, window)
     stems = {chart.name for chart in window.state.all_charts()}
     assert len(stems) == 5
