@@ -165,7 +165,7 @@ def compare(case: Case, rules: Rules, pair: Pair, seed: int = 0) -> SelfComparis
         if timing_.error is not None:
             raise _failure(case, timing_.error)
     one, other = (timed[side] for side in SIDES)
-    ratio, verdict = stats.compare(one, other)
+    ratio, verdict, _ = stats.compare(one, other)
     return SelfComparison(
         case=case,
         ratio=ratio,

@@ -23,7 +23,7 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -71,6 +71,11 @@ class Interval:
         if self.value == 0:
             return 0.0 if self.low == self.high else math.inf
         return max(self.high - self.value, self.value - self.low) / abs(self.value)
+
+    @property
+    def inverse(self) -> Interval:
+        """Of one over the value, which is above 0."""
+        return Interval(1 / self.value, 1 / self.high, 1 / self.low if self.low else math.inf, self.known)
 
     def __str__(self) -> str:
         if not self.known:
@@ -170,7 +175,20 @@ def verdict(ratio: Interval, bound: float = SAME_BOUND) -> Verdict:
     return Verdict.UNCLEAR
 
 
-def compare(ours: Timed, reference: Timed, seed: int = 0, *, tick: float = 0.0) -> tuple[Interval, Verdict]:
+class Comparison(NamedTuple):
+    """What two that were timed together are to each other. ratio: of their times, ours over the reference's;
+    undecided: why the verdict is UNCLEAR, as a sentence without a full stop; "" where it is not."""
+
+    ratio: Interval
+    verdict: Verdict
+    undecided: str = ""
+
+
+ONE_SAMPLE = "not decided: one sample says nothing of its own spread"
+ONE_ROUND = "not decided: only one round, and nothing is known of what others would have been"
+
+
+def compare(ours: Timed, reference: Timed, seed: int = 0, *, tick: float = 0.0) -> Comparison:
     """Ratio of median times and verdict of two that were timed together. ValueError without samples.
 
     One sample says nothing of its own spread and one round nothing of what others would have been, so that
@@ -186,7 +204,20 @@ def compare(ours: Timed, reference: Timed, seed: int = 0, *, tick: float = 0.0) 
         reference_instances=reference.instances,
         tick=tick,
     )
-    return ratio, verdict(ratio) if tells(ours, reference) else Verdict.UNCLEAR
+    if not ratio.known:
+        return Comparison(ratio, Verdict.UNCLEAR, ONE_SAMPLE)
+    if not tells(ours, reference):
+        return Comparison(ratio, Verdict.UNCLEAR, ONE_ROUND)
+    found = verdict(ratio)
+    return Comparison(ratio, found, across(ratio) if found is Verdict.UNCLEAR else "")
+
+
+def across(ratio: Interval, bound: float = SAME_BOUND) -> str:
+    """That an interval reaches across the bound between the verdicts, as a sentence. It is told as a
+    speed-up: the reference's time over ours."""
+    low, high = (f"{1 / end:.3g}×" if end > 0 else "∞" for end in (ratio.high, ratio.low))
+    ends = "bounds" if ratio.low < 1 - bound and ratio.high > 1 + bound else "bound"
+    return f"not decided: the interval {low} to {high} reaches across the ±{bound:.0%} {ends}"
 
 
 def tells(ours: Timed, reference: Timed) -> bool:

@@ -23,7 +23,9 @@ class RungRow:
     for fp32-tc) over this one's. gain: the time of the rung it is compared with (`below`) over this one's:
     the last right one of the ladder itself in the same precision. Whatever stands beside that ladder (side
     rungs, yardsticks, the first rung of another precision) is compared with the highest right rung of
-    fp32; `beside` then says so. reference, lower: the measurements that speedup and gain are over.
+    fp32; `beside` then says so. verdict, gain_verdict: as bench.results.stats names them, FASTER where this
+    one takes less time ("" where nothing was compared); undecided, gain_undecided: why they are UNCLEAR, as a
+    sentence without a full stop. reference, lower: the measurements that speedup and gain are over.
     """
 
     measurement: RungMeasurement
@@ -37,6 +39,10 @@ class RungRow:
     gain: Interval | None = None
     below: str = ""
     beside: bool = False
+    verdict: str = ""
+    undecided: str = ""
+    gain_verdict: str = ""
+    gain_undecided: str = ""
     reference: RungMeasurement | None = None
     lower: RungMeasurement | None = None
 
@@ -95,6 +101,8 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
         rung = case.scope != "model"
         below, beside = (None, False) if case.is_reference else _neighbour(case, own)
         reference = None if case.is_reference else references.get(compared_in(case.precision))
+        beside_reference = stats.compare(measurement, reference) if reference else None
+        beside_lower = stats.compare(measurement, below) if below else None
         least = least_s(ladder, case.precision) if rung else 0.0
         nbytes = 0 if not rung else ladder.nbytes if measurement.nbytes is None else measurement.nbytes
         limits = ladder.limits if measurement.nbytes is not None else None
@@ -109,10 +117,14 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
                 # Of what it writes nothing is known here, which leaves half of its bytes to come at once.
                 beyond=limits.beyond(surely, surely // 2, seconds) if limits else "",
                 limit=least / seconds if least else None,
-                speedup=ratio(reference, measurement) if reference else None,
-                gain=ratio(below, measurement) if below else None,
+                speedup=beside_reference.ratio.inverse if beside_reference else None,
+                gain=beside_lower.ratio.inverse if beside_lower else None,
                 below=below.case.rung if below else "",
                 beside=beside,
+                verdict=beside_reference.verdict.value if beside_reference else "",
+                undecided=beside_reference.undecided if beside_reference else "",
+                gain_verdict=beside_lower.verdict.value if beside_lower else "",
+                gain_undecided=beside_lower.undecided if beside_lower else "",
                 reference=reference,
                 lower=below,
             )

@@ -259,7 +259,7 @@ class Found:
         self.bound.add(ratio.low <= BOUND <= ratio.high)
 
     def equals(self, one: Timing, other: Timing) -> None:
-        ratio, verdict = stats.compare(one, other)
+        ratio, verdict, _ = stats.compare(one, other)
         self.ratio.add(ratio.low <= 1.0 <= ratio.high)
         self.false.add(verdict in WRONG)
 
