@@ -116,6 +116,8 @@ def _alone(own: Timing, rules: Rules) -> StopReason:
     rounds more, which were not chosen by what they showed, makes good for most of it; not where it is
     narrower than asked by far.
     """
+    if not rules.width:
+        return ""
     interval = stats.median_interval(own.samples_ns, own.rounds, instances=own.instances)
     taken = len(own.rounds)
     if interval.relative <= rules.width / 2:

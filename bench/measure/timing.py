@@ -57,7 +57,7 @@ class Stopped(Exception):
 class Rules:
     """How long to sample. Times in seconds unless the name says ns.
 
-    width: the half-width of the median's interval to reach where nothing is compared, as a fraction of it.
+    width: the half-width of the median's interval to reach where nothing is compared (0: it is not asked).
     sample_ns: how long one sample lasts at least, on the host's clock and on a device's. rounds: in how many
     turns the first min_s and min_samples are taken.
     """

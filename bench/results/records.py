@@ -240,7 +240,9 @@ class Accuracy(Record, frozen=True):
 
 
 class Telemetry(Record, frozen=True):
-    """The device during the timed samples, sampled at 10–20 Hz; a field is None where it can't be read."""
+    """The device during the timed samples, sampled at 10–20 Hz; a field is None where it can't be read. load:
+    of a contender on the host's clock (cores, and seconds of all cores together; see
+    engine.machine.load): cores, wall_s, ran_s, waited_s, others_s, stolen_s. {}: not known."""
 
     device: str = ""
     sm_clock_mhz: tuple[float, ...] = ()
@@ -249,6 +251,7 @@ class Telemetry(Record, frozen=True):
     throttle: tuple[str, ...] = ()
     cpu_percent: float | None = None
     memory_used_nbytes: int | None = None
+    load: dict[str, float] = {}
 
 
 class Validity(Record, frozen=True):
@@ -346,11 +349,8 @@ class BackendInfo(Record, frozen=True):
 
 
 class Environment(Record, frozen=True):
-    """The machine and the software of a run, for the footer of every chart.
-
-    gpu_fp32_flops_per_s: what all cores of the GPU do at their highest clock, a multiply-add counted as two
-    (0: not known).
-    """
+    """The machine and the software of a run, for the footer of every chart. gpu_fp32_flops_per_s: what all
+    cores of the GPU do at their highest clock, a multiply-add counted as two (0: not known)."""
 
     machine: str = ""
     os: str = ""

@@ -96,7 +96,9 @@ class Timed(Protocol):
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
+    """Samples of one contender in their rounds, and the instance of each round."""
+
     samples_ns: Samples
     rounds: Sequence[int]
     instances: Sequence[int]
@@ -154,8 +156,8 @@ def ratio_interval(
     what a round did to both is divided out of it, where the other errs up to three times as much. Where the
     rounds left hold one sample of either side, the interval is not known. ValueError on no samples.
     """
-    one = _Side(ours, our_rounds, our_instances)
-    other = _Side(reference, reference_rounds, reference_instances)
+    one = Side(ours, our_rounds, our_instances)
+    other = Side(reference, reference_rounds, reference_instances)
     spread, margin = _sides([one, other], seed, tick)
     return _about(spread.centre, max(spread.half, margin), _several(one, other))
 
