@@ -17,10 +17,12 @@ import psutil
 from bench.results.records import Telemetry
 from bench.run import nvml
 from engine.apart import pool
-from engine.machine import load
+from engine.machine.load import Reading, Spent, between, reading
 
 PERIOD_S = 0.05
 KEPT = 200
+# Of turns that are shorter, all together, hundredths of a second do not say who used the cores.
+LEAST_S = 0.2
 # A device slower than this fraction of its default clock is flagged.
 CLOCK_FLOOR = 0.75
 
@@ -31,7 +33,7 @@ class _Readings:
     cpu_percent: list[float] = field(default_factory=list)
     resident_nbytes: int = 0
     turn_start: int = 0  # index into `gpu` where the turn in progress began
-    turns: list[load.Spent] = field(default_factory=list)
+    turns: list[Spent] = field(default_factory=list)
 
 
 class Sampler:
@@ -50,7 +52,7 @@ class Sampler:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True, name="telemetry")
         self._process = psutil.Process()
-        self._began: load.Reading | None = None  # the turn in progress, of a contender on the host
+        self._began: Reading | None = None  # the turn in progress, of a contender on the host
 
     def __enter__(self) -> Sampler:
         psutil.cpu_percent(None)  # the first answer is meaningless
@@ -73,7 +75,7 @@ class Sampler:
         """Why the device was held back since the turn began, in words, or "". Begins the next turn."""
         now = self._read(key)
         if now is not None and self._began is not None:
-            self._readings[key].turns.append(load.between(self._began, now))
+            self._readings[key].turns.append(between(self._began, now))
         self._began = now
         with self._lock:
             readings = self._readings[key]
@@ -82,12 +84,19 @@ class Sampler:
         default = self._gpu.default_clock_mhz if self._gpu else None
         return held_back(recent, default)
 
-    def turns(self, key: str) -> tuple[load.Spent, ...]:
-        """What the host did in each turn of a contender that is timed on its clock."""
-        return tuple(self._readings[key].turns)
+    def load(self, key: str) -> dict[str, float]:
+        """Who used the host's cores in all turns of a contender that is timed on its clock; {} of others, and
+        where that is not known (see Measurement in bench.results.records)."""
+        turns = self._readings[key].turns
+        spent = sum(turns, Spent())
+        if spent.wall_s < LEAST_S:
+            return {}
+        # Seconds of all cores are counted in ticks: other programs may seem to have used less than none.
+        seconds = {name: round(max(0.0, value), 6) for name, value in dataclasses.asdict(spent).items()}
+        return {"cores": float(os.cpu_count() or 1), **seconds}
 
-    def _read(self, key: str) -> load.Reading | None:
-        return load.reading((os.getpid(), *pool.pids())) if self._devices[key] == "cpu" else None
+    def _read(self, key: str) -> Reading | None:
+        return reading((os.getpid(), *pool.pids())) if self._devices[key] == "cpu" else None
 
     def result(self, key: str) -> Telemetry:
         """The readings of one contender, thinned to at most 200."""
@@ -106,7 +115,6 @@ class Sampler:
             throttle=tuple(dict.fromkeys(words for r in gpu for words in r.reasons)),
             cpu_percent=round(statistics.fmean(cpu), 1) if cpu else None,
             memory_used_nbytes=used or None,
-            load=_load(self.turns(key)),
         )
 
     def _sample(self) -> None:
@@ -142,16 +150,6 @@ def held_back(readings: Sequence[nvml.Reading], default_clock_mhz: float | None)
                 f"the GPU ran at {clock:.0f} MHz, under {CLOCK_FLOOR:.0%} of its {default_clock_mhz:.0f} MHz"
             )
     return ""
-
-
-def _load(turns: Sequence[load.Spent]) -> dict[str, float]:
-    """All turns together. Other programs' seconds are counted in ticks, of which a turn may have a few too
-    many or too few."""
-    if not turns:
-        return {}
-    spent = dataclasses.asdict(sum(turns, load.Spent()))
-    seconds = {name: round(max(0.0, value), 6) for name, value in spent.items()}
-    return {"cores": float(os.cpu_count() or 1), **seconds}
 
 
 def thin(values: Sequence[float], most: int = KEPT) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from bench.ladder.show.rows import rows
 from bench.results import doubt
 from bench.words import units
 
-READS = ("samples_ns", "rounds", "instances", "validity", "notes", "nbytes")
+READS = ("samples_ns", "rounds", "instances", "quantile", "load", "validity", "notes", "nbytes")
 
 
 def words(ladder: Ladder, lines: Sequence[Any]) -> str:

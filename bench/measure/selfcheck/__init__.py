@@ -33,7 +33,6 @@ from bench.results.stats import Interval, Verdict
 from bench.results.store import read_file, write_atomically
 from engine import backends
 from engine.backend import Session
-from engine.machine.load import Spent
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError, system_words
 
 if TYPE_CHECKING:
@@ -50,15 +49,14 @@ Progress = Callable[[str, float | None], None]
 
 
 class Side(Record, frozen=True):
-    """What was taken of one of the two, as in bench.results.records.Measurement. turns: of each round, the
-    seconds on the clock and, of all cores, what our threads ran and waited, what others ran, what was stolen
-    (engine.machine.load.Spent), with the warm-up before it; () where they are not known."""
+    """What was taken of one of the two, as in bench.results.records.Measurement."""
 
     samples_ns: tuple[float, ...] = ()
     runs_per_sample: int = 1
     rounds: tuple[int, ...] = ()
     instances: tuple[int, ...] = ()
-    turns: tuple[tuple[float, ...], ...] = ()
+    quantile: float = 0.5
+    load: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 class Condition(NamedTuple):
@@ -207,6 +205,7 @@ def compare(
             rules,
             seed,
             references={} if whole else dict([SIDES]),
+            judged_by=dict([SIDES]),
             devices=devices,
             on_turn=sampler.turn,
             throttled=sampler.throttled,
@@ -214,27 +213,28 @@ def compare(
     for timing_ in timed.values():
         if timing_.error is not None:
             raise _failure(case, timing_.error)
-    one, other = (timed[side] for side in SIDES)
-    ratio, verdict, _ = stats.compare(one, other)
+    one, other = (_side(timed[side], sampler.load(side)) for side in SIDES)
+    found = stats.compare(one, other)
     return SelfComparison(
         case=case,
-        ratio=ratio,
-        verdict=verdict,
+        ratio=found.ratio,
+        verdict=found.verdict,
         round_ratios=stats.round_ratios(one, other),
-        stop_reason=one.stop_reason,
+        stop_reason=timed[SIDES[0]].stop_reason,
         slower=condition.slower,
         busy=condition.busy,
-        sides=tuple(_side(timed[side], sampler.turns(side)) for side in SIDES),
+        sides=(one, other),
     )
 
 
-def _side(timed: Timing, turns: Sequence[Spent]) -> Side:
+def _side(timed: Timing, load: dict[str, float]) -> Side:
     return Side(
         samples_ns=tuple(timed.samples_ns),
         runs_per_sample=timed.runs_per_sample,
         rounds=tuple(timed.rounds),
         instances=tuple(timed.instances),
-        turns=tuple(tuple(round(seconds, 6) for seconds in dataclasses.astuple(turn)) for turn in turns),
+        quantile=timed.quantile,
+        load=load,
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bench.measure import timing
+from bench.measure.host_to_host import host_to_host
 from bench.measure.instances import Growing
 from bench.measure.timing import Rules, Stopped, time_together
 from bench.results import stats
@@ -214,7 +215,7 @@ def test_stopping_is_heard_between_samples():
 
 
 def test_the_phases_of_a_pass_add_up_to_its_wall_time():
-    result = timing.host_to_host(FakeSession(), {"x": np.zeros(1)}, device_ns=3e6, seconds=0.05)
+    result = host_to_host(FakeSession(), {"x": np.zeros(1)}, device_ns=3e6, seconds=0.05)
     assert result.passes >= 5
     assert set(result.phases) == {"h2d", "compute", "d2h", "sync"}
     assert result.phases["compute"] == 3e6
@@ -229,7 +230,7 @@ def test_the_phases_of_a_pass_add_up_to_its_wall_time():
 
 
 def test_a_pass_that_ends_with_run_has_nothing_to_wait_for():
-    result = timing.host_to_host(FakeSession(), {"x": np.zeros(1)}, seconds=0.05)
+    result = host_to_host(FakeSession(), {"x": np.zeros(1)}, seconds=0.05)
     assert result.phases["compute"] >= 4e6
     assert result.phases["sync"] < result.phases["compute"]
 

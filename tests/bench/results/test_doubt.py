@@ -164,19 +164,31 @@ def unquiet(measurement: Measurement, by_round: Sequence[float]) -> Measurement:
     return msgspec.structs.replace(measurement, samples_ns=samples, rounds=starts, validity=texts)
 
 
-def test_what_a_round_did_to_both_speaks_against_their_times_and_not_against_their_ratio() -> None:
+def test_an_unsteady_time_is_told_by_its_interval_and_marks_nothing_whose_ratio_is_sure() -> None:
     _, measured = pair()
     rounds = (1.0, 1.6, 1.0, 1.5, 1.1)
     alike = rows([unquiet(m, rounds) for m in measured])
     ours = next(row for row in alike if not row.is_reference)
-    assert ours.own_doubts != ()
-    assert ours.speedup_doubts == ()
-    assert "!" in text("median_s", ours)
-    assert "!" not in text("speedup", ours) + text("verdict", ours)
+    assert ours.verdict == "SAME"
+    assert ours.doubts == ours.undecided == ()[:0] or not ours.doubts
+    assert "!" not in text("median_s", ours) + text("speedup", ours) + text("verdict", ours)
+    said = terminal(alike)
+    assert "!" not in said
+    assert f"a pass takes 100 µs to 160 µs; {doubt.UNQUIET}: between rounds" not in said or ours.unsteady
+    assert doubt.UNQUIET in said
+
+
+def test_a_verdict_that_is_not_decided_is_marked_with_why() -> None:
+    _, measured = pair()
+    rounds = (1.0, 1.6, 1.0, 1.5, 1.1)
     unlike = rows([unquiet(m, rounds if m.reference != m.case.backend else rounds[::-1]) for m in measured])
     ours = next(row for row in unlike if not row.is_reference)
-    assert len(ours.speedup_doubts) == 2
+    assert ours.verdict == "UNCLEAR"
+    assert ours.undecided.startswith("not decided: the interval ")
+    assert ours.doubts == (ours.undecided,)
     assert "!" in text("speedup", ours)
+    assert "!" not in text("median_s", ours)
+    assert f"! {ours.undecided}" in " ".join(terminal(unlike, 200).split())
 
 
 def test_tables_mark_the_figures_and_no_others(referred: Any) -> None:
