@@ -244,8 +244,8 @@ def sentence(came_to: SelfcheckSummary) -> str:
     from bench.measure.selfcheck import ALLOWED
 
     return (
-        f"Of {came_to.comparisons} comparisons of a backend with itself, the interval misses 1 in "
-        f"{_rate(came_to.missed, came_to.comparisons)} and the verdict is faster or slower in "
+        f"Of {came_to.comparisons} comparisons of a backend with itself, the interval misses the truth in "
+        f"{_rate(came_to.missed, came_to.comparisons)} and the verdict is wrong in "
         f"{_rate(came_to.wrong, came_to.comparisons)}: {'passed' if came_to.passed else 'failed'}, as "
         f"{100 * ALLOWED:.0f} % of misses {'can' if came_to.passed else 'can hardly'} come to that."
     )

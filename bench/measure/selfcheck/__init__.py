@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 ALLOWED = 0.05
-WRONG = (Verdict.FASTER, Verdict.SLOWER)
 SIDES = ("one", "other")
 
 # A context in which the two contenders of a case are ready to be timed, each one session or its instances.
@@ -92,6 +91,12 @@ class SelfComparison(Record, frozen=True):
         return not self.ratio.low <= self.slower <= self.ratio.high
 
     @property
+    def wrong(self) -> bool:
+        """Whether the verdict is decided, and not as it has to be."""
+        right = Verdict.SLOWER if self.slower > 1 + stats.SAME_BOUND else Verdict.SAME
+        return self.verdict not in (Verdict.UNCLEAR, right)
+
+    @property
     def condition(self) -> Condition:
         return Condition(self.case, self.slower, self.busy)
 
@@ -123,12 +128,9 @@ class SelfcheckSummary:
     comparisons: int
     verdicts: Mapping[Verdict, int]
     missed: int
+    wrong: int
     largest_off: float
     half_width: float
-
-    @property
-    def wrong(self) -> int:
-        return sum(self.verdicts.get(verdict, 0) for verdict in WRONG)
 
     @property
     def passed(self) -> bool:
@@ -145,6 +147,7 @@ def summary(found: Sequence[SelfComparison]) -> SelfcheckSummary:
         comparisons=len(found),
         verdicts=Counter(comparison.verdict for comparison in found),
         missed=sum(comparison.missed for comparison in found),
+        wrong=sum(comparison.wrong for comparison in found),
         largest_off=max(comparison.off for comparison in found),
         half_width=statistics.median(c.ratio.relative if c.ratio.known else math.inf for c in found),
     )

@@ -6,14 +6,15 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-import numpy as np
+import msgspec
 
 from bench.measure.selfcheck import SelfComparison
 from bench.results import stats
 from bench.results.stats import Comparison, Verdict
 
-QUANTILES = {"lower quartile": 0.25, "tenth percentile": 0.1, "minimum": 0.0}
+QUANTILES = {"median": 0.5, "lower quartile": 0.25, "tenth percentile": 0.1}
 Way = Callable[[SelfComparison], Comparison]
 
 
@@ -45,7 +46,7 @@ def judged(comparisons: Sequence[SelfComparison]) -> Iterator[Judged]:
     for (model, batch, slower, busy), own in by.items():
         for way, judge in ways().items():
             found = [judge(one) for one in own]
-            right = Verdict.SLOWER if slower > 1 else Verdict.SAME
+            right = Verdict.SLOWER if slower > 1 + stats.SAME_BOUND else Verdict.SAME
             yield Judged(
                 model=model,
                 batch=batch,
@@ -62,23 +63,17 @@ def judged(comparisons: Sequence[SelfComparison]) -> Iterator[Judged]:
 
 
 def ways() -> dict[str, Way]:
-    """By name: the program's own, by medians, and other parts of a turn."""
-    found: dict[str, Way] = {
-        "median": lambda one: stats.compare(one.sides[0], one.sides[1]),
-        "mean": lambda one: _summed(one, lambda turn: float(turn.mean())),
-    }
+    """By name: as the program judges; by each quantile, whichever was chosen."""
+    found: dict[str, Way] = {"the rule": lambda one: stats.compare(one.sides[0], one.sides[1])}
     for name, quantile in QUANTILES.items():
-        found[name] = lambda one, q=quantile: _summed(one, lambda turn: float(np.quantile(turn, q)))  # type: ignore[misc]
+        found[name] = partial(_by, quantile)
     return found
 
 
-def _summed(one: SelfComparison, of: Callable[[np.ndarray], float]) -> Comparison:
-    """Each turn replaced by what `of` takes of it."""
-    sides = []
-    for side in one.sides:
-        turns = stats.split_rounds(side.samples_ns, side.rounds)
-        sides.append(stats.Side([of(turn) for turn in turns], range(len(turns)), side.instances))
-    return stats.compare(sides[0], sides[1])
+def _by(quantile: float, one: SelfComparison) -> Comparison:
+    """By this quantile, however busy the machine was."""
+    ours, other = (msgspec.structs.replace(side, quantile=quantile, load={}) for side in one.sides)
+    return stats.compare(ours, other)
 
 
 def lines(found: Sequence[Judged]) -> Iterator[str]:

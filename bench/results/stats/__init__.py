@@ -69,6 +69,7 @@ from bench.results.stats.medians import (
     split_rounds as split_rounds,
 )
 from bench.results.stats.student import SURE as SURE
+from bench.results.stats.student import mean_error as mean_error
 from bench.results.stats.student import student as student
 
 SAME_BOUND = 0.02  # two times within ±2 % are the same
@@ -210,9 +211,9 @@ def outlook(ours: Timed, reference: Timed | None = None, *, tick: float = 0.0) -
     sides = [ours] if reference is None else [ours, reference]
     spread, margin = sides_spread(sides, 0, tick, compared_by(*sides))
     sure = about(spread.centre, _sure(spread, margin))
-    clear = reference is not None and verdict(sure) is not Verdict.UNCLEAR
-    if clear and compare(ours, reference, tick=tick).verdict is not Verdict.UNCLEAR:  # type: ignore[arg-type]
-        return Outlook.CLEAR
+    if reference is not None and verdict(sure) is not Verdict.UNCLEAR:
+        decided = compare(ours, reference, tick=tick).verdict is not Verdict.UNCLEAR
+        return Outlook.CLEAR if decided else Outlook.OPEN
     hopeless = spread.half <= margin or spread.within <= HARDLY
     return Outlook.HOPELESS if hopeless else Outlook.OPEN
 

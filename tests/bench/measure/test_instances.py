@@ -69,14 +69,14 @@ class Made:
 )
 def test_what_is_made_in_no_time_is_made_more_often_than_asked(asked, seconds, there, monkeypatch):
     clock = iter(range(100))
-    monkeypatch.setattr(instances, "MOST", 5)
+    monkeypatch.setattr(instances, "MOST_ON_HOST", 5)
     monkeypatch.setattr(instances.time, "perf_counter", lambda: seconds * next(clock))
     made, short = instances.further(asked, 1, "cpu", 100, lambda number: Made())
     assert (len(made) + 1, short) == (there, "")
 
 
 def test_memory_that_does_not_suffice_for_more_than_was_asked_is_not_told(monkeypatch):
-    monkeypatch.setattr(instances, "MOST", 5)
+    monkeypatch.setattr(instances, "MOST_ON_HOST", 5)
 
     def make(number):
         if number >= 3:
@@ -155,7 +155,7 @@ def test_each_is_timed_in_as_many_instances_as_the_job_asks_and_the_first_tells_
     assert set(found) == {"other", "ort-cpu"}
     for one in found.values():
         assert one.disposition == "ok", one.reason
-        assert set(one.instances) == {0, 1, 2}
+        assert set(one.instances) >= {0, 1, 2}, "or more, where their verdict hangs on what they differ by"
         assert len(one.instances) == len(one.rounds)
         assert not any("memory" in text for text in one.validity.warnings)
     assert len(other.made) == 3
@@ -244,7 +244,7 @@ def test_where_memory_holds_not_all_they_are_timed_one_after_another(fakes, erro
     labels = found["other"].instances
     assert set(labels) == {0, 1, 2}
     assert list(labels) == sorted(labels), "each takes its rounds in a row"
-    assert set(found["ort-cpu"].instances) == {0, 1, 2}
+    assert set(found["ort-cpu"].instances) >= {0, 1, 2}
     assert max(most) < fits
     assert other.open == 0
 
