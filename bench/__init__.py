@@ -7,9 +7,9 @@
   it stands: behind it in tables, as a hollow, hatched point (`Point.doubts`) or bar, behind what stands above
   its bar; `bench.charts.doubts` counts them in a chart's headline and tells why in its notes.
 - `bench.results.stats`: medians and ratios of medians with their intervals, by Student's t
-  (`bench.results.student`) over instances or rounds; SAME / UNCLEAR / FASTER / SLOWER
+  (`bench.results.stats.student`) over instances or rounds; SAME / UNCLEAR / FASTER / SLOWER
   (`bench.measure.unrest`: when the median moved so far that it is marked). An interval of one sample is
-  not known, is shown nowhere, and gives no verdict. `bench.results.medians`: the median on a coarse
+  not known, is shown nowhere, and gives no verdict. `bench.results.stats.medians`: the median on a coarse
   clock, its bootstrap, samples by round.
 - `bench.measure.timing`: warm-up, interleaved rounds over several contenders, each one session or several
   instances of it that take its rounds in turn (`bench.measure.instances`: how many there are, and that

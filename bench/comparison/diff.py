@@ -122,7 +122,7 @@ def _side(row: Row | None) -> Side | None:
         against=label(against.case.backend, against.case.precision) if against is not None else "",
         rounds=stats.tells(found, against or found) if found.samples_ns else False,
         undecided=of_run(row.undecided),
-        doubts=row.speedup_doubts if against is not None else row.own_doubts,
+        doubts=(*(row.speedup_doubts if against is not None else row.own_doubts), *row.ratio_unsteady),
         error=accuracy.output if accuracy is not None else None,
         top1=accuracy.top1 if accuracy is not None else None,
         agreement=accuracy.agreement if accuracy is not None and not row.is_reference else None,

@@ -10,7 +10,7 @@ from bench.results.records import Run, stem
 from bench.results.rows import Row, by_model, label, rows
 from bench.words import orders
 
-READS = ("reference", "samples_ns", "rounds", "instances", "validity")
+READS = ("reference", "samples_ns", "rounds", "instances", "quantile", "load", "validity")
 
 
 def words(run: Run, lines: Sequence[Any]) -> str:

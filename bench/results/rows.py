@@ -94,15 +94,25 @@ class Row:
         if self.against is None:
             return ()
         who = f"the reference {label(self.against.case.backend, self.against.case.precision)}"
-        relative = None
-        if self.speedup and self.speedup_low is not None and self.speedup_high is not None:
-            relative = stats.Interval(self.speedup, self.speedup_low, self.speedup_high).relative
-        return doubt.of_ratio(self.own_doubts, who, doubt.own(self.against), relative, stats.UNQUIET)
+        return (*self.own_doubts, *doubt.of(who, doubt.own(self.against)))
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """What speaks against anything that is shown of this case."""
-        return tuple(dict.fromkeys((*self.own_doubts, *self.speedup_doubts)))
+        undecided = (self.undecided,) if self.undecided else ()
+        return tuple(dict.fromkeys((*self.own_doubts, *self.speedup_doubts, *undecided)))
+
+    @property
+    def unsteady(self) -> tuple[str, ...]:
+        """Why its time is unsteady, in sentences: it is known as far as its interval says, and no better."""
+        return doubt.unsteady(self.measurement)
+
+    @property
+    def ratio_unsteady(self) -> tuple[str, ...]:
+        """Why its speed-up is, which another run's is compared with."""
+        ends = (self.speedup, self.speedup_low, self.speedup_high)
+        relative = None if None in ends else stats.Interval(*ends).relative  # type: ignore[arg-type]
+        return doubt.ratio_unsteady(self.measurement, self.against, relative)
 
     @property
     def sound(self) -> bool:
@@ -195,7 +205,7 @@ def derive(measurement: Measurement, reference: Measurement | None) -> Row:
     row = Row(measurement, name, own.value, low, high)
     if reference is None:
         return row
-    ratio, verdict, undecided = stats.compare(measurement, reference)  # own time over the reference's
+    ratio, verdict, undecided, _ = stats.compare(measurement, reference)  # own time over the reference's
     return dataclasses.replace(
         row,
         speedup=1 / ratio.value,
@@ -214,7 +224,8 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
     if found is None or not found.samples_ns or own.disposition not in SOUND:
         return None
     interval = stats.median_interval(found.samples_ns, found.rounds)
-    doubts = found.warnings
+    ratio_doubts = doubt.steady(found.warnings)
+    doubts = ratio_doubts
     if interval.known and interval.relative > stats.UNQUIET:
         within = f"to within {units.percent(interval.relative, 0)} only"
         doubts += (
@@ -224,13 +235,13 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
     batch = own.case.batch
     carried = found.nbytes_in * 1e9 / interval.value
     if found.nbytes_in >= TELLING_NBYTES and carried > FASTER * (found.bus_bytes_per_s or math.inf):
-        doubts += ("images went through faster than the bus was seen to carry them",)
+        impossible = ("images went through faster than the bus was seen to carry them",)
+        doubts, ratio_doubts = doubts + impossible, ratio_doubts + impossible
     theirs = reference.end_to_end if reference is not None else None
     if reference is None or theirs is None or not theirs.samples_ns:
         return EndToEndRow(found, batch, interval.value, low, high, doubts=doubts)
-    ratio, verdict, undecided = stats.compare(found, theirs)  # own time over the reference's
+    ratio, verdict, undecided, _ = stats.compare(found, theirs)  # own time over the reference's
     whose = f"the reference {label(reference.case.backend, reference.case.precision)}"
-    relative = ratio.relative if ratio.known else None
     return EndToEndRow(
         found,
         batch,
@@ -244,7 +255,7 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
         undecided,
         reference.case.backend,
         doubts,
-        doubt.of_ratio(doubts, whose, theirs.warnings, relative, stats.UNQUIET),
+        (*ratio_doubts, *doubt.of(whose, doubt.steady(theirs.warnings))),
     )
 
 

@@ -50,7 +50,7 @@ def _order(row: Row) -> tuple[str, ...]:
 
 
 def _ratio(row: Row) -> tuple[str, ...]:
-    return row.speedup_doubts
+    return (*row.speedup_doubts, *([row.undecided] if row.undecided else []))
 
 
 def _flow(get: Callable[[EndToEndRow], Any]) -> Callable[[Row], Any]:

@@ -107,7 +107,10 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         m = row.measurement
         texts = [f"{words(m)}: {m.reason}" if m.reason else words(m)] if m.disposition != "ok" else []
         alone = row.against is None or row.against.case in shown
-        told = row.own_doubts if alone else row.doubts
+        told = (*row.own_doubts, *([row.undecided] if row.undecided else [])) if alone else row.doubts
+        if row.unsteady and row.low_ns is not None and row.high_ns is not None:
+            ends = f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"
+            texts.append(f"a pass takes {ends}; {'; '.join(row.unsteady)}")
         texts += about_accuracy(m)
         if m.end_to_end is not None and m.end_to_end.refused:
             texts.append(f"not measured end to end: {m.end_to_end.refused}")

@@ -67,7 +67,7 @@ def _side(row: RungRow | None) -> Side | None:
         against="" if row.reference is None else row.reference.case.words,
         rounds=stats.tells(found, row.reference or found) if found.samples_ns else False,
         undecided=of_run(row.undecided),
-        doubts=row.speedup_doubts if row.speedup is not None else row.doubts,
+        doubts=(*(row.speedup_doubts if row.speedup is not None else row.doubts), *row.ratio_unsteady),
         error=found.error,
         facts=found.facts,
         clock_mhz=found.telemetry.sm_clock_mhz,

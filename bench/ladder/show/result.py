@@ -12,7 +12,7 @@ from bench.results import doubt
 from bench.results.stats import SAME_BOUND
 from bench.words import orders, units
 
-READS = ("samples_ns", "rounds", "instances", "validity", "notes", "nbytes")
+READS = ("samples_ns", "rounds", "instances", "quantile", "load", "validity", "notes", "nbytes")
 
 
 def words(ladder: Ladder, lines: Sequence[Any]) -> str:

@@ -66,11 +66,22 @@ class RungRow:
         """What speaks against anything that is shown of it."""
         return tuple(dict.fromkeys((*self.doubts, *self.speedup_doubts, *self.gain_doubts)))
 
+    @property
+    def unsteady(self) -> tuple[str, ...]:
+        """Why its time is unsteady, in sentences: it is known as far as its interval says, and no better."""
+        return doubt.unsteady(self.measurement)
+
+    @property
+    def ratio_unsteady(self) -> tuple[str, ...]:
+        """Why its speed-up is, which another run's is compared with."""
+        known = self.speedup is not None and self.speedup.known
+        relative = self.speedup.relative if known and self.speedup is not None else None
+        return doubt.ratio_unsteady(self.measurement, self.reference, relative)
+
     def _over(self, whose: str, other: RungMeasurement | None, ratio: Interval | None) -> tuple[str, ...]:
         if other is None or ratio is None:
             return self.doubts
-        relative = ratio.relative if ratio.known else None
-        return doubt.of_ratio(self.doubts, whose, _doubts(other), relative, stats.UNQUIET)
+        return (*self.doubts, *doubt.of(whose, _doubts(other)))
 
     @property
     def case(self) -> RungCase:

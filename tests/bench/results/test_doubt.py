@@ -26,6 +26,7 @@ from bench.results.rows import Row, rows
 from bench.results.stats import Interval, Verdict
 from bench.show import draw, tables, terminal_tables
 from bench.show.table import records, to_csv, to_markdown
+from bench.words import units
 from tests.bench import synthetic
 
 CPU = ("engine-cpu", "ort-cpu")
@@ -158,25 +159,37 @@ def test_rows_made_one_at_a_time_have_the_doubts_of_a_reference_that_came_later(
 
 def unquiet(measurement: Measurement, by_round: Sequence[float]) -> Measurement:
     """With ten samples a round, each round slower by its own factor."""
-    samples = tuple(1e5 * factor for factor in by_round for _ in range(10))
+    samples = tuple(1e5 * factor + 10.1 * place for factor in by_round for place in range(10))
     starts = tuple(range(0, len(samples), 10))
     texts = Validity(warnings=(f"{doubt.UNQUIET}: between rounds",))
     return msgspec.structs.replace(measurement, samples_ns=samples, rounds=starts, validity=texts)
 
 
-def test_what_a_round_did_to_both_speaks_against_their_times_and_not_against_their_ratio() -> None:
+def test_an_unsteady_time_is_told_by_its_interval_and_marks_nothing_whose_ratio_is_sure() -> None:
     _, measured = pair()
     rounds = (1.0, 1.6, 1.0, 1.5, 1.1)
     alike = rows([unquiet(m, rounds) for m in measured])
     ours = next(row for row in alike if not row.is_reference)
-    assert ours.own_doubts != ()
-    assert ours.speedup_doubts == ()
-    assert "!" in text("median_s", ours)
-    assert "!" not in text("speedup", ours) + text("verdict", ours)
+    assert ours.verdict == "SAME"
+    assert (ours.doubts, ours.undecided) == ((), "")
+    assert "!" not in text("median_s", ours) + text("speedup", ours) + text("verdict", ours)
+    said = " ".join(terminal(alike, 300).split())
+    assert "!" not in said
+    low, high = (units.duration(end or 0.0) for end in (ours.low_ns, ours.high_ns))
+    assert f"a pass takes {low} to {high}; {doubt.UNQUIET}: between rounds" in said
+
+
+def test_a_verdict_that_is_not_decided_is_marked_with_why() -> None:
+    _, measured = pair()
+    rounds = (1.0, 1.6, 1.0, 1.5, 1.1)
     unlike = rows([unquiet(m, rounds if m.reference != m.case.backend else rounds[::-1]) for m in measured])
     ours = next(row for row in unlike if not row.is_reference)
-    assert len(ours.speedup_doubts) == 2
+    assert ours.verdict == "UNCLEAR"
+    assert ours.undecided.startswith("not decided: the interval ")
+    assert ours.doubts == (ours.undecided,)
     assert "!" in text("speedup", ours)
+    assert "!" not in text("median_s", ours)
+    assert f"! {ours.undecided}" in " ".join(terminal(unlike, 200).split())
 
 
 def test_tables_mark_the_figures_and_no_others(referred: Any) -> None:
