@@ -449,4 +449,5 @@ def test_what_is_in_doubt_and_what_both_refuse():
     assert any(c.apart == "unsupported in A and unsupported in B" for c in found.changes)
     assert not any(judging.reason(c, ("any",)) for c in found.changes), "what both refuse is no change"
     assert found.who == "rung"
-    assert len([line for line in sentences.remarks(found) if line.endswith("(of A and B)")]) == 1, "what a rung and its reference are doubted for, once"
+    told = [line for line in sentences.remarks(found) if line.endswith("(of A and B)")]
+    assert len(told) == 1, "what a rung and its reference are doubted for, once"
