@@ -7,10 +7,11 @@
   it stands: behind it in tables, as a hollow, hatched point (`Point.doubts`) or bar, behind what stands above
   its bar; `bench.charts.doubts` counts them in a chart's headline and tells why in its notes.
 - `bench.results.stats`: medians and ratios of medians with their intervals, by Student's t
-  (`bench.results.stats.student`) over instances or rounds; SAME / UNCLEAR / FASTER / SLOWER
-  (`bench.measure.unrest`: when the median moved so far that it is marked). An interval of one sample is
-  not known, is shown nowhere, and gives no verdict. `bench.results.stats.medians`: the median on a coarse
-  clock, its bootstrap, samples by round.
+  (`bench.results.stats.student`) over instances or rounds; SAME / UNCLEAR / FASTER / SLOWER, and why a
+  verdict is not decided; on the host's clock by a low quantile where that is known better; none on a
+  machine that others hold (`bench.results.stats.load`). `bench.measure.unrest`: when a median moved so far
+  that it is told. An interval of one sample is not known, is shown nowhere, and gives no verdict.
+  `bench.results.stats.medians`: the median on a coarse clock, its bootstrap, samples by round.
 - `bench.measure.timing`: warm-up, interleaved rounds over several contenders, each one session or several
   instances of it that take its rounds in turn (`bench.measure.instances`: how many there are, and that
   each gives what the first gives; `Job.instances`, 1 in records from before); `bench.measure.stopping`:
@@ -73,9 +74,10 @@
   sentences of `bench.show.overview`.
 - `bench.goals`: speed goals, data a kind of machine, held against two runs of each comparison that they need
   (`report goals`): reached, not reached or open, by intervals; why, by a case's floor and its longest step.
-- `bench.measure.selfcheck`: a backend against itself, prepared, timed and judged as two are: how often
-  the interval of the ratio misses 1, with exact bounds (`bench.results.rates`); its file is gone on with
-  over several calls.
+- `bench.measure.selfcheck`: a backend against itself, or against itself made slower
+  (`bench.measure.selfcheck.planted`), prepared, timed and judged as two are: how often the interval of the
+  ratio misses the truth, with exact bounds (`bench.results.rates`); its file keeps the samples, is gone on
+  with over several calls, and judged again (`bench.measure.selfcheck.again`).
 - `bench.measure.possible`: a time below a true lower bound (bytes that no cache holds, multiplications of
   products; none of convolutions) is no result: the measurement is `invalid`, with its reason and without
   its samples, so that it tops no ladder and nothing is compared with it. `compare` asks it by what a

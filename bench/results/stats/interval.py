@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from bench.results.stats.medians import clock_tick, median, median_draws, split_rounds
+from bench.results.stats.medians import quantile as part_of
 from bench.results.stats.student import CONFIDENCE, mean_error, student
 
 DRAWS = 2000
@@ -193,7 +194,7 @@ def _low(divided: Sequence[list[np.ndarray]], labels: Sequence[int], quantile: f
     for parts, sign in zip(divided, (1.0, -1.0), strict=False):
         for place, mark in enumerate(sorted(set(marks.tolist()))):
             own = np.concatenate([parts[number] for number in np.flatnonzero(marks == mark)])
-            apart[place] += sign * log(float(np.quantile(own, quantile)))
+            apart[place] += sign * log(part_of(own, quantile))
     return _of(apart, trims=True)
 
 
@@ -245,7 +246,7 @@ def _logs(parts: Sequence[np.ndarray], tick: float, quantile: float = MEDIAN) ->
     """Logarithms of each round's median, or of another quantile, or of its MEAN; times are positive."""
     if quantile == MEDIAN:
         return np.array([log(median(part, tick)) for part in parts])
-    return np.array([log(float(np.quantile(p, quantile) if quantile < MEDIAN else p.mean())) for p in parts])
+    return np.array([log(part_of(p, quantile) if quantile < MEDIAN else float(p.mean())) for p in parts])
 
 
 def log(time: float) -> float:

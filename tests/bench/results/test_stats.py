@@ -6,7 +6,7 @@ import pytest
 from bench.measure.timing import Timing
 from bench.results import stats
 from bench.results.records import Case, Measurement
-from bench.results.stats import Interval, Outlook, Verdict
+from bench.results.stats import Interval, Outlook, Verdict, medians
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 10, 31])
@@ -330,6 +330,14 @@ def test_a_record_that_says_no_quantile_is_compared_by_medians(quantile):
     rng = np.random.default_rng(24)
     ours, other = turns(rng, quantile, level=2e5), turns(rng, 0.1)
     assert stats.compare(ours, other).ratio == stats.compare(ours, other).by_median
+
+
+def test_a_quantile_is_numpy_s():
+    rng = np.random.default_rng(25)
+    for size in (1, 2, 7, 100):
+        samples = rng.lognormal(size=size)
+        for part in (0.0, 0.1, 0.25, 0.5, 1.0):
+            assert medians.quantile(samples, part) == pytest.approx(np.quantile(samples, part), rel=1e-12)
 
 
 def test_a_trimmed_mean_leaves_out_two_of_ten_and_knows_it():
