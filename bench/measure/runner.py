@@ -307,6 +307,7 @@ class Runner:
         # The reference first: others agree, or not, with its answers.
         for key in sorted(ready, key=lambda key: not ready[key].is_reference):
             entrant, timed = ready[key], timings[key]
+            timed.load = sampler.load(key)
             try:
                 if timed.error is not None:
                     raise timed.error

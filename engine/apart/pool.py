@@ -116,6 +116,11 @@ def _fresh(what: str) -> Child:
     return Child(what)
 
 
+def pids() -> list[int]:
+    """The processes apart that there are now."""
+    return [held.pid for held in (*_children.values(), *_spare) if held.lost is None]
+
+
 def afresh() -> None:
     """End the processes of CPU rungs, ours and users', whose sessions are all closed: what is measured next
     runs in new ones."""

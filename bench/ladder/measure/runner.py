@@ -166,11 +166,13 @@ class LadderRunner:
             if number == 0:
                 self._say(RungProvisional(case=ready[key].case, median_ns=timing.median_ns))
 
+        references = [key for key, entrant in ready.items() if entrant.case.is_reference]
         with Sampler(devices) as sampler:
             timings = time_together(
                 {key: entrant.all for key, entrant in ready.items()},
                 self._rules(),
                 job.seed,
+                judged_by={key: reference for reference in references[:1] for key in ready},
                 devices=devices,
                 on_turn=turn,
                 on_taken=taken,
@@ -180,6 +182,7 @@ class LadderRunner:
             )
         for key, entrant in ready.items():
             timing = timings[key]
+            timing.load = sampler.load(key)
             try:
                 if timing.error is not None:
                     raise timing.error
@@ -248,6 +251,8 @@ class LadderRunner:
             runs_per_sample=timing.runs_per_sample,
             rounds=tuple(timing.rounds),
             instances=tuple(timing.instances),
+            quantile=timing.quantile,
+            load=dict(timing.load),
             telemetry=telemetry,
             validity=Validity(
                 stop_reason=timing.stop_reason, retries=timing.retries, warnings=tuple(warnings)

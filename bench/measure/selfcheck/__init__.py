@@ -9,20 +9,23 @@ spread over several calls.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import itertools
 import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from bench.measure import timing
 from bench.measure.instances import Succession
+from bench.measure.selfcheck.planted import SlowedInstances, busy
 from bench.measure.telemetry import Sampler
-from bench.measure.timing import Rules
+from bench.measure.timing import Rules, Timing
 from bench.questions import model_questions
 from bench.results import rates, stats
 from bench.results.records import Case, Environment, Job, Record, StopReason
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 ALLOWED = 0.05
-WRONG = (Verdict.FASTER, Verdict.SLOWER)
 SIDES = ("one", "other")
 
 # A context in which the two contenders of a case are ready to be timed, each one session or its instances.
@@ -45,33 +47,73 @@ Pair = Callable[[Case], contextlib.AbstractContextManager[Mapping[str, Session |
 Progress = Callable[[str, float | None], None]
 
 
+class Side(Record, frozen=True):
+    """What was taken of one of the two, as in bench.results.records.Measurement."""
+
+    samples_ns: tuple[float, ...] = ()
+    runs_per_sample: int = 1
+    rounds: tuple[int, ...] = ()
+    instances: tuple[int, ...] = ()
+    quantile: float = 0.5
+    load: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+class Condition(NamedTuple):
+    """What is compared, and beside what: see SelfComparison."""
+
+    case: Case
+    slower: float = 1.0
+    busy: int = 0
+
+
 class SelfComparison(Record, frozen=True):
     """One case against itself. ratio: time of the one over that of the other, with its interval;
-    round_ratios: what it was in each round."""
+    round_ratios: what it was in each round. slower: how many times as long the one was made to take; busy:
+    how many processes were kept busy beside the two. sides: what was taken of the one and of the other."""
 
     case: Case
     ratio: Interval
     verdict: Verdict
     round_ratios: tuple[float, ...] = ()
     stop_reason: StopReason = ""
+    slower: float = 1.0
+    busy: int = 0
+    sides: tuple[Side, ...] = ()
 
     @property
     def off(self) -> float:
-        """How far the ratio is from 1."""
-        return abs(self.ratio.value - 1)
+        """How far the ratio is from the true one."""
+        return abs(self.ratio.value / self.slower - 1)
 
     @property
     def missed(self) -> bool:
-        """Whether the interval does not hold 1."""
-        return not self.ratio.low <= 1.0 <= self.ratio.high
+        """Whether the interval does not hold the true ratio."""
+        return not self.ratio.low <= self.slower <= self.ratio.high
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the verdict is decided, and not as it has to be."""
+        right = Verdict.SLOWER if self.slower > 1 + stats.SAME_BOUND else Verdict.SAME
+        return self.verdict not in (Verdict.UNCLEAR, right)
+
+    @property
+    def condition(self) -> Condition:
+        return Condition(self.case, self.slower, self.busy)
 
 
 class Selfcheck(Record, frozen=True):
-    """The file: what was asked (times: comparisons in all), on which machine, and what was found so far."""
+    """The file: what was asked (times: comparisons in all; slower, busy: of SelfComparison, each with each;
+    whole: each side spends its whole budget, whatever is clear before), on which machine, and what was found
+    so far."""
 
     job: Job
     times: int
     instances: int = 1
+    slower: tuple[float, ...] = (1.0,)
+    busy: tuple[int, ...] = (0,)
+    whole: bool = False
+    sample_ms: float = 4.0
+    turn_ms: float = 0.0
     environment: Environment = Environment()
     comparisons: tuple[SelfComparison, ...] = ()
     schema: int = SCHEMA
@@ -86,12 +128,9 @@ class SelfcheckSummary:
     comparisons: int
     verdicts: Mapping[Verdict, int]
     missed: int
+    wrong: int
     largest_off: float
     half_width: float
-
-    @property
-    def wrong(self) -> int:
-        return sum(self.verdicts.get(verdict, 0) for verdict in WRONG)
 
     @property
     def passed(self) -> bool:
@@ -108,19 +147,21 @@ def summary(found: Sequence[SelfComparison]) -> SelfcheckSummary:
         comparisons=len(found),
         verdicts=Counter(comparison.verdict for comparison in found),
         missed=sum(comparison.missed for comparison in found),
+        wrong=sum(comparison.wrong for comparison in found),
         largest_off=max(comparison.off for comparison in found),
         half_width=statistics.median(c.ratio.relative if c.ratio.known else math.inf for c in found),
     )
 
 
 def run(
-    planned: Sequence[Case],
+    planned: Sequence[Case | Condition],
     times: int,
     rules: Rules,
     pair: Pair,
     seed: int = 0,
     done: Sequence[SelfComparison] = (),
     refused: Callable[[str], None] = lambda why: None,
+    whole: bool = False,
 ) -> Iterator[SelfComparison]:
     """Comparisons until there are `times` with those `done` before, the cases taking turns, so that no case
     has a quieter hour than another. Each has sessions of its own, as where memory comes to lie makes a
@@ -128,56 +169,81 @@ def run(
 
     Raises KernelscopeError where a case cannot be run, or runs wrong, or none is supported.
     """
-    left = list(planned)
-    counts = Counter(comparison.case for comparison in done)
+    left = [of if isinstance(of, Condition) else Condition(of) for of in planned]
+    counts = Counter(comparison.condition for comparison in done)
     for number in range(len(done), times):
         found = None
         while found is None:
-            case = min(left, key=lambda case: counts[case])
+            condition = min(left, key=lambda condition: counts[condition])
             try:
-                found = compare(case, rules, pair, seed + number)
+                found = compare(condition, rules, pair, seed + number, whole)
             except UnsupportedError as error:
-                left.remove(case)
+                left = [other for other in left if other.case != condition.case]
                 if not left:
                     raise
                 refused(str(error))
-        counts[found.case] += 1
+        counts[found.condition] += 1
         yield found
 
 
-def compare(case: Case, rules: Rules, pair: Pair, seed: int = 0) -> SelfComparison:
+def compare(
+    of: Case | Condition, rules: Rules, pair: Pair, seed: int = 0, whole: bool = False
+) -> SelfComparison:
     """One case against itself; `seed` draws the order of turns. Raises as `run` does."""
-    with pair(case) as sessions:
+    condition = of if isinstance(of, Condition) else Condition(of)
+    case = condition.case
+    with pair(case) as sessions, contextlib.ExitStack() as stack:
         devices = dict.fromkeys(sessions, _device(case))
+        timed_by: dict[str, timing.Timeable | timing.Instances] = dict(sessions)
         every = [one for of in sessions.values() for one in (of if isinstance(of, Sequence) else (of,))]
         uuid = next(filter(None, (session.facts.get("gpu_uuid", "") for session in every)), "")
-        with Sampler(devices, uuid) as sampler:
-            timed = timing.time_together(
-                sessions,
-                rules,
-                seed,
-                references=dict([SIDES]),
-                devices=devices,
-                on_turn=sampler.turn,
-                throttled=sampler.throttled,
-            )
+        if condition.slower != 1:
+            one_side = sessions[SIDES[0]]
+            instances = one_side if isinstance(one_side, Sequence) else (one_side,)
+            timed_by[SIDES[0]] = SlowedInstances(instances, condition.slower)
+        stack.enter_context(busy(condition.busy))
+        sampler = stack.enter_context(Sampler(devices, uuid))
+        timed = timing.time_together(
+            timed_by,
+            rules,
+            seed,
+            references={} if whole else dict([SIDES]),
+            judged_by=dict([SIDES]),
+            devices=devices,
+            on_turn=sampler.turn,
+            throttled=sampler.throttled,
+        )
     for timing_ in timed.values():
         if timing_.error is not None:
             raise _failure(case, timing_.error)
-    one, other = (timed[side] for side in SIDES)
-    ratio, verdict = stats.compare(one, other)
+    one, other = (_side(timed[side], sampler.load(side)) for side in SIDES)
+    found = stats.compare(one, other)
     return SelfComparison(
         case=case,
-        ratio=ratio,
-        verdict=verdict,
+        ratio=found.ratio,
+        verdict=found.verdict,
         round_ratios=stats.round_ratios(one, other),
-        stop_reason=one.stop_reason,
+        stop_reason=timed[SIDES[0]].stop_reason,
+        slower=condition.slower,
+        busy=condition.busy,
+        sides=(one, other),
+    )
+
+
+def _side(timed: Timing, load: dict[str, float]) -> Side:
+    return Side(
+        samples_ns=tuple(timed.samples_ns),
+        runs_per_sample=timed.runs_per_sample,
+        rounds=tuple(timed.rounds),
+        instances=tuple(timed.instances),
+        quantile=timed.quantile,
+        load=load,
     )
 
 
 def keep(path: Path, held: Selfcheck) -> None:
     """Write the file, as a whole or not at all. Raises InputError."""
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(held), indent=2) + b"\n")
+    write_atomically(path, msgspec.json.encode(held) + b"\n")
 
 
 def held_in(path: Path) -> Selfcheck:
@@ -186,6 +252,21 @@ def held_in(path: Path) -> Selfcheck:
         return read_file(path, Selfcheck, SCHEMA)
     except OSError as error:
         raise InputError(f"cannot read {path}: {system_words(error)}") from error
+
+
+def rules(held: Selfcheck) -> Rules:
+    """How what it asks for is sampled."""
+    found = Rules(budget_s=held.job.budget_s, cold=held.job.l2 == "cold")
+    found = dataclasses.replace(found, sample_ns_host=round(held.sample_ms * 1e6))
+    if held.turn_ms:
+        turns = max(1, round(1000 * held.job.budget_s / held.turn_ms))
+        found = dataclasses.replace(found, rounds=turns, min_s=held.job.budget_s)
+    return dataclasses.replace(found, width=0.0) if held.whole else found
+
+
+def conditions(cases: Sequence[Case], held: Selfcheck) -> tuple[Condition, ...]:
+    """Each case with each planted difference beside each number of busy processes."""
+    return tuple(Condition(*one) for one in itertools.product(cases, held.slower, held.busy))
 
 
 def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
