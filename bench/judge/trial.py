@@ -14,13 +14,16 @@ from bench.judge import renewed
 from bench.judge.comparison import first_difference
 from bench.judge.failure import Failure
 from bench.judge.judged_session import JudgedSession
-from bench.judge.samples import ORACLE_FLOPS, Sample
+from bench.judge.samples import Sample
 from bench.judge.wrong import Wrong
 from bench.ladder.records import Finding
-from bench.measure.answers import accuracy, one_node, timed_pass
+from bench.measure.answers import accuracy, elements, one_node, timed_pass
 from engine import backend
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed
+
+ROWS_FLOPS = 4_000_000  # of rows that are held against float64 together, where elements alone cannot be
+TELLING = 1 << 16  # elements of an answer that say how large its elements are
 
 
 class Trial(JudgedSession):
@@ -75,6 +78,16 @@ class Trial(JudgedSession):
             self.session.poison(POISONS[0])
         return None
 
+    @property
+    def _typical(self) -> float:
+        """What an element of an answer is in the root mean square, as many of them tell it: of few elements
+        that are looked at it may be less by chance."""
+        right = self._sample.expected.reshape(-1)
+        if not right.size or right.dtype.kind != "f":
+            return self._sample.typical
+        some = right[np.random.default_rng(right.size).integers(0, right.size, min(right.size, TELLING))]
+        return max(self._sample.typical, accuracy.length(some) / math.sqrt(some.size))
+
     def _unlike(self, sample: Sample) -> Sample:
         """Other inputs than these: some that the first instance has the answer of, else new ones."""
         of = self.first
@@ -128,37 +141,45 @@ class Trial(JudgedSession):
         return None
 
     def _beside_float64(self, look: timed_pass.PassCheck, rows: np.ndarray | None) -> timed_pass.PassCheck:
-        """What was found of one row of a batch, or of all of what has no rows, beside float64: as it was
-        where that is right or takes long. rows: those that the answer is of, where it is not of all."""
-        p, count = self.params, self.params.rows
+        """What was found of some elements of an answer, drawn now, or of some rows of a batch, beside
+        float64: as it was where that is right. rows: those that the answer is of, where it is not of all."""
+        p, got = self.params, look.answers["output"]
         data = {i: look.inputs[f"input {i}"] for i in self._data}
-        got, row = look.answers["output"], 0
-        if count is not None:
-            place = secrets.randbelow(count if rows is None else len(rows))
-            row = place if rows is None else int(rows[place])
-            p = p.of_rows(1)
-            shapes = p.input_shapes
-            for i, array in data.items():
-                if self.params.has_rows(i):
-                    data[i] = array.reshape(count, -1)[row].reshape(shapes[i])
-            got = got.reshape(count if rows is None else len(rows), -1)[place].reshape(p.output_shape)
-        if p.flops > ORACLE_FLOPS:
-            return look
-        given = [data.get(i, array) for i, array in enumerate(self._sample.inputs)]
-        right = one_node.answer(p, given).reshape(got.shape)
-        stats = accuracy.judged(got, right, self.precision, typical=self._sample.typical)
+        inputs = [data.get(i, array) for i, array in enumerate(self._sample.inputs)]
+        random = np.random.default_rng(secrets.randbits(128))
+        size = p.outputs // (p.rows or 1)
+        if elements.known(p):
+            lying = elements.drawn(got.shape, random)
+            places = lying if rows is None else rows[lying // size] * size + lying % size
+            right = elements.answer(p, inputs, places)
+        else:
+            if (whole := p.rows) is not None:
+                count = max(1, min(whole, elements.DRAWN, ROWS_FLOPS * whole // max(1, p.flops)))
+                chosen = random.choice(len(rows) if rows is not None else whole, count)
+                drawn = chosen if rows is None else rows[chosen]
+                p = p.of_rows(count)
+                inputs = [
+                    array.reshape(whole, -1)[drawn].reshape(shape) if p.has_rows(i) else array
+                    for i, (array, shape) in enumerate(zip(inputs, p.input_shapes, strict=True))
+                ]
+                lying, places = ((at[:, None] * size + np.arange(size)).reshape(-1) for at in (chosen, drawn))
+            else:
+                lying = places = np.arange(p.outputs)
+            right = one_node.answer(p, inputs).reshape(-1)
+        found = got.reshape(-1)[lying]
+        stats = accuracy.judged(found, right, self.precision, typical=self._typical)
         if stats.ok:
             return look
         with np.errstate(all="ignore"):  # of what is no number nothing is further off
-            off = np.nan_to_num(np.abs(got.astype(np.float64) - right), nan=np.inf).reshape(-1)
+            off = np.nan_to_num(np.abs(found.astype(np.float64) - right), nan=np.inf)
         worst = int(off.argmax())
         return replace(
             look,
             wrong="output",
             stats=stats,
-            place=row * got.size + worst,
-            got=float(got.reshape(-1)[worst]),
-            expected=float(right.reshape(-1)[worst]),
+            place=int(places[worst]),
+            got=float(found[worst]),
+            expected=float(right[worst]),
         )
 
     def _fail_timed(self, when: str, look: timed_pass.PassCheck) -> Failure:
