@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.judge import renewed
 from bench.judge.comparison import first_difference
 from bench.judge.failure import Failure
 from bench.judge.judged_session import JudgedSession
+from bench.judge.renewed import Renewal
 from bench.judge.samples import Sample
 from bench.judge.wrong import Wrong
 from bench.ladder.records import Finding
@@ -26,8 +26,22 @@ ROWS_FLOPS = 4_000_000  # of rows that are held against float64 together, where 
 TELLING = 1 << 16  # elements of an answer that say how large its elements are
 
 
+MIXED = 1 / 3  # how likely trains over new inputs are to follow a sample, where a turn has had none yet
+
+
 class Trial(JudgedSession):
-    """What is checked of a rung, and when; also what bench.measure.timing takes samples of."""
+    """What is checked of a rung, and when; also what bench.measure.timing takes samples of. `renewal`: its
+    trains over inputs that are all new, one for all instances."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.renewal: Renewal = self.first.renewal if self.first is not None else Renewal()
+        self._instance = next(self.renewal.numbers)
+        self._owed = False  # whether this turn has had no train over new inputs yet,
+        self._mixed = False  # or has
+        self._pass_ns = 0.0
+        # What was timed before other inputs were put there.
+        self._seen: list[timed_pass.Seen] = []
 
     def check(self, when: str, sample: Sample | None = None) -> Failure | None:
         """Fresh inputs, two passes on different poison, sentinels, inputs, answer. None where all is
@@ -59,9 +73,15 @@ class Trial(JudgedSession):
     def spot_check(self, when: str, thorough: bool = False) -> Failure | None:
         """The answers of timed passes, or the one that the last of them left; then other inputs lie there,
         and poison, for the next ones. thorough: not one answer alone is held against float64."""
+        if self._owed:
+            self._mix()
+        new = self._mixed
+        self._owed = self._mixed = False
         sample = self._sample
         self.session.synchronize()
         part = self._part(sample)
+        if new and (failure := self._new_right(when)):
+            return failure
         if isinstance(self.session, Witnessed):
             if failure := self._timed_right(self.session, when, thorough, part):
                 return failure
@@ -95,25 +115,31 @@ class Trial(JudgedSession):
         return next((one for one in known if one is not sample), None) or self.fresh()
 
     def check_new(self, when: str) -> Failure | None:
-        """Whether it is faster where few of its inputs changed, and right where all did. What does not say
-        that it is wrong is a warning."""
-        shapes = self.params.input_shapes
-        items = [np.dtype(dtype).itemsize for dtype in self.params.input_dtypes]
-        nbytes = sum(items[i] * math.prod(shapes[i]) for i in self._data)
-        if not isinstance(self.session, Renewable) or nbytes > renewed.MOST_NBYTES:
+        """Whether it is right over inputs that are all new; and whether its time hangs on how much of them
+        changed, which `renewal` tells then."""
+        if not isinstance(self.session, Renewable):
             return None
-        told = renewed.asked(self.session)
-        if (last := self.session.renewed()) is not None:
-            look = timed_pass.PassCheck(*last)
-            if (look := self._beside_float64(look, None)).wrong:
+        self.renewal.settle(self.session, self._instance)
+        if failure := self._new_right(when):
+            return failure
+        if self.renewal.told and self.renewal.told not in self.notes:
+            self.notes.append(self.renewal.told)
+        return None
+
+    def _mix(self) -> None:
+        """Trains over new inputs, and some beside them, among those that are timed."""
+        self._owed, self._mixed = False, True
+        if isinstance(self.session, Renewable):
+            if isinstance(self.session, Witnessed):
+                self._seen += timed_pass.seen(self.session)
+            self.renewal.ask(self.session, self._instance, self._pass_ns)
+
+    def _new_right(self, when: str) -> Failure | None:
+        """Whether a pass over new inputs was, as float64 says."""
+        if isinstance(self.session, Renewable) and (last := self.session.renewed()) is not None:
+            look = self._beside_float64(timed_pass.PassCheck(*last), None)
+            if look.wrong:
                 return self._fail_timed(when, look)
-        if told is not None and told.remembers:
-            finding = Finding(fault="remembers", reason=told.words, when=when, params=self.params.words)
-            self._write(self._sample)
-            self.failure = Failure(finding, self.params, self._sample, self._pass(POISONS[0]))
-            return self.failure
-        if told is not None:
-            self.warnings.append(told.words)
         return None
 
     def _timed_right(
@@ -130,7 +156,8 @@ class Trial(JudgedSession):
             return {"output": self.session.output(rows) if count else self.session.output()}
 
         left = timed_pass.FLOAT64_S if thorough else 0.0
-        looks = timed_pass.looks(session, again, self.precision, part=part, typical=self._sample.typical)
+        seen, self._seen = [*self._seen, *timed_pass.seen(session)], []
+        looks = timed_pass.looks(seen, again, self.precision, part=part, typical=self._sample.typical)
         for number, look in enumerate(looks):
             if not look.wrong and (number == 0 or left > 0):
                 started = time.perf_counter()
@@ -202,7 +229,12 @@ class Trial(JudgedSession):
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's; a trial that has failed takes no more samples."""
         self._sound()
-        return self.session.time_runs(count, cold)
+        taken = self.session.time_runs(count, cold)
+        self._pass_ns = taken / count
+        self._owed = not self._mixed
+        if self._owed and secrets.randbelow(1 << 16) < MIXED * (1 << 16):
+            self._mix()
+        return taken
 
     def warm_runs(self, count: int) -> int:
         """See engine.backend.Warmed."""

@@ -265,6 +265,8 @@ class LadderRunner:
         )
         if isinstance(timed, Trial):
             session = timed.session
+            if timed.renewal.told:
+                made = self._renewed(made, timed)
             facts, compiled = dict(session.facts), dict(session.compiled)
             facts |= self._tuned(timed.rung)
             return msgspec.structs.replace(
@@ -294,6 +296,19 @@ class LadderRunner:
                 nbytes=self._params.nbytes if known else 0,
             )  # fmt: skip
         return made
+
+    def _renewed(self, made: RungMeasurement, trial: Trial) -> RungMeasurement:
+        """Timed over inputs that are all new, as its time hangs on how much of them changed."""
+        renewal = trial.renewal
+        if self._job.l2 == "cold":  # over new inputs caches are warm
+            reason = f"{renewal.told}, which is not taken with cold caches"
+            return msgspec.structs.replace(made, disposition="invalid", reason=reason, samples_ns=())
+        return msgspec.structs.replace(
+            made,
+            samples_ns=tuple(renewal.samples_ns),
+            rounds=tuple(renewal.rounds),
+            instances=tuple(renewal.instances),
+        )
 
     def _tuned(self, rung: Rung) -> dict[str, str]:
         """What is to be known of a rung that runs with defines that were searched."""
