@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.judge.comparison import first_difference
+from bench.judge import digits
+from bench.judge.comparison import bound_of, compare, first_difference
 from bench.judge.failure import Failure
 from bench.judge.judged_session import JudgedSession
 from bench.judge.renewed import Renewal
@@ -63,6 +64,22 @@ class Trial(JudgedSession):
             return self._unsteady(when, sample, first, second, differs)
         return self._judged(when, sample, first, last)
 
+    def check_digits(self, which: str) -> Failure | None:
+        """Whether all bits of float32 count where the sample is one of bench.judge.digits; which: the factor
+        that has them."""
+        sample = self._sample
+        self._write(sample)
+        got = self._pass(POISONS[0])
+        off = compare(got, sample, self.precision).stats.rel_l2
+        if off <= digits.EXACT:
+            return None
+        reason = (
+            f"holds fewer bits of {which} than float32 has: differences of numbers that differ beyond the "
+            f"tenth bit are off by {off:.0e}, where a direct kernel is exact. Who splits factors says so in "
+            'the header (precision = "fp32-tc", method = "split"), and so does who rounds them (tf32, fp16)'
+        )
+        return self._fail("before timing", "digits", reason, sample, got)
+
     def check_between(self) -> None:
         """As `spot_check`, between two turns: how it ended is told when the next one is to be taken."""
         try:
@@ -97,6 +114,12 @@ class Trial(JudgedSession):
         if not isinstance(self.session, Witnessed):  # which poisons some itself; the rest is an old answer
             self.session.poison(POISONS[0])
         return None
+
+    @property
+    def _factor(self) -> float:
+        """The bound of its method over that of its precision."""
+        bound = bound_of(self.params, self.precision, self.rung.method)
+        return bound / accuracy.BOUNDS[self.precision]
 
     @property
     def _typical(self) -> float:
@@ -157,7 +180,9 @@ class Trial(JudgedSession):
 
         left = timed_pass.FLOAT64_S if thorough else 0.0
         seen, self._seen = [*self._seen, *timed_pass.seen(session)], []
-        looks = timed_pass.looks(seen, again, self.precision, part=part, typical=self._sample.typical)
+        looks = timed_pass.looks(
+            seen, again, self.precision, self._factor, part=part, typical=self._sample.typical
+        )
         for number, look in enumerate(looks):
             if not look.wrong and (number == 0 or left > 0):
                 started = time.perf_counter()
@@ -194,7 +219,7 @@ class Trial(JudgedSession):
                 lying = places = np.arange(p.outputs)
             right = one_node.answer(p, inputs).reshape(-1)
         found = got.reshape(-1)[lying]
-        stats = accuracy.judged(found, right, self.precision, typical=self._typical)
+        stats = accuracy.judged(found, right, self.precision, self._factor, typical=self._typical)
         if stats.ok:
             return look
         with np.errstate(all="ignore"):  # of what is no number nothing is further off
