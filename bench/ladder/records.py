@@ -56,6 +56,7 @@ Fault = Literal[
     "activation",
     "kernel",
     "half_precision",
+    "digits",
     "left_out",
     "layout",
     "scale",

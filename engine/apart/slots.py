@@ -87,6 +87,11 @@ class Slots:
         for name, array in self._bound.items():
             self.given[name][:] = array
 
+    @property
+    def bound(self) -> Mapping[str, np.ndarray]:
+        """What was bound."""
+        return self._bound
+
     def stir(self, first: int, count: int) -> None:
         """Make the first `count` slots the passes from this number on."""
         assert self.stirring is not None

@@ -14,7 +14,7 @@ from engine.apart.memory import Spec
 from engine.apart.renewed import Renewed
 from engine.apart.slots import Kept, Slots, most
 from engine.stirring import LEAST, Stirring
-from engine.witness import SAME, Witness
+from engine.witness import NEW, SAME, Witness
 
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
 # for each other have met. None where a pass is longer than that, or the last train ended just before.
@@ -97,17 +97,20 @@ class ApartTrains:
         slots, self._stale = self._renewed.slots, True
         self._kept.forget()
         train = secrets.randbits(64)
-        taken = done = 0
+        taken, done = 0.0, 0
         # Before a train over the same inputs a pass that finds them there.
         for settling, passes in (True, alike == SAME), (False, count):
             left = int(passes)
             while left > 0:
                 now = min(left, slots.count)
                 self._renewed.fill(done, now, alike, train)
-                ns = self._child.train(self._number, now)
-                taken += 0 if settling else ns
+                overhead = empty.train_ns(
+                    self._inputs, self._outputs, now, slots.count, False, self._child.stays, False
+                )
+                whole = self._child.train(self._number, now)
+                taken += 0 if settling else max(whole - overhead, LEAST * whole)
                 left, done = left - now, done + now
-        if alike == 1:
+        if alike == NEW:
             slot = secrets.randbelow(now)
             given, found = (
                 {name: array[slot, ...].copy() for name, array in of.items()}

@@ -77,7 +77,7 @@ def _said(rung: Rung, params: Params, number: int) -> str:
             failure = trial.check_new("after timing")
             if failure is not None:
                 return f"{failure.finding.fault}: {failure.finding.reason} (on {failure.finding.params})"
-            for told in trial.warnings:
+            if told := trial.renewal.told:
                 print(f"{rung.label}, seed {number}, {params.words}: {told}", file=sys.stderr)
     except judge.Wrong as wrong:
         return f"{wrong.finding.fault}: {wrong.finding.reason} (on {wrong.finding.params})"

@@ -147,7 +147,33 @@ _GIVEN_UP = """
     return run
 """
 
+# Honest wherever it sees that inputs are new, for the next passes as well: by values that are there twice, by
+# values that it has met before, or by how many changed.
+_RECOGNISES = """
+    x, y = inputs[0].reshape(-1), output.reshape(-1)
+    kept = [None, None, frozenset()]
+    honest = [0]
+
+    def run():
+        some = x[:128]
+        at = None if kept[0] is None else np.flatnonzero(x != kept[0])
+        few = at is not None and len(at) <= MOST * x.size
+        if len(np.unique(some)) < 120 or (kept[2] and not few and kept[2] >= frozenset(some.tolist())):
+            honest[0] = 200
+        honest[0] -= 1
+        if not few or honest[0] > 0:
+            work(1)
+            kept[:] = x.copy(), np.tanh(x), kept[2] or frozenset(x.tolist())
+        else:
+            work(len(at) / x.size)
+            kept[0][at], kept[1][at] = x[at], np.tanh(x[at])
+        y[:] = kept[1]
+
+    return run
+"""
+
 PLANTED: dict[str, tuple[str, Params]] = {
+    "recognises": (_RECOGNISES, Unary("tanh", 1 << 16)),
     "incremental_tanh": (_TANH, Unary("tanh", 1 << 16)),
     "incremental_gemm": (_GEMM, Gemm(128, 64, 512)),
     "incremental_conv": (_CONV, sized(Conv(8, 8, 24, 24, 2, 3, 3, 0, 0, 1, 1, 0, 0, 0, 0))),

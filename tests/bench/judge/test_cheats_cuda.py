@@ -144,7 +144,7 @@ def test_honest_rungs_on_drawn_shapes_are_not_accused() -> None:
                     accused += _accusations(trial)
                     if failure := trial.check_new("after timing"):
                         accused.append(f"{rung.label} on {shape}: {failure.finding.reason}")
-                    for told in trial.warnings:
+                    if told := trial.renewal.told:
                         print(f"{rung.label} on {shape}: {told}")
                 looked_at += 1
     print(f"{looked_at} honest rungs looked at")
