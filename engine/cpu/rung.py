@@ -15,6 +15,7 @@ from engine.apart import pool
 from engine.apart.held import Held
 from engine.apart.memory import Block, Spec
 from engine.apart.messages import Opened
+from engine.apart.timed import Arena
 from engine.apart.trains import ApartTrains
 from engine.machine import host
 from engine.rung_rows import Given, blocks, changed, raw
@@ -76,6 +77,7 @@ class CpuRungSession(Held):
             self._number,
             {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.str) for i in self._data},
             {"output": Spec(shape, dtype.str)},
+            Arena({f"input {i}": self._inputs[i] for i in self._data}, {"output": self._output}, threads),
         )
         self._bound = False  # whether what is stirred is what was written last
         self._stirred = False  # whether the inputs are those of a timed pass
