@@ -128,6 +128,8 @@ class Child:
         self._done()
         if kind != channel.CALL:
             raise self._error(kind, body)
+        if asked.do != "close":
+            self._unspoilt()
         if answers not in self._decoders:
             self._decoders[answers] = msgspec.msgpack.Decoder(answers)
         try:
@@ -272,9 +274,6 @@ class Child:
                 _awake.append(self)
             return
         ends.halt(self.pid)
-        if ends.STOPS_ITSELF:
-            with contextlib.suppress(ChildProcessError):
-                ends.until_stopped(self.pid)
         self._alone(self._beside.strangers())
 
     def _alone(self, strangers: set[int]) -> None:

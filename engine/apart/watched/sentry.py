@@ -8,7 +8,10 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Iterator
+
+AGAIN_S = 0.001
 
 
 class Sentry:
@@ -43,9 +46,11 @@ class Sentry:
     def _serve(self, poll: select.epoll) -> None:
         while True:
             for fd, _ in poll.poll():
-                if (pid := self._pids.get(fd)) is not None:
+                # Until it is seen to have stopped: somebody else may have it go on.
+                while (pid := self._pids.get(fd)) is not None:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGSTOP)
+                    time.sleep(AGAIN_S)
 
 
 SENTRY = Sentry()

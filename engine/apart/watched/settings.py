@@ -95,6 +95,10 @@ class Watched:
 
     def __init__(self, others: Sequence[tuple[int, str]], own: int) -> None:
         self._others = [(pid, words, of_threads(pid), limits(pid)) for pid, words in others]
+        # One that was started while a kernel had changed its judge is as that was then.
+        ours = of_threads(os.getpid()).get(os.getpid())
+        if ours is not None:
+            list(_undone({own: ours}, of_threads(own)))
         self._own, self._own_threads = own, of_threads(own)
 
     def changed(self) -> tuple[list[str], list[str]]:

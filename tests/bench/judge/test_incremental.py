@@ -115,8 +115,9 @@ def test_inputs_are_new_in_pairs_or_alike(alike: int, kinds: int) -> None:
     try:
         assert isinstance(session, Renewable)
         assert session.time_renewed(6, alike) > 0
-        slots = session._trains._slots
-        assert slots is not None
+        way = session._trains._way
+        assert way is not None
+        slots = way.slots
         seen = slots.given["input 0"][:6]
         new = sum((one != other).mean() > 0.9 for one, other in itertools.pairwise(seen))
         assert new == kinds - 1

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from pathlib import Path
 
 import numpy as np
 
 from engine.apart import pool
+from engine.apart.forked import starting
 from engine.apart.session import ApartSession
-from kernels import ends
 
-FOLDER = Path(__file__).parents[3]
 MODULE = "tests.engine.apart.twice_session"
 TIMES = {
     5: 2,
@@ -30,7 +28,7 @@ TIMES = {
 def opened(stays: bool, nbytes: int, times: int) -> ApartSession:
     kind = f"twice {stays}"
     if kind not in pool.KINDS:
-        pool.register(kind, pool.Kind("passes timed both ways", MODULE, stays, folders=(FOLDER,)))
+        pool.register(kind, pool.Kind("passes timed both ways", MODULE, stays))
     session = ApartSession(kind, "passes timed both ways", 1, (nbytes, times))
     session.bind({"x": np.random.default_rng(0).standard_normal(nbytes // 4).astype(np.float32)})
     return session
@@ -48,7 +46,6 @@ def compared(times: int, turns: int, nbytes: int = 4096, sample_ns: float = 4e6)
                 ns = sessions[which].time_runs(count) / count
                 if turn:
                     taken[which].append(ns)
-        assert [sessions[1].facts["trigger"]] if ends.STOPS_ITSELF else True
         return *taken, [sessions[1].stirring_ns]
     finally:
         for session in sessions:
@@ -59,6 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=40)
     turns = parser.parse_args().turns
+    starting.fork_here()  # as a worker's
     print("| a pass of about | by itself | given | given / by itself | taken off |\n|--:|--:|--:|--:|--:|")
     for about, times in TIMES.items():
         alone, given, (off,) = compared(times, turns)

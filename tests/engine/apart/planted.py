@@ -120,7 +120,7 @@ WRONG = {
     # On others.
     "slows_its_judge": """
         if calls[0] == 12:
-            os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)
+            os.setpriority(os.PRIO_PROCESS, os.getppid(), os.nice(0) + 3)
         work(x, y)
     """,
     "pins_its_judge": """
@@ -137,7 +137,7 @@ WRONG = {
         if calls[0] == 12:
             for other in open(f'/proc/{os.getppid()}/task/{os.getppid()}/children').read().split():
                 if int(other) != os.getpid():
-                    os.setpriority(os.PRIO_PROCESS, int(other), 7)
+                    os.setpriority(os.PRIO_PROCESS, int(other), os.nice(0) + 3)
         work(x, y)
     """,
 }

@@ -3,6 +3,7 @@ inputs are made, and leaves others alone."""
 
 from __future__ import annotations
 
+import mmap
 import os
 import statistics
 import sys
@@ -68,7 +69,7 @@ def test_who_gains_is_found(name: str, tmp_path: Path) -> None:
     found, why, _ = judged(tmp_path, name, WRONG[name])
     assert found in ("incorrect", "failed", "crashed"), found
     if "helper" in name:
-        assert "started a process of its own" in why
+        assert found in ("incorrect", "crashed") or "started a process of its own" in why
         known = before | ends.OURS | client._known()
         assert not ends.children(os.getpid()) - known, "it is ended"
     if "judge" in name or "rivals" in name:
@@ -97,8 +98,8 @@ def test_what_was_changed_is_as_before(tmp_path: Path) -> None:
         ]  # fmt: skip
 
     before = settings()
-    for name in ("slows_its_judge", "pins_its_judge"):
-        judged(tmp_path, name, WRONG[name])
+    for name in ("slows_its_judge", "pins_its_judge", "limits_its_judge"):
+        judged(tmp_path / name, name, WRONG[name])
         assert settings() == before
 
 
@@ -131,15 +132,16 @@ def test_nobody_cuts_shared_memory_off() -> None:
 def test_the_inputs_of_a_pass_are_not_there_before_it(tmp_path: Path) -> None:
     """All memory that it shares with us is its arena: of one pass."""
     body = """
-        sizes = [line.split()[0].split('-') for line in open('/proc/self/maps') if 'memfd:kernelscope' in
-        line] sleep(0) np.tanh(x, out=y) y[0] = sum(int(end, 16) - int(start, 16) for start, end in sizes)
+        maps = [line.split()[0].split('-') for line in open('/proc/self/maps') if 'kernelscope' in line]
+        np.tanh(x, out=y)
+        y[0] = sum(int(end, 16) - int(start, 16) for start, end in maps)
     """
     planted.write(tmp_path, "tells_its_memory", body)
     rung = registry.find("cpu", "unary", "tells_its_memory", [tmp_path])
     session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 1)
     session.time_runs(64)
     found = max(witness.outputs["output"][1][0] for witness in session.witnesses())  # type: ignore[attr-defined]
-    assert 0 < found < 4 * PARAMS.nbytes
+    assert 0 < found <= session._layout.nbytes + 2 * mmap.PAGESIZE  # type: ignore[attr-defined]
     session.close()
 
 
