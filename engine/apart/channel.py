@@ -52,8 +52,10 @@ class Channel:
             raise ChannelClosed(str(error)) from error
 
     def waits(self, seconds: float = 0.0) -> bool:
-        """Whether there is something to receive, or the other end is gone."""
-        return bool(select.select((self.fd,), (), (), seconds)[0])
+        """Whether there is something to receive, or the other end is gone. Linux."""
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        return bool(poll.poll(1000 * seconds))
 
     def receive(self, wait: bool = True) -> tuple[int, bytes, list[int]]:
         """One frame; blocks until it is there. wait: False where the other end has stopped: what is not there

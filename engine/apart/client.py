@@ -262,8 +262,10 @@ class Child:
     def _wake(self) -> None:
         if self in _awake:
             return
-        rest()
-        if not self.stays:
+        _halt_awake()
+        if self.stays:
+            unwatch()
+        else:
             self._watch()
             self._beside.begin()
         ends.resume(self.pid)
@@ -334,6 +336,8 @@ class Child:
         self.lost = f"the process of {self.what} {words}"
         ends.kill(self.pid)
         self._process.wait()
+        if not self.stays:
+            end(self._beside.strangers())
         self._end.close()
         return CrashedError(self.lost)
 
@@ -358,7 +362,13 @@ def _module() -> str:
 
 
 def rest() -> None:
-    """Stop what stayed awake: what is timed next has the machine to itself."""
+    """Stop what stayed awake, and undo what whoever ran last has done to others: what is timed next has the
+    machine to itself, as it was."""
+    _halt_awake()
+    unwatch()
+
+
+def _halt_awake() -> None:
     while _awake:
         ends.halt(_awake.pop().pid)
 

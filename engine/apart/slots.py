@@ -157,9 +157,11 @@ def between(
 ) -> tuple[Callable[[int], None], Callable[[int], None]]:
     """What goes before a pass over a slot, and after it, where a session reads `given` and writes `left`: the
     slot's inputs, and poison; and what it left. cold: then caches are overwritten."""
-    overwrite = None
+    overwrite: Callable[[], None] | None = None
     if cold:  # loaded here: a child that starts has no use for it
-        from engine.machine.host import overwrite_caches as overwrite
+        from engine.machine import host
+
+        overwrite = host.overwrite_caches
     ins = [(array, slots.given[name]) for name, array in given.items()]
     outs = [(slots.left[name], array) for name, array in left.items()]
     poisons = [
