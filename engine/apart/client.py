@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import pickle
@@ -23,9 +22,9 @@ from engine.apart import arrays, channel
 from engine.apart.forked import starting
 from engine.apart.memory import NAMELESS, Block
 from engine.apart.messages import TOOK, TRAIN, Call, Error
+from engine.apart.watched import stops
 from engine.apart.watched.others import Beside, end
-from engine.apart.watched.sentry import SENTRY
-from engine.apart.watched.settings import Watched, on_one_core
+from engine.apart.watched.settings import Watched
 from kernels import confine, ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
@@ -199,30 +198,9 @@ class Child:
             return taken
 
     def _stopping(
-        self,
-        count: int,
-        before: Callable[[int], None],
-        after: Callable[[int], None],
-        one_core: bool,
+        self, count: int, before: Callable[[int], None], after: Callable[[int], None], one_core: bool
     ) -> list[int]:
-        """Each pass begins as we have the process go on, and has ended when all its threads have stopped."""
-        pid, clock, kill, wait = self.pid, time.perf_counter_ns, os.kill, ends.until_stopped
-        worked, go = ends.worked_ns, signal.SIGCONT
-        taken: list[int] = []
-        stray = 0
-        with SENTRY.over(self._end.fd, pid), on_one_core(pid) if one_core else contextlib.nullcontext():
-            wait(pid)
-            self._silent()
-            for k in range(count):
-                stray -= worked(pid)
-                before(k)
-                stray += worked(pid)
-                started = clock()
-                kill(pid, go)
-                wait(pid)
-                taken.append(clock() - started)
-                self._silent()
-                after(k)
+        taken, stray = stops.timed(self.pid, self._end.fd, self._silent, count, before, after, one_core)
         if stray > STRAY_NS * (count + 50):
             self.spoilt = f"{self.what} worked for {stray / 1e6:.1f} ms while it was to be stopped"
         return taken
