@@ -40,6 +40,7 @@ KINDS = {
     "engine": Kind("our kernels on the CPU", "engine.apart.open_engine", stays=True),
     "ort": Kind("ONNX Runtime on the CPU", "engine.apart.open_ort", stays=True, alone=6),
     "rung": Kind("our CPU rungs", "engine.apart.open_rung"),
+    "rung threads": Kind("our CPU rungs that take several threads", "engine.apart.open_rung"),
     "empty": Kind("passes without a kernel", "engine.apart.open_empty"),
     "empty awake": Kind("passes without a kernel", "engine.apart.open_empty", stays=True),
 }
@@ -122,7 +123,7 @@ def afresh() -> None:
     """End the processes of CPU rungs, ours and users', whose sessions are all closed: what is measured next
     runs in new ones."""
     for key, held in [*_children.items()]:
-        if (key[0] == "rung" or key[1] is not None) and not _used.get(id(held), 0):
+        if (key[0].startswith("rung") or key[1] is not None) and not _used.get(id(held), 0):
             _drop(key)
 
 

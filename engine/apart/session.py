@@ -61,7 +61,7 @@ class ApartSession(Held):
                 {name: array[0, ...] for name, array in of.items()}
                 for of in (self._plain.given, self._plain.left)
             )
-            arena = Arena(given, left, threads)
+            arena = Arena(given, left, threads, threads)
         self._trains = ApartTrains(self._child, self._number, self._inputs, self._outputs, arena)
         self._stirred = False  # the session's inputs are those of a timed pass
 

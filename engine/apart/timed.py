@@ -26,11 +26,12 @@ Arrays = Mapping[str, np.ndarray]
 @dataclass(frozen=True)
 class Arena:
     """Where a session that is given its passes reads and writes, as it lies in our memory. threads: how many
-    it was told to take."""
+    a pass takes; told: of how many that it may."""
 
     given: Arrays
     left: Arrays
     threads: int
+    told: int
 
 
 class Shared:
@@ -87,7 +88,7 @@ class Given:
         self._child, self._number, self._arena = child, number, arena
         self._inputs, self._outputs = inputs, outputs
         self.slots = Slots(inputs, outputs, most, own=True)
-        self._stopped = 1  # threads, in the last train
+        self._waiting = 1, False  # for how many threads, and whether on one core, in the last train
 
     def train_ns(self, first: int, count: int, untimed: int, cold: bool) -> float:
         """As of Shared, without copies; the untimed go over what lies there."""
@@ -102,18 +103,19 @@ class Given:
     def _passes_ns(self, count: int, untimed: int, cold: bool) -> float:
         arena, threads = self._arena, self._threads()
         before, after = between(self.slots, arena.given, arena.left, cold)
-        found = self._child.passes(self._number, count, untimed, before, after, arena.threads == 1)
-        self._stopped = min(threads, self._threads())
+        # Who was told of several may have made some by itself.
+        one_core = arena.told == 1 or (threads == arena.threads == 1)
+        found = self._child.passes(self._number, count, untimed, before, after, one_core)
+        self._waiting = min(threads, self._threads(), 2 * arena.threads - 1), one_core
         return sum(found)
 
     def _threads(self) -> int:
-        """How many threads are woken and stopped for each pass: no more are taken off than a kernel of ours
+        """How many threads are woken and stopped for each pass. No more are taken off than a kernel of ours
         has, its own and those of NumPy's library."""
-        most = 2 * self._arena.threads - 1
-        return min(ends.threads(self._child.pid), most) if ends.STOPS_ITSELF and most > 1 else 1
+        return ends.threads(self._child.pid) if ends.STOPS_ITSELF else 1
 
     def off(self, count: int, cold: bool, rough: bool) -> empty.Off:
-        one = empty.waiting_ns(self._inputs, self._outputs, self._stopped, self._arena.threads == 1, cold)
+        one = empty.waiting_ns(self._inputs, self._outputs, *self._waiting, cold)
         return empty.Off(count * one.ns, count * one.half_width_ns)
 
     def measure_again(self) -> None:
