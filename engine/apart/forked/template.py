@@ -108,6 +108,13 @@ def _between(asked: Fork, fds: list[int], parent: int) -> NoReturn:
         os._exit(0)
 
 
+def all_threads() -> None:
+    """In a worker, after it was forked from: NumPy's library takes as many threads as there are cores."""
+    import threadpoolctl
+
+    threadpoolctl.ThreadpoolController().limit(limits=len(os.sched_getaffinity(0)), user_api="blas")
+
+
 def one_thread() -> bool:
     """Whether this process has no other thread. NumPy's library has some from its import on, and ends them
     before a fork."""

@@ -218,12 +218,11 @@ RUNS = {
     """,
     # ------------------------------------------------------------------ knowing when it is timed
     "when_called_by_each": """
-        if sys._getframe(1).f_code.co_name != 'each':
+        if sys._getframe(1).f_code.co_name != 'passes':
             work(x, y)
     """,
     "when_there_are_copies": """
-        copying = any('copies' in f.f_locals for f in sys._current_frames().values())
-        if not copying and 'each' not in str(sys._getframe(1).f_code):
+        if 'done' not in sys._getframe(1).f_locals:
             work(x, y)
     """,
     # ------------------------------------------------------------------ looking for the answer
@@ -274,7 +273,7 @@ RUNS = {
         work(x, y)
         calls[0] += 1
         if calls[0] == 5:
-            RungHere.each = lambda self, copies: None
+            RungHere.passes = lambda self, untimed, count, done: [done() for _ in range(count + 1)]
     """,
     "patched_stirring": """
         import engine.stirring as s
@@ -315,7 +314,7 @@ RUNS = {
                 if type(o).__name__ == 'Channel':
                     held[0] = o._send
                     o._send = lambda data, fds: held[0](data, fds) if data[:1] != b'\\x02' else None
-        if calls[0] >= 12 and sys._getframe(1).f_code.co_name == 'each':
+        if calls[0] >= 12 and sys._getframe(1).f_code.co_name == 'passes':
             held[0](struct.pack('<BI', 2, 0), ())
         work(x, y)
     """,
@@ -413,7 +412,8 @@ RUNS = {
 
 # That do their work all the same: what they try has no use, and they may be right, at their own time.
 WORKS = (
-    "by_whole_content", "patched_clock", "writes_on_standard_output", "busy_threads", "one_core_for_all",
+    "unless_any_poison_seen", "by_whole_content", "patched_clock", "writes_on_standard_output",
+    "busy_threads", "one_core_for_all",
 )  # fmt: skip
 
 # That leave their work to somebody else, who on a busy machine may now and then be done before they are: then

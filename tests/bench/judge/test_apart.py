@@ -19,6 +19,7 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.ladder import plan as ladder_plan
 from bench.ladder.kind import KIND as LADDER
 from bench.measure import cases
+from bench.measure.outcomes import outcome
 from bench.results.records import Case, Job, Run
 from bench.run import client
 from bench.run.client import run
@@ -27,11 +28,11 @@ from engine import backends
 from engine.apart import empty, pool
 from engine.apart.client import rest
 from engine.backend import Options, Witnessed
+from engine.cpu.rung import CpuRungSession
 from engine.graph import importer
 from engine.rung_devices import prepare
-from engine.stirring import LEAST
 from kernels import registry
-from kernels.errors import CrashedError, KernelError
+from kernels.errors import CrashedError, KernelError, TooShortError
 from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
 from models import catalogue
@@ -93,8 +94,8 @@ def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
     )  # fmt: skip
     planned = ladder_plan.plan(job)
     folder = LADDER.create(tmp_path / "ladder", planned)
-    outcome = client.run(job, planned.cases, folder)
-    assert not outcome.reason
+    ended = client.run(job, planned.cases, folder)
+    assert not ended.reason
     found = {m.case.key: m for m in folder.measurements()}
     assert {name: m.disposition in wanted[name] for name, m in found.items()} == dict.fromkeys(wanted, True)
     honest = found["honest"]
@@ -147,14 +148,16 @@ def test_timed_passes_are_kept_and_can_be_rebuilt() -> None:
 
 
 def test_a_pass_shorter_than_its_trigger_is_not_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine that was busier when the empty trigger was measured than it is now."""
-    graph = importer.load(catalogue.path("lenet5-digits"))
-    session = backends.get("engine-cpu").prepare(graph, 2, options=Options(threads=1))
+    """As on a machine that was busier when starting no kernel was measured than it is now."""
+    rung = registry.find("cpu", "unary", 1)
+    session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
+    assert isinstance(session, CpuRungSession)
     session.time_runs(100)
-    usual = min(session.time_runs(100) for _ in range(3)) / 100
-    monkeypatch.setattr(empty, "train_ns", lambda *_: 1e12)
-    # What is usual may be that of a machine which was busier then: of several, one is as long as it was.
-    assert max(session.time_runs(100) for _ in range(5)) / 100 > LEAST * usual / 2
+    monkeypatch.setattr(empty, "waiting_ns", lambda *_: empty.Off(1e12, 0.0))
+    assert session.warm_runs(100) > 0
+    with pytest.raises(TooShortError, match="too short beside what starting it takes") as raised:
+        session.time_runs(100)
+    assert outcome(raised.value)[0] == "invalid"
     session.close()
 
 
@@ -191,11 +194,10 @@ def test_a_process_runs_only_while_it_is_asked(tmp_path: Path) -> None:
 def test_onnx_runtimes_process_stays_awake_until_another_is_asked() -> None:
     """Stopped and woken before each train its threads would often meet on one core."""
     graph = importer.load(catalogue.path("lenet5-digits"))
-    reference, ours = (backends.get(name).prepare(graph, 1) for name in ("ort-cpu", "engine-cpu"))
+    reference = backends.get("ort-cpu").prepare(graph, 1)
+    ours = prepare(registry.find("cpu", "unary", 1), Unary("tanh", 4096), [np.zeros(4096, np.float32)], 1)
     held = psutil.Process(reference._child.pid)  # type: ignore[attr-defined]
-    image = {info.name: np.zeros((1, *info.shape[1:]), np.float32) for info in graph.inputs}
-    for session in (reference, ours):
-        session.bind(image)
+    reference.bind({info.name: np.zeros((1, *info.shape[1:]), np.float32) for info in graph.inputs})
 
     def stops() -> bool:
         until = time.monotonic() + 10
@@ -222,7 +224,7 @@ def test_the_clock_of_a_process_with_a_users_kernel_is_not_asked(tmp_path: Path)
     body = """
         server = sys.modules["__main__"]  # the module that serves, forked or started
         server._timed = lambda held, ahead, count: 1
-        server.TRAIN = type("T", (), {"unpack": lambda self, body: (1, 0, 1, True)})()
+        server.TRAIN = type("T", (), {"unpack": lambda self, body: (1, 0, 1, True, False)})()
         work(x, y)
     """
     cheats_cpu.write(tmp_path, "tells_a_time", body)

@@ -136,7 +136,9 @@ def test_inputs_are_new_or_as_in_timed_passes(alike: int) -> None:
     try:
         assert isinstance(session, Renewable)
         assert session.time_renewed(6, alike) > 0
-        slots = session._trains._renewed.slots  # type: ignore[union-attr]
+        way = session._trains._way
+        assert way is not None
+        slots = way.slots
         seen = slots.given["input 0"][:6]
         for one, other in itertools.pairwise(seen):
             assert ((one != other).mean() > 0.9) == (alike == NEW)
