@@ -48,7 +48,7 @@ class Renewable(Protocol):
 
     def time_renewed(self, count: int, alike: int) -> float:
         """Nanoseconds a pass of so many in a row, each over inputs all of whose values were written anew,
-        with all that starting them takes (nothing is taken off). alike: how many passes in a row are given
+        without what starting them takes. alike: how many passes in a row are given
         the same values but for as few as timed passes differ by; 1: each is given others; SAME: all are, and
         those of each such train."""
 

@@ -142,8 +142,9 @@ class ApartTrains:
             while left > 0:
                 now = min(left, slots.count)
                 self._renewed.fill(done, now, alike, train)
-                ns = way.filled_ns(now)
-                taken += 0 if settling else ns
+                whole = way.filled_ns(now)
+                off = way.off(now, cold=False, rough=False).ns
+                taken += 0 if settling else max(whole - off, LEAST * whole)
                 left, done = left - now, done + now
         if alike == 1:
             slot = secrets.randbelow(now)
