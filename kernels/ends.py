@@ -96,13 +96,17 @@ def has_stopped(pid: int) -> bool:
 
 
 def worked_ns(pid: int) -> int:
-    """Nanoseconds of processors that all threads of a process have had. Linux. Raises OSError."""
-    return time.clock_gettime_ns((~pid << 3) | 2)  # the clock of clock_getcpuclockid(3)
+    """Nanoseconds of processors that all threads of a process have had; 0 where the system does not tell."""
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2)  # the clock of clock_getcpuclockid(3)
+    except OSError:
+        return 0
 
 
 def threads(pid: int) -> int:
     """How many threads a process has. Linux. Raises OSError."""
-    return os.stat(f"/proc/{pid}/task").st_nlink - 2
+    links = os.stat(f"/proc/{pid}/task").st_nlink  # which is not kept everywhere
+    return links - 2 if links > 2 else len(os.listdir(f"/proc/{pid}/task"))
 
 
 def children(pid: int, of: Collection[int] = ()) -> set[int]:

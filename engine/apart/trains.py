@@ -143,8 +143,8 @@ class ApartTrains:
                 now = min(left, slots.count)
                 self._renewed.fill(done, now, alike, train)
                 whole = way.filled_ns(now)
-                off = way.off(now, cold=False, rough=False)
-                taken += 0 if settling else max(whole - off.ns, LEAST * whole)
+                off = way.off(now, cold=False, rough=False).ns
+                taken += 0 if settling else max(whole - off, LEAST * whole)
                 left, done = left - now, done + now
         if alike == NEW:
             slot = secrets.randbelow(now)
