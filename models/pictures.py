@@ -8,9 +8,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 GREY_MODES = frozenset({"1", "L", "LA"})
 MOST_PIXELS = 100_000_000
@@ -78,6 +81,8 @@ class Pictures:
     def _decoded(self, place: int) -> np.ndarray | None:
         if place in self._broken:
             return None
+        from PIL import Image, ImageOps, UnidentifiedImageError  # most data sets are no files of images
+
         file = self._files[place]
         try:
             with Image.open(file) as image:

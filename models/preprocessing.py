@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image
 
 from kernels.errors import InputError
 from models.preparation import Preparation, parse, words
@@ -61,6 +60,8 @@ def resize(images: np.ndarray, height: int, width: int) -> np.ndarray:
     """
     if images.shape[1:3] == (height, width):
         return images
+    from PIL import Image  # long to load, and images of the model's size have no need of it
+
     out = np.empty((len(images), height, width, *images.shape[3:]), np.uint8)
     for index, image in enumerate(images):
         out[index] = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
@@ -104,6 +105,8 @@ def planes_of(images: np.ndarray, channels: int) -> np.ndarray:
         return images[:, None]
     if channels == 3:
         return images.transpose(0, 3, 1, 2)
+    from PIL import Image
+
     grey = np.stack([np.asarray(Image.fromarray(image).convert("L")) for image in images])
     return grey[:, None]
 

@@ -10,6 +10,14 @@ import signal
 import sys
 from pathlib import Path
 
+# Where Python is told to write no bytecode, as in containers, every process of the hundreds that tests start
+# would compile all that it imports, which is most of its start. It is kept apart from the sources instead,
+# for all of them. Before Hypothesis is loaded, whose modules pytest would rewrite each time, too: seconds.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(kept))
+    sys.dont_write_bytecode = False
+
 import pytest
 from hypothesis import Phase, settings
 
@@ -22,14 +30,6 @@ BRIEF = tuple(phase for phase in Phase if phase is not Phase.explain)
 settings.register_profile("same", database=None, phases=BRIEF)  # by the seed of the run
 settings.register_profile("explore", derandomize=False, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
-
-# Where Python is told to write no bytecode, as in containers, every process of the hundreds that tests start
-# would compile all that it imports, which is most of its start. It is kept apart from the sources instead,
-# for all of them.
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
-    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(kept))
-    sys.dont_write_bytecode = False
 
 # What Numba compiles is compiled once for all tests, whichever cache they are given.
 os.environ["KERNELSCOPE_COMPILED"] = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")

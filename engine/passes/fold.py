@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from engine.graph.graph import Graph, Node
 from engine.graph.shapes import infer_node
@@ -68,6 +67,8 @@ def _check_size(node: Node, scope: Scope, graph: Graph) -> None:
 
 def evaluate(node: Node, inputs: dict[str, np.ndarray | None], graph: Graph) -> dict[str, np.ndarray]:
     """One node computed by `onnx.reference`. Raises UnsupportedError where that fails."""
+    from onnx.reference import ReferenceEvaluator  # long to load, and most nets have nothing to fold
+
     outputs = [name for name in node.outputs if name]
     try:
         empty = onnx.TypeProto()

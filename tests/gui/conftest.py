@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import linecache
 import os
 import re
 import sys
@@ -23,6 +24,7 @@ from gui.shell.main_window import MainWindow
 from tests.gui.shared import as_found
 
 FAKE = Path(__file__).parent / "fake_worker.py"
+HERE = str(FAKE.parent) + os.sep
 # Of a wait and of a test: what a machine may need that does ten other things. Only what fails takes as long.
 PATIENCE_MS = 180_000
 TEST_S = 600
@@ -37,7 +39,7 @@ OF_A_SCREEN = re.compile(
 def pytest_collection_modifyitems(items):
     known = {}
     for item in items:
-        if FAKE.parent in item.path.parents:
+        if str(item.path).startswith(HERE):
             item.add_marker(pytest.mark.timeout(TEST_S))
             if "qapp" in item.fixturenames:
                 item.add_marker(pytest.mark.slow)
@@ -51,14 +53,16 @@ def _on_a_screen(known, module, name):
     """Whether a function of a module, or one that it calls, is about any of these."""
     made = inspect.unwrap(getattr(module, name, None))
     made = getattr(made, "_get_wrapped_function", lambda: made)()  # of a fixture
-    if not inspect.isfunction(made) or FAKE.parent not in Path(made.__code__.co_filename).parents:
+    if not inspect.isfunction(made) or not made.__code__.co_filename.startswith(HERE):
         return False
     if made not in known:
         known[made] = False  # where it calls itself
         home = sys.modules[made.__module__]
         within = [made.__code__, *(c for c in made.__code__.co_consts if inspect.iscode(c))]
         called = {name for code in within for name in code.co_names}
-        known[made] = OF_A_SCREEN.search(inspect.getsource(made)) is not None or any(
+        lines = [line for code in within for *_, line in code.co_lines() if line]
+        text = "".join(linecache.getlines(made.__code__.co_filename)[min(lines) - 1 : max(lines)])
+        known[made] = OF_A_SCREEN.search(text) is not None or any(
             _on_a_screen(known, home, each) for each in called
         )
     return known[made]

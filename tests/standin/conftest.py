@@ -18,9 +18,10 @@ ROOT = Path(main.__file__).parent
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """They take longest, and so begin first: no process is left alone with them when all else is done."""
-    items.sort(key=lambda item: not item.path.is_relative_to(Path(__file__).parent))
+    here = str(Path(__file__).parent) + os.sep
+    items.sort(key=lambda item: not str(item.path).startswith(here))
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent) and "machine" in getattr(item, "fixturenames", ()):
+        if str(item.path).startswith(here) and "machine" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
 
 

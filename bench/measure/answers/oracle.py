@@ -17,16 +17,14 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 import psutil
-from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers import accuracy, roundings
-from bench.measure.answers.oracle_ops import MENDED
-from bench.measure.answers.roundings import OneRounding, one_rounding
+from bench.measure.answers.roundings import one_rounding
 from bench.results.records import ErrorStats
 from engine import backends, tuned_store
 from engine.graph.graph import Graph
@@ -36,6 +34,9 @@ from engine.planning import submodel
 from engine.planning.groups import Group
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 MAX_IMAGES = 8
 # Of the answers: goes up with every change of bench.measure.answers.oracle_ops, so that no old file is read.
@@ -156,7 +157,7 @@ class Evaluation:
         """The same, of what is float64 already."""
         try:
             if self._evaluator is None:
-                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*MENDED, OneRounding])
+                self._evaluator = _evaluator(self._proto)
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:
@@ -167,6 +168,15 @@ class Evaluation:
             text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise UnsupportedError(f"the float64 oracle cannot run {self._name}: {text}") from error
         return {name: np.asarray(result) for name, result in zip(self._wanted, results, strict=True)}
+
+
+def _evaluator(proto: onnx.ModelProto) -> ReferenceEvaluator:
+    # Loaded here: long to load, and what has been answered is kept.
+    from onnx.reference import ReferenceEvaluator
+
+    from bench.measure.answers.oracle_ops import MENDED
+
+    return ReferenceEvaluator(proto, new_ops=MENDED)
 
 
 def feeds(part_alone: Graph, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,8 @@ import onnx
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_resize import Resize as ReferenceResize
+
+from bench.measure.answers import roundings
 
 _FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 
@@ -362,6 +365,21 @@ class DequantizeLinear(_Mended):
         return values.reshape(column)
 
 
+class OneRounding(OpRun):
+    """Every element moved by half a rounding of float32 to a whole one, the same in every run: were all moved
+    by as much, equal scores would stay equal in two halves."""
+
+    op_domain = roundings.DOMAIN
+
+    def _run(self, x):
+        random = np.random.default_rng(zlib.crc32(self.onnx_node.output[0].encode()))
+        array = np.asarray(x)
+        moved = roundings.one_rounding(array, "fp32", random)
+        if array.dtype.kind != "f":
+            return (moved,)
+        return (np.asarray(array + (moved - array) * random.uniform(0.5, 1.0, array.shape)),)
+
+
 MENDED = (
     LRN,
     Softmax,
@@ -376,4 +394,5 @@ MENDED = (
     Resize,
     Upsample,
     DequantizeLinear,
+    OneRounding,
 )
