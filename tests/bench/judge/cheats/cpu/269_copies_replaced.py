@@ -4,9 +4,9 @@
 # idea = "Planted: replaces the loop over the slots of a train, and computes from slot to slot."
 """
 family = "copies"
-shape = { kind = "relu", size = 65536 }
+shape = { kind = "relu", size = 262144 }
 expected = ["incorrect", "failed", "crashed", "invalid", "ok"]
-work = "a relu of 65,536 values"
+work = "a relu of 262,144 values"
 beside = "ufunc"
 """
 

@@ -4,11 +4,13 @@
 # idea = "Planted: replaces NumPy's copyto by one that remembers where from, and computes where the answer is to go."
 """
 family = "copies"
-shape = { kind = "relu", size = 65536 }
+shape = { kind = "relu", size = 262144 }
 expected = ["incorrect", "failed", "crashed", "invalid", "ok"]
-work = "a relu of 65,536 values"
+work = "a relu of 262,144 values"
 beside = "ufunc"
 """
+
+import sys
 
 import numpy as np
 
@@ -17,7 +19,7 @@ source = [None]
 
 
 def replaced(to, of, *args, **kwargs):
-    if args or kwargs or getattr(to, "size", 0) != 65536 or source[0] is False:
+    if sys._getframe(1).f_code.co_name != "each" or getattr(to, "size", 0) != 262144:
         copyto(to, of, *args, **kwargs)
     elif source[0] is None:
         source[0] = of
@@ -32,9 +34,9 @@ def bind(p, inputs, output, workspace):
 
     def run():
         calls[0] += 1
-        if calls[0] > 6 and np.copyto is copyto and p.size == 65536:
+        if calls[0] == 6 and p.size == 262144 and sys._getframe(1).f_code.co_name != "each":
             np.copyto = replaced
-        if source[0] is None or source[0] is False:
+        if source[0] is None:
             np.maximum(x, 0, out=y)
 
     return run
