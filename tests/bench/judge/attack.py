@@ -3,10 +3,11 @@
     python -m tests.bench.judge.attack [--device cpu] [--only NAME,…] [--out FILE] [--markdown FILE]
 
 Each cheat runs in a ladder with the rung whose time is that of the full work; some that do nothing to others
-share one. It is let through where it is right without having to be, or shown with less than LEAST of that
-time; or where what was beside it came to harm. Exit status: 1 where one is let through, or becomes something
-else than its file says, or where a right rung is accused (--honest). `--resume FILE` goes on with what `--out`
-has written; `--seed N --count N` takes so many, at least one of each family.
+share one. A cheat is let through where it is called right and its file does not allow that, or where it is
+shown with less than LEAST of that time, or where the rung beside it came to harm. Exit status: 1 where one is
+let through, or becomes something else than its file says, or where a right rung is accused (--honest).
+`--resume FILE` goes on with what `--out` has written; `--seed N --count N` takes so many, at least one of
+each family.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from tests.bench.judge import corpus, honest
 from tests.bench.judge.corpus import Cheat
 
 LEAST = 0.8  # of the full work's time: what is shown below it is not the work's
-TOGETHER = 6  # in a ladder, of those that do nothing to others
+TOGETHER = {"cpu": 6, "cuda": 16}  # in a ladder, of those that do nothing to others
 TIMEOUT_S = 30.0
 MARK = "KERNELSCOPE_ATTACK"  # by which a process that is left behind is known
 
@@ -66,7 +67,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def through(self) -> str:
-        """Why it is let through, "" where it is not."""
+        """In which way it is let through, "" where it is not."""
         if self.harmed:
             return f"the rung beside it: {self.harmed}"
         if self.disposition != "ok":
@@ -90,7 +91,12 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def attacked(
-    cheats: Sequence[Cheat], folder: Path, *, together: int = TOGETHER, instances: int = 2, quick: bool = True
+    cheats: Sequence[Cheat],
+    folder: Path,
+    *,
+    together: int = TOGETHER["cpu"],
+    instances: int = 2,
+    quick: bool = True,
 ) -> Iterator[Outcome]:
     """What becomes of each, in groups that share a ladder. Of a group whose common rung comes to harm each is
     run again on its own, to tell whose doing it was."""
@@ -204,7 +210,9 @@ def counts(outcomes: Sequence[Outcome]) -> str:
     through = [one.name for one in outcomes if one.through]
     other = [one.name for one in outcomes if one.unexpected]
     told = f"{len(outcomes)} cheats: {len(through)} let through{_named(through)}"
-    return told + (f"; {len(other)} became something else than their files say{_named(other)}" if other else "")
+    return told + (
+        f"; {len(other)} became something else than their files say{_named(other)}" if other else ""
+    )
 
 
 def _named(names: Sequence[str]) -> str:
@@ -217,8 +225,8 @@ def page(outcomes: Sequence[Outcome], accused: str, command: str, machine: str) 
     for one in outcomes:
         by.setdefault(one.family, []).append(one)
     lines = [
-        "# Kernels that cheat, against the judge", "", f"`{command}`", "", f"- {machine}", f"- {counts(outcomes)}",
-        *([f"- {accused}"] if accused else []), "",
+        "# Kernels that cheat, against the judge", "", f"`{command}`", "",
+        f"- {machine}", f"- {counts(outcomes)}", *([f"- {accused}"] if accused else []), "",
         "| kind | what such a kernel does | cheats | incorrect, crashed, failed or timed out | invalid | "
         "right, with the time of the full work | let through |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
@@ -226,10 +234,11 @@ def page(outcomes: Sequence[Outcome], accused: str, command: str, machine: str) 
     for family, ones in [*by.items(), ("all", list(outcomes))]:
         let = [one for one in ones if one.through]
         ok = [one for one in ones if one.disposition == "ok" and not one.through]
-        invalid = [one for one in ones if one.disposition == "invalid"]
-        rest = len(ones) - len({one.name for one in (*let, *ok, *invalid)})
+        invalid = [one for one in ones if one.disposition == "invalid" and not one.through]
+        rest = len(ones) - len(let) - len(ok) - len(invalid)
         does = corpus.FAMILIES.get(family, "")
-        lines.append(f"| {family} | {does} | {len(ones)} | {rest} | {len(invalid)} | {len(ok)} | {len(let)} |")
+        numbers = (len(ones), rest, len(invalid), len(ok), len(let))
+        lines.append(f"| {family} | {does} | {' | '.join(map(str, numbers))} |")
     lines += ["", "| cheat | kind | expected | what became of it | shown | full work | the judge's words |",
               "| --- | --- | --- | --- | ---: | ---: | --- |"]  # fmt: skip
     for one in outcomes:
@@ -238,7 +247,7 @@ def page(outcomes: Sequence[Outcome], accused: str, command: str, machine: str) 
     return "\n".join(lines) + "\n"
 
 
-# ------------------------------------------------------------------------------------------------- the command
+# ---------------------------------------------------------------------------------------- the command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -247,7 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="NAME,…", help="these, or all of a family")
     parser.add_argument("--seed", type=int, default=None, metavar="N", help="of the sample that is drawn")
     parser.add_argument("--count", type=int, default=None, metavar="N", help="how many; without it, all")
-    parser.add_argument("--together", type=int, default=TOGETHER, metavar="N", help="in one ladder")
+    parser.add_argument("--together", type=int, default=None, metavar="N", help="in one ladder")
     parser.add_argument("--instances", type=int, default=2, metavar="N")
     parser.add_argument("--honest", type=int, default=0, metavar="N", help="and so many right rungs")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write what became of each, as JSON")
@@ -262,7 +271,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     left = [cheat for cheat in wanted if cheat.name not in done]
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        for one in attacked(left, Path(folder), together=given.together, instances=given.instances):
+        together = given.together or TOGETHER[given.device]
+        for one in attacked(left, Path(folder), together=together, instances=given.instances):
             done[one.name] = one
             print(f"{len(done)}/{len(wanted)} {one.name}: {one.words}", file=sys.stderr, flush=True)
             if out:

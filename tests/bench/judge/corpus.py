@@ -44,8 +44,9 @@ FAMILIES = {
     "limit": "is faster than the machine can be",
     "cache": "keeps in caches what should not lie there",
 }
-# What there is of a file's fields.
-_REQUIRED = ("family", "shape", "expected", "work", "beside")
+# Of a file; the first five it has to have.
+FIELDS = ("family", "shape", "expected", "work", "beside", "alone", "seconds", "cold", "hosted")
+_REQUIRED = FIELDS[:5]
 _COMMENT = re.compile(r"/\*.*?\*/\s*/\*(.*?)\*/", re.DOTALL)
 
 
@@ -83,18 +84,19 @@ class Cheat:
 
 @cache
 def cheats(device: str) -> tuple[Cheat, ...]:
-    """All of a device, honest ones among them, in the order of their numbers. Raises ValueError, KernelError."""
-    rungs = {rung for op in OPS for rung in registry.rungs(device, op, [FOLDER / device]) if rung.user}
+    """All of a device, honest ones among them, in the order of their numbers. Raises ValueError; KernelError
+    for a header that is none."""
+    every = (rung for op in OPS for rung in registry.rungs(device, op, [FOLDER / device]))
+    rungs = {rung for rung in every if rung.user}
     return tuple(_read(rung) for rung in sorted(rungs, key=lambda rung: rung.number))
 
 
-def find(name: str) -> Cheat:
+def find(name: str, device: str = "cpu") -> Cheat:
     """The one of this name. Raises ValueError."""
-    for device in registry.SUFFIX:
-        for cheat in cheats(device):
-            if cheat.name == name:
-                return cheat
-    raise ValueError(f"no cheat {name!r} in {FOLDER}")
+    for cheat in cheats(device):
+        if cheat.name == name:
+            return cheat
+    raise ValueError(f"no cheat {name!r} in {FOLDER / device}")
 
 
 def planted(device: str) -> tuple[Cheat, ...]:
@@ -111,9 +113,12 @@ def of_each_family(found: Sequence[Cheat]) -> dict[str, list[Cheat]]:
 
 def _read(rung: Rung) -> Cheat:
     given = tomllib.loads(_told(rung))
-    known = {field.name for field in fields(Cheat)} - {"rung", "params"} | {"shape"}
-    if wrong := [key for key in given if key not in known] or [key for key in _REQUIRED if key not in given]:
-        raise ValueError(f"{rung.path}: its fields lack {wrong[0]!r}, or have it and should not")
+    if unknown := [key for key in given if key not in FIELDS]:
+        raise ValueError(
+            f"{rung.path}: it has {unknown[0]!r}, which is no field; there are {', '.join(FIELDS)}"
+        )
+    if missing := [key for key in _REQUIRED if key not in given]:
+        raise ValueError(f"{rung.path}: it lacks {missing[0]!r}")
     if given["family"] not in FAMILIES:
         raise ValueError(f"{rung.path}: family {given['family']!r} is none of {', '.join(FAMILIES)}")
     if not given["expected"] or not set(given["expected"]) <= set(get_args(Disposition)):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from engine.cpu.rung import CpuRungSession
 from engine.witness import SAME, Renewable
 from kernels import registry
 from kernels.ops.unary import Unary
-from tests.bench.judge import incremental
+from tests.bench.judge import corpus
 
 pytestmark = pytest.mark.slow
 
@@ -73,11 +72,10 @@ def test_a_kernel_that_is_let_be_costs_a_few_trains() -> None:
     assert made.asked <= 30
 
 
-@pytest.mark.parametrize("name", incremental.PLANTED)
-def test_an_incremental_kernel_is_right_and_found(name: str, tmp_path: Path) -> None:
-    params = incremental.write(tmp_path, name)
-    rung = registry.find("cpu", params.op, name, [tmp_path])
-    with judge.examine(rung, params, threads=1, quick=True) as trial:
+@pytest.mark.parametrize("name", ["incremental_tanh", "incremental_gemm", "incremental_conv"])
+def test_an_incremental_kernel_is_right_and_found(name: str) -> None:
+    cheat = corpus.find(name)
+    with judge.examine(cheat.rung, cheat.params, threads=1, quick=True) as trial:
         for count in (1, 5):
             trial.time_runs(count)
             assert trial.spot_check("during timing", thorough=True) is None
@@ -89,17 +87,15 @@ def test_an_incremental_kernel_is_right_and_found(name: str, tmp_path: Path) -> 
             trial.time_runs(1)
 
 
-def test_a_relu_whose_branches_a_processor_learns_is_not_accused(tmp_path: Path) -> None:
-    params = incremental.write(tmp_path, "branches")
-    rung = registry.find("cpu", params.op, "branches", [tmp_path])
-    with judge.examine(rung, params, threads=1, quick=True) as trial:
+def test_a_relu_whose_branches_a_processor_learns_is_not_accused() -> None:
+    honest = corpus.find("branches")
+    with judge.examine(honest.rung, honest.params, threads=1, quick=True) as trial:
         assert trial.check_new("after timing") is None
 
 
-def test_a_kernel_that_is_wrong_over_new_inputs_alone_is_found(tmp_path: Path) -> None:
-    params = incremental.write(tmp_path, "given_up")
-    rung = registry.find("cpu", params.op, "given_up", [tmp_path])
-    with judge.examine(rung, params, threads=1, quick=True) as trial:
+def test_a_kernel_that_is_wrong_over_new_inputs_alone_is_found() -> None:
+    cheat = corpus.find("gives_up_where_all_is_new")
+    with judge.examine(cheat.rung, cheat.params, threads=1, quick=True) as trial:
         trial.time_runs(5)
         assert trial.spot_check("during timing", thorough=True) is None
         failure = trial.check_new("after timing")
@@ -140,11 +136,11 @@ def test_inputs_are_new_in_pairs_or_alike(alike: int, kinds: int) -> None:
         session.close()
 
 
-def _laddered(name: str, folder: Path) -> RungMeasurement:
-    params = incremental.write(folder, name)
+def _laddered(name: str) -> RungMeasurement:
     job = plan.job_of(
-        params, "cpu", rungs=(name,), kernel_dirs=(str(folder),), budget_s=0.05, quick=True, threads=1
-    )
+        corpus.find(name).params, "cpu", rungs=(name,), kernel_dirs=(str(corpus.FOLDER / "cpu"),),
+        budget_s=0.05, quick=True, threads=1,
+    )  # fmt: skip
     told: list[object] = []
     start = LadderStart(job=job, cases=plan.plan(job).cases)
     LadderRunner(start, told.append, lambda: False).run()
@@ -154,9 +150,9 @@ def _laddered(name: str, folder: Path) -> RungMeasurement:
 
 
 @pytest.mark.parametrize("remembers", [True, False])
-def test_a_ladder_says_so(remembers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ladder_says_so(remembers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renewed, "asked", lambda session: renewed.RenewedVerdict("is faster", remembers))
-    found = _laddered("incremental_tanh", tmp_path)
+    found = _laddered("incremental_tanh")
     if remembers:
         assert found.disposition == "incorrect"
         assert found.finding is not None

@@ -13,9 +13,11 @@
 family = "inputs"
 shape = { n = 64, c = 8, h = 24, w = 24, m = 2, kh = 3, kw = 3 }
 expected = ["incorrect", "ok"]
-work = "a convolution of 64 images of 8 × 24 × 24 with 2 kernels of 3 × 3"
-beside = "batched_im2col"
+work = "a convolution of 64 images of 8 × 24 × 24 with 2 kernels of 3 × 3, and 8 ms of waiting, or as much of it as there are different images"
+beside = "sleeps_conv"
 """
+
+import time
 
 import numpy as np
 
@@ -40,6 +42,7 @@ def bind(p, inputs, output, workspace):
             else:
                 groups[n] = [n]
         firsts = list(groups)
+        time.sleep(0.008 * len(firsts) / p.n)
         answers = convolved(p, x[firsts], w)
         for k, first in enumerate(firsts):
             for n in groups[first]:
