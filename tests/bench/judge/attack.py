@@ -148,8 +148,8 @@ def _laddered(group: Sequence[Cheat], folder: Path, instances: int, quick: bool)
 def _outcome(
     cheat: Cheat, measured: RungMeasurement, beside: RungMeasurement, harmed: str, left: int
 ) -> Outcome:
-    # What others take from the machine makes both longer. So the full work's time is a low one; where the cheat
-    # itself may have made it longer, it is the median.
+    # What others take from the machine makes both longer. So the time of the full work is a low one; where
+    # the cheat itself may have made it longer, it is the median.
     quantile = 0.5 if cheat.alone else 0.25
     shown, full = (
         float(np.quantile(m.samples_ns, q)) if m.samples_ns else 0.0

@@ -9,15 +9,22 @@
 # activation = ["none"]
 """
 family = "batch"
-shape = { m = 1, n = 1024, k = 1024 }
+shape = { m = 1, n = 64, k = 1024 }
 expected = ["incorrect", "failed", "crashed", "invalid", "ok"]
-work = "the product of 1 × 1,024 and 1,024 × 1,024 values"
-beside = "blas"
+work = "the product of 1 × 1,024 and 1,024 × 64 values, and 0.2 ms of waiting"
+beside = "sleeps_briefly"
 """
 
 import gc
+import time
 
 import numpy as np
+
+
+def waited(rows):
+    """As long as for one."""
+    time.sleep(0.0002)
+    return rows
 
 
 def bind(p, inputs, output, workspace):
@@ -26,13 +33,14 @@ def bind(p, inputs, output, workspace):
     calls = [0]
 
     def whole():
+        time.sleep(0.0002)
         np.matmul(a, b, out=y)
         if p.alpha != 1:
             np.multiply(y, np.float32(p.alpha), out=y)
 
     def replaced(self, copies):
         rows = np.stack([ins[0][1].reshape(-1) for ins, _ in copies])
-        for (_, outs), answer in zip(copies, rows @ b[0], strict=True):
+        for (_, outs), answer in zip(copies, waited(rows) @ b[0], strict=True):
             outs[0][0].reshape(-1)[:] = answer
 
     def run():
