@@ -3,7 +3,9 @@
 #pragma once
 #include "../../../ladder/planted/direct.cuh"
 
+#ifndef KEPT
 #define KEPT (1 << 21)
+#endif
 #define LISTED 64
 #define AFRESH 512  // launches: rounding adds up
 __device__ float inputs[2][KEPT];
