@@ -1,7 +1,7 @@
 # op = "unary"
 # rung = 227
 # name = "when_called_by_each"
-# idea = "Planted: does nothing where it is called by the loop of a train."
+# idea = "Planted: does nothing where it is called by the loop over timed passes."
 """
 family = "detection"
 shape = { kind = "tanh", size = 4096 }
@@ -30,7 +30,7 @@ def bind(p, inputs, output, workspace):
     x, y = inputs[0].reshape(-1), output.reshape(-1)
 
     def run():
-        if sys._getframe(1).f_code.co_name != "each":
+        if sys._getframe(1).f_code.co_name not in ("each", "passes"):
             work(x, y)
 
     return run

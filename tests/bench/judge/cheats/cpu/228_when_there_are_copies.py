@@ -1,7 +1,7 @@
 # op = "unary"
 # rung = 228
 # name = "when_there_are_copies"
-# idea = "Planted: does nothing where a frame around it holds the slots of a train."
+# idea = "Planted: does nothing where a frame around it holds what belongs to timed passes."
 """
 family = "detection"
 shape = { kind = "tanh", size = 4096 }
@@ -31,7 +31,7 @@ def bind(p, inputs, output, workspace):
 
     def run():
         copying = any("copies" in f.f_locals for f in sys._current_frames().values())
-        if not copying and "each" not in str(sys._getframe(1).f_code):
+        if not copying and not {"done", "copies"} & sys._getframe(1).f_locals.keys():
             work(x, y)
 
     return run

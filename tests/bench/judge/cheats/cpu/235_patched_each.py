@@ -36,5 +36,6 @@ def bind(p, inputs, output, workspace):
         calls[0] += 1
         if calls[0] == 5:
             RungHere.each = lambda self, copies: None
+            RungHere.passes = lambda self, untimed, count, done: [done() for _ in range(count + 1)]
 
     return run
