@@ -36,8 +36,8 @@ from kernels.errors import CrashedError, KernelError, TooShortError
 from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
 from models import catalogue
-from tests.bench.judge import cheats_cpu
-from tests.bench.judge.cheats_cpu import HONEST, RUNS, WORK_S
+from tests.bench.judge import corpus, written
+from tests.bench.judge.written import WORK_S
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ while True:
 
 def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
     wanted = {
-        "honest": ("ok",),
+        "sleeps": ("ok",),
         "tenth_call_on": ("incorrect",),
         "every_second": ("incorrect",),
         "mends_the_poison": ("incorrect",),
@@ -86,11 +86,9 @@ def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
         "reference": ("ok",),
     }
     names = tuple(name for name in wanted if name != "reference")
-    for number, name in enumerate(names):
-        cheats_cpu.write(tmp_path / "own", name, RUNS.get(name, HONEST), 80 + number)
     job = ladder_plan.job_of(
         Unary("tanh", 4096), "cpu", budget_s=0.05, threads=1, quick=True, timeout_s=30.0,
-        rungs=names, kernel_dirs=(str(tmp_path / "own"),),
+        rungs=names, kernel_dirs=(str(corpus.FOLDER / "cpu"),),
     )  # fmt: skip
     planned = ladder_plan.plan(job)
     folder = LADDER.create(tmp_path / "ladder", planned)
@@ -98,7 +96,7 @@ def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
     assert not ended.reason
     found = {m.case.key: m for m in folder.measurements()}
     assert {name: m.disposition in wanted[name] for name, m in found.items()} == dict.fromkeys(wanted, True)
-    honest = found["honest"]
+    honest = found["sleeps"]
     assert min(honest.samples_ns) > 0.8e9 * WORK_S
     assert "taken off" in honest.facts["trigger"]
     assert "taken off" in found["reference"].facts["trigger"]
@@ -174,9 +172,8 @@ def test_what_a_ladder_judges_by_never_lies_on_the_disk(
 
 
 @LINUX
-def test_a_process_runs_only_while_it_is_asked(tmp_path: Path) -> None:
-    cheats_cpu.write(tmp_path, "busy_threads", RUNS["busy_threads"])
-    rung = registry.find("cpu", "unary", "busy_threads", [tmp_path])
+def test_a_process_runs_only_while_it_is_asked() -> None:
+    rung = corpus.find("busy_threads").rung
     session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
     session.run()
     held = psutil.Process(session._child.pid)  # type: ignore[attr-defined]
@@ -227,7 +224,7 @@ def test_the_clock_of_a_process_with_a_users_kernel_is_not_asked(tmp_path: Path)
         server.TRAIN = type("T", (), {"unpack": lambda self, body: (1, 0, 1, True, False)})()
         work(x, y)
     """
-    cheats_cpu.write(tmp_path, "tells_a_time", body)
+    written.write(tmp_path, "tells_a_time", body)
     rung = registry.find("cpu", "unary", "tells_a_time", [tmp_path])
     session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
     session.run()
@@ -247,7 +244,7 @@ def test_a_process_holds_no_more_than_it_is_given(tmp_path: Path) -> None:
     held = os.open(tmp_path / "secret", os.O_RDWR | os.O_CREAT)
     os.set_inheritable(held, True)
     try:
-        cheats_cpu.write(tmp_path / "own", "looks", body)
+        written.write(tmp_path / "own", "looks", body)
         rung = registry.find("cpu", "unary", "looks", [tmp_path / "own"])
         session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
         session.run()
@@ -258,12 +255,11 @@ def test_a_process_holds_no_more_than_it_is_given(tmp_path: Path) -> None:
     assert told.read_text().count("socket:") == 1
 
 
-def test_a_process_that_is_gone_is_told_and_another_takes_its_place(tmp_path: Path) -> None:
-    cheats_cpu.write(tmp_path, "kills_itself", RUNS["kills_itself"])
-    rung = registry.find("cpu", "unary", "kills_itself", [tmp_path])
+def test_a_process_that_is_gone_is_told_and_another_takes_its_place() -> None:
+    rung = corpus.find("kills_itself").rung
     for _ in range(2):
         session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
-        with pytest.raises(CrashedError, match="unary 90 kills_itself was killed by SIGKILL"):
+        with pytest.raises(CrashedError, match="kills_itself was killed by SIGKILL"):
             session.run()
         with pytest.raises(KernelError):
             session.run()
@@ -290,7 +286,7 @@ def test_a_worker_is_not_started_anew_for_ever() -> None:
 @LINUX
 def test_two_interrupts_end_the_program_and_all_that_a_kernel_started(tmp_path: Path) -> None:
     told = tmp_path / "told"
-    cheats_cpu.write(tmp_path / "own", "stubborn", STUBBORN.format(told=str(told)), op="softmax")
+    written.write(tmp_path / "own", "stubborn", STUBBORN.format(told=str(told)), op="softmax")
     command = [sys.executable, str(ROOT / "main.py"), "ladder", "softmax", "--device", "cpu"]
     command = [
         *command,

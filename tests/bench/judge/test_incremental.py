@@ -7,7 +7,6 @@ import itertools
 import random
 import statistics
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,11 +22,13 @@ from engine.cpu.rung import CpuRungSession
 from engine.witness import NEW, SAME, Renewable
 from kernels import registry
 from kernels.ops.unary import Unary
-from tests.bench.judge import incremental
+from tests.bench.judge import corpus
 
 pytestmark = pytest.mark.slow
 
 TURNS = 3
+PLANTED = ("incremental_tanh", "incremental_gemm", "incremental_conv", "honest_for_a_while")
+WORK_S = 0.008  # of each of them
 
 
 class Made:
@@ -95,30 +96,27 @@ def _timed(trial: Trial) -> None:
     assert trial.check("after timing") is None
 
 
-@pytest.mark.parametrize("name", incremental.PLANTED)
-def test_an_incremental_kernel_is_right_and_timed_over_new_inputs(name: str, tmp_path: Path) -> None:
-    params = incremental.write(tmp_path, name)
-    rung = registry.find("cpu", params.op, name, [tmp_path])
-    with judge.examine(rung, params, threads=1, quick=True) as trial:
+@pytest.mark.parametrize("name", PLANTED)
+def test_an_incremental_kernel_is_right_and_timed_over_new_inputs(name: str) -> None:
+    cheat = corpus.find(name)
+    with judge.examine(cheat.rung, cheat.params, threads=1, quick=True) as trial:
         _timed(trial)
         assert trial.check_new("after timing") is None
         # Where it was honest for a while after it saw new inputs, it was so in the timed passes, too.
         shown = trial.renewal.samples_ns if trial.renewal.told else [trial.time_runs(1) for _ in range(3)]
-        assert statistics.median(shown) > 0.8e9 * incremental.WORK_S
-        assert trial.renewal.told or name == "recognises"
+        assert statistics.median(shown) > 0.8e9 * WORK_S
+        assert trial.renewal.told or name == "honest_for_a_while"
 
 
-def test_a_relu_whose_branches_a_processor_learns_is_not_accused(tmp_path: Path) -> None:
-    params = incremental.write(tmp_path, "branches")
-    rung = registry.find("cpu", params.op, "branches", [tmp_path])
-    with judge.examine(rung, params, threads=1, quick=True) as trial:
+def test_a_relu_whose_branches_a_processor_learns_is_not_accused() -> None:
+    honest = corpus.find("branches")
+    with judge.examine(honest.rung, honest.params, threads=1, quick=True) as trial:
         assert trial.check_new("after timing") is None
 
 
-def test_a_kernel_that_is_wrong_over_new_inputs_alone_is_found(tmp_path: Path) -> None:
-    params = incremental.write(tmp_path, "given_up")
-    rung = registry.find("cpu", params.op, "given_up", [tmp_path])
-    with judge.examine(rung, params, threads=1, quick=True) as trial:
+def test_a_kernel_that_is_wrong_over_new_inputs_alone_is_found() -> None:
+    cheat = corpus.find("gives_up_where_all_is_new")
+    with judge.examine(cheat.rung, cheat.params, threads=1, quick=True) as trial:
         for _ in range(4):
             trial.time_runs(2)
         failure = trial.spot_check("during timing", thorough=True)
@@ -171,11 +169,11 @@ def test_inputs_are_new_or_as_in_timed_passes(alike: int) -> None:
         session.close()
 
 
-def _laddered(name: str, folder: Path, l2: str) -> RungMeasurement:
-    params = incremental.write(folder, name)
+def _laddered(name: str, l2: str) -> RungMeasurement:
     job = plan.job_of(
-        params, "cpu", rungs=(name,), kernel_dirs=(str(folder),), budget_s=0.05, quick=True, threads=1, l2=l2
-    )
+        corpus.find(name).params, "cpu", rungs=(name,), kernel_dirs=(str(corpus.FOLDER / "cpu"),),
+        budget_s=0.05, quick=True, threads=1, l2=l2,
+    )  # fmt: skip
     told: list[object] = []
     start = LadderStart(job=job, cases=plan.plan(job).cases)
     LadderRunner(start, told.append, lambda: False).run()
@@ -185,13 +183,13 @@ def _laddered(name: str, folder: Path, l2: str) -> RungMeasurement:
 
 
 @pytest.mark.parametrize("l2", ["warm", "cold"])
-def test_a_ladder_shows_the_time_over_new_inputs(l2: str, tmp_path: Path) -> None:
-    found = _laddered("incremental_tanh", tmp_path, l2)
+def test_a_ladder_shows_the_time_over_new_inputs(l2: str) -> None:
+    found = _laddered("incremental_tanh", l2)
     if l2 == "cold":  # over new inputs caches are warm
         assert found.disposition == "invalid"
         assert "is faster where few of its inputs changed" in found.reason
         return
     assert found.disposition == "ok"
     assert any("its time is the one over new inputs" in note for note in found.notes)
-    assert statistics.median(found.samples_ns) > 0.8e9 * incremental.WORK_S
+    assert statistics.median(found.samples_ns) > 0.8e9 * WORK_S
     assert len(found.rounds) > 1
