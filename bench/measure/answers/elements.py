@@ -59,4 +59,5 @@ def drawn(shape: Sequence[int], random: np.random.Generator) -> np.ndarray:
 def _each_alone(p: Params) -> bool:
     """Whether an element of y hangs on the element of each input at its place alone."""
     units = p.division
-    return units.length == p.outputs and units.output == 1 and set(units.inputs) == {1}
+    alone = units.length == p.outputs and units.output == 1 and set(units.inputs) == {1}
+    return alone and all(units.cut(count).outputs == count for count in (1, 3))
