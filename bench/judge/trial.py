@@ -15,7 +15,7 @@ from bench.judge.comparison import bound_of, compare, first_difference
 from bench.judge.failure import Failure
 from bench.judge.judged_session import JudgedSession
 from bench.judge.renewed import Renewal
-from bench.judge.samples import Sample
+from bench.judge.samples import Sample, as_held
 from bench.judge.wrong import Wrong
 from bench.ladder.records import Finding
 from bench.measure.answers import accuracy, elements, one_node, timed_pass
@@ -218,6 +218,7 @@ class Trial(JudgedSession):
             else:
                 lying = places = np.arange(p.outputs)
             right = one_node.answer(p, inputs).reshape(-1)
+        right = as_held(p, right)
         found = got.reshape(-1)[lying]
         stats = accuracy.judged(found, right, self.precision, self._factor, typical=self._typical)
         if stats.ok:

@@ -40,8 +40,9 @@ class Renewed:
             flat = array.reshape(self.slots.rows, -1)[:count]
             if not flat.size:
                 continue
+            # Whichever it is: what the parent does before a train is no reason for one to be slower.
+            _draw(flat, self._cells[name])
             if alike == NEW:
-                _draw(flat, self._cells[name])
                 continue
             flat[:] = self._bound[name].reshape(-1)
             # Passes of numbers that no timed one has.

@@ -14,9 +14,13 @@ from engine.apart.renewed import Renewed
 from engine.apart.slots import Kept, most
 from engine.apart.timed import Arena, Given, Shared
 from engine.stirring import LEAST, Stirring
+<<<<<<< HEAD
 from engine.witness import NEW, SAME, Witness
 from kernels import ends
 from kernels.errors import TooShortError
+=======
+from engine.witness import NEW, Witness
+>>>>>>> judge
 
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
 # for each other have met. None where a pass is longer than that, or the last train ended just before.
@@ -136,9 +140,10 @@ class ApartTrains:
         self._kept.forget()
         train = secrets.randbits(64)
         taken, done = 0.0, 0
-        # Before a train over the same inputs a pass that finds them there.
-        for settling, passes in (True, alike == SAME), (False, count):
-            left = int(passes)
+        # Before each train a pass of its kind: one over the same inputs then finds them there, and whoever is
+        # woken has been so for both.
+        for settling, passes in (True, 1), (False, count):
+            left = passes
             while left > 0:
                 now = min(left, slots.count)
                 self._renewed.fill(done, now, alike, train)

@@ -26,7 +26,7 @@ from engine.witness import NEW, SAME, Witness
 from kernels.errors import Translated
 
 RENEWING = "renewing"  # and stirring, a launch after the other, without passes
-SETTLING = 2  # passes after which inputs are as timed passes have them
+SETTLING = 2  # passes before a train
 TAKEN_OFF = 0.9  # of what renewing takes alone: no train is made shorter than its passes
 
 
@@ -96,9 +96,9 @@ class CudaTrains(Stirs):
         if self.refusal is not None:  # whatever is asked for, inputs are the same
             return self._stream.elapsed_ns(self._train(count, "pass")) / count
         renewing, new = self._renewed(alike == NEW), alike == NEW
-        if not new:  # a pass that finds them there, as those of a timed train do
-            self._stream.put(self._of(SETTLING, f"renewed {alike}"))
-            renewing.number += SETTLING
+        # Before each train passes of its kind: one over the same inputs then finds them there.
+        self._stream.put(self._of(SETTLING, f"renewed {alike}"))
+        renewing.number += SETTLING
         elapsed = self._stream.elapsed_ns(self._train(count, f"renewed {alike}"))
         renewing.number += count
         self._stream.synchronize()

@@ -59,6 +59,10 @@ def _count(value: float) -> str:
     return f"{value:.0f}"
 
 
+def _bound(row: RungRow) -> float | None:
+    return row.measurement.error.bound if row.measurement.error else None
+
+
 _word = partial(Column[RungRow], left=True)
 COLUMNS: tuple[Column[RungRow], ...] = (
     Column("number", lambda r: r.case.number or None, title="#", tip="The rung's number"),
@@ -110,6 +114,8 @@ COLUMNS: tuple[Column[RungRow], ...] = (
     _word("idea", lambda r: r.measurement.case.idea or None),
     _word("reason", lambda r: r.measurement.reason or None, title="why", tip="Why it has no figures"),
     _word("language", lambda r: r.case.language or None, tip="What it is written in, but for CUDA C++"),
+    Column("error_bound", _bound,
+           units.exponent, title="bound", tip="The relative L2 error that its precision and method may have"),
 )  # fmt: skip
 # Half the interval, which CSV has as its ends.
 RELATIVE: Column[RungRow] = Column(
@@ -228,11 +234,18 @@ _TERMINAL = pick(
     _giga("bytes_per_s", "GB/s"),
     "share_of_limit",
     ERROR,
+    replace(_KNOWN["error_bound"], value=lambda row: _bound(row) if error(row) else None),
     "speedup",
     "gain",
     *("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "occupancy"),
 )
-_OF_RUNGS = {"flops_per_s", "bytes_per_s", "share_of_limit", "rel_l2_error"}  # a whole model has none
+_OF_RUNGS = {
+    "flops_per_s",
+    "bytes_per_s",
+    "share_of_limit",
+    "rel_l2_error",
+    "error_bound",
+}  # a whole model has none
 
 
 def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow] = ()) -> RenderableType:

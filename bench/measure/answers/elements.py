@@ -35,8 +35,10 @@ def answer(p: Params, inputs: Sequence[np.ndarray], places: np.ndarray) -> np.nd
     """Float64 (count,): what `inputs`, weights among them, give at these flat places of y."""
     found = getattr(nodes.of(p), "elements", None)
     if found is None:
-        few = [array.reshape(-1)[places] for array in inputs]
-        return one_node.answer(p.division.cut(len(places)), few).reshape(-1)
+        cut = p.division.cut(len(places))
+        shapes = cut.input_shapes
+        few = [array.reshape(-1)[places].reshape(shapes[i]) for i, array in enumerate(inputs)]
+        return one_node.answer(cut, few).reshape(-1)
     step = max(1, TERMS // max(1, p.flops // (2 * max(1, p.outputs))))
     pieces = [places[start : start + step] for start in range(0, len(places), step)]
     with np.errstate(over="ignore"):
@@ -59,4 +61,5 @@ def drawn(shape: Sequence[int], random: np.random.Generator) -> np.ndarray:
 def _each_alone(p: Params) -> bool:
     """Whether an element of y hangs on the element of each input at its place alone."""
     units = p.division
-    return units.length == p.outputs and units.output == 1 and set(units.inputs) == {1}
+    alone = units.length == p.outputs and units.output == 1 and set(units.inputs) == {1}
+    return alone and all(units.cut(count).outputs == count for count in (1, 3))

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from bench.measure.answers import elements, one_node
 from kernels.ops import OPS, Params
+from kernels.ops.binary import Binary
 from kernels.ops.pool import Pool
 from kernels.ops.unary import Unary
 from tests.kernels.drawn import DRAWN
 
+COLUMN = Binary("sub", (600, 1, 1), (1, 0, 0), (1, 0, 0))
 LARGE = ("conv", "conv3d", "conv_pool", "conv_transpose", "gemm")  # an image may take the oracle minutes
 
 
@@ -28,7 +30,7 @@ def test_each_is_as_in_the_whole_answer(op: str, data: st.DataObject, seed: int)
     np.testing.assert_allclose(elements.answer(p, inputs, places), whole[places], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("p", [Unary("tanh", 5000), Unary("gelu", 500)])
+@pytest.mark.parametrize("p", [Unary("tanh", 5000), Unary("gelu", 500), COLUMN])
 def test_what_has_no_neighbours_is_asked_of_the_oracle_alone(p: Params) -> None:
     inputs = one_node.draw(p, random := np.random.default_rng(0))
     places = elements.drawn(p.output_shape, random)
