@@ -14,13 +14,9 @@ from engine.apart.renewed import Renewed
 from engine.apart.slots import Kept, most
 from engine.apart.timed import Arena, Given, Shared
 from engine.stirring import LEAST, Stirring
-<<<<<<< HEAD
-from engine.witness import NEW, SAME, Witness
+from engine.witness import NEW, Witness
 from kernels import ends
 from kernels.errors import TooShortError
-=======
-from engine.witness import NEW, Witness
->>>>>>> judge
 
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
 # for each other have met. None where a pass is longer than that, or the last train ended just before.
