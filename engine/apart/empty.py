@@ -27,6 +27,9 @@ KEPT = 2  # sessions without a kernel, whose slots may be large
 # Passes of no kernel that are timed: so many, over so many bytes in all; and how many go before.
 WAITS, WAITS_NBYTES, COLD_WAITS, UNTIMED = 200, 64 << 20, 5, 20
 SLOTS = 8
+# So much longer a pass may be after a stop than right after another pass: a kernel's code is no longer in the
+# nearest caches (up to 5 µs by tests.engine.apart.both_ways; docs/trust.md).
+COLD_NS = 5000
 # Of a process with several threads: those are still being woken while a pass of such a length goes on.
 BUSY_NS = 200_000
 
@@ -35,7 +38,8 @@ Shape = tuple[tuple[tuple[str, Spec], ...], tuple[tuple[str, Spec], ...]]
 
 @dataclass(frozen=True)
 class Off:
-    """Nanoseconds that are no pass's, and how far they may be off: the median lies so far above."""
+    """Nanoseconds that are no pass's, and how far they may be off: the median lies so far above; and what
+    else comes with a stop."""
 
     ns: float
     half_width_ns: float
@@ -86,7 +90,7 @@ def waiting_ns(
         )
         child.call("close", number)
         low = statistics.quantiles(found, n=10)[0] if one_core else float(min(found))
-        _waiting[key] = Off(low - busy_ns, statistics.median(found) - low)
+        _waiting[key] = Off(low - busy_ns, statistics.median(found) - low + COLD_NS)
     return _waiting[key]
 
 
