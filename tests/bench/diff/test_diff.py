@@ -448,4 +448,4 @@ def test_what_is_in_doubt_and_what_both_refuse():
     assert any(c.apart == "unsupported in A and unsupported in B" for c in found.changes)
     assert not any(judging.reason(c, ("any",)) for c in found.changes), "what both refuse is no change"
     assert found.who == "rung"
-    assert len([line for line in sentences.remarks(found) if line.endswith("(of A and B)")]) == 2
+    assert len([line for line in sentences.remarks(found) if line.endswith("(of A and B)")]) == 1
