@@ -122,7 +122,7 @@ def test_answers_that_nobody_compared_are_not_called_the_same() -> None:
     assert "identical" not in said(run, half).text
 
 
-def test_a_doubt_of_times_that_their_ratio_is_free_of_is_told_apart() -> None:
+def test_a_doubt_of_times_that_their_ratio_is_free_of_leaves_the_line_plain() -> None:
 
     run, measured = synthetic.run(backends=CPU, batches=(4,))
     unquiet = [
@@ -131,10 +131,7 @@ def test_a_doubt_of_times_that_their_ratio_is_free_of_is_told_apart() -> None:
     ]
     (row,) = (r for r in rows(unquiet) if not r.is_reference)
     assert row.speedup_doubts == ()
-    assert (
-        f"; {DOUBTFUL} as times, while their ratio is steady: engine-cpu and ort-cpu at batch 4 ("
-        in said(run, unquiet).text
-    )
+    assert DOUBTFUL not in said(run, unquiet).text
     held = [msgspec.structs.replace(m, validity=Validity(warnings=("held back",))) for m in measured]
     text = f"; {DOUBTFUL}: engine-cpu and ort-cpu at batch 4 (held back); answers "
     assert text in said(run, held).text, "beside what it weighs on"
