@@ -83,7 +83,12 @@ def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
             against = f", speed-up against {' and '.join(references)}" if references else ""
             made.append(Text(f"{found[0].title}, end to end: host images to host answers{against}", "bold"))
             made.append(Grid(sent, below=True))
-    told = [*accuracies(rows), *remarks(rows), *([doubt.MEANING] if any(row.doubts for row in rows) else [])]
+    told = [
+        *accuracies(rows),
+        *remarks(rows),
+        *undecided(rows),
+        *([doubt.MEANING] if any(row.doubts for row in rows) else []),
+    ]
     return Group(*made, *(Text(line, style="dim") for line in told))
 
 
@@ -107,7 +112,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         m = row.measurement
         texts = [f"{words(m)}: {m.reason}" if m.reason else words(m)] if m.disposition != "ok" else []
         alone = row.against is None or row.against.case in shown
-        told = (*row.own_doubts, *([row.undecided] if row.undecided else [])) if alone else row.doubts
+        told = row.own_doubts if alone else (*row.own_doubts, *row.speedup_doubts)
         if row.unsteady and row.low_ns is not None and row.high_ns is not None:
             ends = f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"
             texts.append(f"a pass takes {ends}; {'; '.join(row.unsteady)}")
@@ -130,6 +135,20 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         text = doubt.worst(text for text, _ in found)
         lines.append(f"{model}, {cases}: {text}")
     return lines
+
+
+def undecided(rows: Sequence[Row]) -> list[str]:
+    """Why verdicts are not decided, which their mark stands for; a line a reason that is alike."""
+    known = {row.case.batch for row in rows}
+    grouped: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row.undecided:
+            grouped.setdefault((row.title, row.contender, doubt.alike(row.undecided)), []).append(row)
+    return [
+        f"{model}, {who} at batch {units.spans([row.case.batch for row in found], known)}: "
+        f"! {found[0].undecided}"
+        for (model, who, _), found in grouped.items()
+    ]
 
 
 def about_accuracy(measurement: Measurement) -> list[str]:

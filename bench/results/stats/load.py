@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 # Of all cores, that other programs and the machine below a virtual one may have used while a contender had
-# its turns. Where they use more than this, no quantile of a turn is free of them: docs/trust.md, "Busy
-# machines", has the figures on either side of it.
+# its turns. Where they use more than this, no quantile of a turn is free of them: docs/trust.md, "What
+# other programs add on the host's clock", says why.
 MOST_SHARE = 0.6
 
 
