@@ -38,7 +38,7 @@ SHARED = -n auto --dist worksteal
 test: $(VENV)/dev.stamp
 	@$(PYTEST) -m "not gpu" $(SHARED)
 
-# After a change, in a minute: all that opens no window, starts no process and calls no compiler, and the command
+# After a change, in a minute: all that opens no window, and starts hardly any process or compiler, and the command
 # line from end to end.
 test-quick: $(VENV)/dev.stamp
 	@$(PYTEST) -m "not gpu and not slow" $(SHARED)

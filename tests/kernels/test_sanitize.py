@@ -8,6 +8,7 @@ import pytest
 from kernels.errors import UnavailableError
 from kernels.ops import OPS, Params
 from kernels.registry import Rung
+from tests import sampling
 from tests.kernels import sanitize
 
 pytestmark = pytest.mark.slow
@@ -41,9 +42,10 @@ class Echo:
         return case.expected.astype(dtype), "4 bytes written outside" if rung.label == self.wrong else ""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", [*QUICK, "conv"])
 def test_there_is_a_case_for_every_rung(op: str) -> None:
-    for rung in sanitize.ladder([op]):
+    for rung in sampling.some(f"sanitized {op}", list(sanitize.ladder([op])), 10):
         case = sanitize.small_case(rung, (9, 0))
         assert case is not None, rung.label
         assert case.params.flops < 2e8, f"{rung.label}: too much work under a sanitizer"

@@ -176,7 +176,7 @@ def _evaluator(proto: onnx.ModelProto) -> ReferenceEvaluator:
 
     from bench.measure.answers.oracle_ops import MENDED
 
-    return ReferenceEvaluator(proto, new_ops=MENDED)
+    return ReferenceEvaluator(proto, new_ops=[*MENDED])
 
 
 def feeds(part_alone: Graph, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
