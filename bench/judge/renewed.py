@@ -10,6 +10,9 @@ Nobody is accused for it. A branch that depends on the values is foretold by a p
 values a hundred times (of a relu by NumPy's `y[y < 0] = 0`, 16,384 values, 1.5 times as fast and more), and
 such a kernel is honest. Whoever's time clearly hangs on it is told so, and the time that is shown is that
 over new inputs.
+
+A kernel may be honest for a while after it met new inputs, and so in the trains beside these as well. Then
+those are far slower than the timed ones, which they are like: that is told, too.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from bench.words import units
 from engine.witness import NEW, SAME, Renewable
 
 HANGS = 1.1  # times as long over new inputs, by the whole interval
+# So many times as long, and so much longer, as the timed trains takes even the fastest of those that are like
+# them: what goes before a train differs, and what is taken off is known to some microseconds alone.
+FAR, FAR_NS = 1.5, 5_000.0
 TRAINS = 2  # of each kind at once, of which the faster counts: what disturbs a train makes it longer
 FEWEST, MOST, SECONDS = 6, 30, 1.0  # times that it is asked; and for how long more than the fewest
 HURRIED, LONG_S = 3, 5.0  # times at least, of what takes so long
@@ -48,6 +54,7 @@ class Renewal:
 
     clock: Callable[[], float] = time.monotonic
     taken: list[Mixed] = field(default_factory=list)
+    timed_ns: list[float] = field(default_factory=list)  # a pass of each timed train
     told: str = ""
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -70,10 +77,12 @@ class Renewal:
         beyond it once more, by trains of their own."""
         self._until_clear(session, instance, 0)
         if not _beyond(self.taken):
+            self.told = self._beside_timed()
             return
         before = len(self.taken)
         self._until_clear(session, instance, before)
         if not _beyond(self.taken[before:]):
+            self.told = self._beside_timed()
             return
         found = _ratio(self.taken)
         new = statistics.median(ns for one in self.taken for ns in one.new_ns)
@@ -82,6 +91,18 @@ class Renewal:
             f"is faster where few of its inputs changed: {units.duration(same)} against "
             f"{units.duration(new)} over inputs all new, which take {found.low:.2f} to {found.high:.2f} "
             "times as long; its time is the one over new inputs"
+        )
+
+    def _beside_timed(self) -> str:
+        """What is told where timed trains are far faster than those that are like them; else ""."""
+        if len(self.timed_ns) < FEWEST:
+            return ""
+        timed, like = statistics.median(self.timed_ns), min(one.same_ns for one in self.taken)
+        if like < max(FAR * timed, timed + FAR_NS):
+            return ""
+        return (
+            f"is faster in timed passes ({units.duration(timed)}) than in passes like them that follow passes "
+            f"over new inputs ({units.duration(like)}); its time is the one over new inputs"
         )
 
     def _until_clear(self, session: Renewable, instance: int, start: int) -> None:

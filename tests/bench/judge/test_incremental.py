@@ -70,6 +70,19 @@ def test_whose_time_hangs_on_what_changed_is_told(same: float) -> None:
         assert one.rounds[-1] < len(one.samples_ns)
 
 
+def test_who_is_honest_for_a_while_after_new_inputs_is_told_by_the_timed_trains() -> None:
+    found = Renewal(clock=lambda: 0.0, timed_ns=[7_000.0] * 20)
+    found.settle(Made(93_000, 93_000, 0))
+    assert "is faster in timed passes (7.00 µs)" in found.told
+    for timed in (93_000.0, 80_000.0):
+        found = Renewal(clock=lambda: 0.0, timed_ns=[timed] * 20)
+        found.settle(Made(93_000, 93_000, 0))
+        assert found.told == ""
+    short = Renewal(clock=lambda: 0.0, timed_ns=[1_000.0] * 20)  # of which some microseconds say nothing
+    short.settle(Made(4_000, 4_000, 0))
+    assert short.told == ""
+
+
 def test_a_kernel_that_is_let_be_costs_a_few_trains() -> None:
     made = Made(1e6, 1e6, 0)
     Renewal(clock=lambda: 0.0).settle(made)
