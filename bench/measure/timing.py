@@ -82,7 +82,8 @@ class Rules:
 class Timing:
     """What came of one contender: ns a pass (mean over `runs_per_sample` passes in a row), where rounds start
     among the samples, which instance each round was of (empty where there is one), why sampling stopped.
-    `error` where it failed; the others are not touched by it."""
+    `error` where it failed, and `failed_ns` when, on the clock by which seconds are spent: after a device is
+    lost others fail as well, and it was the first."""
 
     samples_ns: list[float] = field(default_factory=list)
     runs_per_sample: int = 1
@@ -94,6 +95,7 @@ class Timing:
     retries: int = 0
     warnings: list[str] = field(default_factory=list)
     error: Exception | None = None
+    failed_ns: float = math.inf
     spent_s: float = 0.0
     sample_s: float = 0.0  # what one sample takes, judged by the warm-up
     due: int = 0  # after how many rounds the median is known (0: not foreseen)
@@ -202,7 +204,7 @@ def time_together(
             except Stopped:
                 raise
             except Exception as error:  # one contender's failure is its own
-                timings[key].error = error
+                timings[key].error, timings[key].failed_ns = error, clock()
                 active.remove(key)
             else:
                 on_taken(key, turn, timings[key])

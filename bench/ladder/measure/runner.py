@@ -181,8 +181,9 @@ class LadderRunner:
                 enough=self._enough,
                 stopped=self._stopped,
             )
-        for key, entrant in ready.items():
-            timing = timings[key]
+        # The first that failed first: it may have taken the device from the others.
+        for key in sorted(ready, key=lambda key: timings[key].failed_ns):
+            entrant, timing = ready[key], timings[key]
             timing.load = sampler.load(key)
             try:
                 if timing.error is not None:

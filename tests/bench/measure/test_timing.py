@@ -173,6 +173,14 @@ def test_one_failure_leaves_the_others_alone():
     assert results["good"].stop_reason == "interval"
 
 
+def test_it_is_known_who_failed_first():
+    for first, second in (("a", "b"), ("b", "a")):
+        sessions = {first: FakeSession(breaks_after=6), second: FakeSession(breaks_after=40)}
+        results = time_together(sessions, QUICK)
+        assert results[first].error is not None
+        assert results[first].failed_ns < results[second].failed_ns
+
+
 def test_cold_runs_are_single():
     session = FakeSession(lambda s: 10.0)
     result = time_together({"a": session}, Rules(warmup_s=0, rewarm_s=0, min_s=0.001, cold=True))["a"]

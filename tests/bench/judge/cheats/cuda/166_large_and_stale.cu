@@ -10,7 +10,7 @@ family = "large"
 shape = { n = 1, c = 64, h = 224, w = 224, m = 64, kh = 3, kw = 3, pad_top = 1, pad_left = 1, pad_bottom = 1, pad_right = 1 }
 expected = ["incorrect"]
 work = "a convolution of one image of 64 × 224 × 224 with 64 kernels of 3 × 3"
-beside = "naive"
+beside = "map_a_block"
 hosted = false
 */
 #include "cheats.cuh"
