@@ -101,7 +101,7 @@ class Renewal:
         if like < max(FAR * timed, timed + FAR_NS):
             return ""
         return (
-            f"is faster in timed passes ({units.duration(timed)}) than in passes like them that follow passes "
+            f"is faster in timed passes ({units.duration(timed)}) than in passes like them that follow some "
             f"over new inputs ({units.duration(like)}); its time is the one over new inputs"
         )
 

@@ -304,7 +304,7 @@ class Runner:
                 throttled=sampler.throttled,
                 stopped=self._stopped,
             )
-        # The first that failed first: it may have taken the device from the others. Then the reference: others
+        # Who failed first is first: it may have taken the device from the others. Then the reference: others
         # agree, or not, with its answers.
         for key in sorted(ready, key=lambda key: (timings[key].failed_ns, not ready[key].is_reference)):
             entrant, timed = ready[key], timings[key]

@@ -25,6 +25,7 @@ from engine.apart import arrays, channel
 from engine.apart.memory import Spec, attach
 from engine.apart.messages import TOOK, TRAIN, Call, Error, Opened, OutputReply
 from engine.apart.slots import Copies, views
+from kernels import confine
 from kernels.ends import die_with_parent, stop_here, unlimited
 
 
@@ -208,6 +209,8 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     end = channel.of_child()
     die_with_parent(int(sys.argv[1]))
     unlimited()
+    confine.unseen()  # by the kernels of other processes
+    confine.blind()
     try:
         for opens in filter(None, sys.argv[2:]):
             with contextlib.suppress(Exception):  # told where a session is opened

@@ -67,6 +67,7 @@ class Child:
         self._beside = Beside(_known)
         self._job = ends.job_object()
         ends.keep_orphans()
+        confine.unseen()  # the inputs of passes to come lie in this process
         told = starting.environment(folders)
         # One that is forked has as many.
         alone = starting.ONE_THREAD if opens in WITHOUT_BLAS or not stays else {}

@@ -181,7 +181,7 @@ class LadderRunner:
                 enough=self._enough,
                 stopped=self._stopped,
             )
-        # The first that failed first: it may have taken the device from the others.
+        # Who failed first is first: it may have taken the device from the others.
         for key in sorted(ready, key=lambda key: timings[key].failed_ns):
             entrant, timing = ready[key], timings[key]
             timing.load = sampler.load(key)

@@ -27,7 +27,6 @@ LATER = ("llvmlite.binding",)  # which a worker has no use for
 # What sessions are opened by, of the program's own; another's may start threads, or keep what it was told.
 OURS = "engine.apart.open_"
 PID = struct.Struct("<i")  # the answer
-_SET_DUMPABLE = 4
 
 
 def main() -> int:
@@ -144,7 +143,6 @@ def _become(asked: Fork, fds: list[int], between: int, parent: int) -> NoReturn:
         while os.getppid() == between:
             time.sleep(0.0001)
         ends.die_with_parent(parent)
-        _seen()
         os.umask(asked.umask)
         os.chdir(asked.folder)
         if os.sched_getaffinity(0) != asked.cores:
@@ -164,13 +162,6 @@ def _become(asked: Fork, fds: list[int], between: int, parent: int) -> NoReturn:
         traceback.print_exc()
     finally:
         os._exit(status)  # a kernel's threads keep nobody waiting
-
-
-def _seen() -> None:
-    """A started program may be looked into by its user, which this one's template may not."""
-    import ctypes
-
-    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ WRONG = {
         work(x, y)
     """,
     "pins_its_judge": """
-        if calls[0] == 12:
+        if calls[0] >= 12:  # in some of them it is on no one core with its judge, which would change nothing
             os.sched_setaffinity(os.getppid(), {min(os.sched_getaffinity(0))})
         work(x, y)
     """,
