@@ -12,7 +12,7 @@ RIVALS := torch openvino
 # What lies beside ours in an environment of its own: rivals, and the compilers of CUDA rungs in Python.
 APART := $(RIVALS) languages
 
-.PHONY: $(APART) run test test-quick test-whole test-gpu test-simulated sanitize rehearse fuzz lint lock clean help
+.PHONY: $(APART) run test test-quick test-whole test-gpu test-simulated sanitize rehearse fuzz attack lint lock clean help
 
 help:
 	@echo "make run    the window; without a display, the default comparison in the terminal"
@@ -22,6 +22,7 @@ help:
 	@echo "make sanitize   every CUDA rung under compute-sanitizer's memcheck and racecheck"
 	@echo "make rehearse   every command of the documents, and more, run here as a user would; ARGS=--help"
 	@echo "make fuzz   changed models, records and arrays for ten minutes, gone on with in fuzz-state/; ARGS=--help"
+	@echo "make attack   every planted kernel that cheats against the judge, and 500 right ones; ARGS=--help"
 	@echo "make torch   PyTorch as a rival, in an environment of its own (.venv-torch);   make openvino   OpenVINO"
 	@echo "make languages   the compilers of CUDA rungs in Triton, Numba-CUDA and CuTe DSL, in an environment of their own"
 	@echo "make lock   resolve the dependencies anew        make clean  remove what was set up"
@@ -64,6 +65,10 @@ rehearse: $(VENV)/run.stamp
 
 fuzz: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.fuzz $(ARGS)
+
+# All of tests/bench/judge/cheats; the tests take a few of them.
+attack: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.bench.judge.attack $(or $(ARGS),--honest 500)
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

@@ -7,10 +7,11 @@
   it stands: behind it in tables, as a hollow, hatched point (`Point.doubts`) or bar, behind what stands above
   its bar; `bench.charts.doubts` counts them in a chart's headline and tells why in its notes.
 - `bench.results.stats`: medians and ratios of medians with their intervals, by Student's t
-  (`bench.results.student`) over instances or rounds; SAME / UNCLEAR / FASTER / SLOWER
-  (`bench.measure.unrest`: when the median moved so far that it is marked). An interval of one sample is
-  not known, is shown nowhere, and gives no verdict. `bench.results.medians`: the median on a coarse
-  clock, its bootstrap, samples by round.
+  (`bench.results.stats.student`) over instances or rounds; SAME / UNCLEAR / FASTER / SLOWER, and why a
+  verdict is not decided; on the host's clock by a low quantile where that is known better; none on a
+  machine that others hold (`bench.results.stats.load`). `bench.measure.unrest`: when a median moved so far
+  that it is told. An interval of one sample is not known, is shown nowhere, and gives no verdict.
+  `bench.results.stats.medians`: the median on a coarse clock, its bootstrap, samples by round.
 - `bench.measure.timing`: warm-up, interleaved rounds over several contenders, each one session or several
   instances of it that take its rounds in turn (`bench.measure.instances`: how many there are, and that
   each gives what the first gives; `Job.instances`, 1 in records from before); `bench.measure.stopping`:
@@ -60,9 +61,11 @@
 - `bench.fleet`: cases handed to several devices, here or of a Ray cluster, one measurement at a time on each;
   `bench.course`: a class graded with it (docs/teaching.md, docs/fleet.md).
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
-  print (`footer`); `charts.lay_over` puts a second run's lines into them, `charts.precision_charts` makes
-  those of many rivals, one a precision (of more than `verdicts.CROWDED`, in reports, exports and the
-  window). `bench.show.draw` (`draw_panels`, `page`, `draw_together`): matplotlib; `bench.show.looks`: how
+  print (`footer`); `charts.scoreboard`: each backend beside its reference, by batch size, and
+  `charts.verdicts`: what that comes to, in a line; `charts.lay_over` puts a second run's lines into them,
+  `charts.precision_charts` makes those of many rivals, one a precision (of more than `verdicts.CROWDED`, in
+  reports, exports and the window). `bench.show.draw` (`draw_panels`, `draw_tiles`, `page`,
+  `draw_together`): matplotlib; `bench.show.scoreboard`: the scoreboard as a table; `bench.show.looks`: how
   wide a picture is, what stands on it, its caption. `bench.show.table`: a table as data, and as
   CSV, JSON and Markdown; `bench.show.grid`: by rich; `bench.show.tables`, `terminal_tables` and
   `run_tables`: whose columns there are, and which a terminal shows. `bench.comparison.report`: run folders →
@@ -71,9 +74,10 @@
   sentences of `bench.show.overview`.
 - `bench.goals`: speed goals, data a kind of machine, held against two runs of each comparison that they need
   (`report goals`): reached, not reached or open, by intervals; why, by a case's floor and its longest step.
-- `bench.measure.selfcheck`: a backend against itself, prepared, timed and judged as two are: how often
-  the interval of the ratio misses 1, with exact bounds (`bench.results.rates`); its file is gone on with
-  over several calls.
+- `bench.measure.selfcheck`: a backend against itself, or against itself made slower
+  (`bench.measure.selfcheck.planted`), prepared, timed and judged as two are: how often the interval of the
+  ratio misses the truth, with exact bounds (`bench.results.rates`); its file keeps the samples, is gone on
+  with over several calls, and judged again (`bench.measure.selfcheck.again`).
 - `bench.measure.possible`: a time below a true lower bound (bytes that no cache holds, multiplications of
   products; none of convolutions) is no result: the measurement is `invalid`, with its reason and without
   its samples, so that it tops no ladder and nothing is compared with it. `compare` asks it by what a

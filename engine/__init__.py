@@ -58,10 +58,14 @@
   session is given (one a kind; a user's kernels have their own), `session` and `engine.cpu.rung` sessions
   on this side. Large arrays lie in memory that both map (`memory`, `arrays`: weights sealed, once for
   all), what a child answers is decoded by msgspec to known types (`words`). It runs only while it is
-  asked: else it is stopped (`kernels.ends`, which also ends it with its parent, and what it started). A
-  pass is timed from its trigger to its answer by the parent's clock; short ones come in trains over
-  several `slots`, and what a train takes without a kernel (`empty`, measured in a process where no user's
-  kernel ever ran) is taken off ours and ONNX Runtime's alike (`facts["trigger"]`).
+  asked: else it is stopped (`kernels.ends`, which also ends it with its parent, and what it started). A rung,
+  and whatever has a kernel of a user's, is given one pass after the other (`timed.Given`): its process stops
+  itself after each, and while it is stopped we put the inputs of the next where it reads them, and take
+  the answer; a pass is timed by our clock from having the process go on to its having stopped. Sessions
+  that no user wrote (ONNX Runtime, the engine with our kernels alone, rivals) stay awake and run trains by
+  themselves over several `slots` (`timed.Shared`). What either takes without a kernel (`empty`) is measured
+  in a process where no user's kernel ever ran, and taken off (`facts["trigger"]`). `watched`: that a kernel's
+  process starts no other, does nothing while it is stopped, and changes nothing of others.
   `Backend.prepare_here`: the same session in this process, for tests and profiles
   (`backends.prepared_within`).
 - `engine.stirring`: before each timed pass a few values of every input change and some of each output are
@@ -75,9 +79,9 @@
   `engine.cuda.trains.DeviceSession`: how all sessions on a GPU, ours and their rivals', are bound, fetched,
   timed and looked at; `engine.ort.trains.LaunchedSession`: of those, a library's that launches by itself.
 - `engine.witness.Renewable`: passes timed over inputs all of whose values are written anew, others in
-  each pass, in pairs, or the same but for a few; on the CPU by `engine.apart.renewed` into the slots, on
-  a GPU by one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.judge.renewed` asks a rung
-  that was timed whether it is faster where few changed.
+  each pass, or as timed passes have them; on the CPU by `engine.apart.renewed` into the slots, on a GPU by
+  one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.judge.renewed` mixes such trains into
+  those that are timed.
 - `engine.ort.sessions`, `engine.ort.profile`: what both ONNX Runtime backends share; its profile mapped
   back to ONNX nodes. `engine.machine.host`: cores, caches, overwriting them.
 - `engine.cpu.steps`, `engine.cpu.team`: a plan's steps on the CPU, divided among threads that take part

@@ -62,8 +62,8 @@ class Reached:
 
 
 def cpu(threads: int | None = None) -> Reached:
-    """NumPy's copy by so many threads (None: one a physical core), and the BLAS's matrix product or compiled
-    chains of multiply-adds, whichever is faster."""
+    """NumPy's copy or the BLAS's reading, and the BLAS's matrix product or compiled chains of multiply-adds,
+    whichever is faster, by so many threads (None: one a physical core)."""
     threads = threads or host.physical_cores()
     blas = Blas()
     room = psutil.virtual_memory().available // 8
@@ -73,6 +73,11 @@ def cpu(threads: int | None = None) -> Reached:
     parts = zip(np.array_split(target, threads), np.array_split(source, threads), strict=True)
     calls = [partial(np.copyto, into, of) for into, of in parts]
     copying = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
+    # What only reads is faster than a copy, which fetches what it overwrites as well.
+    asked = [partial(np.dot, part, part) for part in np.array_split(source, threads)]
+    reading = _best(partial(team(threads).run, asked) if threads > 1 else asked[0])
+    moved = [(2 * source.nbytes / copying, "copying"), (source.nbytes / reading, "reading")]
+    bytes_per_s, doing = max(moved)
     nearest, second = host.level_nbytes(1)[0], host.level_nbytes(2)[1]
     cached = _cached(threads, second) if nearest and second else 0.0
     blas.limit(threads)
@@ -86,9 +91,9 @@ def cpu(threads: int | None = None) -> Reached:
             found.append((_chained(threads), f"compiled multiply-adds in vector registers, {words}"))
     flops_per_s, multiplied_by = max(found)
     return Reached(
-        bytes_per_s=2 * source.nbytes / copying,
+        bytes_per_s=bytes_per_s,
         flops_per_s=flops_per_s,
-        copied_by=f"NumPy copying {size >> 20} MiB, {words}",
+        copied_by=f"NumPy {doing} {size >> 20} MiB, {words}",
         multiplied_by=multiplied_by,
         cache_nbytes=host.all_caches_nbytes(),
         cache_bytes_per_s=cached,
@@ -97,16 +102,25 @@ def cpu(threads: int | None = None) -> Reached:
 
 
 def _cached(threads: int, cache_nbytes: int) -> float:
-    """Bytes a second by as many threads, each copying within half of a second-level cache of its own."""
+    """Bytes a second by as many threads, each within half of a second-level cache of its own: copying,
+    adding or reading, whichever is the fastest."""
     pairs = [np.ones((2, cache_nbytes // 4 // 4), np.float32) for _ in range(threads)]
 
-    def copy(pair: np.ndarray) -> None:
+    def again(call: Callable[[np.ndarray], object], pair: np.ndarray) -> None:
         for _ in range(COPIES):
-            np.copyto(pair[1], pair[0])
+            call(pair)
 
-    calls = [partial(copy, pair) for pair in pairs]
-    seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
-    return COPIES * sum(pair.nbytes for pair in pairs) / seconds
+    ways: tuple[tuple[Callable[[np.ndarray], object], int], ...] = (
+        (lambda pair: np.copyto(pair[1], pair[0]), 2),
+        (lambda pair: np.add(pair[0], pair[0], out=pair[1]), 2),
+        (lambda pair: np.dot(pair[0], pair[0]), 1),
+    )
+    found = []
+    for call, moved in ways:
+        calls = [partial(again, call, pair) for pair in pairs]
+        seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0], SECONDS / len(ways))
+        found.append(COPIES * moved * sum(pair[0].nbytes for pair in pairs) / seconds)
+    return max(found)
 
 
 def _chained(threads: int) -> float:
@@ -197,10 +211,10 @@ def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tup
     return min(times)
 
 
-def _best(work: Callable[[], object]) -> float:
+def _best(work: Callable[[], object], for_s: float = SECONDS) -> float:
     """Seconds of the fastest call: what the machine reaches when nothing else disturbs it."""
     times: list[float] = []
-    end = time.perf_counter() + SECONDS
+    end = time.perf_counter() + for_s
     while len(times) < 3 or time.perf_counter() < end:
         times.append(_timed(work))
     return min(times)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,10 @@ from engine.rung_rows import Given, Rows
 
 FEWEST, MOST = 512, 4096  # places a tensor and pass
 VALUES = 1024  # that are drawn from, at most
+# What all new inputs are drawn from: as many stretches between neighbouring quantiles of the bound values, of
+# which so many are looked at; a draw is a stretch and a place in it of so many bits.
+CELL_BITS, PLACE_BITS = 12, 20
+SAMPLED = 4 << CELL_BITS
 LEAST = 0.05  # of what was measured is left to the passes, whatever is taken off for what goes with them
 POISON = 0xFF  # each byte of a poisoned value: a NaN in every float, -1 in every signed integer
 
@@ -72,6 +76,41 @@ class Stirred:
         edges = np.arange(self.count + 1, dtype=np.uint64) * np.uint64(self.size)
         edges //= np.uint64(max(self.count, 1))
         return edges[:-1], np.maximum(np.diff(edges), np.uint64(1))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where new values of an input lie: uint64 (1 << CELL_BITS,) each, the bits of the value of a stretch
+    that is least in magnitude, and how many there are behind it. As likely as among the bound values, within
+    their range, and of floats hardly any twice; whole numbers, Booleans and what lies on both sides of 0 are
+    the bound values themselves."""
+
+    base: np.ndarray
+    span: np.ndarray
+
+    def drawn(self, hashes: np.ndarray) -> np.ndarray:
+        """uint64, the bits of a value for each uint64."""
+        cell = hashes >> np.uint64(64 - CELL_BITS)
+        place = (hashes >> np.uint64(PLACE_BITS)) & np.uint64((1 << PLACE_BITS) - 1)
+        span, bits = self.span[cell], np.uint64(PLACE_BITS)
+        low = span & np.uint64((1 << PLACE_BITS) - 1)
+        return np.asarray(self.base[cell] + (span >> bits) * place + ((low * place) >> bits))
+
+
+def cells(sample: np.ndarray) -> Cells:
+    """Of some values of an input, two different ones at least."""
+    ordered, count = np.sort(sample), 1 << CELL_BITS
+    number = np.arange(count)
+    if sample.dtype.kind != "f" or (ordered == np.rint(ordered)).all():
+        bits = _bits(ordered[number * len(ordered) // count]).astype(np.uint64)
+        return Cells(bits, np.zeros_like(bits))
+    gaps = len(ordered) - 1
+    at = number * gaps // count
+    low, high = ordered[at], ordered[np.maximum(at + 1, (number + 1) * gaps // count)]
+    first, last = _bits(low).astype(np.uint64), _bits(high).astype(np.uint64)
+    one_side = (np.sign(low) == np.sign(high)) & (low != 0)
+    base = np.where(one_side, np.minimum(first, last), first)
+    return Cells(base, np.where(one_side, np.maximum(first, last) - base, np.uint64(0)))
 
 
 def places_of(shape: tuple[int, ...]) -> int:
@@ -135,6 +174,16 @@ class Stirring:
             at, values = self.changes(name, number)
             found[name].reshape(-1)[at] = values
         return found
+
+    def cells(self, name: str) -> Cells:
+        """What all new values of this input are drawn from."""
+        tensor = self.inputs[name]
+        if tensor.dtype == np.bool_:
+            return cells(tensor.values)
+        sampled = replace(tensor, count=min(SAMPLED, tensor.size))
+        some = _elements(self._bound[name], places(self.seed, sampled, 0, LOOKED_AT))
+        some = some[np.isfinite(some)] if some.dtype.kind == "f" else some
+        return cells(some if len(some) and (some != some[0]).any() else tensor.values)
 
     def _values(self, index: int, array: Given) -> np.ndarray:
         """Distinct values of the input, two at least."""

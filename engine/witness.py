@@ -39,7 +39,7 @@ class Witnessed(Protocol):
         """Timed passes that were kept: of the last train, or some drawn among all since this was asked."""
 
 
-SAME = 0  # of `alike`: all passes
+NEW, SAME = 1, 0  # of `alike`
 
 
 @runtime_checkable
@@ -47,10 +47,10 @@ class Renewable(Protocol):
     """A session whose passes can be timed over inputs that are wholly new."""
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """Nanoseconds a pass of so many in a row, each over inputs all of whose values were written anew,
-        with all that starting them takes (nothing is taken off). alike: how many passes in a row are given
-        the same values but for as few as timed passes differ by; 1: each is given others; SAME: all are, and
-        those of each such train."""
+        """Nanoseconds a pass of so many in a row, before each of which every value of each input was
+        written, without what starting them takes.
+        alike: NEW: others in each, of which none lay there before; SAME: as timed passes have them, a few of
+        them changed. Nobody who computes the pass can tell a train over SAME from one of `time_runs`."""
 
     def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
         """Inputs and outputs of one of the passes of the last train over inputs that were all new; None where

@@ -17,7 +17,8 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   `self.state` and `self.theming` are there from the start.
 - `gui.plots.chart` (and `gui.plot_*`): bench.charts' definitions → pyqtgraph (`ChartView`;
   `gui.plots.chart_grid` sets several out), with persistent items; pages use it and draw nothing
-  themselves. Its `menu_opened` signal lets others add to a chart's context menu. `gui.widgets.table_view`:
+  themselves. Its `menu_opened` signal lets others add to a chart's context menu. `gui.widgets.board_view`:
+  the scoreboard, a table whose cells have colours. `gui.widgets.table_view`:
   a bench.show.table that sorts, selects and copies as CSV and Markdown, on one item model (`table_model`);
   pages say of their rows what a column cannot.
 - The form that makes a Job: `gui.form.job_form`, `job_fields`, `form_fields`. Strips at the foot:

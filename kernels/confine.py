@@ -24,6 +24,7 @@ NO_NETWORK = "KERNELSCOPE_CONFINED_FROM_NETWORK"  # whoever started us has taken
 _ROOT = Path(__file__).resolve().parents[1]
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
 _SET_NO_NEW_PRIVS, _SET_DUMPABLE = 38, 4
+_CAPBSET_DROP, _CAP_SYS_PTRACE, _CAPABILITY_VERSION_3 = 24, 19, 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
@@ -52,6 +53,20 @@ def unseen() -> None:
     """Nobody of the same user may look into this process, or at its open files."""
     if sys.platform.startswith("linux"):
         _libc().prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def blind() -> None:
+    """This process may not look into others that are `unseen`, nor write there, even if it is root's."""
+    if not sys.platform.startswith("linux"):
+        return
+    libc = _libc()
+    libc.prctl(_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    held = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: of the first 32, then of the others
+    if libc.capget(header, held) == 0:
+        for place in range(3):
+            held[place] &= ~(1 << _CAP_SYS_PTRACE)
+        libc.capset(header, held)
 
 
 def limit(mib: int) -> str:

@@ -6,6 +6,8 @@ import contextlib
 import os
 import signal
 import sys
+import time
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 LINUX = sys.platform == "linux"
 # Where a stopped child would outlive its parent it is not stopped.
 STOPS = LINUX or sys.platform == "win32"
+# Where a process that stops itself is waited for by the one that started it.
+STOPS_ITSELF = LINUX and hasattr(os, "waitid")
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -72,6 +76,61 @@ def halt(pid: int) -> None:
 
         with contextlib.suppress(psutil.Error):
             psutil.Process(pid).suspend()
+
+
+def stop_here() -> None:
+    """Stop this process, all of its threads, until somebody has it go on."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def until_stopped(pid: int) -> None:
+    """Wait until every thread of a child of ours has stopped. Raises ChildProcessError where it has ended."""
+    os.waitid(os.P_PID, pid, os.WSTOPPED)
+
+
+def has_stopped(pid: int) -> bool:
+    """Whether a child of ours has stopped since it last went on; told once."""
+    with contextlib.suppress(ChildProcessError):
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None
+    return False
+
+
+def worked_ns(pid: int) -> int:
+    """Nanoseconds of processors that all threads of a process have had; 0 where the system does not tell."""
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2)  # the clock of clock_getcpuclockid(3)
+    except OSError:
+        return 0
+
+
+def threads(pid: int) -> int:
+    """How many threads a process has. Linux. Raises OSError."""
+    links = os.stat(f"/proc/{pid}/task").st_nlink  # which is not kept everywhere
+    return links - 2 if links > 2 else len(os.listdir(f"/proc/{pid}/task"))
+
+
+def children(pid: int, of: Collection[int] = ()) -> set[int]:
+    """The processes whose parent this one is. of: by these of its threads alone, where the system tells that;
+    the others are left out."""
+    found: set[int] = set()
+    if os.path.exists(f"/proc/{pid}/task/{pid}/children"):  # which not every Linux has
+        with contextlib.suppress(OSError):
+            for thread in of or os.listdir(f"/proc/{pid}/task"):
+                with (
+                    contextlib.suppress(FileNotFoundError, ProcessLookupError),
+                    open(f"/proc/{pid}/task/{thread}/children") as file,
+                ):
+                    found.update(map(int, file.read().split()))
+        return found
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        found = {process.pid for process in psutil.Process(pid).children()}
+    return found
+
+
+OURS: set[int] = set()
+"""Processes that this program started on its own behalf while kernels may run: no kernel did."""
 
 
 def started_by(pid: int) -> list[psutil.Process]:

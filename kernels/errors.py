@@ -6,6 +6,7 @@ KernelscopeError              one sentence for the user: what failed, on what, w
 │   └── DataError             a data set that is missing, broken or cannot be downloaded
 ├── UnsupportedError          a node, model or precision that a backend refuses, with the reason
 ├── UnavailableError          a backend that cannot run on this machine, with the reason
+├── TooShortError             a pass that what starting it takes leaves no time of
 ├── KernelError               a rung that does not parse, compile or launch
 │   └── CrashedError          the process that it ran in is gone
 └── OutOfMemoryError          memory (host or device) did not suffice
@@ -38,6 +39,11 @@ class UnsupportedError(KernelscopeError):
 
 class UnavailableError(KernelscopeError):
     """A backend cannot run on this machine; the text says why and what would help."""
+
+
+class TooShortError(KernelscopeError):
+    """What starting a pass takes is nearly all that was measured of it: what is left is no time of its
+    own."""
 
 
 class KernelError(KernelscopeError):

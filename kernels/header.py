@@ -47,7 +47,7 @@ from kernels import layouts
 from kernels.errors import KernelError
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
-from kernels.ops import ACTIVATIONS, ITEMSIZE, OPS, PRECISIONS, Params
+from kernels.ops import ACTIVATIONS, ITEMSIZE, METHODS, OPS, PRECISIONS, Params
 
 LAYOUT_KEYS = ("reads", "writes")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -64,6 +64,7 @@ _HEADER_KEYS = {
     "yardstick": bool,
     "precision": str,
     "also": list,
+    "method": str,
     "packs": bool,
     "overlaps": bool,
     "reads": list,
@@ -219,6 +220,9 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
     for key in LAYOUT_KEYS:
         _check_layouts(path, device, key, header)
     _check_precision(path, header.get("precision", PRECISIONS[0]), header.get("also", []))
+    if (method := header.get("method", METHODS[0])) not in METHODS:
+        hint = did_you_mean(method, METHODS)
+        raise KernelError(f"{path}: method {method!r} is unknown{hint}; there are {', '.join(METHODS)}")
     if header["op"] not in OPS:
         raise KernelError(f"{path}: unknown op {header['op']!r}{did_you_mean(header['op'], OPS)}")
 

@@ -11,6 +11,7 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     launch = "conv_tiles"        # CUDA only, required: the name of a launch shape of kernels.launch
     language = "triton"          # CUDA in a .py, required: one of kernels.languages
     precision = "tf32"           # what it computes in, of kernels.ops.PRECISIONS; fp32 where absent
+    method = "winograd"          # how, of kernels.ops.METHODS; direct where absent: its sums term by term
     also = ["fp16"]              # coarser ones in which an engine tries it, too; one of fp32 in all of them
     priority = 17                # whose turn it is by default, the highest first; `rung` where absent
     side = true                  # beside the ladder: never taken but named, or timed to be the fastest
@@ -50,7 +51,7 @@ from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, parse, unmet
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
-from kernels.ops import OPS, PRECISIONS, Params
+from kernels.ops import METHODS, OPS, PRECISIONS, Params
 
 __all__ = [
     "NEEDS",
@@ -79,12 +80,13 @@ _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 class Rung:
     """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
     names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
-    comes from the user's own folder. `prefers`: see `suits`. `precision`: what it computes in; `also`:
-    coarser ones in which an engine may take it. `yardstick`: a library's kernels do the work. `tune`: by
-    define, the values that it may have. `packs`: it wants weights that are known when a model is prepared.
-    `overlaps`: its kernels wait themselves for the one in front. `language`: what it is written in, "" where
-    that is the device's own. `number` is its place in the story, `priority` whose turn it is by default.
-    `reads`, `writes`: how its first input and its output may lie; alone it is given the first."""
+    comes from the user's own folder. `prefers`: see `suits`. `precision`: what it computes in, `method`: by
+    which way; `also`: coarser ones in which an engine may take it. `yardstick`: a library's kernels do the
+    work. `tune`: by define, the values that it may have. `packs`: it wants weights that are known when a
+    model is prepared. `overlaps`: its kernels wait themselves for the one in front. `language`: what it is
+    written in, "" where that is the device's own. `number` is its place in the story, `priority` whose turn
+    it is by default. `reads`, `writes`: how its first input and its output may lie; alone it is given the
+    first."""
 
     device: str
     op: str
@@ -99,6 +101,7 @@ class Rung:
     user: bool = False
     side: bool = False
     precision: str = PRECISIONS[0]
+    method: str = METHODS[0]
     also: tuple[str, ...] = ()
     yardstick: bool = False
     packs: bool = False
@@ -225,8 +228,7 @@ def candidates(
 ) -> tuple[Rung, ...]:
     """What an engine may take of its own accord, best guess first: rungs of ours that compute in this
     precision from the highest priority down, then those that say they are for it, too, then those of fp32; no
-    side rungs. weights_known: whether the
-    weights are constants, which rungs that pack them ask for."""
+    side rungs. weights_known: whether the weights are constants, which rungs that pack them ask for."""
     return _fitting([r for r in rungs(device, op) if r.by_default], precision, weights_known)
 
 
@@ -384,6 +386,7 @@ def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: 
         side=header.get("side", False) or header.get("yardstick", False),
         language=header.get("language", ""),
         precision=header.get("precision", PRECISIONS[0]),
+        method=header.get("method", METHODS[0]),
         also=tuple(header.get("also", ())),
         yardstick=header.get("yardstick", False),
         packs=header.get("packs", False),

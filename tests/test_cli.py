@@ -70,7 +70,7 @@ def test_compare_prints_a_table_and_leaves_run_and_charts(
     assert code == 0
     assert "lenet5-digits, 360 images" in out
     assert "here" in err
-    assert sorted(p.suffix for p in Path("here/charts").iterdir()) == [".png"] * 5 + [".svg"] * 5
+    assert sorted(p.suffix for p in Path("here/charts").iterdir()) == [".png"] * 6 + [".svg"] * 6
     assert len(COMPARISON.open(Path("here")).measurements()) == 4
 
 
@@ -92,7 +92,8 @@ def test_machine_formats_have_standard_output_to_themselves(
     assert (without["layers"], without["kernelscope"]) == (None, version())
     assert decoded["layers"][0]["op_type"] == "Conv+Tanh"
     assert main.main([*start, "md"]) == 0
-    assert all(line.startswith("|") for line in capsys.readouterr().out.splitlines())
+    boards, cases = capsys.readouterr().out.split("\n\n")
+    assert all(line.startswith("|") for line in (*boards.splitlines(), *cases.splitlines()))
     assert len(list(Path("runs").iterdir())) == 4  # four runs, four folders, though within a second
 
 
@@ -415,7 +416,7 @@ def test_a_real_comparison_through_the_worker() -> None:
     items = json.loads(result.stdout)["cases"]
     assert [(i["backend"], i["disposition"]) for i in items] == [("engine-cpu", "ok"), ("ort-cpu", "ok")]
     assert all(i["median_s"] > 0 for i in items)
-    assert len(list(Path("real/charts").iterdir())) == 5
+    assert len(list(Path("real/charts").iterdir())) == 6
     run = COMPARISON.open(Path("real")).header
     assert run.command.endswith("--format json")
     assert msgspec.json.decode(Path("real/run.json").read_bytes())["environment"]["cpu"]

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.charts.builders import BUILDERS
+from bench.charts import scoreboard
+from bench.charts.builders import BUILDERS, with_floor
 from bench.charts.definitions import (
     Axis,
     Bar,
@@ -22,7 +23,6 @@ from bench.charts.definitions import (
     Series,
 )
 from bench.charts.doubts import with_doubts
-from bench.charts.floor import with_floor
 from bench.charts.footer import footer
 from bench.charts.overlay import lay_over, short_name
 from bench.charts.provisional import with_provisional
@@ -52,7 +52,7 @@ __all__ = [
     "with_provisional",
 ]
 
-_OF_PASSES = ("op-time", "speed")  # the charts whose finding is the verdict
+_SAID = ("scoreboard", "op-time", "speed")  # the charts whose finding is the verdict
 
 RunData = tuple[Run, Sequence[Measurement]]
 
@@ -80,40 +80,28 @@ def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[
     foot = footer(runs, [row.measurement for row in items])
     info = next((i for run in runs for i in run.models if i.name == model), None)
     shown = info.title if info and info.title else title(model)
-    found = [chart for make in BUILDERS if (chart := make(shown, model, items)) is not None]
-    times, speed = (f"{title(model)}-{kind}" for kind in _OF_PASSES)
-    found = [with_gaps(chart, model, runs) for chart in found]
+    said = verdict(model, items, runs)
+    made = [scoreboard.chart(shown, items, said.board), *(make(shown, model, items) for make in BUILDERS)]
+    found = [with_gaps(chart, model, runs) for chart in made if chart is not None]
+    board, times, speed = (f"{title(model)}-{kind}" for kind in _SAID)
     found = [with_floor(chart, info, items, runs) if chart.name == times else chart for chart in found]
-    said = verdict(model, items, runs).text
     told = [
-        with_doubts(msgspec.structs.replace(chart, finding=said), named=True)
-        if chart.name in (times, speed)
+        with_doubts(msgspec.structs.replace(chart, finding=said.text), named=True)
+        if chart.name in (board, times, speed)
         else with_doubts(chart)
         for chart in found
     ]
     return [msgspec.structs.replace(chart, footer=foot) for chart in told]
 
 
-def precision_charts(
-    model: str, items: Sequence[Row], runs: Sequence[Run], ours: Sequence[str] = ()
-) -> list[tuple[str, Chart]]:
+def precision_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[tuple[str, Chart]]:
     """The charts of one model, each drawn once for every precision that has references of its own; with each
-    what it is of ("op-time", …). ours: the backends that is spoken of above those of passes, where they took
-    part in the precision; else all."""
-    found = []
-    for precision, (own, among) in by_precision(items, runs).items():
-        about, told_of = among, [row for row in own if row.case.backend in ours]
-        if told_of:
-            about = [
-                msgspec.structs.replace(run, cases=tuple(c for c in run.cases if c.backend in ours))
-                for run in among
-            ]
-        said = verdict(model, told_of or own, about).text
-        for chart in model_charts(model, own, among):
-            kind = chart.name.removeprefix(f"{title(model)}-")
-            told = {"finding": said} if kind in _OF_PASSES else {}
-            found.append((kind, msgspec.structs.replace(named(chart, precision), **told)))
-    return found
+    what it is of ("op-time", …)."""
+    return [
+        (chart.name.removeprefix(f"{title(model)}-"), named(chart, precision))
+        for precision, (own, among) in by_precision(items, runs).items()
+        for chart in model_charts(model, own, among)
+    ]
 
 
 def named(chart: Chart, precision: str) -> Chart:

@@ -5,11 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from bench.charts import breakdown, findings, series
 from bench.charts.definitions import Axis, Bar, BarPart, Chart, Panel, Point, Series
-from bench.results.records import PREPARE_PHASES
+from bench.results.records import PREPARE_PHASES, ModelInfo, Run
 from bench.results.rows import Row, title
-from bench.words import palette, units
+from bench.words import orders, palette, units
+
+FLOOR = "floor: GPU's fp32 arithmetic"
+FLOOR_COLOUR = "#8A8A8A"
+NEAR = 0.02  # of the fastest time: a floor further below says nothing and flattens every other line
+FLOOR_NOTE = "The floor is the operations of a pass over the rate of all fp32 cores at their highest clock."
 
 
 def accuracy(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
@@ -82,6 +89,37 @@ def op_time_title(shown: str) -> str:
 def op_time_panel(lines: Sequence[Series], x: Axis) -> Panel:
     y = Axis(label="time of one batch", unit="s", scale="log")
     return Panel(title="", x=x, y=y, series=tuple(lines), dodge=True)
+
+
+def with_floor(chart: Chart, info: ModelInfo | None, items: Sequence[Row], runs: Sequence[Run]) -> Chart:
+    """The chart of times with the least that a GPU's arithmetic allows, at the batch sizes that it was timed
+    at in fp32: operations of one pass over the rate at which all its cores multiply and add in float32 at
+    their highest clock. Nothing in strict fp32 runs below it but by doing fewer operations (Winograd, FFT);
+    where data from memory or the launch is what takes the time, the floor lies far below. The chart as it is
+    where the model's operations or the GPU's rate are not known."""
+    rate = next((r.environment.gpu_fp32_flops_per_s for r in runs if r.environment.gpu_fp32_flops_per_s), 0.0)
+    fastest: dict[int, float] = {}
+    for row in items:
+        if row.median_ns and row.case.backend.endswith("-cuda") and row.case.precision == "fp32":
+            fastest[row.case.batch] = min(fastest.get(row.case.batch, row.median_ns), row.median_ns)
+    if info is None or not info.flops_per_image or not rate:
+        return chart
+    bound = {batch: info.flops_per_image * batch / rate for batch in sorted(fastest)}
+    seconds = {batch: s for batch, s in bound.items() if s * 1e9 >= NEAR * fastest[batch]}
+    if not seconds:
+        return chart
+    line = Series(
+        label=FLOOR,
+        backend="",
+        precision="floor",
+        colour=FLOOR_COLOUR,
+        dashed=True,
+        marker="",
+        points=tuple(Point(x=b, y=s, text=f"floor {units.duration(s * 1e9)}") for b, s in seconds.items()),
+    )
+    panel = chart.panels[0]
+    panel = msgspec.structs.replace(panel, series=(*panel.series, line))
+    return msgspec.structs.replace(chart, panels=(panel, *chart.panels[1:]), notes=(*chart.notes, FLOOR_NOTE))
 
 
 def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
@@ -170,7 +208,7 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     def ratio(row: Row) -> Point | None:
         if row.speedup is None:
             return None
-        text = f"{units.times(row.speedup)} {row.verdict}"
+        text = orders.cell(row.verdict, row.speedup, row.speedup_low, row.speedup_high)
         return series.point(row, row.speedup, row.speedup_low, row.speedup_high, text, row.speedup_doubts)
 
     def rate(row: Row) -> Point | None:
@@ -240,8 +278,8 @@ def end_to_end(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         found = row.end_to_end
         if found is None or found.speedup is None:
             return None
-        text = f"{units.times(found.speedup)} {found.verdict}"
         ends = found.speedup_low, found.speedup_high
+        text = orders.cell(found.verdict, found.speedup, *ends)
         return series.point(row, found.speedup, *ends, text, found.speedup_doubts)
 
     rates = tuple(s for s in series.lines(items, rate, marks=False) if s.points)

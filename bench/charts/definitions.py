@@ -136,10 +136,27 @@ class Baseline(Definition, frozen=True):
     colour: str = "#4D4D4D"
 
 
+class Tile(Definition, frozen=True):
+    """A cell of a panel that is a table: `text` on `colour` ("": on the paper's own), at one batch size, in
+    the row whose place is a tick of the y axis. grade, value, low, high, why: what it stands for
+    (bench.charts.scoreboard.Cell); doubts: what speaks against it."""
+
+    x: float
+    row: int
+    text: str
+    colour: str = ""
+    grade: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    doubts: tuple[str, ...] = ()
+    why: str = ""
+
+
 class Panel(Definition, frozen=True):
-    """One pair of axes with lines (series) or stacks (bars). baseline: a y value to draw a line at;
-    baselines: several, each with its name, for who can draw them (baseline is the first of them). dodge:
-    lines lie on each other so often that points are set apart sideways."""
+    """One pair of axes with lines (series) or stacks (bars), or a table of tiles. baseline: a y value to draw
+    a line at; baselines: several, each with its name, for who can draw them (baseline is the first of them).
+    dodge: lines lie on each other so often that points are set apart sideways."""
 
     title: str
     x: Axis
@@ -149,6 +166,7 @@ class Panel(Definition, frozen=True):
     baseline: float | None = None
     dodge: bool = False
     baselines: tuple[Baseline, ...] = ()
+    tiles: tuple[Tile, ...] = ()
 
 
 class Chart(Definition, frozen=True):

@@ -79,7 +79,8 @@ def total(items: Sequence[Row]) -> str:
 
 def throughput(items: Sequence[Row]) -> str:
     """The most images a second, where its interval is clear of every other contender's best; what has no
-    interval is never the most, and may be more than what would be."""
+    interval is never the most, and may be more than what would be. Where one of these is to be doubted,
+    nothing is said."""
     best: dict[str, Row] = {}
     unknown = [
         row.images_per_s
@@ -97,7 +98,7 @@ def throughput(items: Sequence[Row]) -> str:
     slowest_first = first.case.batch / (first.high_ns or 1)
     if any(other.case.batch / (other.low_ns or 1) >= slowest_first for other in others):
         return ""
-    if any(rate >= slowest_first * 1e9 for rate in unknown):
+    if any(rate >= slowest_first * 1e9 for rate in unknown) or any(row.own_doubts for row in best.values()):
         return ""
     rate, second = units.si(first.images_per_s or 0), others[0]
     return _sentence(

@@ -21,9 +21,13 @@ from bench.charts.definitions import (
 from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
 from bench.ladder.records import Ladder, MachineLimits, RungCase
-from bench.ladder.show.rows import RungRow, bound, ratio, reference_of
+from bench.ladder.show.leading import beside, leading
+from bench.ladder.show.rows import RungRow, bound, named
+from bench.ladder.show.story import holding
 from bench.results import doubt
-from bench.words import palette, units
+from bench.results.stats import SAME_BOUND
+from bench.words import limits as rule
+from bench.words import orders, palette, units
 
 # Kinds of rungs in the order of the legend: a rung of ours in fp32 is of the first, in its backend's colour.
 # No other kind has a colour that is a backend's elsewhere.
@@ -64,11 +68,6 @@ def kind(case: RungCase) -> str:
 def colour(ladder: Ladder, kind: str) -> str:
     """The colour of a kind of rungs."""
     return KINDS[kind][1] or palette.backend(f"engine-{ladder.job.device}")
-
-
-def name(case: RungCase) -> str:
-    """A rung as a label: "12 large_tiles"."""
-    return f"{case.number:02d} {case.rung}"
 
 
 def _reference(ladder: Ladder) -> str:
@@ -134,7 +133,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
     ]
     panel = Panel(
         title="",
-        x=Axis(label="", ticks=tuple(range(len(rungs))), labels=tuple(name(row.case) for row in rungs)),
+        x=Axis(label="", ticks=tuple(range(len(rungs))), labels=tuple(named(row.case) for row in rungs)),
         y=Axis(
             label="operations a second" if counted else "bytes a second", unit="FLOP/s" if counted else "B/s"
         ),
@@ -250,7 +249,7 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
     rate = row.flops_per_s or 0.0
     share = f", {units.percent(row.limit, 1)} of the limit" if row.limit else ""
     return Series(
-        label=f"{ladder.reference}{_in(case.precision)}" if case.is_reference else name(case),
+        label=f"{ladder.reference}{_in(case.precision)}" if case.is_reference else named(case),
         backend="",
         precision=case.precision,
         colour=_reference(ladder) if case.is_reference else colour(ladder, kind(case)),
@@ -270,14 +269,14 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
 
 
 def _standing_best(ladder: Ladder, shown: Sequence[RungRow]) -> str:
-    """What the work is bound by, and how near the best rung of each precision comes."""
-    words: dict[str, list[str]] = {}
+    """Where the best rung of each precision stands under the nearer of its limits."""
+    words = []
     for best in _best_of_each(shown):
         precision = best.case.precision
-        if best.limit:
-            near = f"{best.name} is at {units.percent(best.limit, 1)} of the limit"
-            words.setdefault(bound(ladder, precision), []).append(near + (_in(precision) or " in fp32"))
-    return " ".join(f"The work is bound by {what} here: {', '.join(told)}." for what, told in words.items())
+        if best.limit and (limit := bound(ladder, precision)):
+            told = rule.told(best.limit, limit, holding(best))
+            words.append(f"{named(best.case)}{_in(precision)} is {told}.")
+    return " ".join(words)
 
 
 def _best_of_each(shown: Sequence[RungRow]) -> list[RungRow]:
@@ -301,48 +300,66 @@ def _measured_by(limits: MachineLimits, cached: bool) -> str:
 
 
 def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
-    """The fastest rung of each precision, in a sentence, of those that were timed by more than one sample."""
+    """The fastest rung of each precision, of those that were timed by more than one sample: said where that
+    is decided, else between which it is not (bench.ladder.show.leading)."""
     timed = [row for row in rows if row.time and not row.case.is_reference]
     right = [row for row in timed if row.time and row.time.known]
-    reference = reference_of(rows)
     if not timed:
         return "No rung could be timed."
     if not right:
         return "No rung was timed by more than one sample: none can be said to be the fastest."
-    exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")] or right
-    words = [_best(ladder, exact, right[0], reference)]
-    for precision in dict.fromkeys(row.case.precision for row in right):
+    exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")]
+    words = [_best(ladder, exact or right, right[0])]
+    for precision in dict.fromkeys(row.case.precision for row in right if exact):
         if precision not in ("fp32", "fp32-tc"):
             there = [row for row in right if row.case.precision == precision]
-            best = min(there, key=_time)
-            sure = best.speedup is not None and best.speedup.known
-            against = (
-                f", {units.times(best.speedup.value)} the reference's speed" if best.speedup and sure else ""
-            )
-            words.append(f"in {precision} {best.name}, {units.duration(_time(best))}{against}")
+            if told := _best(ladder, there, None):
+                words.append(f"in {precision} {told}")
     for row in (row for row in rows if row.case.is_reference and row.time and row.doubts):
         who = f"{ladder.reference}{_in(row.case.precision)}"
         words.append(f"the time of {who} is doubtful: {doubt.in_short(row.doubts)}")
     if left := len(timed) - len(right):
         words.append(f"{left} timed by one sample alone {'is' if left == 1 else 'are'} left out")
-    return "; ".join(words) + "."
+    said = "; ".join(filter(None, words))
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
-def _best(ladder: Ladder, right: Sequence[RungRow], first: RungRow, reference: RungRow | None) -> str:
-    best = min(right, key=_time)
-    words = f"{best.name} is the fastest"
-    if len({row.case.precision for row in right}) > 1:
-        words += f" ({best.case.precision})"
-    if first is not best:
-        times = ratio(first.measurement, best.measurement).value
-        words += f", {units.times(times)} as fast as {first.name}"
-    if reference is not None and best.speedup and best.speedup.known:
-        words += f" and {units.times(best.speedup.value)} the speed of {ladder.reference}"
-    return words
+def role(rows: Sequence[RungRow]) -> orders.Role:
+    """What the colour of that sentence may say: of the fastest rung beside the reference, where it is decided
+    which that is."""
+    exact = [row for row in rows if row.case.precision in ("fp32", "fp32-tc")]
+    lead = leading(exact or rows)
+    if lead is None:
+        return ""
+    best = lead.best
+    return orders.role(best.verdict, best.speedup_doubts) if lead.decided else "undecided"
 
 
-def _time(row: RungRow) -> float:
-    return row.time.value if row.time else math.inf
+def _best(ladder: Ladder, right: Sequence[RungRow], first: RungRow | None) -> str:
+    """first: the plainest rung, which the fastest is held against, too."""
+    lead = leading(right)
+    if lead is None:
+        return ""
+    best = lead.best
+    words = [lead.words + (f" ({best.case.precision})" if len({r.case.precision for r in right}) > 1 else "")]
+    if not lead.decided:
+        alike = {row.verdict for row in (best, *lead.undecided)}
+        if len(alike) == 1 and alike <= {"FASTER", "SLOWER"}:
+            words.append(f"each of them is {orders.WORDS[alike.pop()]} than {ladder.reference}")
+        return "; ".join(words)
+    if first is not None and first is not best:
+        words.append(beside(best, first))
+    if best.speedup is not None and best.reference is not None:
+        told = orders.order(
+            best.verdict, best.speedup, named(best.case), ladder.reference, SAME_BOUND, ends=False
+        )
+        why = orders.reason(best.undecided)
+        doubtful = doubt.MARK if best.speedup_doubts and orders.decided(best.verdict) else ""
+        words.append(f"{told}{doubtful}" + (f" ({why})" if why else ""))
+    said = words[0]
+    for more in words[1:]:
+        said += f"{'; ' if more.startswith(orders.NOT_DECIDED) else ', '}{more}"
+    return said
 
 
 def _machine(ladder: Ladder) -> str:

@@ -5,6 +5,12 @@ from __future__ import annotations
 
 # By the end of a chart's name.
 MEANINGS = {
+    "scoreboard": (
+        "How fast each [backend] is beside its [reference], at each batch size: the [speed-up], where it is "
+        "decided.\n"
+        "The further from the same, the fuller the colour: blue is faster, red slower. Grey is not decided, "
+        "or to be doubted."
+    ),
     "accuracy": (
         "How many images of the data set each [backend] answers rightly, at each batch size.\n"
         "All backends run the same model on the same images, so all lines should lie on one another: where "
@@ -53,8 +59,8 @@ MEANINGS = {
         "every input and output once as the kernel keeps it; "
         "upwards, operations a second. The line is the [roofline]: memory holds back below its slope, "
         "arithmetic below its flat top.\n"
-        "A point far below the line is held back by neither: by waiting, by too few threads, or by moving "
-        "bytes more than once."
+        "From 60 % of the line on a kernel is bound by that limit. Further below it is held back by neither: "
+        "by waiting, by too few threads, or by moving bytes more than once."
     ),
     "profile-breakdown": (
         "The parts of one [pass] as the [profile] recorded them; they add up to the whole pass, and what no "

@@ -16,12 +16,13 @@ _OF = " · "
 
 
 def lay_over(charts: Sequence[Chart], others: Sequence[Chart], name: str, number: int = 1) -> list[Chart]:
-    """Each chart with what the run `name` has to show in the same one; a chart it lacks stays as it is.
-    number: of the runs that are laid over, which; from the second on they have marks of their own.
+    """Each chart with what the run `name` has to show in the same one; a chart it lacks stays as it is,
+    and so does a table. number: of the runs that are laid over, which; from the second on they have marks of
+    their own.
 
     Title and finding stay this run's, whose chart it is; notes and footer say what is of the other.
     """
-    found = {chart.name: chart for chart in others}
+    found = {chart.name: chart for chart in others if not any(panel.tiles for panel in chart.panels)}
     return [
         _both(chart, found[chart.name], name, number) if chart.name in found else chart for chart in charts
     ]

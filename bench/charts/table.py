@@ -1,4 +1,4 @@
-"""A chart as numbers: one line a point, a failure or a slice of a bar, for CSV."""
+"""A chart as numbers: one line a point, a failure, a slice of a bar or a cell, for CSV."""
 
 from __future__ import annotations
 
@@ -53,6 +53,13 @@ def _panel(panel: Panel, chart: Chart) -> list[dict[str, Any]]:
         ]
         if bar.mark is not None:
             found.append(_failure(panel, "", bar.mark))
+    for tile in panel.tiles:
+        whose = panel.y.labels[tile.row]
+        if tile.grade in ("none", "wrong"):
+            found.append(_record(panel, whose, tile.x, disposition=tile.text, reason=tile.why))
+        else:
+            values = {"value": tile.value, "low": tile.low, "high": tile.high}
+            found.append(_record(panel, whose, tile.x, words=tile.text, doubts=tile.doubts, **values))
     return found
 
 

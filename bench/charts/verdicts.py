@@ -1,34 +1,43 @@
-"""What a comparison says of one model, in a sentence made of its rows: who is faster by how much at which
-batch sizes, where that is unclear and why, whether the answers are the same, what is left out, what is to be
-doubted.
+"""What a comparison says of one model: its scoreboard, and in one line above that what it comes to: who is
+faster by how much at how many batch sizes, where that is not decided, whether the answers are the same, what
+is left out.
 
-There is this one sentence: above the charts of the window, in the terminal, in the report and in what is
+There is this one line: above the charts of the window, in the terminal, in the report and in what is
 exported. Each of its clauses knows the cases that it speaks of, so that it leads to their points. A
-difference is named only where the interval of the ratio lies outside ±2 % (FASTER, SLOWER); a wrong answer
-is never called fast. Of more contenders than a sentence can hold there is one for each precision.
+difference is named only where it is decided and nothing speaks against it; a wrong answer is never called
+fast. Of more contenders than it has room for it tells of our engine's; the scoreboard has them all. Of a
+model that is crowded there is one for each precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
+from bench.charts.scoreboard import Cell, Grade, Line, Scoreboard, scoreboard
 from bench.charts.series import most_images
 from bench.ladder.records import compared_in
 from bench.results import doubt
 from bench.results.records import Case, Run
-from bench.results.rows import Row, contenders, label, title
-from bench.results.stats import SAME_BOUND
-from bench.words import units
+from bench.results.rows import Row, title
+from bench.words import orders, units
 
 WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
-SHORT = f" ({doubt.MARK.strip()})"  # behind figures that are to be doubted
-DOUBTFUL = f"doubtful{SHORT}"
+DOUBTFUL = f"doubtful ({doubt.MARK.strip()})"
+# The grades of cells that a line speaks of, in its order, and the kinds of their clauses.
+KINDS: dict[Grade, str] = {
+    "faster": "faster",
+    "same": "as fast",
+    "slower": "slower",
+    "doubtful": "doubtful",
+    "undecided": "unclear",
+    "wrong": "differ",
+    "none": "missing",
+}
 CLOCK = ", forward pass"  # behind a model's name: ratios are of this clock, not of passes from end to end
-# An interval this many times as high as it is low says nothing of a speed; its figures would be noise.
-WILD = 100.0
+MOST = 4  # contenders that the line tells of
 CROWDED = 8  # contenders of a model; of more nobody sees which is which
 
 
@@ -47,14 +56,28 @@ class Clause:
     who: str = ""
     doubtful: bool = False
 
+    @property
+    def role(self) -> str:
+        """What its colour may say (bench.words.orders.Role), or its kind where it is about no order."""
+        verdict = next((name for name, kind in WORDS.items() if kind == self.kind), "")
+        return orders.role(verdict, ("doubtful",) if self.doubtful else ()) or self.kind
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """The clauses of a model's sentence, in order. precision: of which alone it is ("": of all)."""
+    """A model's scoreboard and the clauses of the line above it, in order. precision: of which alone they are
+    ("": of all)."""
 
-    model: str
+    board: Scoreboard
     clauses: tuple[Clause, ...] = ()
-    precision: str = ""
+
+    @property
+    def model(self) -> str:
+        return self.board.model
+
+    @property
+    def precision(self) -> str:
+        return self.board.precision
 
     @property
     def text(self) -> str:
@@ -82,6 +105,14 @@ class Verdict:
         """The contenders that are compared."""
         return tuple(dict.fromkeys(clause.who for clause in self.clauses if clause.who))
 
+    @property
+    def role(self) -> str:
+        """What one colour may say of the whole line: of several comparisons only what is true of all."""
+        told = {clause.role for clause in self.clauses if clause.who}
+        if not told:
+            return self.clauses[0].role if self.clauses else ""
+        return told.pop() if len(told) == 1 else "doubtful" if "doubtful" in told else "undecided"
+
     def reliable(self, who: str) -> bool:
         """Whether a comparison says at every batch size which is faster, and nothing speaks against it."""
         kinds = {clause.kind for clause in self.told_of(who)}
@@ -98,7 +129,7 @@ def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
             found.append(verdict(model, own, runs))
             continue
         for precision, (rows, among) in by_precision(own, runs).items():
-            found.append(replace(verdict(model, rows, among), precision=precision))
+            found.append(verdict(model, rows, among, precision))
     return found
 
 
@@ -108,13 +139,24 @@ def crowded(cases: Iterable[Case]) -> bool:
 
 
 def by_precision(items: Sequence[Row], runs: Iterable[Run]) -> dict[str, tuple[list[Row], list[Run]]]:
-    """Rows by the precision of the references that they are held against, without what nobody offers; and
-    the runs as if they had meant those cases alone."""
+    """Rows by the precision of the references that they are held against, without precisions that a backend
+    does not offer; and the runs as if they had meant those cases alone."""
     runs, found = tuple(runs), dict[str, list[Row]]()
+    offered = {
+        (row.case.backend, row.case.precision)
+        for row in items
+        if row.measurement.disposition != "unsupported"
+    }
+    some = {backend for backend, _ in offered}
+    # A backend that refuses the model in all precisions is told of; one that lacks a precision is not.
+    left_out = {
+        row.case
+        for row in items
+        if row.case.backend in some and (row.case.backend, row.case.precision) not in offered
+    }
     for row in items:
-        if row.measurement.disposition != "unsupported":
+        if row.case not in left_out:
             found.setdefault(compared_in(row.case.precision), []).append(row)
-    left_out = {row.case for row in items if row.measurement.disposition == "unsupported"}
 
     def cut(run: Run, precision: str) -> Run:
         cases = (case for case in run.cases if compared_in(case.precision) == precision)
@@ -137,106 +179,90 @@ def precisions(cases: Sequence[Case]) -> tuple[str, ...]:
     return found if len(found) > 1 and crowded(cases) else ()
 
 
-def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = ()) -> Verdict:
+def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precision: str = "") -> Verdict:
     """Of one model's rows."""
-    timed = most_images(items)
-    known = {row.case.batch for row in items}
+    runs = tuple(runs)
+    board = scoreboard(model, items, runs, precision)
+    compared = [line for line in board.lines if not line.is_reference]
+    told = compared
+    if len(compared) > MOST:
+        ours = [line for line in compared if line.backend.startswith("engine-")]
+        told = (ours or compared)[:MOST]
     clauses: list[Clause] = []
-    whos = [label(*pair) for pair in contenders(row for row in timed if not row.is_reference)]
-    for who in whos:
-        own = sorted((r for r in timed if r.contender == who), key=lambda r: r.case.batch)
-        clauses += _of_one(who, own, known)
-        clauses += _doubts(own, known, who)
-    clauses += _references(timed, known)
+    for line in compared:  # a wrong answer is told of whoever it is
+        clauses += _of_one(line, items, tuple(KINDS) if line in told else ("wrong",))
+    spoken = {clause.who for clause in clauses}
+    if left := sum(line.contender not in spoken for line in compared if line not in told):
+        clauses.append(Clause("missing", f"{left} other{'s' * (left != 1)} on the scoreboard"))
+    timed = most_images(items)
+    clauses += _references(timed, {row.case.batch for row in items})
     clauses += answers(items)
     clauses += _not_measured(model, items, runs)
-    held = {row.against.case for row in timed if row.against is not None}
-    clauses += _doubts([row for row in timed if row.is_reference and row.case not in held], known)
-    return Verdict(model, tuple(clauses))
+    return Verdict(board, tuple(clauses))
 
 
 # ------------------------------------------------------------------------------------------------ who wins
 
 
-def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
-    """Where a contender is faster, slower, as fast, unclear, and where nothing is known of it. What is to be
-    doubted is never in one breath with what is not."""
-    parts: list[tuple[str, str, list[Row], str, bool]] = []
-    compared = [r for r in own if r.speedup is not None and r.measurement.disposition == "ok"]
-    for name, word in WORDS.items():
-        told = [r for r in compared if r.verdict == name]
-        # Of what is unclear the reason is told, and nothing more is to be doubted.
-        doubtful = [r for r in told if r.speedup_doubts and word != "unclear"]
-        for found in ([r for r in told if r not in doubtful], doubtful):
-            if found:
-                amount = _amount(word, found)
-                how = _how(amount, word, found, known)
-                parts.append((word, how + SHORT * (found is doubtful), found, amount, found is doubtful))
-    against = next((r.against for r in compared if r.against is not None), None)
-    if against is not None:
-        reference = label(against.case.backend, against.case.precision)
-        kind, text, rows, amount, unsure = parts[0]
-        parts[0] = (kind, _beside(kind, text, reference), rows, amount, unsure)
-    lone = [r for r in own if r.measurement.disposition == "ok" and r.speedup is None]
-    if lone:
-        where = units.spans((r.case.batch for r in lone), known)
-        reference = lone[0].measurement.reference
-        text = f"not compared at batch {where} ({reference} has no time there)"
-        parts.append(("missing", text, lone, "", False))
-    parts += [("missing", text, rows, "", False) for text, rows in _without(own, known)]
-    last = len(parts) - 1
-    return [
-        Clause(
-            kind,
-            f"{who} is {text}" if place == 0 else text,
-            tuple(r.case for r in rows),
-            "; " if place == 0 else " and " if place == last else ", ",
-            amount,
-            who,
-            unsure,
+def _of_one(line: Line, items: Sequence[Row], grades: Sequence[Grade]) -> list[Clause]:
+    """A contender's line of the scoreboard in a few words, of cells of these grades. What is not decided, or
+    is to be doubted, has no number here."""
+    known = [cell.batch for cell in line.cells if cell.grade != "absent"]
+    cases = {row.case.batch: row.case for row in most_images(items) if row.contender == line.contender}
+    parts: list[tuple[Grade, str, list[Cell]]] = []
+    for grade in grades:
+        alike: dict[str, list[Cell]] = {}  # cells that share their words
+        for cell in (cell for cell in line.cells if cell.grade == grade):
+            words = {"wrong": cell.text, "none": cell.why}.get(grade, "")
+            alike.setdefault(words, []).append(cell)
+        parts += [(grade, _amount(grade, found), found) for found in alike.values()]
+    clauses = []
+    for place, (grade, amount, found) in enumerate(parts):
+        beside = "" if place or grade in ("wrong", "none") else f" {_LINK[grade]} {line.reference}"
+        why = doubt.in_short(text for cell in found for text in _reasons(cell))
+        text = f"{amount}{beside}{_where([cell.batch for cell in found], known)}{f' ({why})' if why else ''}"
+        clauses.append(
+            Clause(
+                KINDS[grade],
+                text if place else f"{line.contender}{_VERB.get(grade, ':')} {text}",
+                tuple(cases[cell.batch] for cell in found if cell.batch in cases),
+                ", " if place else "; ",
+                amount,
+                line.contender,
+                grade == "doubtful",
+            )
         )
-        for place, (kind, text, rows, amount, unsure) in enumerate(parts)
-    ]
+    return clauses
 
 
-def _amount(word: str, found: Sequence[Row]) -> str:
-    """ "1.30× to 2.41× faster"; `_ends` says where these are."""
-    if word not in ("faster", "slower"):
-        return word
-    low, high = (units.times(above_one(row.speedup or 1.0)) for row in _least_and_most(found))
-    return f"{low} {word}" if low == high else f"{low} to {high} {word}"
+def _reasons(cell: Cell) -> tuple[str, ...]:
+    """Why a cell is no plain figure, without figures of ratios, which are no headline then."""
+    if cell.grade == "undecided":
+        first = cell.why.partition("\n")[0]
+        return (orders.reason(first),) if first != orders.NOT_DECIDED and "×" not in first else ()
+    return cell.doubts if cell.grade == "doubtful" else ()
 
 
-def _ends(found: Sequence[Row]) -> str:
-    """ " (least at 16, most at 1)": a range over batch sizes is no interval, and its ends are seldom the
-    first and the last of them. Nothing where they are of one size."""
-    least, most = _least_and_most(found)
-    if units.times(above_one(least.speedup or 1.0)) == units.times(above_one(most.speedup or 1.0)):
-        return ""
-    return f" (least at {least.case.batch:,}, most at {most.case.batch:,})"
+_VERB = dict.fromkeys(("faster", "same", "slower", "wrong"), " is")
+_LINK = {"faster": "than", "slower": "than", "same": "as", "undecided": "beside", "doubtful": "beside"}
 
 
-def _least_and_most(found: Sequence[Row]) -> tuple[Row, Row]:
-    ranked = sorted(found, key=lambda row: above_one(row.speedup or 1.0))
-    return ranked[0], ranked[-1]
+def _amount(grade: Grade, found: Sequence[Cell]) -> str:
+    """ "1.30× to 2.41× faster", "as fast"; of what has no time why."""
+    if grade in ("faster", "slower"):
+        return orders.amounts(grade.upper(), [cell.speedup for cell in found])
+    if grade == "none":
+        return f"no time ({doubt.in_short([found[0].why])})"
+    return {"same": "as fast", "undecided": orders.NOT_DECIDED, "doubtful": DOUBTFUL}.get(
+        grade, found[0].text
+    )
 
 
-def _how(amount: str, word: str, found: Sequence[Row], known: set[int]) -> str:
-    """The amount and where, with what is to be said of it."""
-    where = f"at batch {units.spans((r.case.batch for r in found), known)}"
-    if word == "as fast":
-        return f"{amount} {where} (within {SAME_BOUND * 100:.0f} %)"
-    if word == "unclear":
-        return f"{amount} {where} ({why_unclear(found)})"
-    return f"{amount} {where}{_ends(found)}"
-
-
-def _beside(kind: str, text: str, reference: str) -> str:
-    """The clause that names whom all of them are against."""
-    if kind == "unclear":
-        return text.replace(kind, f"{kind} beside {reference}", 1)
-    link = "as" if kind == "as fast" else "than"
-    return text.replace(kind, f"{kind} {link} {reference}", 1)
+def _where(batches: Sequence[int], known: Sequence[int]) -> str:
+    """ " at all 6 batch sizes", " at batch 1–16"."""
+    if len(known) > 1 and len(batches) == len(known):
+        return f" at all {len(known)} batch sizes" if len(known) > 2 else " at both batch sizes"
+    return f" at batch {units.spans(batches, known)}"
 
 
 def above_one(speedup: float) -> float:
@@ -244,39 +270,7 @@ def above_one(speedup: float) -> float:
     return speedup if speedup >= 1 else 1 / speedup
 
 
-def why_unclear(found: Sequence[Row]) -> str:
-    """What keeps rows from a verdict: one sample, or an interval that lies on both sides of the bound."""
-    spans = [(r.speedup_low, r.speedup_high) for r in found]
-    lows, highs = ([v for v in ends if v is not None] for ends in zip(*spans, strict=True))
-    told = []
-    if lows and highs:
-        low, high = min(lows), max(highs)
-        if low > 0 and high <= WILD * low:
-            told.append(f"anything from {units.times(low)} to {units.times(high)} its speed")
-        else:
-            told.append("its speed is as good as unknown")
-        if any(r.measurement.validity.stop_reason == "budget" for r in found):
-            told.append("the time budget was spent")
-    if len(lows) < len(found):
-        told.append("one sample alone")
-    return ", ".join(told)
-
-
 # ------------------------------------------------------------------------------------------- what is left out
-
-
-def _without(own: Sequence[Row], known: set[int]) -> Iterator[tuple[str, list[Row]]]:
-    """Cases that have no time, by what became of them."""
-    ended: dict[str, list[Row]] = {}
-    for row in own:
-        if row.measurement.disposition != "ok":
-            ended.setdefault(row.measurement.disposition, []).append(row)
-    for disposition, rows in ended.items():
-        where = units.spans((r.case.batch for r in rows), known)
-        if disposition == "incorrect":
-            yield f"wrong at batch {where}", rows
-        else:
-            yield f"without a time at batch {where} ({disposition.replace('_', ' ')})", rows
 
 
 def _references(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
@@ -284,8 +278,14 @@ def _references(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
     own = [row for row in timed if row.is_reference]
     for who in dict.fromkeys(row.contender for row in own):
         rows = [row for row in own if row.contender == who]
-        for text, found in _without(rows, known):
-            yield Clause("missing", f"{who} is {text}", tuple(r.case for r in found))
+        ended: dict[str, list[Row]] = {}
+        for row in rows:
+            if row.measurement.disposition != "ok":
+                ended.setdefault(row.measurement.disposition.replace("_", " "), []).append(row)
+        for text, found in ended.items():
+            where = units.spans((row.case.batch for row in found), known)
+            told = " is wrong" if text == "incorrect" else f": no time ({text})"
+            yield Clause("missing", f"{who}{told} at batch {where}", tuple(row.case for row in found))
     if own and len(own) == len(timed) and any(row.sound for row in own):
         who = " and ".join(dict.fromkeys(row.contender for row in own))
         yield Clause("missing", f"{who} alone was measured, with nothing to compare")
@@ -330,66 +330,6 @@ def answers(items: Sequence[Row]) -> list[Clause]:
     elif unknown and not (alike or differing):
         found.append(Clause("missing", "answers were not compared", tuple(row.case for row in unknown)))
     return found
-
-
-# -------------------------------------------------------------------------------------------------- doubts
-
-
-def _doubts(timed: Sequence[Row], known: set[int], who: str = "") -> Iterator[Clause]:
-    """What speaks against ratios; apart, what speaks against times and was divided out of their ratio. Of a
-    contender's rows, its references looked at with them, or of references by themselves."""
-    names = {row.case: row.contender for row in timed}
-    texts = {row.case: row.own_doubts for row in timed}
-    held: set[Case] = set()  # those that a ratio was made of
-    weighing: set[tuple[Case, str]] = set()
-    for row in timed:
-        if row.against is None:
-            continue
-        other = row.against.case
-        if other not in texts:
-            names[other] = label(other.backend, other.precision)
-            texts[other] = doubt.own(row.against)
-        held |= {row.case, other}
-        speaking = set(row.speedup_doubts)
-        weighing |= {(row.case, text) for text in texts[row.case] if text in speaking}
-        weighing |= {
-            (other, text) for text in texts[other] if any(t.startswith(f"{text} (of ") for t in speaking)
-        }
-    told: dict[Case, tuple[str, list[str]]] = {}
-    apart: dict[Case, tuple[str, list[str]]] = {}
-    for case, found in texts.items():
-        few = any(text.startswith("only ") for text in found)  # which says as much of one
-        for text in found:
-            if few and text == doubt.ONE_SAMPLE:
-                continue
-            into = told if case not in held or (case, text) in weighing else apart
-            into.setdefault(case, (names[case], []))[1].append(text)
-    if told:
-        yield Clause("doubtful", f"{DOUBTFUL}: {_named(told, known)}", tuple(told), stress=DOUBTFUL, who=who)
-    if apart:
-        text = f"{DOUBTFUL} as times, while their ratio is steady: {_named(apart, known)}"
-        yield Clause("doubtful", text, tuple(apart), stress=f"{DOUBTFUL} as times", who=who)
-
-
-def _named(told: dict[Case, tuple[str, list[str]]], known: set[int]) -> str:
-    """ "engine-cpu and ort-cpu at batch 4–16 (only 3–5 samples fit the budget)", and so on."""
-    by_who: dict[str, tuple[list[int], list[str]]] = {}
-    for case, (who, texts) in told.items():
-        batches, all_texts = by_who.setdefault(who, ([], []))
-        batches.append(case.batch)
-        all_texts += texts
-    by_why: dict[str, dict[str, list[str]]] = {}
-    for who, (batches, texts) in by_who.items():
-        places = by_why.setdefault(doubt.in_short(texts), {})
-        places.setdefault(f"at batch {units.spans(batches, known)}", []).append(who)
-    return ", ".join(
-        f"{_and([f'{_and(whos)} {where}' for where, whos in places.items()])} ({why})"
-        for why, places in by_why.items()
-    )
-
-
-def _and(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _are(count: int) -> str:

@@ -14,11 +14,13 @@ MOST = 12  # steps that have a bar of their own; the smaller ones share one
 NAME = 26  # characters of a step's name below its bar
 FLAT = 0.25  # of the larger wall, below which a change is drawn above a floor
 UNDER = "under"
+UNSURE_COLOUR = "#B9B9B9"  # of what is not decided: no colour that says which way
 CATEGORIES = (
     Category(key=UNDER, label="", colour=""),
     Category(key="all", label="a whole pass", colour=palette.CATEGORIES["compute"][1]),
     Category(key="slower", label="takes longer in B", colour=palette.USER),
     Category(key="faster", label="takes less in B", colour=palette.BACKENDS["ort-cpu"]),
+    Category(key="unsure", label="no more than passes differ by", colour=UNSURE_COLOUR),
     Category(key="rest", label="without a name", colour=palette.OTHERS[0]),
 )
 
@@ -37,7 +39,9 @@ def chart(diff: Diff, found: Waterfall, suffix: str = "") -> Chart:
     level = found.a_ns
     for step in shortened(found):
         low, high = sorted((level, level + step.change_ns))
-        kind = "rest" if not step.named else "slower" if step.change_ns > 0 else "faster"
+        kind = "slower" if step.change_ns > 0 else "faster"
+        if not step.named or not step.sure:
+            kind = "unsure" if step.named else "rest"
         told = f"{step.label}: {units.change(step.change_ns)}{f' ({step.note})' if step.note else ''}"
         bars.append(
             Bar(

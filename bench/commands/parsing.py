@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,22 @@ def integers(text: str, what: str) -> tuple[int, ...]:
             found[_integer(item, what)] = None
     if not found:
         raise InputError(f"--{what} {text!r} names no number: write it as in 1,2,4 or 1..1024")
+    return tuple(found)
+
+
+def factors(text: str, what: str) -> tuple[float, ...]:
+    """ "1,1.05,2": numbers of 1 or more, in the order given, each once."""
+    found: dict[float, None] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        try:
+            number = float(item)
+        except ValueError:
+            number = 0.0
+        if not 1 <= number < math.inf:
+            raise InputError(f"--{what} {item!r} is no number of 1 or more: write it as in 1,1.05,2")
+        found[number] = None
+    if not found:
+        raise InputError(f"--{what} {text!r} names no number: write it as in 1,1.05,2")
     return tuple(found)
 
 

@@ -91,8 +91,9 @@ def thin_command(
 ) -> None:
     """Write a copy of a run, a ladder or a profile that is small enough to send.
 
-    Charts and tables stay; most raw samples are left out. If that is not enough, so are a ladder's error
-    maps, and the events of a profile's middle batch sizes.
+    All samples are kept, packed, so that every figure is derived again as it was. If that is not enough, the
+    errors of a comparison's layers are left out but for one case of each backend, a ladder's error maps, and
+    the events of a profile's middle batch sizes; the copy says so.
     """
     from bench.kinds.thin import thin
 

@@ -59,6 +59,21 @@ def selfcheck(
     ),
     budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples on each side."),
     threads: int | None = typer.Option(None, metavar="N", help="CPU threads; default: one per core."),
+    slower: str = typer.Option(
+        "1",
+        metavar="X,X,…",
+        help="Have the one side take so many times as long: 1.05 has to be found, 2 cannot be missed.",
+    ),
+    busy: str = typer.Option("0", metavar="N,N,…", help="Processes that keep a core busy beside the two."),
+    whole: bool = typer.Option(
+        False, "--whole", help="Spend the whole budget on each side, whatever is clear before."
+    ),
+    sample: float = typer.Option(
+        4.0, metavar="MS", min=0.1, help="Milliseconds that a sample lasts on the host's clock, at least."
+    ),
+    turn: float = typer.Option(
+        0.0, metavar="MS", min=0.0, help="Milliseconds of each turn; default: as `compare` takes them."
+    ),
     l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
     seed: int = typer.Option(
         0, metavar="N", min=0, help="Seed of the random inputs and of the order of turns."
@@ -70,6 +85,11 @@ def selfcheck(
         None,
         metavar="FILE",
         help="Continue such a file until all its comparisons, or --times of them, are made.",
+    ),
+    rejudge: list[Path] = typer.Option(
+        [],
+        metavar="FILE",
+        help="Judge the samples of such files again, each way; may be repeated.",
     ),
     output: str = typer.Option(
         "table", "--format", metavar="table|json|markdown", help="What goes to stdout."
@@ -91,6 +111,9 @@ def selfcheck(
     parsing.one_of(output, FORMATS, "format")
     if times < 1:
         raise InputError(f"--times {times} compares nothing; 1 or more works, and 40 say something")
+    if rejudge:
+        parsing.refuse_settings(context, {"rejudge"}, "--rejudge takes what its files hold")
+        raise typer.Exit(_rejudge(rejudge))
     if resume is not None:
         parsing.refuse_settings(
             context, _WITH_RESUME, "--resume goes on with the settings that the check was started with"
@@ -111,8 +134,26 @@ def selfcheck(
         budget_s=budget,
         seed=seed,
     )
-    held = check.Selfcheck(job=job, times=times, instances=instances, environment=environment.collect())
+    held = check.Selfcheck(
+        job=job,
+        times=times,
+        instances=instances,
+        slower=parsing.factors(slower, "slower"),
+        busy=parsing.integers(busy, "busy"),
+        whole=whole,
+        sample_ms=sample,
+        turn_ms=turn,
+        environment=environment.collect(),
+    )
     raise typer.Exit(_run(held, out, output))
+
+
+def _rejudge(paths: Sequence[Path]) -> int:
+    from bench.measure.selfcheck import again, held_in
+
+    comparisons = [one for path in paths for one in held_in(path).comparisons]
+    print("\n".join(again.lines(list(again.judged(comparisons)))))
+    return 0
 
 
 def _run(held: Selfcheck, path: Path | None, output: str) -> int:
@@ -121,7 +162,6 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
 
     from bench.commands.terminal import console
     from bench.measure import selfcheck as check
-    from bench.measure.timing import Rules
     from bench.questions import model_questions
     from bench.run.progress import callback
     from bench.show.table import to_json
@@ -131,18 +171,19 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     planned = check.plan(job, progress) if len(held.comparisons) < held.times else ()
     if planned and model_questions.received(job.models) and APART not in os.environ:
         return _apart(held, path, output)
-    rules = Rules(budget_s=job.budget_s, cold=job.l2 == "cold")
+    rules = check.rules(held)
     pairs = check.Contenders(job, progress, held.instances)
     cancelled = False
     try:
         for comparison in check.run(
-            planned,
+            check.conditions(planned, held),
             held.times,
             rules,
             pairs,
             job.seed,
             held.comparisons,
             refused=lambda why: print(f"left out: {why}", file=sys.stderr),
+            whole=held.whole,
         ):
             held = msgspec.structs.replace(held, comparisons=(*held.comparisons, comparison))
             if path is not None:
@@ -203,8 +244,8 @@ def sentence(came_to: SelfcheckSummary) -> str:
     from bench.measure.selfcheck import ALLOWED
 
     return (
-        f"Of {came_to.comparisons} comparisons of a backend with itself, the interval misses 1 in "
-        f"{_rate(came_to.missed, came_to.comparisons)} and the verdict is faster or slower in "
+        f"Of {came_to.comparisons} comparisons of a backend with itself, the interval misses the truth in "
+        f"{_rate(came_to.missed, came_to.comparisons)} and the verdict is wrong in "
         f"{_rate(came_to.wrong, came_to.comparisons)}: {'passed' if came_to.passed else 'failed'}, as "
         f"{100 * ALLOWED:.0f} % of misses {'can' if came_to.passed else 'can hardly'} come to that."
     )

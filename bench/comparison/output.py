@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+from bench.charts.scoreboard import Scoreboard
+from bench.charts.verdicts import Verdict
 from bench.show import outputs, tables
 
 CASE = outputs.row("ComparisonCase", tables.COLUMNS, "A case, as a line of CSV has it.")
 LAYER = outputs.row("ComparisonLayer", tables.LAYER_COLUMNS, "A layer of a case, as a line of CSV has it.")
 
 
+class ScoreboardOutput(Scoreboard, frozen=True, kw_only=True):
+    """line: what it comes to, in words."""
+
+    line: str
+
+
+def scoreboard(verdict: Verdict) -> ScoreboardOutput:
+    """A model's scoreboard with the line above it."""
+    board = verdict.board
+    return ScoreboardOutput(
+        model=board.model,
+        precision=board.precision,
+        batches=board.batches,
+        lines=board.lines,
+        line=verdict.text,
+    )
+
+
 class ComparisonOutput(outputs.Output, frozen=True, kw_only=True):
-    """layers: null unless --layers asks for them."""
+    """layers: null unless --layers asks for them. scoreboards: one a model, or of a model of many contenders
+    one for each precision."""
 
     cases: tuple[CASE, ...]  # type: ignore[valid-type]
     layers: tuple[LAYER, ...] | None  # type: ignore[valid-type]
+    scoreboards: tuple[ScoreboardOutput, ...] = ()

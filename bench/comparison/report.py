@@ -15,11 +15,12 @@ from typing import Any
 
 from bench.charts import Chart, model_charts, precision_charts
 from bench.charts.footer import machine, settings, versions
+from bench.charts.scoreboard import MEANING
 from bench.charts.verdicts import crowded, verdicts
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Case, Measurement, ModelInfo, Run
 from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
-from bench.show import overview, report_form, tables, terminal_tables
+from bench.show import overview, report_form, scoreboard, tables, terminal_tables
 from bench.show.report_form import Picture
 from bench.show.table import Column, Table, to_markdown
 from bench.words import units
@@ -138,12 +139,11 @@ def context(
     """What the template tells."""
     pieces = [piece(run, measurements) for run, measurements in found]
     told = [verdict for verdict in verdicts(merged.rows, merged.runs) if verdict.clauses]
-    sentences = overview.sentences(merged.rows, merged.runs)
     return {
         "heading": heading or f"Comparison on {' and '.join(dict.fromkeys(map(_device, merged.runs)))}",
-        "overview": sentences,
-        "strip": [(verdict.about, verdict.clauses) for verdict in told],
-        "counted": [line for line in sentences if line not in {verdict.line for verdict in told}],
+        "overview": overview.sentences(merged.rows),
+        "boards": [(verdict, scoreboard.table(verdict.board)) for verdict in told],
+        "meaning": MEANING if any(verdict.board.tells for verdict in told) else "",
         "said": [verdict.text for verdict in told],
         "machines": list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
         "pieces": pieces,
@@ -246,13 +246,11 @@ def _elsewhere(merged: Merged) -> list[str]:
 
 
 def charts_of(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[Chart]:
-    """Those that a report shows of a model, in its order. Of many contenders it has one a precision, and what
-    stands above those is said of our engine, where that took part."""
+    """Those that a report shows of a model, in its order. Of many contenders it has one a precision."""
     if not crowded(row.case for row in items):
         by_kind = {
             chart.name.removeprefix(f"{title(model)}-"): chart for chart in model_charts(model, items, runs)
         }
         return [by_kind[kind] for kind in CHARTS if kind in by_kind]
-    ours = tuple({row.case.backend for row in items if row.case.backend.startswith("engine-")})
-    found = precision_charts(model, items, runs, ours)
+    found = precision_charts(model, items, runs)
     return [chart for kind in CHARTS for its, chart in found if its == kind]

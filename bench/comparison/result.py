@@ -8,14 +8,14 @@ from typing import Any
 from bench.results import doubt
 from bench.results.records import Run, stem
 from bench.results.rows import Row, by_model, label, rows
-from bench.words import units
+from bench.words import orders
 
-READS = ("reference", "samples_ns", "rounds", "instances", "validity")
+READS = ("reference", "samples_ns", "rounds", "instances", "quantile", "load", "validity")
 
 
 def words(run: Run, lines: Sequence[Any]) -> str:
-    """ "engine-cpu 0.45–1.3× ort-cpu"; with several models each after its name. A "!" is behind a span of
-    which a figure is doubted."""
+    """ "engine-cpu 1.30× to 2.40× faster than ort-cpu"; with several models each after its name. A "!" is
+    behind a span of which a figure is doubted; what is not decided is told as that."""
     found = by_model(rows(lines))
     told = {model: text for model, items in found.items() if (text := ", ".join(_spans(items)))}
     if len(found) == 1:
@@ -24,7 +24,7 @@ def words(run: Run, lines: Sequence[Any]) -> str:
 
 
 def _spans(items: Sequence[Row]) -> list[str]:
-    """Of each contender over the batch sizes."""
+    """Of each contender over the batch sizes, a span for each verdict."""
     compared: dict[tuple[str, str], list[Row]] = {}
     for row in items:
         if row.speedup is not None and row.against is not None:
@@ -32,8 +32,13 @@ def _spans(items: Sequence[Row]) -> list[str]:
             compared.setdefault((who, row.against.case.backend), []).append(row)
     made = []
     for (who, reference), its in compared.items():
-        low, high = (units.digits(pick(row.speedup or 0.0 for row in its)) for pick in (min, max))
-        span = low if low == high else f"{low}–{high}"
-        doubts = [text for row in its for text in row.speedup_doubts]
-        made.append(doubt.marked(f"{who} {span}× {reference}", doubts))
+        parts = []
+        for verdict in orders.WORDS:
+            if alike := [row for row in its if row.verdict == verdict]:
+                decided = orders.decided(verdict)
+                doubts = [text for row in alike for text in row.speedup_doubts if decided]
+                some = f" in {len(alike)} of {len(its)}" if len(alike) < len(its) else ""
+                told = orders.over(verdict, [row.speedup for row in alike], reference)
+                parts.append(doubt.marked(told + some, doubts))
+        made.append(f"{who} {', '.join(parts)}")
     return made

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.comparison import output
 from bench.comparison.kind import KIND, RunFolder
 from bench.comparison.output import ComparisonOutput
 from bench.kinds import note
@@ -37,7 +38,7 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False, bi
     from bench.commands.terminal import console
     from bench.diff import bisect as leaving
     from bench.results.rows import rows
-    from bench.show import tables, terminal_tables
+    from bench.show import scoreboard, tables, terminal_tables
     from bench.show.outputs import head
     from bench.show.table import pick, records, to_csv, to_json, to_markdown
 
@@ -52,9 +53,12 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False, bi
             **head(runs),
             cases=tuple(records(table)),
             layers=tuple(records(of_layers)) if layers else None,
+            scoreboards=tuple(map(output.scoreboard, verdicts(shown, runs))),
         )
         sys.stdout.write(to_json(made))
     elif format == "md":
+        boards = [scoreboard.table(verdict.board) for verdict in verdicts(shown, runs)]
+        sys.stdout.write("".join(f"{to_markdown(board)}\n" for board in boards if board.rows))
         paper = tables.readable(shown)
         why = pick(tables.COLUMNS, "reason")
         sys.stdout.write(to_markdown(replace(paper, columns=(*paper.columns, *why))))

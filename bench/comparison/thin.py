@@ -1,5 +1,5 @@
-"""A comparison thinned: of every backend one case a model keeps its layers' errors and its predictions; the
-others keep their layers' times."""
+"""A comparison made small: its samples packed, and where need be only one case a model of every backend keeps
+its layers' errors and its predictions; the others keep their layers' times."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
-from bench.kinds.samples import keep, public, public_dirs, rounded, rounded_all, telemetry, told
+from bench.kinds.public import public, public_dirs
 from bench.results import gallery, npz
-from bench.results.records import Accuracy, Case, EndToEnd, ErrorStats, Layer, Measurement, Run
-from bench.results.results_file import line_of
+from bench.results.records import Case, Layer, Measurement, Run
+from bench.results.results_file import packed_line_of
 from bench.results.rows import SOUND
 from bench.results.store import RESULTS_FILE, write_atomically
 from kernels.errors import DataError
@@ -26,74 +26,50 @@ _GREYS = 15  # of a kept image, above black
 
 @dataclass(frozen=True)
 class ComparisonGrade:
-    """How much goes. samples: kept of a measurement; shapes: whether every case keeps its layers' sizes, or
-    only the times by which a pass is divided; images: kept of a data set, the first ones."""
+    """How much goes. errors: whether every case keeps its layers' errors; shapes: their sizes, or only the
+    times by which a pass is divided; images: kept of a data set, the first ones."""
 
-    samples: int
+    errors: bool
     shapes: bool
     images: int
 
 
 GRADES = (
-    ComparisonGrade(48, True, 400),
-    ComparisonGrade(48, False, 400),
-    ComparisonGrade(24, False, 400),
-    ComparisonGrade(24, False, 200),
-    ComparisonGrade(24, False, 100),
-    ComparisonGrade(12, False, 50),
+    ComparisonGrade(True, True, 400),
+    ComparisonGrade(False, True, 400),
+    ComparisonGrade(False, False, 400),
+    ComparisonGrade(False, False, 200),
+    ComparisonGrade(False, False, 100),
+    ComparisonGrade(False, False, 50),
 )
+LEFT_OUT = "left out"  # the fact that tells of it
 
 
-def _end_to_end(found: EndToEnd | None, samples: int) -> EndToEnd | None:
-    if found is None:
-        return None
-    kept, rounds = keep(found.samples_ns, found.rounds, samples)
-    return msgspec.structs.replace(found, samples_ns=rounded_all(kept), rounds=rounds)
-
-
-def thin_measurement(measurement: Measurement, samples: int, errors: bool, shapes: bool) -> Measurement:
-    """One measurement with at most about `samples` samples (see `keep`). errors: whether its layers keep
-    theirs; shapes: their sizes and work."""
-    kept, rounds = keep(measurement.samples_ns, measurement.rounds, samples)
-    told_of = errors or shapes or any(layer.time_ns is not None for layer in measurement.layers)
+def thin_measurement(measurement: Measurement, errors: bool, shapes: bool) -> Measurement:
+    """One measurement without what goes of its layers. errors: whether they keep theirs; shapes: their sizes
+    and work."""
+    if errors:
+        return measurement
+    timed = any(layer.time_ns is not None for layer in measurement.layers)
+    layers = tuple(_layer(layer, shapes) for layer in measurement.layers if shapes or timed)
+    if layers == measurement.layers:
+        return measurement
+    gone = "errors of its layers" if shapes else "errors and shapes of its layers"
     return msgspec.structs.replace(
-        measurement,
-        samples_ns=rounded_all(kept),
-        rounds=rounds,
-        end_to_end=_end_to_end(measurement.end_to_end, samples),
-        phases={name: rounded(ns, 5) for name, ns in measurement.phases.items()},
-        layers=tuple(_layer(layer, errors, shapes) for layer in measurement.layers if told_of),
-        accuracy=_accuracy(measurement.accuracy),
-        telemetry=telemetry(measurement.telemetry),
-        facts=told(measurement.facts, len(kept), len(measurement.samples_ns)),
+        measurement, layers=layers, facts={**measurement.facts, LEFT_OUT: f"{gone}, to make the run small"}
     )
 
 
-def _layer(layer: Layer, errors: bool, shapes: bool) -> Layer:
-    time_ns = None if layer.time_ns is None else rounded(layer.time_ns, 5)
-    if not errors and not shapes:
-        return Layer(
-            nodes=layer.nodes, op_type=layer.op_type, output=layer.output, time_ns=time_ns, clock=layer.clock
-        )
-    return msgspec.structs.replace(
-        layer,
-        time_ns=time_ns,
-        isolated=_error(layer.isolated) if errors else None,
-        propagated=_error(layer.propagated) if errors else None,
+def _layer(layer: Layer, shapes: bool) -> Layer:
+    if shapes:
+        return msgspec.structs.replace(layer, isolated=None, propagated=None)
+    return Layer(
+        nodes=layer.nodes,
+        op_type=layer.op_type,
+        output=layer.output,
+        time_ns=layer.time_ns,
+        clock=layer.clock,
     )
-
-
-def _error(error: ErrorStats | None) -> ErrorStats | None:
-    if error is None:
-        return None
-    figures = {name: getattr(error, name) for name in ("rel_l2", "max_abs", "mean_abs", "max_rel", "ratio")}
-    return msgspec.structs.replace(
-        error, **{name: None if value is None else rounded(value, 4) for name, value in figures.items()}
-    )
-
-
-def _accuracy(accuracy: Accuracy | None) -> Accuracy | None:
-    return accuracy and msgspec.structs.replace(accuracy, output=_error(accuracy.output))
 
 
 # ---------------------------------------------------------------------------------------------- files
@@ -102,9 +78,12 @@ def _accuracy(accuracy: Accuracy | None) -> Accuracy | None:
 def write(
     folder: RunFolder, measurements: Sequence[Measurement], target: Path, grade: ComparisonGrade
 ) -> None:
-    """The run of `folder`, thinned, into `target`."""
+    """The run of `folder`, made small, into `target`."""
     whole = _whole(measurements)
-    lines = [line_of(thin_measurement(m, grade.samples, m.case in whole, grade.shapes)) for m in measurements]
+    lines = [
+        packed_line_of(thin_measurement(m, grade.errors or m.case in whole, grade.shapes))
+        for m in measurements
+    ]
     write_atomically(target / COMPARISON.file, msgspec.json.encode(_public(folder.header)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
     datasets = {info.name: info.dataset for info in folder.header.models}

@@ -7,66 +7,82 @@ from dataclasses import dataclass
 from bench.courses.needs import Taken
 from bench.courses.presets import Claim, Course
 from bench.courses.values import Ours, ours
+from bench.results import doubt
 from bench.results.stats import SAME_BOUND
 from bench.words import units
 
 
 @dataclass(frozen=True)
 class Held:
-    """kind: "agrees", "contradicts", or "open" where ours cannot tell."""
+    """kind: "agrees", "contradicts", or "open" where ours does not decide it."""
 
     kind: str
     sentence: str
 
 
 def held(course: Course, claim: Claim, taken: Taken) -> Held:
-    """A claim against what was measured here."""
+    """A claim against what was measured here. Nothing is claimed from a figure that is to be doubted, nor
+    from a time that has no interval: one sample decides nothing."""
     lines = course.line(claim.first), course.line(claim.second)
-    theirs = _theirs(lines[0].published, lines[1].published)
-    quoted = f', in their words "{claim.quote}"' if claim.quote else ""
-    said = f"They say that {claim.says}{quoted}" + (f" ({theirs})" if theirs else "")
+    said = _said(claim, lines[0].published, lines[1].published)
     first, second = (ours(course, line, taken) for line in lines)
     for line, found in zip(lines, (first, second), strict=True):
         if found.value is None:
-            return Held("open", f"{said}. Ours cannot tell: {line.what}: {found.why}.")
-    if lines[0].unit == "fraction":
-        return _fractions(claim, said, first, second)
-    low, ratio, high = _ratio(first, second)
-    spread = (
-        f"{units.times(ratio)} ({units.times(low)} to {units.times(high)})"
-        if low < high
-        else units.times(ratio)
+            return _open(said, f"there is no {line.what}: {found.why}")
+        if found.doubts:
+            return _open(said, f"{line.what} is to be doubted: {doubt.in_short(found.doubts)}")
+        if found.low is None or found.high is None:
+            return _open(said, f"{line.what} has no interval, as it was taken once")
+    return (
+        _fractions(claim, said, first, second)
+        if lines[0].unit == "fraction"
+        else _times(claim, said, first, second)
     )
-    ours_words = f"ours: the first takes {spread} the time of the second"
-    if claim.same:
-        differs = high < 1 / (1 + SAME_BOUND) or low > 1 + SAME_BOUND
-        alike = low >= 1 - SAME_BOUND and high <= 1 + SAME_BOUND
-        kind = "contradicts" if differs else "agrees" if alike else "open"
+
+
+def _said(claim: Claim, first: float | None, second: float | None) -> str:
+    """In their words where these are kept; else it is their figures that say it, and not they."""
+    theirs = f" ({units.times(first / second)})" if first and second else ""
+    if claim.quote:
+        return (
+            f"They say that {claim.says}, in their words “{claim.quote}”; their figures{theirs or ': none'}"
+        )
+    return f"By their figures{theirs} {claim.says}"
+
+
+def _open(said: str, why: str) -> Held:
+    return Held("open", f"{said}. Ours does not decide it: {why}.")
+
+
+def _times(claim: Claim, said: str, first: Ours, second: Ours) -> Held:
+    low, ratio, high = _ratio(first, second)
+    spread = f"{units.times(ratio)} ({units.times(low)} to {units.times(high)})"
+    if high < 1 / (1 + SAME_BOUND) or low > 1 + SAME_BOUND:
+        agrees = not claim.same and low > 1
+    elif claim.same and low >= 1 - SAME_BOUND and high <= 1 + SAME_BOUND:
+        agrees = True
     else:
-        kind = "agrees" if low > 1 + SAME_BOUND else "contradicts" if high < 1 / (1 + SAME_BOUND) else "open"
-    # Without intervals a small difference says nothing.
-    if low == high and abs(ratio - 1) < 0.1:
-        kind = "open"
-    doubts = " (to be doubted)" if first.doubts or second.doubts else ""
-    return Held(kind, f"{said}; {ours_words}{doubts}. {_verdict(kind)}")
+        return _open(said, "the interval of the ratio reaches across the bound of ±2 %")
+    return _decided(agrees, f"{said}; ours: the first takes {spread} the time of the second")
 
 
 def _fractions(claim: Claim, said: str, first: Ours, second: Ours) -> Held:
-    """Accuracies: apart where their intervals are."""
+    """Accuracies: apart where their intervals are; the same only where they are equal."""
     assert first.value is not None
+    assert first.low is not None
+    assert first.high is not None
     assert second.value is not None
-    ends = [
-        (o.low if o.low is not None else o.value, o.high if o.high is not None else o.value)
-        for o in (first, second)
-    ]
-    apart = ends[0][0] > ends[1][1] or ends[1][0] > ends[0][1]  # type: ignore[operator]
-    larger = first.value > second.value
-    told = f"ours: {units.percent(first.value)} and {units.percent(second.value)}"
-    if claim.same:
-        kind = "contradicts" if apart else "agrees"
+    assert second.low is not None
+    assert second.high is not None
+    apart = first.low > second.high or second.low > first.high
+    if apart:
+        agrees = not claim.same and first.value > second.value
+    elif claim.same and first.value == second.value:
+        agrees = True
     else:
-        kind = ("agrees" if larger else "contradicts") if apart else "open"
-    return Held(kind, f"{said}; {told}. {_verdict(kind)}")
+        return _open(said, "the intervals of the two accuracies overlap")
+    told = f"{units.percent(first.value)} and {units.percent(second.value)}"
+    return _decided(agrees, f"{said}; ours: {told}")
 
 
 def _ratio(first: Ours, second: Ours) -> tuple[float, float, float]:
@@ -78,13 +94,7 @@ def _ratio(first: Ours, second: Ours) -> tuple[float, float, float]:
     return low, first.value / second.value, high
 
 
-def _theirs(first: float | None, second: float | None) -> str:
-    return f"their figures: {units.times(first / second)}" if first and second else ""
-
-
-def _verdict(kind: str) -> str:
-    return {
-        "agrees": "Ours says the same.",
-        "contradicts": "Ours contradicts it.",
-        "open": "Ours is unclear.",
-    }[kind]
+def _decided(agrees: bool, said: str) -> Held:
+    if agrees:
+        return Held("agrees", f"{said}. Ours says the same.")
+    return Held("contradicts", f"{said}. Ours contradicts it.")

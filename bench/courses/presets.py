@@ -95,7 +95,8 @@ class Figure(_Words, frozen=True, kw_only=True):
 
 class Claim(_Words, frozen=True, kw_only=True):
     """What a report says of two of its figures: that `first` is larger than `second`; same: that there is
-    no difference. quote: in their words, where they are kept."""
+    no difference. quote: in their words, letter by letter; "" where the report says nothing of it, and its
+    figures alone do."""
 
     says: str
     first: str

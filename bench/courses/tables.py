@@ -11,7 +11,7 @@ from bench.courses.presets import Course, Line, Matrix, PublishedTable, Ranked
 from bench.courses.values import Ours, ours
 from bench.results import doubt
 from bench.show.table import Column, Table
-from bench.words import units
+from bench.words import orders, units
 
 _TEXT = {
     "s": lambda value: units.si(value, "s", 4),
@@ -48,7 +48,7 @@ class Beside:
         """Theirs over ours, of times of the same work."""
         if self.ours.few or self.line.unit != "s" or not self.line.published or not self.ours.value:
             return ""
-        return units.times(self.line.published / self.ours.value)
+        return doubt.marked(orders.speed(self.line.published / self.ours.value), self.ours.doubts)
 
 
 _LINES: tuple[Column[Beside], ...] = (

@@ -72,7 +72,12 @@ def _layer(need: Need, line: Line, taken: Taken) -> Ours:
     found = next((layer for layer in row.measurement.layers if line.layer in layer.nodes), None)
     if found is None or found.time_ns is None:
         return Ours(why=_reason(row) if row.median_ns is None else f"no layer {line.layer} was timed")
-    return Ours(found.time_ns * 1e-9, rung=found.rung, doubts=row.own_doubts)
+    seconds = found.time_ns * 1e-9
+    if not row.median_ns or row.low_ns is None or row.high_ns is None:
+        return Ours(seconds, rung=found.rung, doubts=row.own_doubts)
+    # A layer's time is known no better than that of the pass that it is a part of.
+    low, high = (seconds * end / row.median_ns for end in (row.low_ns, row.high_ns))
+    return Ours(seconds, low, high, rung=found.rung, doubts=row.own_doubts)
 
 
 def _top1(need: Need, line: Line, taken: Taken) -> Ours:

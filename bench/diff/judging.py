@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench.diff.records import Change, Pair, Side
+from bench.diff.records import Change, Diff, Pair, Side
 from bench.results import apart, doubt
 from bench.results.rows import FAILURES
-from bench.results.stats import Interval, Verdict, verdict
-from bench.words import units
+from bench.results.stats import ONE_ROUND, Interval, Verdict, across, verdict
+from bench.words import orders, units
 
 FAIL_ON = ("slower", "wrong", "any")
 ALONE = "by its time alone: from run to run times differ by more than their intervals say"
@@ -44,23 +44,35 @@ def judged(pair: Pair, bound: float, one_machine: bool, verdicts: bool = True) -
     else:
         why = "" if pair.reference else "two machines, and no reference beside it in both"
         return Change(pair, wrong=wrong, worse=worse, lost=lost, apart=why or "two machines")
-    named = verdicts and not pair.reference
-    return Change(
-        pair,
-        found.by,
-        found.ratio,
-        _verdict(found.ratio, a.rounds and b.rounds and not unquiet(found), bound) if named else "",
-        found.doubts,
-        wrong,
-        worse,
-        lost,
-    )
+    decided, undecided = "", ""
+    if verdicts and not pair.reference:
+        assert found.ratio is not None
+        decided, undecided = _verdict(found.ratio, _undecided(found, a, b), bound)
+    return Change(pair, found.by, found.ratio, decided, undecided, found.doubts, wrong, worse, lost)
 
 
-def _verdict(ratio: Interval | None, tells: bool, bound: float) -> str:
-    assert ratio is not None
-    # The rule is of times: below 1 takes less.
-    return verdict(apart.inverse(ratio), bound).value if tells else Verdict.UNCLEAR.value
+def _verdict(ratio: Interval, undecided: str, bound: float) -> tuple[str, str]:
+    """And why it is UNCLEAR. undecided: what keeps the two from a verdict, whatever their ratio."""
+    if undecided:
+        return Verdict.UNCLEAR.value, undecided
+    times = apart.inverse(ratio)  # the rule is of times: below 1 takes less
+    found = verdict(times, bound)
+    return found.value, across(times, bound) if found is Verdict.UNCLEAR else ""
+
+
+def _undecided(found: Change, a: Side, b: Side) -> str:
+    for name, side in (("A", a), ("B", b)):
+        if side.undecided:
+            return f"{side.undecided} (of {name})"
+    if not (a.rounds and b.rounds):
+        return ONE_ROUND
+    return f"{orders.NOT_DECIDED}: {doubt.UNQUIET}" if unquiet(found) else ""
+
+
+def of_run(undecided: str) -> str:
+    """Of why a case is not decided against its reference, what keeps it from a verdict against another run,
+    too: not that its own interval reaches across the bound."""
+    return "" if orders.reason(undecided).startswith("the interval ") else undecided
 
 
 def unquiet(change: Change) -> bool:
@@ -141,11 +153,29 @@ def reason(change: Change, fail_on: Iterable[str]) -> str:
 
 
 def slower(change: Change) -> str:
-    assert change.ratio is not None
-    return f"slower: {amount(change.ratio)}"
+    """ "1.18× slower (1.15× to 1.20×)"."""
+    return orders.of(change.verdict, change.ratio, ends=True)
 
 
-def amount(ratio: Interval) -> str:
-    """ "0.85× as fast (0.83× to 0.87×)"."""
-    ends = f" ({units.times(ratio.low)} to {units.times(ratio.high)})" if ratio.known else ""
-    return f"{units.times(ratio.value)} as fast{ends}"
+def cannot_fail(diff: Diff, gates: Iterable[str]) -> str:
+    """Why a gate could not fail, whatever B is; "" where it could."""
+    named = set(gates)
+    if {"slower", "any"}.isdisjoint(named):
+        return ""
+    head = f"--fail-on {','.join(gates)} has nothing to go by: "
+    if diff.no_verdict:
+        return head + diff.no_verdict
+    judged_ = [change for change in diff.changes if change.verdict]
+    if judged_ and all(unquiet(change) for change in judged_):
+        return (
+            f"{head}the machine was unquiet in every case, so that none can be decided; measure again while "
+            "nothing else runs"
+        )
+    figures = [change for change in diff.matched if change.pair.a and change.pair.a.time is not None]
+    told = (change.verdict or change.lost or change.wrong for change in figures if not change.pair.reference)
+    if not any(told):
+        return (
+            f"{head}no case of the two runs has a figure that can be compared; measure the reference beside "
+            "the backend"
+        )
+    return ""

@@ -17,7 +17,8 @@ By = Literal["speed-up", "time", ""]
 @dataclass(frozen=True)
 class Side:
     """What one run says of a case. time: of a pass, ns; speedup: over the reference `against` that was timed
-    beside it; rounds: whether both were timed in several rounds, so that a verdict may follow; doubts: what
+    beside it; rounds: whether both were timed in several rounds, so that a verdict may follow; undecided: why
+    none follows from this run, "" where its interval decides; doubts: what
     speaks against the figure that is compared. rungs: the kernel of each node; layers: the time of each, ns;
     clock_mhz: of the device while it was timed; left: words for where its answer first leaves the reference
     ("" where it does not)."""
@@ -28,6 +29,7 @@ class Side:
     speedup: Interval | None = None
     against: str = ""
     rounds: bool = False
+    undecided: str = ""
     doubts: tuple[str, ...] = ()
     error: ErrorStats | None = None
     top1: float | None = None
@@ -140,7 +142,8 @@ class Compared:
 @dataclass(frozen=True)
 class Change:
     """What came of one case. ratio: how many times as fast B is as A, by their speed-ups or by their times
-    alone; verdict: as bench.results.stats names it, "" where there is none. wrong: what is wrong with B
+    alone; verdict: as bench.results.stats names it, "" where there is none; undecided: why it is UNCLEAR.
+    wrong: what is wrong with B
     here; worse: which of its answers are worse; lost: why A has a figure here and B has none; apart: why
     there is no ratio."""
 
@@ -148,6 +151,7 @@ class Change:
     by: By = ""
     ratio: Interval | None = None
     verdict: str = ""
+    undecided: str = ""
     doubts: tuple[str, ...] = ()
     wrong: str = ""
     worse: str = ""

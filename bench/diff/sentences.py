@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bench.charts.verdicts import WORDS, above_one
-from bench.diff.judging import unquiet
 from bench.diff.records import Change, Diff, Difference, Waterfall
 from bench.diff.where import where
 from bench.results import doubt
-from bench.words import units
+from bench.words import orders, units
 
 NAMED = 3  # cases that are named, where they are no more
 MOST = 12  # differences in a summary
@@ -57,11 +55,14 @@ def verdict(diff: Diff, who: str = "B") -> str:
         name = f"{largest.words}: " if len(diff.waterfalls) > 1 else ""
         parts.append(f"{name}{waterfall(largest).removesuffix('.')}")
     whole = True
-    for name, word in WORDS.items():
+    for name in orders.WORDS:
         if found := [change for change in judged if change.verdict == name]:
-            parts.append(
-                f"{who} is {_group(word, found, judged, diff)}" if whole else _group(word, found, (), diff)
-            )
+            told = _group(name, found, judged if whole else (), diff)
+            if whole and orders.decided(name):
+                told = f"{who} is {told}"
+            elif whole:
+                told = told.replace(orders.NOT_DECIDED, orders.between(("A", who)), 1)
+            parts.append(told)
             whole = False
     for what, found in (
         ("wrong", [change for change in diff.changes if change.wrong]),
@@ -73,24 +74,21 @@ def verdict(diff: Diff, who: str = "B") -> str:
     ):
         if found:
             parts.append(f"{len(found)} {what}{_named(found)}")
-    doubted = sum(bool(change.doubts) for change in judged)
+    doubted = sum(bool(change.doubts) and orders.decided(change.verdict) for change in judged)
     if doubted:
         parts.append(f"{doubted} doubtful ({doubt.MARK.strip()})")
     return f"{'; '.join(parts)}." if parts else "No case could be compared."
 
 
-def _group(word: str, found: Sequence[Change], of: Sequence[Change], diff: Diff) -> str:
+def _group(verdict: str, found: Sequence[Change], of: Sequence[Change], diff: Diff) -> str:
     """ "1.20× faster in 2 of 8 cases (…)". of: all of them, where it is said how many these are."""
-    amount = word
-    if word in ("faster", "slower"):
-        ratios = sorted(above_one(change.ratio.value) for change in found if change.ratio is not None)
-        low, high = units.times(ratios[0]), units.times(ratios[-1])
-        amount = f"{low if low == high else f'{low} to {high}'} {word}"
+    amount = orders.amounts(verdict, [change.ratio.value if change.ratio else None for change in found])
     where = f" in {len(found)}" + (f" of {len(of)} cases" if len(of) > 1 else "")
-    if word == "as fast":
+    if verdict == "SAME":
         return f"{amount}{where} (within {units.digits(diff.bound * 100, 2).removesuffix('.0')} %)"
-    if word == "unclear" and all(map(unquiet, found)):
-        return f"{amount}{where} ({doubt.UNQUIET})"
+    if verdict == "UNCLEAR":
+        reasons = dict.fromkeys(orders.reason(change.undecided) for change in found)
+        return f"{amount}{where} ({', '.join(filter(None, reasons))})"
     return f"{amount}{where}{_named(found)}"
 
 
@@ -111,7 +109,7 @@ def remarks(diff: Diff) -> list[str]:
             lines[f"{change.pair.words}: {b.left}."] = None
     told = [(change, where(change)) for change in diff.changes]
     for change, text in sorted((item for item in told if item[1]), key=_most)[:PLACES]:
-        lines[f"{change.pair.words}: {change.verdict.lower()}, {text}"] = None
+        lines[f"{change.pair.words}: {orders.WORDS[change.verdict]}, {text}"] = None
     grouped: dict[str, list[tuple[str, str, Change]]] = {}
     for change in diff.changes:
         for text in change.doubts:
@@ -132,7 +130,7 @@ def remarks(diff: Diff) -> list[str]:
 def _most(item: tuple[Change, str]) -> float:
     """The largest change first."""
     ratio = item[0].ratio
-    return -above_one(ratio.value) if ratio is not None else 0.0
+    return -orders.above_one(ratio.value) if ratio is not None else 0.0
 
 
 def _sided(text: str) -> tuple[str, str]:

@@ -10,13 +10,13 @@ from typing import Any
 from bench.diff import sentences
 from bench.diff.records import Change, Diff, Difference, Side, Step, Waterfall
 from bench.diff.where import where
-from bench.results.stats import Interval
+from bench.results import apart
+from bench.results.stats import Interval, Verdict, verdict
 from bench.show.table import Column, Table, pick, records, to_json
 from bench.show.tables import WORDS, seconds
-from bench.words import units
+from bench.words import orders, units
 
 UNSURE = "no more than the passes of one profile differ by"
-STYLES = {"FASTER": "green", "SLOWER": "bold red", "SAME": "", "UNCLEAR": "dim"}
 
 
 def _side(which: str, get: Callable[[Side], Any]) -> Callable[[Change], Any]:
@@ -59,8 +59,28 @@ def ended(change: Change) -> str:
 
 
 def said(change: Change) -> str:
-    """The verdict as one reads it: of what is compared by its time alone, that."""
-    return ", ".join(filter(None, (change.verdict.lower(), "by time" if change.by == "time" else "")))
+    """What B is beside A, as one reads it: "1.20× faster"; of what is compared by its time alone, that. Of
+    what has no verdict, as a reference, the range of the ratio."""
+    ratio = change.ratio
+    if ratio is None:
+        return ""
+    told = orders.of(change.verdict, ratio)
+    if not told:
+        told = orders.span(ratio.low, ratio.high) if ratio.known else orders.NOT_DECIDED
+    return ", ".join(filter(None, (told, "by time" if change.by == "time" else "")))
+
+
+def _beside(which: str) -> Callable[[Change], str]:
+    """A side's own speed-up over the reference beside it."""
+
+    def words(change: Change) -> str:
+        side: Side | None = getattr(change.pair, which)
+        if side is None or side.speedup is None:
+            return ""
+        told = verdict(apart.inverse(side.speedup)) if side.rounds and not side.undecided else Verdict.UNCLEAR
+        return orders.of(told, side.speedup)
+
+    return words
 
 
 def _arrow(get: Callable[[Side], float | None], text: Callable[[float], str]) -> Callable[[Change], str]:
@@ -91,25 +111,42 @@ COLUMNS: tuple[Column[Change], ...] = (
     Column("b_low_s", _end("b", "time", "low", 1e-9), seconds),
     Column("b_high_s", _end("b", "time", "high", 1e-9), seconds),
     Column(
-        "a_speedup", _end("a", "speedup"), units.times, title="speed-up A", tip="Over the reference beside it"
+        "a_speedup",
+        _end("a", "speedup"),
+        units.times,
+        title="speed-up A",
+        tip="Over the reference beside it",
+        cell=_beside("a"),
     ),
     Column("a_speedup_low", _end("a", "speedup", "low"), units.times),
     Column("a_speedup_high", _end("a", "speedup", "high"), units.times),
     Column(
-        "b_speedup", _end("b", "speedup"), units.times, title="speed-up B", tip="Over the reference beside it"
+        "b_speedup",
+        _end("b", "speedup"),
+        units.times,
+        title="speed-up B",
+        tip="Over the reference beside it",
+        cell=_beside("b"),
     ),
     Column("b_speedup_low", _end("b", "speedup", "low"), units.times),
     Column("b_speedup_high", _end("b", "speedup", "high"), units.times),
     _word("by", lambda c: c.by or None, tip="What the ratio is of: speed-ups, or times alone"),
-    Column("ratio", _ratio("value"), units.times, _doubts, "B over A", "How many times as fast B is as A"),
+    Column(
+        "ratio",
+        _ratio("value"),
+        units.times,
+        _doubts,
+        "B beside A",
+        "Whether B takes less time than A, and by how much",
+        left=True,
+        cell=lambda c: said(c),
+        style=lambda c: orders.STYLES[orders.role(c.verdict, c.doubts)],
+        holds=float,
+    ),
     Column("ratio_low", _ratio("low"), units.times, title="from"),
     Column("ratio_high", _ratio("high"), units.times, title="to"),
-    _word(
-        "verdict",
-        lambda c: c.verdict or None,
-        cell=lambda c: said(c),
-        style=lambda c: STYLES.get(c.verdict, ""),
-    ),
+    _word("verdict", lambda c: c.verdict or None, lambda name: orders.SHORT[name]),
+    _word("undecided", lambda c: c.undecided or None),
     Column("a_error", _side("a", lambda s: s.error and s.error.rel_l2), units.exponent, title="error A"),
     Column("b_error", _side("b", lambda s: s.error and s.error.rel_l2), units.exponent, title="error B"),
     Column("a_top1", _side("a", lambda s: s.top1), units.percent),
@@ -127,7 +164,9 @@ COLUMNS: tuple[Column[Change], ...] = (
 _INTERVAL: Column[Change] = Column(
     "interval",
     cell=lambda c: (
-        f"{units.times(c.ratio.low)} – {units.times(c.ratio.high)}" if c.ratio and c.ratio.known else ""
+        orders.span(c.ratio.low, c.ratio.high)
+        if c.ratio and c.ratio.known and orders.decided(c.verdict)
+        else ""
     ),
     title="95 %",
 )
@@ -138,10 +177,9 @@ _ANSWERS = (
 )
 READ = pick(
     COLUMNS,
-    *("model", "who", "batch", "result", "ratio", _INTERVAL, "verdict"),
+    *("model", "who", "batch", "result", "ratio", _INTERVAL),
     *("a_speedup", "b_speedup", "a_s", "b_s"),
     *_ANSWERS,
-    verdict="",
 )
 
 

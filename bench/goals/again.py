@@ -11,7 +11,7 @@ from bench.comparison.kind import RunFolder
 from bench.diff import between
 from bench.diff.records import Change
 from bench.goals.needs import Taken
-from bench.words import units
+from bench.words import orders, units
 from kernels.errors import InputError
 
 BOUND = 0.05
@@ -71,7 +71,7 @@ def said(change: Change) -> str:
     ratio = change.ratio
     assert ratio is not None
     unsure = ratio.known and ratio.low <= 1 + BOUND and ratio.high >= 1 / (1 + BOUND)
-    return "unclear" if unsure else "no"
+    return orders.NOT_DECIDED if unsure else "no"
 
 
 def sentence(found: Sequence[Repeated]) -> str:
@@ -87,7 +87,9 @@ def sentence(found: Sequence[Repeated]) -> str:
             parts.append(f"{near:,} of {len(of):,} {what} {'is' if near == 1 else 'are'} within {WORDS}")
     far = max(changes, key=lambda change: max(_value(change), 1 / _value(change)))
     furthest = (
-        "" if within(far) else f"; the furthest is {far.pair.words}, {units.times(_value(far))} as fast"
+        ""
+        if within(far)
+        else f"; the furthest is {far.pair.words}, {orders.speed(_value(far))} in the second"
     )
     return f"Of the second run {' and '.join(parts)} of the first{furthest}."
 

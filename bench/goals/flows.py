@@ -13,7 +13,7 @@ from bench.goals.presets import Goals
 from bench.goals.tables import LENIENT, STRICT
 from bench.results.rows import EndToEndRow, Row, title
 from bench.show.table import Column, Table
-from bench.words import units
+from bench.words import orders, units
 
 NOTE = (
     "Host images to host answers by the host's clock, in turns; a reference is sent the same bytes from the "
@@ -113,9 +113,4 @@ def _lanes(line: Beside) -> str:
 
 
 def _ratio(ours: EndToEndRow, theirs: EndToEndRow) -> str:
-    if ours.speedup is None:
-        return ""
-    told = units.times(ours.speedup)
-    if ours.speedup_low is None or ours.speedup_high is None:
-        return told
-    return f"{told} ({units.times(ours.speedup_low)} to {units.times(ours.speedup_high)})"
+    return orders.cell(ours.verdict, ours.speedup, ours.speedup_low, ours.speedup_high)

@@ -52,7 +52,7 @@ def context(goals: Goals, taken: Taken, form: ReportForm, heading: str = "") -> 
             *flows.tables(goals, first),
             *repeated,
         ],
-        "figures": [form.chart(chart, stem) for stem, chart in charts(goals, taken).items()],
+        "figures": [form.chart(chart, stem) for stem, chart in charts(taken).items()],
         "sources": [
             (str(folder.path), folder.header.command, len(folder.measurements()), len(folder.cases))
             for runs in taken.runs
@@ -73,11 +73,9 @@ def counted(held: Sequence[Held]) -> list[tuple[str, str]]:
     return told
 
 
-def charts(goals: Goals, taken: Taken) -> dict[str, Chart]:
+def charts(taken: Taken) -> dict[str, Chart]:
     """Those of all that was measured on a device in the first runs, by name: one a precision, as each has
-    many rivals. What is said above them is said of ours. Of several devices each has the device in its name
-    and title."""
-    ours = tuple({goal.backend for goal in goals.goals})
+    many rivals. Of several devices each has the device in its name and title."""
     devices: dict[str, list[RunFolder]] = {}
     for folder in taken.runs[0].values():
         environment = folder.header.environment
@@ -89,7 +87,7 @@ def charts(goals: Goals, taken: Taken) -> dict[str, Chart]:
             held, headers = _rows(among), [folder.header for folder in among]
             for model, items in by_model(held).items():
                 runs = [run for run in headers if any(case.model == model for case in run.cases)]
-                for kind, chart in precision_charts(model, items, runs, ours):
+                for kind, chart in precision_charts(model, items, runs):
                     if kind in CHARTS and (kind == CHARTS[-1]) == flowing:
                         if len(devices) == 1:
                             found[chart.name] = chart

@@ -20,7 +20,7 @@ from bench.results.records import MEASURED_AS, ErrorStats, Measurement
 from bench.results.rows import Row, derive, title
 from bench.show.table import Column, Table, pick
 from bench.show.tables import layer_name, seconds
-from bench.words import units
+from bench.words import orders, units
 
 # The fact of a tuned reference (engine.backends.ort_cuda_tuned.facts).
 _TUNED_ERROR = re.compile(r"(?P<layer>.+), relative L2 error (?P<size>\d\.\d+e[+-]\d+)")
@@ -158,13 +158,9 @@ def _error(made: Measurement | None) -> str:
 def _ratio_text(name: str) -> Callable[[Beside], str]:
     def cell(line: Beside) -> str:
         row = line.others.get(name)
-        if row is None or row.speedup is None:
+        if row is None:
             return ""
-        if row.speedup_low is None or row.speedup_high is None:
-            return units.times(row.speedup)
-        return (
-            f"{units.times(row.speedup)} ({units.times(row.speedup_low)} to {units.times(row.speedup_high)})"
-        )
+        return orders.cell(row.verdict, row.speedup, row.speedup_low, row.speedup_high)
 
     return cell
 

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from bench.judge import diagnosis, places, tried_shape
+from bench.judge import diagnosis, digits, places, tried_shape
+from bench.judge.comparison import bound_of
 from bench.judge.failure import Failure
 from bench.judge.samples import Sample
 from bench.judge.suite import small_shapes
@@ -57,6 +58,8 @@ def examine(
                     break
             else:
                 passed.append((shape, sample))
+    if not failures and rung.method in digits.METHODS_HELD and precision == "fp32":
+        _all_digits(rung, params, seed)
     if failures and quick:  # it is wrong: now take the time to say what it is
         examine(rung, params, precision, seed=seed, threads=threads).close()
     if failures:
@@ -69,6 +72,19 @@ def examine(
         trial.close()
         raise
     return trial
+
+
+def _all_digits(rung: Rung, params: Params, seed: int) -> None:
+    """Raises Wrong where it holds fewer bits than float32 has; on the first small shape that shows it."""
+    random = np.random.default_rng(seed + 1)
+    for shape in small_shapes(rung, params):
+        told = list(digits.samples(shape.params, random))
+        for which, sample in told:
+            with Trial(rung, shape.params, "fp32", seed=seed, threads=1, given=sample) as trial:
+                if failure := trial.check_digits(which):
+                    raise Wrong(failure.finding, failure.error_map, failure)
+        if told:
+            return
 
 
 def _named(
@@ -84,6 +100,17 @@ def _named(
     if stale := _remembered(found):
         return Wrong(stale.finding, stale.error_map, stale)
     right = [(shape.params, sample) for shape, sample in passed]
+    errors = [failure.finding.error for failure in found]
+    if all(
+        e is not None and e.rel_l2 <= bound_of(f.params, precision)
+        for e, f in zip(errors, found, strict=True)
+    ):
+        worst = max((e for e in errors if e is not None), key=lambda e: e.rel_l2 / e.bound)
+        reason = (
+            f"rounds more than direct float32 does: a relative L2 error of {worst.rel_l2:.1e}, of which "
+            f"{worst.bound:.1e} are allowed; a method that rounds more is said in the header (method)"
+        )
+        return _with(first, "digits", reason)
     if told := diagnosis.explain(found, right, precision):
         return _with(first, *told)
     if broken := [failure for failure in found if failure.finding.fault == "nan"]:

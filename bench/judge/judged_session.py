@@ -35,7 +35,8 @@ class JudgedSession:
     """A rung's session and the judge of its answers. `notes`: what should be known of a right answer;
     `warnings`: of a time; `error`: the worst of the checks; `checks`: how many passes were judged; `failure`,
     `broken`: how a check between two turns ended that was not passed. first: whose session this is once more,
-    on the same inputs, whose answers are known there.
+    on the same inputs, whose answers are known there. given: inputs, weights among them, in the place of
+    drawn ones.
     """
 
     rung: Rung
@@ -50,6 +51,7 @@ class JudgedSession:
     failure: Failure | None = None
     broken: Exception | None = None
     first: Self | None = None
+    given: Sample | None = None
 
     def __post_init__(self) -> None:
         of = self.first
@@ -57,9 +59,13 @@ class JudgedSession:
         self._random: np.random.Generator = of._random if of else np.random.default_rng(self.seed)
         self._random_part = np.random.default_rng(self.seed + 1)
         self._weights: tuple[np.ndarray, ...] = (
-            of._weights if of else one_node.draw(distinct(self.params), self._random)
+            of._weights
+            if of
+            else self.given.inputs
+            if self.given
+            else one_node.draw(distinct(self.params), self._random)
         )
-        self._sample: Sample = of._sample if of else self.fresh()
+        self._sample: Sample = of._sample if of else self.given or self.fresh()
         self._other: Sample | None = None
         self.pass_s = 0.0  # of the last pass that was checked
         self._data = self.params.data_inputs
@@ -118,7 +124,7 @@ class JudgedSession:
     def _right(self, sample: Sample, parts: Iterable[np.ndarray]) -> bool:
         """Whether parts of the answer of the last pass are right."""
         for rows in parts:
-            found = compare(self.session.output(rows), sample.at(rows), self.precision)
+            found = compare(self.session.output(rows), sample.at(rows), self.precision, self.rung.method)
             if not found.stats.ok:
                 return False
             self._note(found.stats)
@@ -185,7 +191,7 @@ class JudgedSession:
         )
 
     def _judged(self, when: str, sample: Sample, got: np.ndarray, last: Sample | None) -> Failure | None:
-        found = compare(got, sample, self.precision)
+        found = compare(got, sample, self.precision, self.rung.method)
         if found.stats.ok:
             self._note(found.stats)
             return None
@@ -203,6 +209,8 @@ class JudgedSession:
                     f"{got[differs]:.6g}, then {again[differs]:.6g}"
                 )
                 return self._fail(when, "race", reason, sample, got, differs)
+        if not found.index:  # each is off by little, and all by too much
+            return self._fail(when, "wrong", found.stats.reason, sample, got, found=found)
         reason = (
             f"{found.wrong:,} of {got.size:,} elements are wrong, first {found.index}: "
             f"{found.got} instead of {found.expected}"
@@ -221,7 +229,7 @@ class JudgedSession:
         index: tuple[int, ...] = (),
         found: Comparison | None = None,
     ) -> Failure:
-        found = found or compare(got, sample, self.precision)
+        found = found or compare(got, sample, self.precision, self.rung.method)
         place = index or found.index
         finding = Finding(
             fault=fault,

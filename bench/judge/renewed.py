@@ -1,94 +1,148 @@
-"""Is a kernel faster where few of its inputs changed?
+"""Does a kernel's time hang on how much of its inputs changed?
 
 Timed passes differ from each other in few values, so that whoever compares the inputs with those of the pass
 before, and works out anew only what the changes touch, is right on every pass and faster than the work
-allows. So trains over inputs that are wholly new are timed beside trains over inputs that are alike
-(engine.witness.Renewable), in turn, everything else being the same.
+allows. So among the timed trains there are some, unannounced, over inputs that are wholly new, and beside
+them some over inputs as the timed ones have them, everything else being the same (engine.witness.Renewable).
+A kernel cannot be honest in those alone: it meets them when it is timed.
 
-That a kernel is faster where inputs are alike speaks against its figure, and is told. It does not yet say
-why: a branch that depends on the values is foretold by a processor that met the same values a hundred times
-(of a relu by NumPy's `y[y < 0] = 0`, 16,384 values, 1.5 times as fast and more), and such a kernel is honest.
-It has to meet them often for that. So inputs that come in pairs are timed as well, each followed by one that
-is almost the same: who is faster there knows them from meeting them once, which no processor does, and a
-kernel that keeps them does.
+Nobody is accused for it. A branch that depends on the values is foretold by a processor that met the same
+values a hundred times (of a relu by NumPy's `y[y < 0] = 0`, 16,384 values, 1.5 times as fast and more), and
+such a kernel is honest. Whoever's time clearly hangs on it is told so, and the time that is shown is that
+over new inputs.
+
+A kernel may be honest for a while after it met new inputs, and so in the trains beside these as well. Then
+those are far slower than the timed ones, which they are like: that is told, too.
 """
 
 from __future__ import annotations
 
-import random
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bench.results import stats
 from bench.words import units
-from engine.witness import SAME, Renewable
+from engine.witness import NEW, SAME, Renewable
 
-NEW, PAIRS = 1, 2
-ALIKE, PAIRED = 1.25, 1.2  # times as long over new inputs, by the whole interval; of pairs half are new
-TRAINS = 3  # of each kind a round, of which the fastest counts: what disturbs a train makes it longer
-FIRST, FEWEST, MOST, SECONDS = 2, 6, 30, 1.0  # rounds; and for how long more than the fewest
-TRAIN_NS, PASSES = 2e6, 64
-MOST_NBYTES = 32 << 20  # of inputs: to draw more of them anew, again and again, takes seconds
-LONG_NS = 10e6  # a train that is disturbed in a part alone: one a round
+HANGS = 1.1  # times as long over new inputs, by the whole interval
+# So many times as long, and so much longer, as the timed trains takes even the fastest of those that are like
+# them: what goes before a train differs, and what is taken off is known to some microseconds alone.
+FAR, FAR_NS = 1.5, 5_000.0
+TRAINS = 2  # of each kind at once, of which the faster counts: what disturbs a train makes it longer
+FEWEST, MOST, SECONDS = 6, 30, 1.0  # times that it is asked; and for how long more than the fewest
+HURRIED, LONG_S = 3, 5.0  # times at least, of what takes so long
+TRAIN_NS, PASSES, FEW = 1e6, 64, 8
+LONG_NS = 10e6  # a train that is disturbed in a part alone: one at once
 
 
 @dataclass(frozen=True)
-class RenewedVerdict:
-    """A kernel that is faster where inputs are alike, in words. remembers: as nobody is who computes."""
+class Mixed:
+    """What was measured at once of one instance, in nanoseconds a pass: trains over new inputs, and the
+    faster one over inputs as timed passes have them."""
 
-    words: str
-    remembers: bool
-
-
-class _TrainTimes:
-    """Nanoseconds a pass by kind of train, one a round."""
-
-    def __init__(self, session: Renewable, clock: Callable[[], float]) -> None:
-        self._session, self._clock = session, clock
-        self._random = random.SystemRandom()
-        pass_ns = max(1.0, session.time_renewed(PAIRS, SAME))
-        self._count = PAIRS * max(1, min(PASSES, round(TRAIN_NS / pass_ns)) // PAIRS)
-        self._trains = TRAINS
-        self.ns: dict[int, list[float]] = {}
-
-    def rounds(self, kinds: Sequence[int], count: int) -> None:
-        for _ in range(count):
-            found: dict[int, list[float]] = {kind: [] for kind in kinds}
-            for kind in self._random.sample(self._trains * tuple(kinds), self._trains * len(kinds)):
-                found[kind].append(self._session.time_renewed(self._count, kind))
-            for kind, ns in found.items():
-                self.ns.setdefault(kind, []).append(min(ns))
-            if self._count * max(map(max, found.values())) > LONG_NS:
-                self._trains = 1
-
-    def ratio(self, kind: int, bound: float) -> stats.Interval:
-        """How many times as long passes over new inputs take, until it is clear on which side of the bound
-        that is, or for so long."""
-        self.ns = {}
-        end = self._clock() + SECONDS
-        while True:
-            self.rounds((NEW, kind), FEWEST if not self.ns else 1)
-            new, other = self.ns[NEW], self.ns[kind]
-            found = stats.ratio_interval(new, other, range(len(new)), range(len(other)))
-            if not found.low <= bound <= found.high or len(new) >= MOST or self._clock() > end:
-                return found
+    instance: int
+    new_ns: tuple[float, ...]
+    same_ns: float
 
 
-def asked(session: Renewable, clock: Callable[[], float] = time.monotonic) -> RenewedVerdict | None:
-    """None where it is not clearly faster. That takes a dozen short trains; who is suspected, some
-    seconds."""
-    taken = _TrainTimes(session, clock)
-    taken.rounds((NEW, SAME), FIRST)
-    if min(taken.ns[NEW]) < ALIKE * min(taken.ns[SAME]):
-        return None
-    if (alike := taken.ratio(SAME, ALIKE)).low < ALIKE:
-        return None
-    few, new = (units.duration(statistics.median(taken.ns[kind])) for kind in (SAME, NEW))
-    words = (
-        f"is faster where few of its inputs changed: {few} against {new} over inputs all new, which take "
-        f"{alike.low:.2f} to {alike.high:.2f} times as long"
-    )
-    # Twice, of others: a kernel that is right is not to be accused.
-    return RenewedVerdict(words, all(taken.ratio(PAIRS, PAIRED).low > PAIRED for _ in range(2)))
+@dataclass
+class Renewal:
+    """Of all instances of a rung. told: in words, that its time hangs on how much changed."""
+
+    clock: Callable[[], float] = time.monotonic
+    taken: list[Mixed] = field(default_factory=list)
+    timed_ns: list[float] = field(default_factory=list)  # a pass of each timed train
+    told: str = ""
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def ask(self, session: Renewable, instance: int = 0, pass_ns: float = 0.0) -> None:
+        """Some trains of each kind. pass_ns: what a pass takes, about."""
+        pass_ns = pass_ns or self._about(session)
+        count = max(1, min(PASSES, round(TRAIN_NS / max(1.0, pass_ns))))
+        trains = range(1 if count * pass_ns > LONG_NS else TRAINS)
+        same = min(session.time_renewed(count, SAME) for _ in trains)
+        self.taken.append(Mixed(instance, tuple(session.time_renewed(count, NEW) for _ in trains), same))
+
+    def _about(self, session: Renewable) -> float:
+        if self.taken:
+            return min(one.same_ns for one in self.taken)
+        alone = session.time_renewed(1, SAME)
+        return alone if alone > TRAIN_NS / FEW else session.time_renewed(FEW, SAME)
+
+    def settle(self, session: Renewable, instance: int = 0) -> None:
+        """Ask until it is clear on which side of HANGS the ratio is, or for so long; and who seems to be
+        beyond it once more, by trains of their own."""
+        self._until_clear(session, instance, 0)
+        if not _beyond(self.taken):
+            self.told = self._beside_timed()
+            return
+        before = len(self.taken)
+        self._until_clear(session, instance, before)
+        if not _beyond(self.taken[before:]):
+            self.told = self._beside_timed()
+            return
+        found = _ratio(self.taken)
+        new = statistics.median(ns for one in self.taken for ns in one.new_ns)
+        same = statistics.median(one.same_ns for one in self.taken)
+        self.told = (
+            f"is faster where few of its inputs changed: {units.duration(same)} against "
+            f"{units.duration(new)} over inputs all new, which take {found.low:.2f} to {found.high:.2f} "
+            "times as long; its time is the one over new inputs"
+        )
+
+    def _beside_timed(self) -> str:
+        """What is told where timed trains are far faster than those that are like them; else ""."""
+        if len(self.timed_ns) < FEWEST:
+            return ""
+        timed, like = statistics.median(self.timed_ns), min(one.same_ns for one in self.taken)
+        if like < max(FAR * timed, timed + FAR_NS):
+            return ""
+        return (
+            f"is faster in timed passes ({units.duration(timed)}) than in passes like them that follow some "
+            f"over new inputs ({units.duration(like)}); its time is the one over new inputs"
+        )
+
+    def _until_clear(self, session: Renewable, instance: int, start: int) -> None:
+        """By what was taken from there on."""
+        started = self.clock()
+        while len(self.taken) < start + FEWEST:
+            self.ask(session, instance)
+            if len(self.taken) >= start + HURRIED and self.clock() - started > LONG_S:
+                break
+        end = self.clock() + SECONDS
+        while (found := _ratio(self.taken[start:])).low <= HANGS < found.value:
+            if len(self.taken) >= start + MOST or self.clock() > end:
+                break
+            self.ask(session, instance)
+
+    @property
+    def samples_ns(self) -> list[float]:
+        """Of passes over new inputs, a round each time that it was asked."""
+        return [round(ns, 1) for one in self.taken for ns in one.new_ns]
+
+    @property
+    def rounds(self) -> list[int]:
+        """Where these begin among the samples."""
+        return [0, *itertools.accumulate(len(one.new_ns) for one in self.taken)][:-1]
+
+    @property
+    def instances(self) -> list[int]:
+        """Whose each round is; () where there is one alone."""
+        found = [one.instance for one in self.taken]
+        return found if len(set(found)) > 1 else []
+
+
+def _ratio(taken: Sequence[Mixed]) -> stats.Interval:
+    """How many times as long passes over new inputs take."""
+    new, same = [min(one.new_ns) for one in taken], [one.same_ns for one in taken]
+    return stats.ratio_interval(new, same, range(len(new)), range(len(same)))
+
+
+def _beyond(taken: Sequence[Mixed]) -> bool:
+    """By the whole interval, and by the fastest of all: what disturbs a train makes it longer, so that on a
+    busy machine these tell more than their mean."""
+    fastest = min(min(one.new_ns) for one in taken) / min(one.same_ns for one in taken)
+    return min(_ratio(taken).low, fastest) > HANGS

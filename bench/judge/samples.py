@@ -86,7 +86,7 @@ def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] =
         rows = random.integers(0, few.rows, p.rows)
         rows[: few.rows] = np.arange(few.rows)
     answer = one_node.answer(few, inputs)
-    return Sample(few, inputs, _as_held(few, answer), rows, typical(few, inputs))
+    return Sample(few, inputs, as_held(few, answer), rows, typical(few, inputs))
 
 
 def typical(p: Params, inputs: Sequence[np.ndarray]) -> float:
@@ -101,7 +101,7 @@ def typical(p: Params, inputs: Sequence[np.ndarray]) -> float:
     return math.sqrt(float(np.mean(one_node.answer(of_squares, squares))))
 
 
-def _as_held(p: Params, answer: np.ndarray) -> np.ndarray:
+def as_held(p: Params, answer: np.ndarray) -> np.ndarray:
     """What a conversion to half precision gives: its rounding is part of the answer, where elsewhere it is
     what the bound allows."""
     if not isinstance(p, Cast) or p.to != "float16":
@@ -135,7 +135,7 @@ def _kept(few: Params, seed: int) -> Sample:
         data = {f"in{i}": inputs[i] for i in few.data_inputs}
         answer = oracle.answered(one_node.graph(few, inputs), data, [one_node.OUTPUT])[one_node.OUTPUT]
         shape = few.output_rows if few.rows is not None else answer.shape
-        expected = _as_held(few, answer).reshape(shape)
+        expected = as_held(few, answer).reshape(shape)
         found = Sample(few, inputs, expected, typical=typical(few, inputs))
     with _keeping:
         _repeated[key] = found

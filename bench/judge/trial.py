@@ -10,21 +10,39 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.judge import renewed
-from bench.judge.comparison import first_difference
+from bench.judge import digits
+from bench.judge.comparison import bound_of, compare, first_difference
 from bench.judge.failure import Failure
 from bench.judge.judged_session import JudgedSession
-from bench.judge.samples import ORACLE_FLOPS, Sample
+from bench.judge.renewed import Renewal
+from bench.judge.samples import Sample, as_held
 from bench.judge.wrong import Wrong
 from bench.ladder.records import Finding
-from bench.measure.answers import accuracy, one_node, timed_pass
+from bench.measure.answers import accuracy, elements, one_node, timed_pass
 from engine import backend
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed
 
+ROWS_FLOPS = 4_000_000  # of rows that are held against float64 together, where elements alone cannot be
+TELLING = 1 << 16  # elements of an answer that say how large its elements are
+
+
+MIXED = 1 / 3  # how likely trains over new inputs are to follow a sample, where a turn has had none yet
+
 
 class Trial(JudgedSession):
-    """What is checked of a rung, and when; also what bench.measure.timing takes samples of."""
+    """What is checked of a rung, and when; also what bench.measure.timing takes samples of. `renewal`: its
+    trains over inputs that are all new, one for all instances."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.renewal: Renewal = self.first.renewal if self.first is not None else Renewal()
+        self._instance = next(self.renewal.numbers)
+        self._owed = False  # whether this turn has had no train over new inputs yet,
+        self._mixed = False  # or has
+        self._pass_ns = 0.0
+        # What was timed before other inputs were put there.
+        self._seen: list[timed_pass.Seen] = []
 
     def check(self, when: str, sample: Sample | None = None) -> Failure | None:
         """Fresh inputs, two passes on different poison, sentinels, inputs, answer. None where all is
@@ -46,6 +64,22 @@ class Trial(JudgedSession):
             return self._unsteady(when, sample, first, second, differs)
         return self._judged(when, sample, first, last)
 
+    def check_digits(self, which: str) -> Failure | None:
+        """Whether all bits of float32 count where the sample is one of bench.judge.digits; which: the factor
+        that has them."""
+        sample = self._sample
+        self._write(sample)
+        got = self._pass(POISONS[0])
+        off = compare(got, sample, self.precision).stats.rel_l2
+        if off <= digits.EXACT:
+            return None
+        reason = (
+            f"holds fewer bits of {which} than float32 has: differences of numbers that differ beyond the "
+            f"tenth bit are off by {off:.0e}, where a direct kernel is exact. Who splits factors says so in "
+            'the header (precision = "fp32-tc", method = "split"), and so does who rounds them (tf32, fp16)'
+        )
+        return self._fail("before timing", "digits", reason, sample, got)
+
     def check_between(self) -> None:
         """As `spot_check`, between two turns: how it ended is told when the next one is to be taken."""
         try:
@@ -56,9 +90,15 @@ class Trial(JudgedSession):
     def spot_check(self, when: str, thorough: bool = False) -> Failure | None:
         """The answers of timed passes, or the one that the last of them left; then other inputs lie there,
         and poison, for the next ones. thorough: not one answer alone is held against float64."""
+        if self._owed:
+            self._mix()
+        new = self._mixed
+        self._owed = self._mixed = False
         sample = self._sample
         self.session.synchronize()
         part = self._part(sample)
+        if new and (failure := self._new_right(when)):
+            return failure
         if isinstance(self.session, Witnessed):
             if failure := self._timed_right(self.session, when, thorough, part):
                 return failure
@@ -75,6 +115,22 @@ class Trial(JudgedSession):
             self.session.poison(POISONS[0])
         return None
 
+    @property
+    def _factor(self) -> float:
+        """The bound of its method over that of its precision."""
+        bound = bound_of(self.params, self.precision, self.rung.method)
+        return bound / accuracy.BOUNDS[self.precision]
+
+    @property
+    def _typical(self) -> float:
+        """What an element of an answer is in the root mean square, as many of them tell it: of few elements
+        that are looked at it may be less by chance."""
+        right = self._sample.expected.reshape(-1)
+        if not right.size or right.dtype.kind != "f":
+            return self._sample.typical
+        some = right[np.random.default_rng(right.size).integers(0, right.size, min(right.size, TELLING))]
+        return max(self._sample.typical, accuracy.length(some) / math.sqrt(some.size))
+
     def _unlike(self, sample: Sample) -> Sample:
         """Other inputs than these: some that the first instance has the answer of, else new ones."""
         of = self.first
@@ -82,25 +138,31 @@ class Trial(JudgedSession):
         return next((one for one in known if one is not sample), None) or self.fresh()
 
     def check_new(self, when: str) -> Failure | None:
-        """Whether it is faster where few of its inputs changed, and right where all did. What does not say
-        that it is wrong is a warning."""
-        shapes = self.params.input_shapes
-        items = [np.dtype(dtype).itemsize for dtype in self.params.input_dtypes]
-        nbytes = sum(items[i] * math.prod(shapes[i]) for i in self._data)
-        if not isinstance(self.session, Renewable) or nbytes > renewed.MOST_NBYTES:
+        """Whether it is right over inputs that are all new; and whether its time hangs on how much of them
+        changed, which `renewal` tells then."""
+        if not isinstance(self.session, Renewable):
             return None
-        told = renewed.asked(self.session)
-        if (last := self.session.renewed()) is not None:
-            look = timed_pass.PassCheck(*last)
-            if (look := self._beside_float64(look, None)).wrong:
+        self.renewal.settle(self.session, self._instance)
+        if failure := self._new_right(when):
+            return failure
+        if self.renewal.told and self.renewal.told not in self.notes:
+            self.notes.append(self.renewal.told)
+        return None
+
+    def _mix(self) -> None:
+        """Trains over new inputs, and some beside them, among those that are timed."""
+        self._owed, self._mixed = False, True
+        if isinstance(self.session, Renewable):
+            if isinstance(self.session, Witnessed):
+                self._seen += timed_pass.seen(self.session)
+            self.renewal.ask(self.session, self._instance, self._pass_ns)
+
+    def _new_right(self, when: str) -> Failure | None:
+        """Whether a pass over new inputs was, as float64 says."""
+        if isinstance(self.session, Renewable) and (last := self.session.renewed()) is not None:
+            look = self._beside_float64(timed_pass.PassCheck(*last), None)
+            if look.wrong:
                 return self._fail_timed(when, look)
-        if told is not None and told.remembers:
-            finding = Finding(fault="remembers", reason=told.words, when=when, params=self.params.words)
-            self._write(self._sample)
-            self.failure = Failure(finding, self.params, self._sample, self._pass(POISONS[0]))
-            return self.failure
-        if told is not None:
-            self.warnings.append(told.words)
         return None
 
     def _timed_right(
@@ -117,7 +179,10 @@ class Trial(JudgedSession):
             return {"output": self.session.output(rows) if count else self.session.output()}
 
         left = timed_pass.FLOAT64_S if thorough else 0.0
-        looks = timed_pass.looks(session, again, self.precision, part=part, typical=self._sample.typical)
+        seen, self._seen = [*self._seen, *timed_pass.seen(session)], []
+        looks = timed_pass.looks(
+            seen, again, self.precision, self._factor, part=part, typical=self._sample.typical
+        )
         for number, look in enumerate(looks):
             if not look.wrong and (number == 0 or left > 0):
                 started = time.perf_counter()
@@ -128,37 +193,46 @@ class Trial(JudgedSession):
         return None
 
     def _beside_float64(self, look: timed_pass.PassCheck, rows: np.ndarray | None) -> timed_pass.PassCheck:
-        """What was found of one row of a batch, or of all of what has no rows, beside float64: as it was
-        where that is right or takes long. rows: those that the answer is of, where it is not of all."""
-        p, count = self.params, self.params.rows
+        """What was found of some elements of an answer, drawn now, or of some rows of a batch, beside
+        float64: as it was where that is right. rows: those that the answer is of, where it is not of all."""
+        p, got = self.params, look.answers["output"]
         data = {i: look.inputs[f"input {i}"] for i in self._data}
-        got, row = look.answers["output"], 0
-        if count is not None:
-            place = secrets.randbelow(count if rows is None else len(rows))
-            row = place if rows is None else int(rows[place])
-            p = p.of_rows(1)
-            shapes = p.input_shapes
-            for i, array in data.items():
-                if self.params.has_rows(i):
-                    data[i] = array.reshape(count, -1)[row].reshape(shapes[i])
-            got = got.reshape(count if rows is None else len(rows), -1)[place].reshape(p.output_shape)
-        if p.flops > ORACLE_FLOPS:
-            return look
-        given = [data.get(i, array) for i, array in enumerate(self._sample.inputs)]
-        right = one_node.answer(p, given).reshape(got.shape)
-        stats = accuracy.judged(got, right, self.precision, typical=self._sample.typical)
+        inputs = [data.get(i, array) for i, array in enumerate(self._sample.inputs)]
+        random = np.random.default_rng(secrets.randbits(128))
+        size = p.outputs // (p.rows or 1)
+        if elements.known(p):
+            lying = elements.drawn(got.shape, random)
+            places = lying if rows is None else rows[lying // size] * size + lying % size
+            right = elements.answer(p, inputs, places)
+        else:
+            if (whole := p.rows) is not None:
+                count = max(1, min(whole, elements.DRAWN, ROWS_FLOPS * whole // max(1, p.flops)))
+                chosen = random.choice(len(rows) if rows is not None else whole, count)
+                drawn = chosen if rows is None else rows[chosen]
+                p = p.of_rows(count)
+                inputs = [
+                    array.reshape(whole, -1)[drawn].reshape(shape) if p.has_rows(i) else array
+                    for i, (array, shape) in enumerate(zip(inputs, p.input_shapes, strict=True))
+                ]
+                lying, places = ((at[:, None] * size + np.arange(size)).reshape(-1) for at in (chosen, drawn))
+            else:
+                lying = places = np.arange(p.outputs)
+            right = one_node.answer(p, inputs).reshape(-1)
+        right = as_held(p, right)
+        found = got.reshape(-1)[lying]
+        stats = accuracy.judged(found, right, self.precision, self._factor, typical=self._typical)
         if stats.ok:
             return look
         with np.errstate(all="ignore"):  # of what is no number nothing is further off
-            off = np.nan_to_num(np.abs(got.astype(np.float64) - right), nan=np.inf).reshape(-1)
+            off = np.nan_to_num(np.abs(found.astype(np.float64) - right), nan=np.inf)
         worst = int(off.argmax())
         return replace(
             look,
             wrong="output",
             stats=stats,
-            place=row * got.size + worst,
-            got=float(got.reshape(-1)[worst]),
-            expected=float(right.reshape(-1)[worst]),
+            place=int(places[worst]),
+            got=float(found[worst]),
+            expected=float(right[worst]),
         )
 
     def _fail_timed(self, when: str, look: timed_pass.PassCheck) -> Failure:
@@ -181,7 +255,14 @@ class Trial(JudgedSession):
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's; a trial that has failed takes no more samples."""
         self._sound()
-        return self.session.time_runs(count, cold)
+        taken = self.session.time_runs(count, cold)
+        self._pass_ns = taken / count
+        if not cold:
+            self.renewal.timed_ns.append(self._pass_ns)
+        self._owed = not self._mixed
+        if self._owed and secrets.randbelow(1 << 16) < MIXED * (1 << 16):
+            self._mix()
+        return taken
 
     def warm_runs(self, count: int) -> int:
         """See engine.backend.Warmed."""

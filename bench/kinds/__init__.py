@@ -6,7 +6,7 @@ its worker, its tables, charts and reports, what makes it small. Nothing here kn
 
 - `registry`: the descriptor, and which kinds there are. `folder`: one on the disk. `folders`: one of any kind
   opened, copied. `summaries`: one as a line of a list, read quickly. `note`: what the user calls one. `thin`
-  (`samples`): made small enough to ship.
+  (`public`): made small enough to ship.
 - `options`: a job as its command line.
 - `sample_run` is a comparison thinned (`python main.py runs thin RUN bench/kinds/sample_run` made it),
   `sample_ladder` and `sample_profile` are a ladder and a profile: with them every page has something to show.

@@ -1,8 +1,10 @@
-"""A run of any kind made small enough to ship or to send, with every chart and table as it was.
+"""A run of any kind made small enough to ship or to send, with every figure of its tables as it was.
 
-Of the samples those about the median are kept (bench.kinds.samples); what else goes, step by step until it
-fits, is each kind's own, in the module that its descriptor names: `GRADES`, `write(folder, measurements,
-target, grade)` and what would make less of it (`LESS`).
+All samples are kept, to the last bit, and packed (bench.results.results_file): whoever reads the copy derives
+from them what was derived before, byte for byte, by today's rule or a later one. What else goes, step by step
+until it fits, is each kind's own, in the module that its descriptor names: `GRADES`, `write(folder,
+measurements, target, grade)` and what would make less of it (`LESS`). What is gone is told in the facts or
+notes of its case. Where the samples alone do not fit, nothing is written.
 """
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ Fault = Literal[
     "activation",
     "kernel",
     "half_precision",
+    "digits",
     "left_out",
     "layout",
     "scale",
@@ -162,7 +163,7 @@ class Finding(Record, frozen=True):
 
 
 class RungMeasurement(Record, frozen=True):
-    """What came of one case. samples_ns, rounds, instances, runs_per_sample as in
+    """What came of one case. samples_ns, rounds, instances, quantile, load, runs_per_sample as
     bench.results.records.Measurement. error: of the full-size checks, the worst. checks: how many passes were
     judged. compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes (see kernels.nvrtc.Resources),
     threads, occupancy (0 to 1). notes: what a reader should know of a right answer. nbytes: what it reads and
@@ -178,6 +179,8 @@ class RungMeasurement(Record, frozen=True):
     runs_per_sample: int = 1
     rounds: tuple[int, ...] = ()
     instances: tuple[int, ...] = ()
+    quantile: float = 0.5
+    load: dict[str, float] = msgspec.field(default_factory=dict)
     error: ErrorStats | None = None
     checks: int = 0
     compiled: dict[str, float] = msgspec.field(default_factory=dict)

@@ -20,7 +20,7 @@ from bench.results.records import Disposition, Record
 from bench.results.stats import SAME_BOUND
 from bench.show import outputs
 from bench.show.table import Column, Table, pick
-from bench.words import units
+from bench.words import orders, units
 from bench.words.version import version
 from kernels.errors import InputError, system_words
 
@@ -57,13 +57,13 @@ class Save(Record, frozen=True):
         if self.gain is None:
             return "first"
         if self.gain_low is None or self.gain_high is None:
-            return "unclear"
+            return orders.NOT_DECIDED
         if self.gain_low > 1 + SAME_BOUND:
             return "gained"
         if self.gain_high < 1 / (1 + SAME_BOUND):
             return "lost"
         within = self.gain_low >= 1 / (1 + SAME_BOUND) and self.gain_high <= 1 + SAME_BOUND
-        return "same" if within else "unclear"
+        return "same" if within else orders.NOT_DECIDED
 
 
 class SaveLog:
@@ -157,9 +157,14 @@ COLUMNS: tuple[Column[Save], ...] = (
     Column("time_s", text=_seconds, title="time"),
     Column("low_s", text=_seconds, title="from"),
     Column("high_s", text=_seconds, title="to"),
-    Column("gain", text=units.times, tip="The last right version's time over this one's"),
-    Column("gain_low", text=units.times, title="at least"),
-    Column("gain_high", text=units.times, title="at most"),
+    Column(
+        "gain",
+        text=orders.speed,
+        title="gain over the last",
+        tip="The last right version's time over this one's",
+    ),
+    Column("gain_low", text=orders.speed, title="at least"),
+    Column("gain_high", text=orders.speed, title="at most"),
     _word("reason", lambda save: save.reason or None, title="why"),
 )
 

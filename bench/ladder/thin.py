@@ -1,4 +1,4 @@
-"""A ladder thinned: fewer samples, and where need be no error maps."""
+"""A ladder made small: its samples packed, and where need be no error maps."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from bench.kinds.samples import keep, public, public_dirs, rounded_all, telemetry, told
+from bench.kinds.public import public, public_dirs
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
-from bench.ladder.records import Finding, Ladder, MachineLimits, RungMeasurement
+from bench.ladder.records import Ladder, MachineLimits, RungMeasurement
 from bench.results.inside import inside
 from bench.results.records import Environment
-from bench.results.results_file import line_of
+from bench.results.results_file import packed_line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 
 LESS = "climb it with fewer rungs (--rung)"
@@ -24,46 +24,30 @@ LESS = "climb it with fewer rungs (--rung)"
 
 @dataclass(frozen=True)
 class LadderGrade:
-    """How much goes. samples: kept of a rung; maps: whether a wrong answer keeps its error map."""
+    """How much goes. maps: whether a wrong answer keeps its error map."""
 
-    samples: int
     maps: bool
 
 
-GRADES = (
-    LadderGrade(48, True),
-    LadderGrade(24, True),
-    LadderGrade(48, False),
-    LadderGrade(24, False),
-    LadderGrade(12, False),
-)
+GRADES = (LadderGrade(True), LadderGrade(False))
+WITHOUT = "its error map was left out to make the ladder small"
 
 
 def write(
     folder: LadderFolder, measurements: Sequence[RungMeasurement], target: Path, grade: LadderGrade
 ) -> None:
-    """The ladder of `folder`, thinned, into `target`."""
+    """The ladder of `folder`, made small, into `target`."""
     lines = []
     for m in measurements:
         finding = m.finding
         if finding is not None and finding.map:
             kept = grade.maps and _kept(inside(folder.path, finding.map), target / finding.map)
-            finding = finding if kept else msgspec.structs.replace(finding, map="")
-        lines.append(line_of(_thin(m, finding, grade.samples)))
+            if not kept:
+                m = msgspec.structs.replace(m, facts={**m.facts, "left out": WITHOUT})
+                finding = msgspec.structs.replace(finding, map="")
+        lines.append(packed_line_of(msgspec.structs.replace(m, finding=finding)))
     write_atomically(target / LADDER.file, msgspec.json.encode(_public(folder.header)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
-
-
-def _thin(m: RungMeasurement, finding: Finding | None, samples: int) -> RungMeasurement:
-    kept, rounds = keep(m.samples_ns, m.rounds, samples)
-    return msgspec.structs.replace(
-        m,
-        samples_ns=rounded_all(kept),
-        rounds=rounds,
-        finding=finding,
-        telemetry=telemetry(m.telemetry),
-        facts=told(m.facts, len(kept), len(m.samples_ns)),
-    )
 
 
 def _public(ladder: Ladder) -> Ladder:

@@ -13,6 +13,7 @@ import numpy as np
 from bench.measure import instances, timing, unrest
 from bench.measure.answers import accuracy, timed_pass
 from bench.measure.answers.layer_check import LayerCheck
+from bench.measure.host_to_host import host_to_host
 from bench.measure.images import predictions
 from bench.measure.images.predictions import Predictions
 from bench.measure.loaded_model import ORACLE, LoadedModel
@@ -197,8 +198,7 @@ class Contender:
         seconds = min(HOST_TO_HOST_S, self._job.budget_s / 4)
         # What a pass is started by from outside of a process is no part of it.
         apart = self.backend.device != "cpu" or isinstance(self._open(), Witnessed)
-        device_ns = median_ns if apart else None
-        found = timing.host_to_host(self._open(), self._placement.inputs, device_ns, seconds)
+        found = host_to_host(self._open(), self._placement.inputs, median_ns if apart else None, seconds)
         self._phases |= found.phases
         self._host = {"wall_ns": found.wall_ns, "launched_ns": found.launched_ns}
 
@@ -265,9 +265,7 @@ class Contender:
     def measured(self, timed: Timing, telemetry: Telemetry) -> Measurement:
         """The measurement of a case that went well. Call after `close`."""
         warnings = [*timed.warnings, *self._warnings, *(self._check.warnings if self._check else ())]
-        warnings += timing.few(timed)
-        if moved := unrest.warning(timed):
-            warnings.append(moved)
+        warnings += [*timing.few(timed), *filter(None, [unrest.warning(timed)])]
         if reason := self._facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         if self._loaded.judge != ORACLE:
@@ -280,6 +278,8 @@ class Contender:
             runs_per_sample=timed.runs_per_sample,
             rounds=tuple(timed.rounds),
             instances=tuple(timed.instances),
+            quantile=timed.quantile,
+            load=dict(timed.load),
             **self._host,
             dataset_ns=self._dataset_ns,
             layers=self._layers,

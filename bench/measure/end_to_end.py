@@ -122,7 +122,7 @@ class Flows:
             devices = {key: self._ready[key].backend.device for key in flows}
             found = time_together(
                 flows, rules(self._job), self._job.seed, references=self._references(flows), devices=devices,
-                on_turn=on_turn, stopped=stopped,
+                judged_by={}, on_turn=on_turn, stopped=stopped,
             )  # fmt: skip
             for key, timing in found.items():
                 try:

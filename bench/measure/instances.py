@@ -23,8 +23,8 @@ from bench.results.records import ErrorStats
 from kernels.errors import OutOfMemoryError
 
 # More than are asked for, up to so many, where a contender's others are made in so little time: what three
-# leave unclear five mostly tell (docs/trust.md).
-MOST, QUICK_S = 5, 0.25
+# leave unclear five mostly tell (docs/trust.md); and of ten on the host two may be off that others disturbed.
+MOST, MOST_ON_HOST, QUICK_S = 5, 10, 0.25
 HURRY_S = 0.5  # of a budget below this none is made but those that are asked for
 # Where what instances differ by is all that a verdict hangs on, there are up to so many times what is asked
 # for, one more a round, for as long as making them takes no longer than this.
@@ -49,7 +49,7 @@ def further(
     count: int, nbytes: int, device: str, room: float, make: Callable[[int], T], quick_s: float = QUICK_S
 ) -> tuple[list[T], str]:
     """Instances 1 to `count` - 1 (0 is there), as many of them as time and memory suffice for, and why these
-    are fewer ("" where they are not); where there are to be several and they are made quickly, up to MOST.
+    are fewer ("" where they are not); where there are to be several and they are made quickly, up to `most`.
     nbytes: what one is known to take; room: passes that the budget has time for, since an instance without
     a sample is of no use; make: instance of this number, checked; quick_s: what more than `count` may take
     in all. Raises
@@ -58,7 +58,7 @@ def further(
     short = NO_MEMORY
     began = time.perf_counter()
     try:
-        for number in range(1, max(count, MOST) if count > 1 else 1):
+        for number in range(1, max(count, most(device)) if count > 1 else 1):
             # As long as the next would take as long as those before.
             if number >= count and (time.perf_counter() - began) * number / (number - 1) > quick_s:
                 break
@@ -75,6 +75,11 @@ def further(
             one.close()
         raise
     return made, "" if len(made) + 1 >= count else short
+
+
+def most(device: str) -> int:
+    """How many there are of a contender on this device, where they are made quickly."""
+    return MOST if device == "cuda" else MOST_ON_HOST
 
 
 class Growing(Sequence[S]):

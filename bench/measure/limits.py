@@ -15,7 +15,7 @@ from engine import probe
 from engine.machine import host
 from kernels.cache import atomic_file, cache_dir
 
-VERSION = 7  # of the probes
+VERSION = 8  # of the probes
 
 
 def limits(device: str, threads: int | None = None, again: bool = True) -> MachineLimits:

@@ -9,6 +9,7 @@ from kernels.errors import (
     CrashedError,
     KernelscopeError,
     OutOfMemoryError,
+    TooShortError,
     UnavailableError,
     UnsupportedError,
 )
@@ -40,6 +41,8 @@ def outcome(error: BaseException) -> tuple[Disposition, str]:
             return "out_of_memory", "the host's memory did not suffice; a smaller batch takes less"
         case CrashedError():
             return "crashed", str(error)
+        case TooShortError():
+            return "invalid", str(error)
         case KernelscopeError():
             return "failed", str(error)
         case _:

@@ -1,54 +1,57 @@
-"""Faster than possible is no result: a time below what the work asks for at least is a fault of measuring.
+"""Faster than possible is no result: a time below what the work asks for at least is a fault of measuring,
+or the work was not done.
 
 The bound has to be true. Bytes for which there is no room in the caches count at the memory's rate; all that
 a pass has to move, at the rate of the caches, but for what may lie nearer to the cores. Multiplications count
-where no way is known that does with fewer: of matrix products, not of convolutions, which Winograd's and
-Fourier's ways do with a fraction. What was measured of a machine is not all that it can, so rates are taken
-higher by what is said below. Where they are not known nothing is claimed.
+as many as the method that a rung's header declares cannot do without (Params.least_flops): those of a direct
+kernel one by one, fewer for Winograd's, Fourier's and Strassen's ways. Rates are the highest that was ever
+measured here, of several means each. Where they are not known nothing is claimed.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 import numpy as np
 
-from bench.ladder.records import MARGIN, MORE_BYTES, MORE_CACHED, MachineLimits, RungMeasurement
-from bench.results.records import Layer, Measurement
+from bench.ladder.records import MachineLimits, RungMeasurement
+from bench.results import stats
+from bench.results.records import Layer, Measurement, Validity
 from bench.words import units
 from engine.graph.graph import Graph
-from kernels.ops import Params
-from kernels.ops.gemm import Gemm
+from kernels.ops import METHODS, Params
 
-MORE_FLOPS = {"cpu": 1.5, "cuda": 1.1}
-WGMMA = 2.0  # over what mma.sync reaches, by which the matrix units were measured
-STRASSEN = 7 / 8  # of a product's multiplications
+BEYOND = 1.1  # of a limit: what is surely faster than that cannot be
+# By the data sheets, over what mma.sync reaches, by which the matrix units were measured (H100 and H200: 989
+# of 650 in float16).
+WGMMA = 1.55
 
 Measured = TypeVar("Measured", Measurement, RungMeasurement)
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a pass asks of a machine at least. read, written: bytes; products: operations of matrix products
-    alone, in this precision."""
+    """What a pass asks of a machine at least. read, written: bytes; flops: operations, in this precision.
+    method: by which they are counted ("": whichever asks for the fewest)."""
 
     read: int
     written: int
-    products: int = 0
+    flops: float = 0.0
     precision: str = "fp32"
+    method: str = ""
     surely: bool = True  # whether all of it is moved even where it lies in a cache
 
 
-def of_params(p: Params, precision: str = "fp32") -> Work:
-    """Of one operator. Weights count nothing: they may lie packed, or in another precision."""
+def of_params(p: Params, precision: str = "fp32", method: str = "") -> Work:
+    """Of one operator, by a method of kernels.ops.METHODS, or by any. Weights count nothing: they may lie
+    packed, or in another precision."""
     read = p.least_read() * np.dtype(p.dtype).itemsize
     written = p.outputs * np.dtype(p.out_dtype).itemsize
-    products = 2 * p.m * p.n * p.k * p.batch if isinstance(p, Gemm) else 0
-    return Work(read, written, products, precision)
+    flops = min(p.least_flops(each) for each in ([method] if method else METHODS))
+    return Work(read, written, flops, precision, method)
 
 
 def of_model(graph: Graph, batch: int, precision: str) -> Work:
@@ -76,37 +79,55 @@ def least_s(work: Work, limits: MachineLimits, cold: bool = False) -> tuple[floa
         # Cold, nothing that is read lies in a cache; what is written may stay there.
         beyond = max(0, work.read + work.written - limits.cache_nbytes)
         beyond = max(beyond, work.read) if cold and limits.device == "cuda" else beyond
-        rate = limits.bytes_per_s * MORE_BYTES[limits.device]
+        rate = limits.bytes_per_s
         found.append(
             (beyond / rate, f"{units.nbytes(beyond)} that no cache holds at {units.si(rate, 'B/s')}")
         )
     if work.surely and limits.cache_bytes_per_s:
         both = max(0, work.read + work.written - limits.nearest_nbytes)
         moved = both if limits.device == "cpu" else max(work.read, work.written)
-        rate = limits.cache_bytes_per_s * MORE_CACHED[limits.device]
+        rate = limits.cache_bytes_per_s
         found.append((moved / rate, f"{units.nbytes(moved)} out of the caches at {units.si(rate, 'B/s')}"))
-    if work.products and (rate := _product_rate(limits, work.precision)):
-        flops = work.products * STRASSEN
-        found.append((flops / rate, f"its multiplications at {units.si(rate, 'FLOP/s')}"))
+    if work.flops and (rate := _rate(limits, work)):
+        counted = "" if work.method in ("", "split") else f", counted as {work.method},"
+        found.append((work.flops / rate, f"its multiplications{counted} at {units.si(rate, 'FLOP/s')}"))
     return max(found)
 
 
+def share(measured: Measured, work: Work, limits: MachineLimits | None, cold: bool = False) -> float:
+    """How far a time is beyond what the machine takes at least, by the end of its interval that is slowest:
+    above BEYOND it cannot be. 0.0 where nothing is known of it."""
+    if limits is None or measured.disposition != "ok" or not measured.samples_ns:
+        return 0.0
+    return least_s(work, limits, cold)[0] / (_interval(measured).high / 1e9)
+
+
 def held(measured: Measured, work: Work, limits: MachineLimits | None, cold: bool = False) -> Measured:
-    """The measurement; where it says what cannot be, it is "invalid", with the reason and without its
-    samples: nothing is compared with it, and it is the best of nothing."""
+    """The measurement; where it surely says what cannot be, it is "invalid", with the reason and without its
+    samples: nothing is compared with it, and it is the best of nothing. Where it may be so, it says so."""
     if limits is None or measured.disposition != "ok" or not measured.samples_ns:
         return measured
     seconds, why = least_s(work, limits, cold)
-    median_s = statistics.median(measured.samples_ns) / 1e9
-    if median_s >= MARGIN * seconds:
+    time_ns = _interval(measured).value
+    if seconds <= BEYOND * time_ns / 1e9:
         return measured
     reason = (
-        f"{units.duration(median_s * 1e9)} a pass is faster than this machine can be: "
+        f"{units.duration(time_ns)} a pass is faster than this machine can be: "
         f"{why} take {units.duration(seconds * 1e9)}"
     )
+    if share(measured, work, limits, cold) <= BEYOND:
+        validity: Validity = measured.validity
+        told = msgspec.structs.replace(validity, warnings=(*validity.warnings, f"{reason}, if it is that"))
+        return msgspec.structs.replace(measured, validity=told)
+    if work.method == "direct" and work.flops:
+        reason += '; where a method that multiplies less is used, the header says so (method = "winograd")'
     return msgspec.structs.replace(
         measured, disposition="invalid", reason=reason, samples_ns=(), rounds=(), instances=()
     )
+
+
+def _interval(measured: Measured) -> stats.Interval:
+    return stats.median_interval(measured.samples_ns, measured.rounds, instances=measured.instances)
 
 
 def layers(measured: Measurement, limits: MachineLimits | None) -> Measurement:
@@ -125,16 +146,15 @@ def _beyond(layer: Layer, limits: MachineLimits) -> Layer:
     return msgspec.structs.replace(layer, beyond=limits.beyond(surely, written, layer.time_ns / 1e9))
 
 
-def _product_rate(limits: MachineLimits, precision: str) -> float:
-    """Operations a second that products of this precision are not faster than; 0.0 where not known."""
-    plain = limits.flops_per_s * MORE_FLOPS[limits.device]
-    if limits.device == "cpu":
-        return plain
-    if not limits.matrix_flops_per_s:
+def _rate(limits: MachineLimits, work: Work) -> float:
+    """Operations a second that nothing of this precision and method is faster than; 0.0 where not known."""
+    plain, matrix = limits.flops_per_s, WGMMA * max(limits.matrix_flops_per_s.values(), default=0.0)
+    narrow = work.precision not in ("fp32", "fp32-tc")
+    if limits.device == "cpu" or (work.precision == "fp32" and work.method not in ("", "split")):
+        return 0.0 if limits.device == "cpu" and narrow else plain
+    if not matrix:
         return 0.0
-    fastest = WGMMA * max(limits.matrix_flops_per_s.values())
-    # Three products of a lower precision make one of float32.
-    return max(plain, fastest / 3) if precision in ("fp32", "fp32-tc") else max(plain, fastest)
+    return max(plain, matrix if narrow else matrix / 3)  # three products of a lower precision make one
 
 
 def _image(graph: Graph) -> bool:

@@ -304,9 +304,11 @@ class Runner:
                 throttled=sampler.throttled,
                 stopped=self._stopped,
             )
-        # The reference first: others agree, or not, with its answers.
-        for key in sorted(ready, key=lambda key: not ready[key].is_reference):
+        # Who failed first is first: it may have taken the device from the others. Then the reference: others
+        # agree, or not, with its answers.
+        for key in sorted(ready, key=lambda key: (timings[key].failed_ns, not ready[key].is_reference)):
             entrant, timed = ready[key], timings[key]
+            timed.load = sampler.load(key)
             try:
                 if timed.error is not None:
                     raise timed.error

@@ -4,18 +4,39 @@ more rounds would not help, or what they may spend is spent."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bench.measure.instances import Growing
 from bench.results import stats
 from bench.results.records import StopReason
-from bench.results.stats import Outlook
+from bench.results.stats import UNQUIET, Outlook
 
 if TYPE_CHECKING:
     from bench.measure.timing import Rules, Timeable, Timing
 
+# By what a turn may be summed up where it is timed on the host's clock. What other programs add to a pass is
+# one-sided, and low quantiles shed it; with a thread a core the very fastest passes are rare and of luck. So
+# each host, net and number of threads has its own (docs/trust.md).
+QUANTILES = (stats.MEDIAN, 0.25, 0.1)
+BETTER = 0.8  # a low quantile is taken where it leaves the reference so much less uncertain than the median
 RESERVE = 1.25  # rounds in all, of those after which a median was known
+
+
+def choose_quantiles(
+    timings: Mapping[str, Timing], references: Mapping[str, str], on_host: Collection[str]
+) -> None:
+    """Say by which quantile of their turns contenders on the host's clock are compared with their reference:
+    by the one by which the reference alone is known best, the median where none is much better. Nothing that
+    is compared with it has a say. To be called once, after the first rounds and before any verdict is looked
+    at."""
+    for key in on_host:
+        reference = timings.get(references.get(key, key if key in references.values() else ""))
+        if reference is not None and _sound(reference):
+            median, *lower = (stats.uncertainty(reference, quantile) for quantile in QUANTILES)
+            least = min(lower)
+            if least < BETTER * median:
+                timings[key].quantile = QUANTILES[1 + lower.index(least)]
 
 
 def settle(
@@ -91,20 +112,14 @@ def _spent(own: Timing, rules: Rules) -> StopReason:
 
 
 def _against(own: Timing, reference: Timing) -> StopReason:
-    """Of one that is compared: clear, and not by medians that are hardly known, or without hope of becoming
-    so."""
-    outlook = stats.outlook(own, reference)
-    if outlook is Outlook.CLEAR and _quiet(own) and _quiet(reference):
+    """Of one that is compared: clear, and not by times that are hardly known, or without hope of becoming so.
+    Of instances too: two that happen to agree would else end it, and be wrong twice as often."""
+    outlook, pair = stats.outlook(own, reference), (own, reference)
+    if outlook is Outlook.CLEAR and all(stats.uncertainty(of, own.quantile) <= UNQUIET for of in pair):
         return "verdict"
     if reference.stop_reason:  # no round of its own has one to be paired with any more
         return reference.stop_reason
     return "exhausted" if outlook is Outlook.HOPELESS else ""
-
-
-def _quiet(own: Timing) -> bool:
-    # Of instances too: two that happen to agree would else end it, and be wrong twice as often.
-    interval = stats.median_interval(own.samples_ns, own.rounds, instances=own.instances)
-    return interval.relative <= stats.UNQUIET
 
 
 def _alone(own: Timing, rules: Rules) -> StopReason:
@@ -116,6 +131,8 @@ def _alone(own: Timing, rules: Rules) -> StopReason:
     rounds more, which were not chosen by what they showed, makes good for most of it; not where it is
     narrower than asked by far.
     """
+    if not rules.width:
+        return ""
     interval = stats.median_interval(own.samples_ns, own.rounds, instances=own.instances)
     taken = len(own.rounds)
     if interval.relative <= rules.width / 2:

@@ -5,6 +5,8 @@ In a round the contenders take turns on one device, so a reading belongs to the 
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import statistics
 import threading
 from collections.abc import Sequence
@@ -14,9 +16,13 @@ import psutil
 
 from bench.results.records import Telemetry
 from bench.run import nvml
+from engine.apart import pool
+from engine.machine.load import Reading, Spent, between, reading
 
 PERIOD_S = 0.05
 KEPT = 200
+# Of turns that are shorter, all together, hundredths of a second do not say who used the cores.
+LEAST_S = 0.2
 # A device slower than this fraction of its default clock is flagged.
 CLOCK_FLOOR = 0.75
 
@@ -27,6 +33,7 @@ class _Readings:
     cpu_percent: list[float] = field(default_factory=list)
     resident_nbytes: int = 0
     turn_start: int = 0  # index into `gpu` where the turn in progress began
+    turns: list[Spent] = field(default_factory=list)
 
 
 class Sampler:
@@ -45,6 +52,7 @@ class Sampler:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True, name="telemetry")
         self._process = psutil.Process()
+        self._began: Reading | None = None  # the turn in progress, of a contender on the host
 
     def __enter__(self) -> Sampler:
         psutil.cpu_percent(None)  # the first answer is meaningless
@@ -61,15 +69,34 @@ class Sampler:
             self._current = key
             readings = self._readings[key]
             readings.turn_start = len(readings.gpu)
+        self._began = self._read(key)
 
     def throttled(self, key: str) -> str:
         """Why the device was held back since the turn began, in words, or "". Begins the next turn."""
+        now = self._read(key)
+        if now is not None and self._began is not None:
+            self._readings[key].turns.append(between(self._began, now))
+        self._began = now
         with self._lock:
             readings = self._readings[key]
             recent = readings.gpu[readings.turn_start :]
             readings.turn_start = len(readings.gpu)
         default = self._gpu.default_clock_mhz if self._gpu else None
         return held_back(recent, default)
+
+    def load(self, key: str) -> dict[str, float]:
+        """Who used the host's cores in all turns of a contender that is timed on its clock; {} of others, and
+        where that is not known (see Measurement in bench.results.records)."""
+        turns = self._readings[key].turns
+        spent = sum(turns, Spent())
+        if spent.wall_s < LEAST_S:
+            return {}
+        # Seconds of all cores are counted in ticks: other programs may seem to have used less than none.
+        seconds = {name: round(max(0.0, value), 6) for name, value in dataclasses.asdict(spent).items()}
+        return {"cores": float(os.cpu_count() or 1), **seconds}
+
+    def _read(self, key: str) -> Reading | None:
+        return reading((os.getpid(), *pool.pids())) if self._devices[key] == "cpu" else None
 
     def result(self, key: str) -> Telemetry:
         """The readings of one contender, thinned to at most 200."""

@@ -25,10 +25,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-import numpy as np
-
 from bench.measure import stopping
 from bench.measure.instances import Succession
+from bench.results import stats
 from bench.results.records import StopReason
 from engine.apart.client import rest
 from engine.backend import Session, warm_runs
@@ -45,6 +44,8 @@ LEAST_NS = 200.0
 # Of the seconds of a warm-up and of the first rounds, on a device: whoever had the turn before kept its clock
 # up, it has no threads to wake, and its samples take a quarter of the host's.
 ON_DEVICE = 0.5
+# Contenders whose trains would be so much longer or shorter than another's have trains as long as that one's.
+ALIKE = 2.0
 # A throttled device is given this long to cool before a turn is taken again.
 COOL_S = 2.0
 
@@ -57,7 +58,7 @@ class Stopped(Exception):
 class Rules:
     """How long to sample. Times in seconds unless the name says ns.
 
-    width: the half-width of the median's interval to reach where nothing is compared, as a fraction of it.
+    width: the half-width of the median's interval to reach where nothing is compared (0: it is not asked).
     sample_ns: how long one sample lasts at least, on the host's clock and on a device's. rounds: in how many
     turns the first min_s and min_samples are taken.
     """
@@ -81,16 +82,20 @@ class Rules:
 class Timing:
     """What came of one contender: ns a pass (mean over `runs_per_sample` passes in a row), where rounds start
     among the samples, which instance each round was of (empty where there is one), why sampling stopped.
-    `error` where it failed; the others are not touched by it."""
+    `error` where it failed, and `failed_ns` when, on the clock by which seconds are spent: after a device is
+    lost others fail as well, and it was the first."""
 
     samples_ns: list[float] = field(default_factory=list)
     runs_per_sample: int = 1
     rounds: list[int] = field(default_factory=list)
     instances: list[int] = field(default_factory=list)
+    quantile: float = stats.MEDIAN
+    load: Mapping[str, float] = field(default_factory=dict)
     stop_reason: StopReason = ""
     retries: int = 0
     warnings: list[str] = field(default_factory=list)
     error: Exception | None = None
+    failed_ns: float = math.inf
     spent_s: float = 0.0
     sample_s: float = 0.0  # what one sample takes, judged by the warm-up
     due: int = 0  # after how many rounds the median is known (0: not foreseen)
@@ -155,6 +160,7 @@ def time_together(
     seed: int = 0,
     *,
     references: Mapping[str, str] | None = None,
+    judged_by: Mapping[str, str] | None = None,
     devices: Mapping[str, str] | None = None,
     on_turn: Callable[[str, int], None] = lambda key, turn: None,
     on_taken: Callable[[str, int, Timing], None] = lambda key, turn, timing: None,
@@ -170,7 +176,8 @@ def time_together(
     a Succession are timed one after the other, and a pair of Growing ones has more of both where its verdict
     hangs on what they differ by.
     references: whom a contender is compared with, by key: both go on while their verdict is unclear and
-    neither has spent what it may; a contender with nobody goes on until its own median is known. devices:
+    neither has spent what it may; a contender with nobody goes on until its own median is known. judged_by:
+    on whose samples the quantile is chosen that a contender is compared by (None: its reference's). devices:
     "cpu" or "cuda" by key ("cpu" where absent): whose clock a sample is on. on_turn hears of each turn (key,
     round) before it, on_taken of it and of what was taken so far after it. throttled tells, after a turn, why
     the device was held back during it ("": it was not): that turn is taken again, at most `rules.retries`
@@ -197,11 +204,14 @@ def time_together(
             except Stopped:
                 raise
             except Exception as error:  # one contender's failure is its own
-                timings[key].error = error
+                timings[key].error, timings[key].failed_ns = error, clock()
                 active.remove(key)
             else:
                 on_taken(key, turn, timings[key])
         turn += 1
+        if turn == least:
+            hosts = [key for key in active if (devices or {}).get(key, "cpu") == "cpu"]
+            stopping.choose_quantiles(timings, references or {} if judged_by is None else judged_by, hosts)
         stopping.settle(timings, active, references or {}, rules, turn >= least)
         stopping.go_on_with_more(timings, active, references or {}, instances)
         if turn >= least and enough(timings):
@@ -241,6 +251,7 @@ class _Sampler:
         self._stopped = stopped
         self._sleep = sleep
         self._clock = clock
+        self._trains: dict[bool, list[int]] = {True: [], False: []}
 
     def turn(self, key: str, instances: Instances, timing: Timing, turn: int) -> None:
         rules = self._rules
@@ -290,7 +301,13 @@ class _Sampler:
             return 1
         target = rules.sample_ns_host if self._on_host(key) else rules.sample_ns_device
         # 20 % more: the warm-up's passes may have been slower than those to come.
-        return max(1, math.ceil(1.2 * target / max(per_run_ns, LEAST_NS)))
+        own = max(1, math.ceil(1.2 * target / max(per_run_ns, LEAST_NS)))
+        # What a train costs beside its passes is then the same for contenders that are about as fast, and so
+        # is what was taken off for it, right or wrong.
+        others = self._trains[self._on_host(key)]
+        near = [runs for runs in others if runs / ALIKE <= own <= runs * ALIKE]
+        others.append(own)
+        return min(near, key=lambda runs: abs(math.log(runs / own)), default=own)
 
     def _share(self, timing: Timing, first: bool, first_s: float) -> _Share:
         """Of one of the first rounds, or the first of an instance that came later, which take first_s all
@@ -317,7 +334,7 @@ class _Sampler:
         room = min(share.most, rules.max_samples - len(timing.samples_ns))
         samples: list[float] = []
         started = self._clock()
-        with _no_garbage_collection():
+        with no_garbage_collection():
             while True:
                 samples.append(round(session.time_runs(runs, cold=rules.cold) / runs, 1))
                 spent = (self._clock() - started) / 1e9
@@ -329,66 +346,8 @@ class _Sampler:
         return samples, spent
 
 
-@dataclass(frozen=True)
-class HostToHost:
-    """Medians in ns over host-to-host passes: phases h2d, compute, d2h, sync, and the wall time of them.
-    launched_ns: of passes that were launched and waited for without copies, and its 95 % interval."""
-
-    phases: dict[str, float]
-    wall_ns: float
-    passes: int
-    launched_ns: tuple[float, float, float]
-
-
-def host_to_host(
-    session: Session, inputs: Mapping[str, np.ndarray], device_ns: float | None = None, seconds: float = 0.3
-) -> HostToHost:
-    """Full passes as an application makes them: bind, run, wait, fetch; at least five, for about `seconds`.
-
-    h2d is `bind`, d2h is `fetch`. Where `run` only launches (a GPU), `device_ns` is what the pass takes on
-    the device's clock: that is `compute`, and `sync` what launching it and waiting for it cost beyond. Where
-    it is None, `run` is `compute` and `synchronize` is `sync`.
-    """
-    laps: list[tuple[int, int, int, int, int]] = []
-    end = time.perf_counter() + seconds
-    with _no_garbage_collection():
-        while len(laps) < 5 or (time.perf_counter() < end and len(laps) < 1000):
-            start = time.perf_counter_ns()
-            session.bind(inputs)
-            bound = time.perf_counter_ns()
-            session.run()
-            ran = time.perf_counter_ns()
-            session.synchronize()
-            waited = time.perf_counter_ns()
-            session.fetch()
-            fetched = time.perf_counter_ns()
-            laps.append((bound - start, ran - bound, waited - ran, fetched - waited, fetched - start))
-            if laps[-1][4] > 1e9 * seconds and len(laps) >= 3:
-                break  # of passes that take longer than that three tell enough
-        launched = _launched(session, seconds / 3)
-    h2d, compute, sync, d2h, wall = (float(statistics.median(column)) for column in zip(*laps, strict=True))
-    if device_ns is not None:
-        compute, sync = min(device_ns, compute + sync), max(compute + sync - device_ns, 0.0)
-    return HostToHost({"h2d": h2d, "compute": compute, "d2h": d2h, "sync": sync}, wall, len(laps), launched)
-
-
-def _launched(session: Session, seconds: float) -> tuple[float, float, float]:
-    """Passes one behind the other; by order statistics the interval needs no shape of their times."""
-    laps: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(laps) < 3 or (time.perf_counter() < end and len(laps) < 1000):
-        start = time.perf_counter_ns()
-        session.run()
-        session.synchronize()
-        laps.append(float(time.perf_counter_ns() - start))
-    laps = sorted(laps[len(laps) // 10 :])  # the first come behind copies
-    middle, reach = len(laps) / 2, 0.98 * math.sqrt(len(laps))
-    low, high = max(0, int(middle - reach)), min(len(laps) - 1, math.ceil(middle + reach))
-    return statistics.median(laps), laps[low], laps[high]
-
-
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """Collect now and not between samples."""
     enabled = gc.isenabled()
     gc.collect(0)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from bench.results import doubt, stats
-from bench.results.medians import median, split_rounds
-from bench.results.stats import UNQUIET, Timed
+from bench.results.stats import UNQUIET, Sampled
+from bench.results.stats.medians import median, split_rounds
 
 
-def warning(timed: Timed) -> str:
+def warning(timed: Sampled) -> str:
     """A sentence where the rounds, each beside others of its instance, leave the median uncertain by more
     than UNQUIET, or else the instances' own medians are further apart than that; else ""."""
     parts = split_rounds(timed.samples_ns, timed.rounds)

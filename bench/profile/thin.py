@@ -1,5 +1,5 @@
-"""A profile thinned: fewer samples, and where need be the events of fewer cases. What stands in the records
-(breakdown, cold start, process) stays of all."""
+"""A profile made small: its samples packed, and where need be the events of fewer cases. What stands in the
+records (breakdown, cold start, process) stays of all."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from bench.kinds.samples import keep, public, public_dirs, rounded_all, telemetry, told
+from bench.kinds.public import public, public_dirs
 from bench.ladder.thin import public_limits
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile, Profile
 from bench.results.inside import inside
-from bench.results.results_file import line_of
+from bench.results.results_file import packed_line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 
 LESS = "profile fewer cases"
@@ -25,38 +25,30 @@ WITHOUT = "its events were left out to make the profile small: it has no timelin
 
 @dataclass(frozen=True)
 class ProfileGrade:
-    """How much goes. samples: kept of a case; batches: of how many batch sizes the events are kept, the
-    largest and then the smallest ones (None: of all)."""
+    """How much goes. batches: of how many batch sizes the events are kept, the largest and then the smallest
+    ones (None: of all)."""
 
-    samples: int
     batches: int | None
 
 
-GRADES = (
-    ProfileGrade(48, None),
-    ProfileGrade(24, None),
-    ProfileGrade(24, 3),
-    ProfileGrade(24, 2),
-    ProfileGrade(24, 1),
-    ProfileGrade(12, 0),
-)
+GRADES = tuple(map(ProfileGrade, (None, 3, 2, 1, 0)))
 
 
 def write(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path, grade: ProfileGrade
 ) -> None:
-    """The profile of `folder`, thinned, into `target`."""
+    """The profile of `folder`, made small, into `target`."""
     with_events = _batches(measurements, grade.batches)
     lines = []
     for m in measurements:
-        made = _thin(m, grade.samples)
+        made = m
         file = inside(folder.path, m.file) if m.file else None
         if file is not None and file.is_file() and m.case.batch in with_events:
             (target / m.file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target / m.file)
         elif m.file:
             made = msgspec.structs.replace(made, file="", events={}, notes=(*made.notes, WITHOUT))
-        lines.append(line_of(made))
+        lines.append(packed_line_of(made))
     write_atomically(target / PROFILE.file, msgspec.json.encode(_public(folder.header)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
 
@@ -66,20 +58,6 @@ def _batches(measurements: Sequence[CaseProfile], count: int | None) -> set[int]
     # The largest first, then the smallest: where the work counts, and where starting it does.
     order = [*sizes[:1], *sizes[:0:-1]]
     return set(order if count is None else order[:count])
-
-
-def _thin(m: CaseProfile, samples: int) -> CaseProfile:
-    kept, _ = keep(m.samples_ns, (), samples)
-    passes, rounds = keep(m.pass_ns, m.pass_rounds, samples)
-    return msgspec.structs.replace(
-        m,
-        samples_ns=rounded_all(kept),
-        pass_ns=rounded_all(passes),
-        pass_rounds=rounds,
-        profiled_ns=rounded_all(keep(m.profiled_ns, (), samples)[0]),
-        telemetry=telemetry(m.telemetry),
-        facts=told(m.facts, len(kept), len(m.samples_ns)),
-    )
 
 
 def _public(profile: Profile) -> Profile:

@@ -29,7 +29,7 @@ from bench.profile.records import CaseProfile
 from bench.profile.show.lines import device_events, in_window
 from bench.profile.show.names import short
 from bench.results.stats import SAME_BOUND
-from bench.results.student import student
+from bench.results.stats.student import student
 from bench.words import units
 
 _NODES = "\x1e"  # between the nodes of a key

@@ -1,10 +1,10 @@
 """What speaks against trusting a figure, and how that is told wherever the figure stands.
 
 A measurement's doubts are its warnings and, where it has one sample, that; what was divided by another's time
-has that one's doubts too (`of_ratio`; bench.results.rows, bench.ladder.show.rows), but that rounds differed,
-where their ratio is known all the same: what a round did to both is divided out of it. Tables set MARK behind
-such a figure, charts draw its point or bar hollow and hatched, with MARK behind what is written above a bar,
-and both say why in words.
+has that one's doubts too (`of`; bench.results.rows, bench.ladder.show.rows). That a time is unsteady is no
+doubt: its interval says how far it is known, and so does a ratio's, whose verdict is decided or not
+(`Row.undecided`). Tables set MARK behind such a figure, charts draw its point or bar hollow and hatched, with
+MARK behind what is written above a bar, and both say why in words.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from bench.results.records import Validity
 MARK = " !"
 ONE_SAMPLE = "one sample alone: nothing is known of its spread, and no verdict follows from it"
 UNQUIET = "the machine was unquiet"  # how bench.measure.unrest begins to tell of rounds that differ
+STEADY = 0.05  # an interval of a quiet machine is narrower than this
+UNSTEADY = (UNQUIET, "instances differ")  # the same of what instances differ by
 # Of a rate (bench.ladder.records.MachineLimits.beyond).
 IMPOSSIBLE = (
     "its bytes came faster than the memory and the caches of this machine give them: its time or their count "
@@ -38,25 +40,35 @@ class Sampled(Protocol):
 
 
 def own(measurement: Sampled) -> tuple[str, ...]:
-    """What speaks against a measurement by itself, in sentences."""
+    """What speaks against a measurement by itself, in sentences. That its time is unsteady does not: the
+    time stands beside its interval, and a verdict beside its own."""
     alone = (ONE_SAMPLE,) if len(measurement.samples_ns) == 1 else ()
-    return (*measurement.validity.warnings, *alone)
+    return (*steady(measurement.validity.warnings), *alone)
+
+
+def steady(warnings: Iterable[str]) -> tuple[str, ...]:
+    """Warnings but for those that a time is unsteady."""
+    return tuple(text for text in warnings if not text.startswith(UNSTEADY))
+
+
+def unsteady(measurement: Sampled | None) -> tuple[str, ...]:
+    """Why its time is unsteady, in sentences; () where it is not."""
+    if measurement is None:
+        return ()
+    return tuple(text for text in measurement.validity.warnings if text.startswith(UNSTEADY))
+
+
+def ratio_unsteady(own: Sampled, other: Sampled | None, relative: float | None) -> tuple[str, ...]:
+    """Why a ratio of two times is: why either time is; () where the ratio's own interval is narrow all the
+    same. relative: that interval, as a fraction of the ratio (None: not known)."""
+    if relative is not None and relative <= STEADY:
+        return ()
+    return (*unsteady(own), *unsteady(other))
 
 
 def of(whose: str, doubts: Iterable[str]) -> tuple[str, ...]:
     """Another's doubts where a figure was held against it."""
     return tuple(f"{text} (of {whose})" for text in doubts)
-
-
-def of_ratio(
-    own: Iterable[str], whose: str, others: Iterable[str], relative: float | None, steady: float
-) -> tuple[str, ...]:
-    """What speaks against a ratio of times. whose, others: whom it is over, and its doubts; relative: the
-    ratio's own interval as a fraction of it (None: not known), which is of a quiet machine up to `steady`."""
-    told = (*own, *of(whose, others))
-    if relative is None or relative > steady:
-        return told
-    return tuple(text for text in told if not text.startswith(UNQUIET))
 
 
 def marked(text: str, doubts: Sequence[str]) -> str:

@@ -4,16 +4,17 @@ one.
 Job (what to run) → Case (one model, backend, precision, batch, image count) → Measurement (what came of it).
 A run folder holds `run.json` (one Run) and `results.jsonl` (one Measurement a line); the worker's standard
 output carries one Message a line. Raw samples are stored; medians and spread are derived on reading
-(bench.results.stats). This module reaches nothing but msgspec: the window, a report or a notebook can read a
-run without an engine.
+(bench.results.stats). This module reaches nothing but msgspec: a notebook can read a run without an engine.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
+
+from bench.results.names import check_name as check_name
+from bench.results.names import stem as stem
 
 SCHEMA = 1
 
@@ -47,23 +48,6 @@ PARTS = ("predictions", "layers")
 # others are medians of one host-to-host pass of one batch; what no phase explains is shown as the rest.
 PREPARE_PHASES = ("load", "compile", "alloc", "upload")
 RUN_PHASES = ("h2d", "compute", "d2h", "sync")
-
-MOST_CHARACTERS = 100  # of a name that files are called after
-_SEPARATORS = frozenset("/\\:\0")
-
-
-@lru_cache(maxsize=4096)
-def check_name(what: str, name: str) -> None:
-    """Raises ValueError for a name that a file in the folder of its record cannot be called after: it would
-    lie elsewhere, or nowhere. A record may come from anybody."""
-    if len(name) > MOST_CHARACTERS or not _SEPARATORS.isdisjoint(name):
-        raise ValueError(f"{name[:MOST_CHARACTERS]!r} is no name of a {what}")
-
-
-@lru_cache(maxsize=4096)  # a million lines name few models
-def stem(model: str) -> str:
-    """What a model given by path is called: its file's name without .onnx; any other its own name."""
-    return model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -289,13 +273,27 @@ class EndToEnd(Record, frozen=True):
         """There is one of each contender."""
         return ()
 
+    @property
+    def quantile(self) -> float:
+        """Batches in flight share what happens to one of them: their rate is compared by medians."""
+        return 0.5
+
+    @property
+    def load(self) -> dict[str, float]:
+        """It has no telemetry of its own."""
+        return {}
+
 
 class Measurement(Record, frozen=True):
     """What came of one case. A disposition other than "ok" carries its reason; nothing is ever -1.
 
     samples_ns: one a sample, each the mean of `runs_per_sample` passes in a row over one batch; rounds:
     where a new interleaving round starts among the samples (indices); instances: which instance of the
-    session each round was of, by number (() = there was one). first_run_ns: the very first pass, apart.
+    session each round was of, by number (() = there was one). quantile: of a turn, that it is compared by;
+    load: who used the host's cores during its turns, where it is timed on the host's clock: how many `cores`
+    there are, the seconds of the clock (wall_s), and of all cores together those that our threads ran
+    (ran_s) and waited for a core (waited_s), that others_s ran, that a machine below took (stolen_s).
+    first_run_ns: the very first pass, apart.
     phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of host-to-host passes; wall_ns: the median
     of the whole host-to-host pass that RUN_PHASES divide. launched_ns: of passes launched and waited for, one
     behind the other, without copies: the median and its 95 % interval. dataset_ns: the whole pass over all
@@ -310,6 +308,8 @@ class Measurement(Record, frozen=True):
     runs_per_sample: int = 1
     rounds: tuple[int, ...] = ()
     instances: tuple[int, ...] = ()
+    quantile: float = 0.5
+    load: dict[str, float] = {}
     first_run_ns: int | None = None
     phases: dict[str, float] = {}
     wall_ns: float | None = None
@@ -346,11 +346,8 @@ class BackendInfo(Record, frozen=True):
 
 
 class Environment(Record, frozen=True):
-    """The machine and the software of a run, for the footer of every chart.
-
-    gpu_fp32_flops_per_s: what all cores of the GPU do at their highest clock, a multiply-add counted as two
-    (0: not known).
-    """
+    """The machine and the software of a run, for the footer of every chart. gpu_fp32_flops_per_s: what all
+    cores of the GPU do at their highest clock, a multiply-add counted as two (0: not known)."""
 
     machine: str = ""
     os: str = ""

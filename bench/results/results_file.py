@@ -4,15 +4,23 @@ A cut at any moment loses one line: what a kill left without its newline is pass
 goes when the next one is written. A line ends with the checksum of what stands before it, so that one that
 was damaged costs that line and is told; lines without one, as they were written before there was one, are
 read as they are.
+
+In a run that was made small (bench.kinds.thin) a long list of numbers is packed, to the last bit of each: an
+object with one string in place of the list, which is the list again before the line is read.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import logging
+import math
 import os
+import re
+import struct
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -27,6 +35,13 @@ _SUM = b',"sum":"'
 _SUM_NBYTES = len(_SUM) + len('00000000"}')
 _DIGITS = frozenset(b"0123456789abcdef")
 _NAMED = 5  # lines named in a sentence
+# What stands in place of a packed list; no text of a record can hold it, where quotes are escaped.
+_PACKED = re.compile(rb'\{"packed":"([^"\\]*)"\}')
+_PACKED_FROM = 16  # numbers, which are longer as they stand
+_MOST_NUMBERS = 4_000_000  # of a line
+_TENTHS, _FLOATS = b"t", b"f"  # whole tenths, as times are rounded to, above their least; anything else
+_KINDS = {(_TENTHS, width) for width in range(1, 8)} | {(_FLOATS, 8)}
+_HEAD = struct.Struct("<cBqI")  # which of the two, bytes of each, the least, how many
 
 
 class Settled(Protocol):
@@ -43,6 +58,63 @@ def line_of(measurement: object) -> bytes:
     """The line of a record, with its checksum."""
     data: bytes = msgspec.json.encode(measurement)
     return data[:-1] + b',"sum":"%08x"}\n' % zlib.crc32(data)
+
+
+def packed_line_of(measurement: object) -> bytes:
+    """The same with its long lists of numbers packed."""
+    return line_of(_shorter(msgspec.to_builtins(measurement)))
+
+
+def _shorter(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shorter(item) for name, item in value.items()}
+    if not isinstance(value, list | tuple):
+        return value
+    if len(value) >= _PACKED_FROM and all(type(item) is float and math.isfinite(item) for item in value):
+        return {"packed": _packed(value).decode()}
+    return [_shorter(item) for item in value]
+
+
+def _packed(values: Sequence[float]) -> bytes:
+    """The bytes of all numbers, the first of each, then the second of each, and so on, as zlib packs them."""
+    plain = struct.pack(f"<{len(values)}d", *values)
+    tenths = [round(value * 10) if abs(value) < 2**49 else 0 for value in values]
+    if struct.pack(f"<{len(values)}d", *(number / 10 for number in tenths)) == plain:  # to the last bit
+        kind, low = _TENTHS, min(tenths)
+        width = max(1, (max(tenths) - low).bit_length() + 7 >> 3)
+        raw = b"".join((number - low).to_bytes(width, "little") for number in tenths)
+    else:
+        kind, low, width, raw = _FLOATS, 0, 8, plain
+    body = zlib.compress(b"".join(raw[place::width] for place in range(width)), 9)
+    return base64.b85encode(_HEAD.pack(kind, width, low, len(values)) + body)
+
+
+def _whole(line: bytes) -> bytes:
+    """A line with its packed lists as lists. Raises Unreadable where one is broken."""
+    left = _MOST_NUMBERS
+
+    def numbers(found: re.Match[bytes]) -> bytes:
+        nonlocal left
+        try:
+            data = base64.b85decode(found[1])
+            kind, width, low, count = _HEAD.unpack_from(data)
+            left -= count
+            if count < 1 or left < 0 or (kind, width) not in _KINDS:
+                raise ValueError("it is of no such kind")
+            body = zlib.decompressobj().decompress(data[_HEAD.size :], width * count + 1)
+            if len(body) != width * count:
+                raise ValueError("its length is another")
+            raw = bytearray(len(body))
+            for place in range(width):
+                raw[place::width] = body[place * count : (place + 1) * count]
+            if kind == _FLOATS:
+                return msgspec.json.encode(struct.unpack(f"<{count}d", raw))
+            each = (raw[start : start + width] for start in range(0, len(raw), width))
+            return msgspec.json.encode([(low + int.from_bytes(number, "little")) / 10 for number in each])
+        except (ValueError, struct.error, zlib.error, OverflowError) as error:
+            raise reading.Unreadable("a packed list in it is broken") from error
+
+    return _PACKED.sub(numbers, line) if b'{"packed":"' in line else line
 
 
 def sound(line: bytes) -> bool | None:
@@ -126,7 +198,7 @@ class ResultsFile(Generic[M]):
         checked = sound(line)
         if checked is False:
             raise reading.Unreadable("its checksum does not fit")
-        measurement = reading.decoded(line, self._decoder)
+        measurement = reading.decoded(_whole(line), self._decoder)
         if min(getattr(measurement, "samples_ns", ()), default=1) <= 0:
             raise reading.Unreadable("a sample in it is no time")
         return measurement, checked is True

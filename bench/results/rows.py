@@ -28,8 +28,8 @@ class EndToEndRow:
     """A case from end to end: host images to host answers as a rate, another clock than that of the forward
     pass, so that a figure of one is compared with none of the other. Times in ns, of a batch; speedup: the
     reference's over the own, both from end to end. bus_share: of what the bus carries at most, the busier way
-    (None: there is no bus). doubts: what speaks against the rate; speedup_doubts: against the speed-up and
-    its verdict."""
+    (None: there is no bus). undecided: why the verdict is UNCLEAR. doubts: what speaks against the rate;
+    speedup_doubts: against the speed-up and its verdict."""
 
     record: EndToEnd
     batch: int
@@ -40,6 +40,7 @@ class EndToEndRow:
     speedup_low: float | None = None
     speedup_high: float | None = None
     verdict: str = ""
+    undecided: str = ""
     against: str = ""
     doubts: tuple[str, ...] = ()
     speedup_doubts: tuple[str, ...] = ()
@@ -60,9 +61,10 @@ class EndToEndRow:
 class Row:
     """One measurement as shown. Times in ns (one batch, median and its 95 % interval); speedup is reference
     time over own time, so above 1 is faster; verdict as bench.results.stats names it ("" where nothing was
-    compared). What rests on one sample has no interval. against: the measurement it was compared with.
-    provisional: the case is being measured; its median is what was seen so far, and nothing else
-    is known."""
+    compared); undecided: why it is UNCLEAR, as a sentence without a full stop ("" where it is decided, or
+    nothing was compared). What rests on one sample has no interval. against: the measurement it was compared
+    with. provisional: the case is being measured; its median is what was seen so far, and nothing else is
+    known."""
 
     measurement: Measurement
     title: str
@@ -73,6 +75,7 @@ class Row:
     speedup_low: float | None = None
     speedup_high: float | None = None
     verdict: str = ""
+    undecided: str = ""
     provisional: bool = False
     against: Measurement | None = None
 
@@ -91,15 +94,25 @@ class Row:
         if self.against is None:
             return ()
         who = f"the reference {label(self.against.case.backend, self.against.case.precision)}"
-        relative = None
-        if self.speedup and self.speedup_low is not None and self.speedup_high is not None:
-            relative = stats.Interval(self.speedup, self.speedup_low, self.speedup_high).relative
-        return doubt.of_ratio(self.own_doubts, who, doubt.own(self.against), relative, stats.UNQUIET)
+        return (*self.own_doubts, *doubt.of(who, doubt.own(self.against)))
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """What speaks against anything that is shown of this case."""
-        return tuple(dict.fromkeys((*self.own_doubts, *self.speedup_doubts)))
+        undecided = (self.undecided,) if self.undecided else ()
+        return tuple(dict.fromkeys((*self.own_doubts, *self.speedup_doubts, *undecided)))
+
+    @property
+    def unsteady(self) -> tuple[str, ...]:
+        """Why its time is unsteady, in sentences: it is known as far as its interval says, and no better."""
+        return doubt.unsteady(self.measurement)
+
+    @property
+    def ratio_unsteady(self) -> tuple[str, ...]:
+        """Why its speed-up is, which another run's is compared with."""
+        ends = (self.speedup, self.speedup_low, self.speedup_high)
+        relative = None if None in ends else stats.Interval(*ends).relative  # type: ignore[arg-type]
+        return doubt.ratio_unsteady(self.measurement, self.against, relative)
 
     @property
     def sound(self) -> bool:
@@ -192,13 +205,14 @@ def derive(measurement: Measurement, reference: Measurement | None) -> Row:
     row = Row(measurement, name, own.value, low, high)
     if reference is None:
         return row
-    ratio, verdict = stats.compare(measurement, reference)  # own time over the reference's
+    ratio, verdict, undecided, _ = stats.compare(measurement, reference)  # own time over the reference's
     return dataclasses.replace(
         row,
         speedup=1 / ratio.value,
         speedup_low=1 / ratio.high if ratio.known else None,
         speedup_high=1 / ratio.low if ratio.known else None,
         verdict=verdict.value,
+        undecided=undecided,
         against=reference,
     )
 
@@ -210,7 +224,8 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
     if found is None or not found.samples_ns or own.disposition not in SOUND:
         return None
     interval = stats.median_interval(found.samples_ns, found.rounds)
-    doubts = found.warnings
+    ratio_doubts = doubt.steady(found.warnings)
+    doubts = ratio_doubts
     if interval.known and interval.relative > stats.UNQUIET:
         within = f"to within {units.percent(interval.relative, 0)} only"
         doubts += (
@@ -220,13 +235,13 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
     batch = own.case.batch
     carried = found.nbytes_in * 1e9 / interval.value
     if found.nbytes_in >= TELLING_NBYTES and carried > FASTER * (found.bus_bytes_per_s or math.inf):
-        doubts += ("images went through faster than the bus was seen to carry them",)
+        impossible = ("images went through faster than the bus was seen to carry them",)
+        doubts, ratio_doubts = doubts + impossible, ratio_doubts + impossible
     theirs = reference.end_to_end if reference is not None else None
     if reference is None or theirs is None or not theirs.samples_ns:
         return EndToEndRow(found, batch, interval.value, low, high, doubts=doubts)
-    ratio, verdict = stats.compare(found, theirs)  # own time over the reference's
+    ratio, verdict, undecided, _ = stats.compare(found, theirs)  # own time over the reference's
     whose = f"the reference {label(reference.case.backend, reference.case.precision)}"
-    relative = ratio.relative if ratio.known else None
     return EndToEndRow(
         found,
         batch,
@@ -237,9 +252,10 @@ def end_to_end_row(own: Measurement, reference: Measurement | None) -> EndToEndR
         1 / ratio.high if ratio.known else None,
         1 / ratio.low if ratio.known else None,
         verdict.value,
+        undecided,
         reference.case.backend,
         doubts,
-        doubt.of_ratio(doubts, whose, theirs.warnings, relative, stats.UNQUIET),
+        (*ratio_doubts, *doubt.of(whose, doubt.steady(theirs.warnings))),
     )
 
 

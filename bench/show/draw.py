@@ -1,8 +1,9 @@
 """Chart definitions → PNG, SVG and PDF by matplotlib, the same bytes for the same chart.
 
-With bench.show.draw_panels the only module that imports matplotlib, and only when it draws. Nothing is
-computed here but places and sizes: the page is laid out in inches from the top (title, finding, legend,
-panels, notes, footer), each text wrapped to the width it has, so that nothing is cut and nothing overlaps.
+With bench.show.draw_panels and draw_tiles the only module that imports matplotlib, and only when it draws.
+Nothing is computed here but places and sizes: the page is laid out in inches from the top (title, finding,
+legend, panels, notes, footer), each text wrapped to the width it has, so that nothing is cut and nothing
+overlaps.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from bench.charts.definitions import Chart
 from bench.charts.doubts import LEGEND, has_doubts
 from bench.show import looks
 from bench.show.draw_panels import HATCH, TICK_SIZE, bars, dash, dashes, lines, weight
+from bench.show.draw_tiles import divided, names, size, tiles
 from bench.show.looks import PAGE, Look
 from bench.show.page import Page, measure
 from bench.words import palette
@@ -100,7 +102,9 @@ def figure(chart: Chart, look: Look = PAGE) -> Figure:
     from matplotlib.figure import Figure
 
     margin = look.margin
-    columns, panel_w, panel_h = _grid(len(chart.panels), look)
+    room = None if look.inches is None else look.inches - 2 * margin
+    chart = divided(chart, room)
+    columns, panel_w, panel_h = _grid(chart, look, room)
     rows = -(-len(chart.panels) // columns)
     width = columns * panel_w + 2 * margin
     canvas = Figure(figsize=(width, 1))
@@ -126,12 +130,13 @@ def figure(chart: Chart, look: Look = PAGE) -> Figure:
         (margin + column * panel_w, height - grid[row] - panel_h)
         for row, column in (divmod(index, columns) for index in range(len(chart.panels)))
     ]
-    drawn = _panels(canvas, chart, places, (panel_w, panel_h), LEFT)
+    left = max([LEFT, *(names(panel) for panel in chart.panels if panel.tiles)])
+    drawn = _panels(canvas, chart, places, (panel_w, panel_h), left)
     # Ticks may need more than what is usual; then all are drawn again, with as much more for each.
     if (over := _over(canvas, drawn, places, EDGE - margin)) > 0:
         for axes in drawn:
             axes.remove()
-        _panels(canvas, chart, places, (panel_w, panel_h), LEFT + over)
+        _panels(canvas, chart, places, (panel_w, panel_h), left + over)
     return canvas
 
 
@@ -148,10 +153,12 @@ def _panels(
     for panel, (x, y) in zip(chart.panels, places, strict=True):
         # Room for tick labels and the y label to the left, the x label below, the panel's title above.
         bottom, right, top = 0.52, 0.12, 0.30 if panel.title else 0.12
+        if panel.tiles:  # whose x label is above
+            bottom, top = top, bottom
         inner = (size[0] - left - right, size[1] - bottom - top)
         x0, y0 = x + left, y + bottom
         axes = canvas.add_axes((x0 / width, y0 / height, inner[0] / width, inner[1] / height))
-        (bars if panel.bars else lines)(axes, panel, chart, inner[0])
+        (bars if panel.bars else tiles if panel.tiles else lines)(axes, panel, chart, inner[0])
         # A title that is wider than its panel is made smaller.
         wide = measure(panel.title, looks.TITLE) if panel.title else 0.0
         if wide > inner[0] + right:
@@ -175,12 +182,16 @@ def small_print(page: Page, lines: Sequence[str]) -> None:
         page.text(line, 7, colour=palette.MUTED, gap=0.10 if i == 0 else 0.0, family="DejaVu Sans")
 
 
-def _grid(count: int, look: Look) -> tuple[int, float, float]:
-    """How many panels stand beside each other, and their width and height in inches."""
-    if look.inches is None:
+def _grid(chart: Chart, look: Look, room: float | None) -> tuple[int, float, float]:
+    """How many panels stand beside each other, and their width and height in inches. room: inches that all of
+    them have beside each other (None: as they like)."""
+    count, panel = len(chart.panels), chart.panels[0]
+    if panel.tiles:
+        sizes = [size(each, room, SINGLE[0]) for each in chart.panels]
+        return 1, max(wide for wide, _ in sizes), max(high for _, high in sizes)
+    if room is None:
         columns = 1 if count == 1 else 3 if count in (3, 5, 6, 7) or count > 8 else 2
         return columns, *(SINGLE if count == 1 else PANEL)
-    room = look.inches - 2 * look.margin
     columns = max(1, min(count, int(room / (NARROW if look.height is None else NARROWEST))))
     return columns, room / columns, HIGH if look.height is not None else min(HIGH, FLAT * room / columns)
 

@@ -1,5 +1,5 @@
-"""What many rows come to, in sentences: how cases ended, each model's verdict (bench.charts.verdicts), how
-large errors get. Every number is counted or chosen from the rows."""
+"""What many rows come to, in sentences: how cases ended, how large errors get. Every number is counted or
+chosen from the rows. How fast they are is told by their scoreboards (bench.charts.verdicts)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.charts.verdicts import verdicts
-from bench.results.records import ErrorStats, Layer, Run
+from bench.results.records import ErrorStats, Layer
 from bench.results.rows import Row, title
 from bench.show import tables
 from bench.words import units
@@ -34,12 +33,9 @@ class LayerError:
         return f"{tables.layer_name(self.layer)} ({self.layer.op_type}), {KINDS[self.kind]}"
 
 
-def sentences(rows: Sequence[Row], runs: Sequence[Run] = ()) -> list[str]:
-    """The whole, a sentence each; runs: in which the rows were measured."""
-    if not rows:
-        return []
-    lines = [found.line for found in verdicts(rows, runs)]
-    return [_counts(rows), *lines, *filter(None, [_errors(rows)])]
+def sentences(rows: Sequence[Row]) -> list[str]:
+    """The whole, a sentence each."""
+    return [_counts(rows), *filter(None, [_errors(rows)])] if rows else []
 
 
 def within(layer: Layer) -> bool | None:

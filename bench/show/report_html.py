@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.words import plain
+from bench.words import palette, plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -73,7 +73,7 @@ def table(made: Table[Any]) -> Markup:
 
     columns = made.telling().columns
     heads = "".join(
-        f'<th scope="col"{_left(column)}{_tip(column)}><button type="button">'
+        f'<th scope="col"{_flush(column)}{_tip(column)}><button type="button">'
         f"{escape(column.heading)}</button></th>"
         for column in columns
     )
@@ -91,9 +91,12 @@ def _cell(column: Column[Any], row: Any) -> str:
     order = ""
     if isinstance(value, (bool, int, float)):
         order = f' data-v="{float(value)!r}"'
-    doubts = "; ".join(column.doubted(row))
-    why = f' class="doubt" title="{escape(plain.printable(doubts))}"' if doubts else ""
-    return f"<td{_left(column)}{order}{why}>{cell(column.shown(row))}</td>"
+    reasons = "; ".join(column.reasons(row).splitlines())
+    why = f' title="{escape(plain.printable(reasons))}"' if reasons else ""
+    why += ' class="doubt"' if column.doubted(row) else ""
+    fill = column.fill(row, False) if column.fill is not None else ""
+    look = f' style="background:{fill};color:{palette.ink_on(fill)}"' if fill else ""
+    return f"<td{_flush(column)}{order}{why}{look}>{cell(column.shown(row))}</td>"
 
 
 def _own(column: Column[Any], row: Any) -> Any:
@@ -104,8 +107,9 @@ def _own(column: Column[Any], row: Any) -> Any:
         return None
 
 
-def _left(column: Column[Any]) -> str:
-    return ' data-left=""' if column.left else ""
+def _flush(column: Column[Any]) -> str:
+    """How its cells stand: words to the left, those with colours in the middle, else to the right."""
+    return ' data-left=""' if column.left else ' data-tile=""' if column.fill is not None else ""
 
 
 def _tip(column: Column[Any]) -> str:

@@ -40,6 +40,8 @@ class Column(Generic[R]):
     left, as words are; cell: the text as of the row, where that is more than its value's; style: of the text
     in a terminal, as rich names it; idle: where all are zero, there is nothing to tell. holds: the type of
     its values (None: words where it is flush left, whole numbers where they read as they are, else numbers).
+    fill: a cell's colour on light paper or on dark, "#RRGGBB" or "" for the paper's own; why: what is behind
+    a row's figure, a sentence a line, for whoever points at it.
     """
 
     name: str
@@ -53,6 +55,8 @@ class Column(Generic[R]):
     style: Callable[[R], str] | None = None
     idle: bool = False
     holds: type | None = None
+    fill: Callable[[R, bool], str] | None = None
+    why: Callable[[R], str] | None = None
 
     @property
     def heading(self) -> str:
@@ -70,6 +74,10 @@ class Column(Generic[R]):
 
     def doubted(self, row: R) -> tuple[str, ...]:
         return self.doubts(row) if self.doubts is not None else ()
+
+    def reasons(self, row: R) -> str:
+        """What is behind a row's figure and speaks against it, a sentence a line."""
+        return self.why(row) if self.why is not None else "\n".join(self.doubted(row))
 
     def words(self, row: R) -> str:
         """The value of a row as people read it, "" for what is not known; without a mark."""

@@ -12,7 +12,7 @@ from bench.results import doubt
 from bench.results.records import Accuracy, ErrorStats, Layer, Measurement
 from bench.results.rows import EndToEndRow, Row, title
 from bench.show.table import Column, Table, pick
-from bench.words import units
+from bench.words import orders, units
 
 WORDS = {"out_of_memory": "out of memory", "timed_out": "timed out"}
 
@@ -50,12 +50,16 @@ def _order(row: Row) -> tuple[str, ...]:
 
 
 def _ratio(row: Row) -> tuple[str, ...]:
-    return row.speedup_doubts
+    return (*row.speedup_doubts, *([row.undecided] if row.undecided else []))
 
 
 def _flow(get: Callable[[EndToEndRow], Any]) -> Callable[[Row], Any]:
     """Of what was measured from end to end."""
     return lambda row: None if row.end_to_end is None else get(row.end_to_end)
+
+
+def _flow_words(get: Callable[[EndToEndRow], str]) -> Callable[[Row], str]:
+    return lambda row: "" if row.end_to_end is None else get(row.end_to_end)
 
 
 def _flow_doubts(row: Row) -> tuple[str, ...]:
@@ -99,10 +103,13 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("per_image_s", lambda r: _s(r.image_ns), seconds, _own, "per image"),
     Column("images_per_s", lambda r: r.images_per_s, units.si, _own, "images/s"),
     _word("reference", lambda r: r.measurement.reference),
-    Column("speedup", lambda r: r.speedup, units.times, _ratio, "speed-up"),
+    Column("speedup", lambda r: r.speedup, units.times, _ratio, "speed-up",
+           "Whether it is faster than its reference: that one's time over its own, round by round",
+           cell=lambda r: orders.cell(r.verdict, r.speedup)),
     Column("speedup_low", lambda r: r.speedup_low, units.times),
     Column("speedup_high", lambda r: r.speedup_high, units.times),
-    _word("verdict", lambda r: r.verdict or None, str.lower, _ratio),
+    _word("verdict", lambda r: r.verdict or None, lambda verdict: orders.SHORT.get(verdict, ""), _ratio),
+    _word("undecided", lambda r: r.undecided or None, title="why not decided"),
     Column("top1", lambda r: accuracy_of(r).top1, units.percent, _order, "top-1"),
     Column("top5", lambda r: accuracy_of(r).top5, units.percent, _order, "top-5"),
     Column("agreement", lambda r: accuracy_of(r).agreement, units.percent),
@@ -126,11 +133,11 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("end_to_end_images_per_s", _flow(lambda f: f.images_per_s), units.si, _flow_doubts,
            "end to end: images/s"),
     Column("end_to_end_speedup", _flow(lambda f: f.speedup), units.times, _flow_ratio,
-           "end to end: speed-up"),
+           "end to end: speed-up", cell=_flow_words(lambda f: orders.cell(f.verdict, f.speedup))),
     Column("end_to_end_speedup_low", _flow(lambda f: f.speedup_low), units.times),
     Column("end_to_end_speedup_high", _flow(lambda f: f.speedup_high), units.times),
-    _word("end_to_end_verdict", _flow(lambda f: f.verdict or None), str.lower,
-          title="end to end: verdict"),
+    _word("end_to_end_verdict", _flow(lambda f: f.verdict or None),
+          lambda verdict: orders.SHORT.get(verdict, ""), title="end to end: verdict"),
     Column("end_to_end_bus_share", _flow(lambda f: f.bus_share), lambda share: units.percent(share, 0),
            title="end to end: of the bus"),
     Column("end_to_end_in_flight", _flow(lambda f: f.record.lanes), title="end to end: in flight"),
@@ -162,6 +169,7 @@ def _interval(name: str, low: str, high: str) -> Column[Row]:
     return replace(value, cell=cell, doubts=None, title=f"{value.heading} (95 % interval)")
 
 
+_KNOWN = {column.name: column for column in COLUMNS}
 _READABLE = pick(
     COLUMNS,
     "model",
@@ -171,8 +179,11 @@ _READABLE = pick(
     "disposition",
     _interval("median_s", "low_s", "high_s"),
     "images_per_s",
-    _interval("speedup", "speedup_low", "speedup_high"),
-    "verdict",
+    replace(
+        _KNOWN["speedup"],
+        cell=lambda r: orders.cell(r.verdict, r.speedup, r.speedup_low, r.speedup_high),
+        title="speed-up (95 % interval)",
+    ),
     _interval("top1", "top1_low", "top1_high"),
     _interval("top5", "top5_low", "top5_high"),
     AGREED,
@@ -208,8 +219,11 @@ END_TO_END = pick(
     CONTENDER,
     _interval("end_to_end_batch_s", "end_to_end_batch_low_s", "end_to_end_batch_high_s"),
     "end_to_end_images_per_s",
-    _interval("end_to_end_speedup", "end_to_end_speedup_low", "end_to_end_speedup_high"),
-    "end_to_end_verdict",
+    replace(
+        _KNOWN["end_to_end_speedup"],
+        cell=_flow_words(lambda f: orders.cell(f.verdict, f.speedup, f.speedup_low, f.speedup_high)),
+        title="end to end: speed-up (95 % interval)",
+    ),
     "end_to_end_bus_share",
     "end_to_end_in_flight",
     "end_to_end_carries",

@@ -10,6 +10,7 @@ from bench.charts.verdicts import verdicts
 from bench.results import doubt
 from bench.results.records import Measurement, Run
 from bench.results.rows import Row, by_model, label, title
+from bench.show import scoreboard
 from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick
 from bench.show.tables import (
@@ -22,13 +23,13 @@ from bench.show.tables import (
     layer_table,
     words,
 )
-from bench.words import units
+from bench.words import orders, units
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-STYLES = {"ok": "green", "unsupported": "yellow", "cancelled": "yellow"}
-VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNCLEAR": "dim"}
+# Green is what is decided to be faster, and nothing else: that a case ran well needs no colour.
+STYLES = {"ok": "", "unsupported": "yellow", "cancelled": "yellow"}
 _KNOWN = {column.name: column for column in COLUMNS}
 
 
@@ -47,28 +48,30 @@ _TERMINAL = pick(
     "median_s",
     Column("relative", _half_width, units.half_width, title="±"),
     "images_per_s",
-    "speedup",
-    replace(_KNOWN["verdict"], doubts=None, style=lambda row: VERDICT_STYLES.get(row.verdict, "")),
+    replace(
+        _KNOWN["speedup"],
+        left=True,
+        style=lambda row: orders.STYLES[orders.role(row.verdict, row.speedup_doubts)],
+    ),
     "top1",
     AGREED,
     "rel_l2_error",
     median_s="time",
-    verdict="",
     agreement="agree",
     rel_l2_error="error",
 )
 # Tables of several models are of one width; no figure is ever cut in half where a terminal is narrow.
-_LEAST = dict(zip((c.name for c in _TERMINAL), (13, 5, 9, 8, 5, 8, 8, 7, 8, 8, 7), strict=True))
-_SPARED = ("rel_l2_error", "relative", "images_per_s", "agreement", "top1", "verdict")
+_LEAST = dict(zip((c.name for c in _TERMINAL), (13, 5, 9, 8, 5, 8, 13, 8, 8, 7), strict=True))
+_SPARED = ("rel_l2_error", "relative", "images_per_s", "agreement", "top1")
 
 
 def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
-    """Each model's verdict, then the tables for people, one a model, up to 112 columns wide, and with fewer
-    columns where the terminal is narrower; why a case has no numbers stands below."""
+    """Each model's line and scoreboard, then the tables for people, one a model, up to 112 columns wide, and
+    with fewer columns where the terminal is narrower; why a case has no numbers stands below."""
     from rich.console import Group
     from rich.text import Text
 
-    made: list[RenderableType] = [Text(found.line) for found in verdicts(rows, runs)]
+    made = scoreboard.terminal(verdicts(rows, runs))
     made += [Text()] if made else []
     for found in by_model(rows).values():
         made.append(Text(_heading(found), style="bold"))
@@ -80,7 +83,12 @@ def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
             against = f", speed-up against {' and '.join(references)}" if references else ""
             made.append(Text(f"{found[0].title}, end to end: host images to host answers{against}", "bold"))
             made.append(Grid(sent, below=True))
-    told = [*accuracies(rows), *remarks(rows), *([doubt.MEANING] if any(row.doubts for row in rows) else [])]
+    told = [
+        *accuracies(rows),
+        *remarks(rows),
+        *undecided(rows),
+        *([doubt.MEANING] if any(row.doubts for row in rows) else []),
+    ]
     return Group(*made, *(Text(line, style="dim") for line in told))
 
 
@@ -104,7 +112,10 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         m = row.measurement
         texts = [f"{words(m)}: {m.reason}" if m.reason else words(m)] if m.disposition != "ok" else []
         alone = row.against is None or row.against.case in shown
-        told = row.own_doubts if alone else row.doubts
+        told = row.own_doubts if alone else (*row.own_doubts, *row.speedup_doubts)
+        if row.unsteady and row.low_ns is not None and row.high_ns is not None:
+            ends = f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"
+            texts.append(f"a pass takes {ends}; {'; '.join(row.unsteady)}")
         texts += about_accuracy(m)
         if m.end_to_end is not None and m.end_to_end.refused:
             texts.append(f"not measured end to end: {m.end_to_end.refused}")
@@ -124,6 +135,20 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         text = doubt.worst(text for text, _ in found)
         lines.append(f"{model}, {cases}: {text}")
     return lines
+
+
+def undecided(rows: Sequence[Row]) -> list[str]:
+    """Why verdicts are not decided, which their mark stands for; a line a reason that is alike."""
+    known = {row.case.batch for row in rows}
+    grouped: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row.undecided:
+            grouped.setdefault((row.title, row.contender, doubt.alike(row.undecided)), []).append(row)
+    return [
+        f"{model}, {who} at batch {units.spans([row.case.batch for row in found], known)}: "
+        f"! {found[0].undecided}"
+        for (model, who, _), found in grouped.items()
+    ]
 
 
 def about_accuracy(measurement: Measurement) -> list[str]:

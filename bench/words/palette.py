@@ -9,6 +9,8 @@ grey. Colours are "#RRGGBB".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 BACKENDS = {
     "engine-cuda": "#0A78BA",
     "ort-cuda": "#C98500",
@@ -61,6 +63,12 @@ STAGES = {
 MARKERS = {"fp32": "o", "fp32-tc": "s", "tf32": "^", "fp16": "D"}
 OVERLAID = ("<", ">", "*")  # of the second run that is laid over another, the third, …
 
+# What has a sign, on light paper and on dark: from blue over the paper's own colour, which is nothing, to
+# red. Eyes that take green for red tell these two apart.
+DIVERGING = (
+    ("#1B5C9E", "#7FB2DA", "#F6F6F6", "#EF9F86", "#A81C2B"),
+    ("#7FC0F5", "#3E719E", "#2E3238", "#9E5646", "#FF9A88"),
+)
 INK = "#222222"
 MUTED = "#6A6A6A"
 GRID = "#E3E3E3"
@@ -94,6 +102,21 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+def blend(stops: Sequence[str], fraction: float) -> str:
+    """The colour at a fraction of the way along evenly spaced stops."""
+    at = min(1.0, max(0.0, fraction)) * (len(stops) - 1)
+    index = min(int(at), len(stops) - 2)
+    low, high = (_parts(stop) for stop in stops[index : index + 2])
+    mixed = (round(a + (b - a) * (at - index)) for a, b in zip(low, high, strict=True))
+    return "#{:02X}{:02X}{:02X}".format(*mixed)
+
+
+def ink_on(fill: str) -> str:
+    """White or nearly black, whichever stands out more on a fill."""
+    white, black = "#FFFFFF", "#16191D"
+    return white if contrast(white, fill) > contrast("#000000", fill) else black
+
+
 def edge(colour: str) -> str:
     """What a fill of this colour is outlined by on white paper: white, or where it is nearly that, grey."""
     return MUTED if lightness(colour) > 88 else "#FFFFFF"
@@ -106,6 +129,11 @@ def lightness(colour: str) -> float:
 
 
 def _luminance(colour: str) -> float:
-    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    parts = (part / 255 for part in _parts(colour))
     linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
     return float(sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
+
+
+def _parts(colour: str) -> tuple[int, ...]:
+    """Red, green and blue of "#RRGGBB", 0 to 255."""
+    return tuple(int(colour[at : at + 2], 16) for at in (1, 3, 5))

@@ -50,7 +50,7 @@ class _Shelf:
         """All of these into one new block."""
         listed = list(arrays.values())
         offsets, nbytes = placed([array.nbytes for array in listed])
-        block, number = Block(nbytes), next(self._numbers)
+        block, number = Block(nbytes, sealed_later=True), next(self._numbers)
         for offset, array in zip(offsets, listed, strict=True):
             to = block.bytes[offset : offset + array.nbytes].view(array.dtype).reshape(array.shape)
             np.copyto(to, array)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import struct
 import subprocess
@@ -19,8 +20,8 @@ from engine.apart.forked import starting as forking
 from engine.apart.forked.starting import Process
 
 HEADER = struct.Struct("<BI")
-# What a frame is: something asked or answered, passes to be run or that were run, an error.
-CALL, TRAIN, ERROR = 1, 2, 3
+# What a frame is: something asked or answered, passes to be run or that were run, an error, one pass of them.
+CALL, TRAIN, ERROR, PASS = 1, 2, 3, 4
 LIMIT_NBYTES = 256 << 20  # of a frame; arrays lie in shared memory
 _AT_ONCE = 1 << 16
 FDS = 32  # descriptors beside one frame, at most, and one more
@@ -37,10 +38,12 @@ class Channel:
     def __init__(
         self,
         send: Callable[[bytes, Sequence[int]], None],
-        receive: Callable[[int], tuple[bytes, list[int]]],
+        receive: Callable[[int, bool], tuple[bytes, list[int]]],
         close: Callable[[], None],
+        fd: int,
     ) -> None:
         self._send, self._receive, self.close = send, receive, close
+        self.fd = fd  # that there is something to receive is seen at
 
     def send(self, kind: int, body: bytes = b"", fds: Sequence[int] = ()) -> None:
         try:
@@ -48,18 +51,25 @@ class Channel:
         except OSError as error:
             raise ChannelClosed(str(error)) from error
 
-    def receive(self) -> tuple[int, bytes, list[int]]:
-        """One frame; blocks until it is there."""
-        data, fds = self._some(_AT_ONCE)
+    def waits(self, seconds: float = 0.0) -> bool:
+        """Whether there is something to receive, or the other end is gone. Linux."""
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        return bool(poll.poll(1000 * seconds))
+
+    def receive(self, wait: bool = True) -> tuple[int, bytes, list[int]]:
+        """One frame; blocks until it is there. wait: False where the other end has stopped: what is not there
+        by now never comes."""
+        data, fds = self._some(_AT_ONCE, wait)
         while len(data) < HEADER.size:
-            data += self._some(_AT_ONCE)[0]
+            data += self._some(_AT_ONCE, wait)[0]
         kind, length = HEADER.unpack_from(data)
         if length > LIMIT_NBYTES:
             raise ChannelClosed(f"a message of {length:,} bytes")
         if len(data) < HEADER.size + length:
             parts, left = [data], HEADER.size + length - len(data)
             while left > 0:
-                part, more = self._some(min(left, 1 << 20))
+                part, more = self._some(min(left, 1 << 20), wait)
                 parts.append(part)
                 fds += more
                 left -= len(part)
@@ -68,9 +78,9 @@ class Channel:
             raise ChannelClosed("more than was asked for")
         return kind, data[HEADER.size :], fds
 
-    def _some(self, count: int) -> tuple[bytes, list[int]]:
+    def _some(self, count: int, wait: bool) -> tuple[bytes, list[int]]:
         try:
-            data, fds = self._receive(count)
+            data, fds = self._receive(count, wait)
         except OSError as error:
             raise ChannelClosed(str(error)) from error
         if not data:
@@ -86,13 +96,14 @@ def _of_socket(end: socket.socket, takes_fds: bool) -> Channel:
         if data:
             end.sendall(data)
 
-    def receive(count: int) -> tuple[bytes, list[int]]:
+    def receive(count: int, wait: bool) -> tuple[bytes, list[int]]:
+        flags = 0 if wait else socket.MSG_DONTWAIT
         if not takes_fds:  # what comes from a child is bytes alone
-            return end.recv(count), []
-        data, fds, _, _ = socket.recv_fds(end, count, FDS + 1)
+            return end.recv(count, flags), []
+        data, fds, _, _ = socket.recv_fds(end, count, FDS + 1, flags)
         return data, list(fds)
 
-    return Channel(send, receive, end.close)
+    return Channel(send, receive, end.close, end.fileno())
 
 
 def _of_pipes(reads: int, writes: int) -> Channel:
@@ -106,7 +117,7 @@ def _of_pipes(reads: int, writes: int) -> Channel:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
-    return Channel(send, lambda count: (os.read(reads, count), []), close)
+    return Channel(send, lambda count, _wait: (os.read(reads, count), []), close, reads)
 
 
 def started(

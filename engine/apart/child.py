@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,7 +25,8 @@ from engine.apart import arrays, channel
 from engine.apart.memory import Spec, attach
 from engine.apart.messages import TOOK, TRAIN, Call, Error, Opened, OutputReply
 from engine.apart.slots import Copies, views
-from kernels.ends import die_with_parent, unlimited
+from kernels import confine
+from kernels.ends import die_with_parent, stop_here, unlimited
 
 
 def opener(name: str) -> Any:
@@ -55,15 +57,22 @@ class Server:
         encode = msgspec.msgpack.encode
         while True:
             kind, body, fds = end.receive()
+            stops = awake = False
             try:
                 if kind == channel.TRAIN:
-                    number, ahead, count, told = TRAIN.unpack(body)
-                    taken = _timed(self._sessions[number], ahead, count)
-                    said = TOOK.pack(taken) if told else b""
+                    number, ahead, count, awake, stops = TRAIN.unpack(body)
+                    if awake:
+                        said = TOOK.pack(_timed(self._sessions[number], ahead, count))
+                    else:
+                        done = stop_here if stops else partial(_asked_on, end)
+                        self._sessions[number].session.passes(ahead, count, done)
+                        said = b""
                 else:
                     said = encode(self._answered(body, fds))
             except BaseException as error:  # whatever a kernel raises
                 end.send(channel.ERROR, encode(Error(type(error).__name__, str(error)[:4000])))
+                if stops and not awake:
+                    stop_here()  # what is waited for
             else:
                 end.send(kind, said)
 
@@ -105,6 +114,10 @@ class Server:
         given = {name: found[f"in {name}"] for name in inputs}
         left = {name: found[f"out {name}"] for name in outputs}
         if not timed:
+            if hasattr(held.session, "hold"):  # its passes read and write these themselves
+                held.session.hold(
+                    {n: a[0, ...] for n, a in given.items()}, {n: a[0, ...] for n, a in left.items()}
+                )
             held.plain = {n: a[0, ...] for n, a in given.items()}, {n: a[0, ...] for n, a in left.items()}
             return
         to, of = held.session.given, held.session.answers()
@@ -154,6 +167,12 @@ class Server:
             held.session.close()
 
 
+def _asked_on(end: channel.Channel) -> None:
+    """A pass is done: wait until the next is to begin, where nobody can see that this process has stopped."""
+    end.send(channel.PASS)
+    end.receive()
+
+
 def _timed(held: HeldSession, ahead: int, count: int) -> int:
     """Nanoseconds of a train by this process's own clock, which is believed where nothing of a user's runs:
     who waits elsewhere for untimed passes to end takes a core from the timed ones."""
@@ -190,6 +209,8 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     end = channel.of_child()
     die_with_parent(int(sys.argv[1]))
     unlimited()
+    confine.unseen()  # by the kernels of other processes
+    confine.blind()
     try:
         for opens in filter(None, sys.argv[2:]):
             with contextlib.suppress(Exception):  # told where a session is opened

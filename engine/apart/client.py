@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,9 @@ from engine.apart import arrays, channel
 from engine.apart.forked import starting
 from engine.apart.memory import NAMELESS, Block
 from engine.apart.messages import TOOK, TRAIN, Call, Error
+from engine.apart.watched import stops
+from engine.apart.watched.others import Beside, end
+from engine.apart.watched.settings import Watched
 from kernels import confine, ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
@@ -28,7 +32,12 @@ T = TypeVar("T")
 # What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
 WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 
+STRAY_NS = 20_000  # of a processor's time a stop: a thread that was seen to stop is about to
+LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
+
 _awake: list[Child] = []  # at most one
+_all: weakref.WeakSet[Child] = weakref.WeakSet()
+_watched: tuple[Child, Watched] | None = None  # who runs what a user may have written
 
 
 class Child:
@@ -49,20 +58,26 @@ class Child:
         self.what = what
         self.stays = stays
         self.lost: str | None = None  # why it is there no more
+        self.spoilt = ""  # what it did to others: then nothing more is timed of it
+        self.undone: tuple[str, ...] = ()  # what of its own it changed
         self._numbers = itertools.count(1)
         self._known: set[int] = set()  # blocks that it has
         self._lock = threading.RLock()
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
+        self._beside = Beside(_known)
         self._job = ends.job_object()
+        ends.keep_orphans()
+        confine.unseen()  # the inputs of passes to come lie in this process
         told = starting.environment(folders)
-        # One that is forked has no threads of that library's before it uses it.
-        alone = {"OPENBLAS_NUM_THREADS": "1"} if opens in WITHOUT_BLAS else {}
+        # One that is forked has as many.
+        alone = starting.ONE_THREAD if opens in WITHOUT_BLAS or not stays else {}
         self._process, self._end = channel.started(
             [interpreter or sys.executable, "-P", "-m", f"engine.apart.{_module()}", str(os.getpid()), opens],
             forks=None if interpreter or folders else (opens, told),
             env=told | alone,
             start_new_session=True,
         )
+        _all.add(self)
         if self._job is not None:
             kernel32, job = self._job
             kernel32.AssignProcessToJobObject(job, int(self._process._handle))  # type: ignore[attr-defined]
@@ -107,12 +122,14 @@ class Child:
         self._wake()
         try:
             self._end.send(channel.CALL, pickle.dumps(asked), fds)
-            kind, body, _ = self._end.receive()
+            kind, body, _ = self._received()
         except channel.ChannelClosed as error:
             raise self._gone(error) from error
         self._done()
         if kind != channel.CALL:
             raise self._error(kind, body)
+        if asked.do != "close":
+            self._unspoilt()
         if answers not in self._decoders:
             self._decoders[answers] = msgspec.msgpack.Decoder(answers)
         try:
@@ -121,42 +138,157 @@ class Child:
             raise self._gone(channel.ChannelClosed(f"what is no answer ({error})")) from error
 
     def train(self, number: int, count: int, ahead: int = 0) -> int:
-        """Nanoseconds of passes over the first `count` slots, by our clock from asking to the answer. Of a
-        process that stays awake by its own, after `ahead` untimed passes over the last slot."""
-        message = TRAIN.pack(number, ahead, count, self.stays)
+        """Of a process that stays awake: nanoseconds of passes over the first `count` slots by its own clock,
+        after `ahead` untimed passes over the last slot."""
         with self._lock:
             self._alive()
             started = time.perf_counter_ns()
             self._wake()
             try:
-                self._end.send(channel.TRAIN, message)
+                self._end.send(channel.TRAIN, TRAIN.pack(number, ahead, count, True, False))
                 kind, body, _ = self._end.receive()
                 taken = time.perf_counter_ns() - started
             except channel.ChannelClosed as error:
                 raise self._gone(error) from error
             self._done()
-            if kind != channel.TRAIN or len(body) != (TOOK.size if self.stays else 0):
+            if kind != channel.TRAIN or len(body) != TOOK.size:
                 raise self._error(kind, body)
-            return min(taken, TOOK.unpack(body)[0]) if self.stays else taken
+            return min(taken, int(TOOK.unpack(body)[0]))
+
+    def passes(
+        self,
+        number: int,
+        count: int,
+        untimed: int,
+        before: Callable[[int], None],
+        after: Callable[[int], None],
+        one_core: bool = False,
+    ) -> list[int]:
+        """Of any other: nanoseconds of each of `count` passes by our clock, from having the process go on to
+        its having stopped. untimed: how many go before. before, after: called with the number of a pass
+        (from 0) before it begins and after its end, while the process is stopped. one_core: what it runs in
+        one thread is to run where ours does.
+
+        Where a process cannot be seen to have stopped (ends.STOPS_ITSELF), a pass begins and ends with a
+        message, and the process is not stopped in between.
+        """
+        with self._lock:
+            self._alive()
+            self._unspoilt()
+            self._wake()
+            try:
+                self._end.send(channel.TRAIN, TRAIN.pack(number, untimed, count, False, ends.STOPS_ITSELF))
+                if ends.STOPS_ITSELF:
+                    taken = self._stopping(count, before, after, one_core)
+                    ends.resume(self.pid)
+                else:
+                    taken = self._asking(count, before, after)
+                kind, body, _ = self._received()
+            except (channel.ChannelClosed, ChildProcessError) as error:
+                raise self._gone(error) from error
+            except KernelscopeError:
+                raise  # it has said why, and is stopped
+            except BaseException:  # of ours, in the middle of a train that it still runs
+                self.close()
+                raise
+            self._done()
+            if kind != channel.TRAIN or body:
+                raise self._error(kind, body)
+            self._alone(ends.children(self.pid))
+            self._unspoilt()
+            return taken
+
+    def _stopping(
+        self, count: int, before: Callable[[int], None], after: Callable[[int], None], one_core: bool
+    ) -> list[int]:
+        taken, stray = stops.timed(self.pid, self._end.fd, self._silent, count, before, after, one_core)
+        if stray > STRAY_NS * (count + 50):
+            self.spoilt = f"{self.what} worked for {stray / 1e6:.1f} ms while it was to be stopped"
+        return taken
+
+    def _silent(self) -> None:
+        """It has stopped: raises what it has said, where it was to run a pass and stop."""
+        if self._end.waits():
+            raise self._error(*self._end.receive(wait=False)[:2])
+
+    def _asking(self, count: int, before: Callable[[int], None], after: Callable[[int], None]) -> list[int]:
+        """Each pass begins and ends with a message."""
+        taken: list[int] = []
+        self._said(channel.PASS)
+        for k in range(count):
+            before(k)
+            started = time.perf_counter_ns()
+            self._end.send(channel.PASS)
+            self._said(channel.PASS)
+            taken.append(time.perf_counter_ns() - started)
+            after(k)
+        self._end.send(channel.PASS)
+        return taken
+
+    def _said(self, wanted: int) -> None:
+        kind, body, _ = self._end.receive()
+        if kind != wanted or body:
+            raise self._error(kind, body)
+
+    def _received(self) -> tuple[int, bytes, list[int]]:
+        """Its answer. A process that stops instead, whatever made it, never gives one."""
+        if not self.stays and ends.STOPS_ITSELF:
+            while not self._end.waits(LOOK_S):
+                if ends.has_stopped(self.pid):
+                    raise channel.ChannelClosed("nothing, and stopped")
+        return self._end.receive()
 
     def _wake(self) -> None:
-        if self not in _awake:
-            rest()
-            ends.resume(self.pid)
+        if self in _awake:
+            return
+        _halt_awake()
+        if self.stays:
+            unwatch()
+        else:
+            self._watch()
+            self._beside.begin()
+        ends.resume(self.pid)
 
     def _done(self) -> None:
-        if not self.stays:
-            ends.halt(self.pid)
-        elif self not in _awake:
-            _awake.append(self)
+        if self.stays:
+            if self not in _awake:
+                _awake.append(self)
+            return
+        ends.halt(self.pid)
+        self._alone(self._beside.strangers())
+
+    def _alone(self, strangers: set[int]) -> None:
+        """It has started these, which are ended."""
+        if strangers:
+            end(strangers)
+            self.spoilt = f"{self.what} started a process of its own: a kernel's work is done by `run`"
+
+    # ------------------------------------------------------------------------------- what it did to others
+
+    def _watch(self) -> None:
+        """From now on it is this one that changes what others are set to."""
+        global _watched
+        if _watched is not None and _watched[0] is self:
+            return
+        unwatch()
+        others = [(os.getpid(), "the process that judges it")]
+        others += [(c.pid, f"the process of {c.what}") for c in _living() if c is not self]
+        _watched = self, Watched(others, self.pid)
+
+    def look(self) -> None:
+        """Undo what it has done to others, and end what it has started. Raises KernelError where it has. What
+        no user wrote may start what it likes (a compiler's helpers)."""
+        if self.lost is None and not self.stays:
+            if _watched is not None and _watched[0] is self:
+                _looked(*_watched)
+            self._alone(ends.children(self.pid))
+        self._unspoilt()
+
+    def _unspoilt(self) -> None:
+        if self.spoilt:
+            raise KernelError(self.spoilt)
 
     # ------------------------------------------------------------------------------------------ how it ends
-
-    def refuse_strangers(self) -> None:
-        """Raises KernelError where a kernel has started a process, which could do its work beside the
-        time. What no user wrote may (a compiler's helpers)."""
-        if self.lost is None and not self.stays and ends.started_by(self.pid):
-            raise KernelError(f"{self.what} started a process of its own: a kernel's work is done by `run`")
 
     def close(self) -> None:
         """End it, and all that it started."""
@@ -171,16 +303,20 @@ class Child:
         if self.lost is not None:
             raise CrashedError(self.lost)
 
-    def _gone(self, error: channel.ChannelClosed) -> KernelscopeError:
+    def _gone(self, error: channel.ChannelClosed | ChildProcessError) -> KernelscopeError:
         """It is there no more, or no longer to be understood: why, in words."""
         try:
             code = self._process.wait(0.5)
             words = _ended(code)
         except subprocess.TimeoutExpired:
             words = f"said {error}" if str(error) != "the end" else "closed the way to it"
+            if isinstance(error, ChildProcessError):
+                words = "is no child of ours any more"
         self.lost = f"the process of {self.what} {words}"
         ends.kill(self.pid)
         self._process.wait()
+        if not self.stays:
+            end(self._beside.strangers())
         self._end.close()
         return CrashedError(self.lost)
 
@@ -205,9 +341,39 @@ def _module() -> str:
 
 
 def rest() -> None:
-    """Stop what stayed awake: what is timed next has the machine to itself."""
+    """Stop what stayed awake, and undo what whoever ran last has done to others: what is timed next has the
+    machine to itself, as it was."""
+    _halt_awake()
+    unwatch()
+
+
+def _halt_awake() -> None:
     while _awake:
         ends.halt(_awake.pop().pid)
+
+
+def unwatch() -> None:
+    """What whoever ran last has changed of others is undone; from now on changes are not its."""
+    global _watched
+    if _watched is not None:
+        last, _watched = _watched, None
+        _looked(*last)
+
+
+def _looked(child: Child, settings: Watched) -> None:
+    changed, own = settings.changed()
+    child.undone = tuple(dict.fromkeys((*child.undone, *own)))
+    if changed:
+        child.spoilt = f"{child.what} changed {' and '.join(changed)}: a kernel leaves others alone"
+
+
+def _living() -> list[Child]:
+    return [child for child in _all if child.lost is None]
+
+
+def _known() -> set[int]:
+    """Our processes, but for those that others here know of (ends.OURS)."""
+    return {child.pid for child in _living()} | starting.pids()
 
 
 def _listed(numbers: list[int]) -> tuple[tuple[int, str, int], ...]:

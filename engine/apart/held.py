@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.apart import pool
-from engine.apart.client import Child
+from engine.apart.client import Child, unwatch
 from engine.apart.trains import ApartTrains
 from engine.stirring import Stirring
 from engine.witness import Witness
@@ -30,7 +30,7 @@ class Held:
         return self._trains.trigger_ns
 
     def witnesses(self) -> tuple[Witness, ...]:
-        self._child.refuse_strangers()
+        self._child.look()
         return self._trains.witnesses()
 
     def close(self) -> None:
@@ -43,4 +43,5 @@ class Held:
         except CrashedError:
             pass  # it has ended before it was asked to
         finally:
+            unwatch()
             pool.done(self._child)

@@ -43,13 +43,15 @@ def placed(nbytes: Sequence[int]) -> tuple[list[int], int]:
 
 class Block:
     """Bytes of this process's that children may map. Close the descriptor as soon as all have it: the memory
-    lives as long as somebody maps it."""
+    lives as long as somebody maps it. Its length is sealed where the system can do that: who touches bytes
+    that somebody else has cut off is killed. sealed_later: `seal` will be called."""
 
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, nbytes: int, sealed_later: bool = False) -> None:
         self.nbytes = max(nbytes, 1)
         self.path = ""
         self.fd = self._made()
         os.ftruncate(self.fd, self.nbytes)
+        self._seal(("SHRINK", "GROW") if sealed_later else ("SHRINK", "GROW", "SEAL"))
         self.bytes = np.frombuffer(mmap.mmap(self.fd, self.nbytes), np.uint8)
 
     def _made(self) -> int:
@@ -67,11 +69,13 @@ class Block:
         """Nobody changes these bytes any more, so that children may share them; where the system can
         promise that."""
         self.bytes = np.empty(0, np.uint8)  # no writable map of them may be left
+        self._seal(("WRITE", "SEAL"))
+
+    def _seal(self, names: Sequence[str]) -> None:
         if sys.platform == "linux":
             import fcntl
 
-            seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, seals)
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, sum(getattr(fcntl, f"F_SEAL_{name}") for name in names))
 
     def close(self) -> None:
         fd, self.fd = self.fd, -1

@@ -7,12 +7,11 @@ is called with.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from engine.apart import slots
-from engine.apart.slots import Copies
 from engine.cpu.steps import Blas, divided, in_order
 from engine.graph.plan import Step
 from engine.rung_session import ArenaLayout
@@ -87,10 +86,10 @@ class RungHere:
             for call in self._calls:
                 call()
 
-    def each(self, copies: Sequence[Copies]) -> None:
-        """One pass over each of these inputs, its answer copied to where it belongs."""
+    def passes(self, untimed: int, count: int, done: Callable[[], None]) -> None:
+        """See slots.passes."""
         with self._in_words("run"), np.errstate(all="ignore"):
-            slots.each(self._calls, copies)
+            slots.passes(self._calls, untimed, count, done)
 
     def close(self) -> None:
         self._calls = ()

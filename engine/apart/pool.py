@@ -20,10 +20,11 @@ class Kind:
     """What the sessions of a kind are, and where they run.
 
     words: of its sessions. opens: the module whose `opened(*arguments)` makes one, imported in the process
-    apart alone. stays: it is not stopped between two trains (see engine.apart.client): for what no user
-    wrote. alone: how many processes its sessions are spread over. interpreter: the Python that it runs in,
-    asked when a process is started; None: this one's. folders: where what it imports is found, beside this
-    program's own.
+    apart alone. stays: it is not stopped between two trains (see engine.apart.client), and runs and times
+    them by itself: for what no user wrote. One that does not is given its passes, over arrays of ours: its
+    sessions have `hold` and `passes` (as engine.cpu.session's). alone: how many processes its sessions are
+    spread over. interpreter: the Python that it runs in, asked when a process is started; None: this one's.
+    folders: where what it imports is found, beside this program's own.
     """
 
     words: str
@@ -35,9 +36,11 @@ class Kind:
 
 
 KINDS = {
-    "engine": Kind("our kernels on the CPU", "engine.apart.open_engine"),
+    # Of the kernels that come with this program alone: a user's run in processes of their own.
+    "engine": Kind("our kernels on the CPU", "engine.apart.open_engine", stays=True),
     "ort": Kind("ONNX Runtime on the CPU", "engine.apart.open_ort", stays=True, alone=6),
     "rung": Kind("our CPU rungs", "engine.apart.open_rung"),
+    "rung threads": Kind("our CPU rungs that take several threads", "engine.apart.open_rung"),
     "empty": Kind("passes without a kernel", "engine.apart.open_empty"),
     "empty awake": Kind("passes without a kernel", "engine.apart.open_empty", stays=True),
 }
@@ -116,11 +119,16 @@ def _fresh(what: str) -> Child:
     return Child(what)
 
 
+def pids() -> list[int]:
+    """The processes apart that there are now."""
+    return [held.pid for held in (*_children.values(), *_spare) if held.lost is None]
+
+
 def afresh() -> None:
     """End the processes of CPU rungs, ours and users', whose sessions are all closed: what is measured next
     runs in new ones."""
     for key, held in [*_children.items()]:
-        if (key[0] == "rung" or key[1] is not None) and not _used.get(id(held), 0):
+        if (key[0].startswith("rung") or key[1] is not None) and not _used.get(id(held), 0):
             _drop(key)
 
 

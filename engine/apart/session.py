@@ -12,6 +12,7 @@ from engine.apart.held import Held
 from engine.apart.memory import Spec
 from engine.apart.messages import Opened, OutputReply, Shapes
 from engine.apart.slots import Slots
+from engine.apart.timed import Arena
 from engine.apart.trains import ApartTrains
 from engine.backend import OpTime, check_inputs
 from kernels.errors import CrashedError, KernelError
@@ -19,7 +20,8 @@ from kernels.errors import CrashedError, KernelError
 
 class ApartSession(Held):
     """Session of a kind (engine.apart.pool.KINDS), opened with these arguments. what: model, backend and
-    batch, for errors; own: see pool.child; outputs: shapes that are known here, where they are."""
+    batch, for errors; own: see pool.child; outputs: shapes that are known here, where they are; threads: how
+    many it was told to take, where it does not stay awake."""
 
     backend = ""
     precision = "fp32"
@@ -32,6 +34,7 @@ class ApartSession(Held):
         arguments: tuple[Any, ...],
         own: object = None,
         outputs: Mapping[str, Spec] | None = None,
+        threads: int = 1,
     ) -> None:
         self.batch = batch
         self._what = what
@@ -52,7 +55,14 @@ class ApartSession(Held):
         except BaseException:
             self.close()
             raise
-        self._trains = ApartTrains(self._child, self._number, self._inputs, self._outputs)
+        arena = None
+        if not self._child.stays:
+            given, left = (
+                {name: array[0, ...] for name, array in of.items()}
+                for of in (self._plain.given, self._plain.left)
+            )
+            arena = Arena(given, left, threads, threads)
+        self._trains = ApartTrains(self._child, self._number, self._inputs, self._outputs, arena)
         self._stirred = False  # the session's inputs are those of a timed pass
 
     @property
@@ -73,6 +83,8 @@ class ApartSession(Held):
 
     def run(self) -> None:
         if self._stirred:
+            for name, array in self._trains.bound.items():
+                np.copyto(self._plain.given[name][0, ...], array)
             self._asked("bind")
             self._stirred = False
         self._asked("run")

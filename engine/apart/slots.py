@@ -1,15 +1,21 @@
 """Inputs and outputs of several passes side by side in shared memory: one trigger runs a pass over each, so
 that what triggering takes is shared by many short passes, and no two of them are given the same values.
 
-The child sees arrays alone (`views`). The parent's `Slots` changes a few values of every input and poisons
-some of every output before each train (engine.stirring), while the child is stopped; `Kept` holds what a few
+A child that stays awake has all of them, and runs them by itself (`each`): it sees arrays alone (`views`).
+One that runs what a user wrote has none: its only arrays are given the inputs of one slot after the other,
+each while it is stopped, and it does no more than wait and run (`passes`).
+
+The parent's `Slots` changes a few values of every input and poisons
+some of every output before each train (engine.stirring); `Kept` holds what a few
 passes gave, drawn among all since it was last asked: which will be looked at is known to nobody before.
 """
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +35,19 @@ def each(calls: Sequence[Callable[[], object]], copies: Sequence[Copies]) -> Non
             call()
         for to, of in outputs:
             np.copyto(to, of)
+
+
+def passes(calls: Sequence[Callable[[], object]], untimed: int, count: int, done: Callable[[], None]) -> None:
+    """Passes of these calls that somebody else waits for, and has begin: `done` returns when the next one is
+    to begin. untimed: how many go before the first of them."""
+    for _ in range(untimed):
+        for call in calls:
+            call()
+    done()
+    for _ in range(count):
+        for call in calls:
+            call()
+        done()
 
 
 MOST = 64
@@ -59,23 +78,32 @@ def views(held: np.ndarray, specs: Mapping[str, Spec], count: int) -> dict[str, 
 
 class Slots:
     """The parent's side. specs: of inputs and outputs; a name may be in both. ahead: whether there is one
-    more behind the `count`, for passes that go before the timed ones."""
+    more behind the `count`, for passes that go before the timed ones. own: no child has them (`block` is
+    None): it is given one after the other."""
 
     def __init__(
-        self, inputs: Mapping[str, Spec], outputs: Mapping[str, Spec], count: int, ahead: bool = False
+        self,
+        inputs: Mapping[str, Spec],
+        outputs: Mapping[str, Spec],
+        count: int,
+        ahead: bool = False,
+        own: bool = False,
     ) -> None:
         self.count = count
         self.rows = count + ahead
         self._inputs, self._outputs = dict(inputs), dict(outputs)
         self.specs = told(inputs, outputs)
-        self.block = Block(nbytes(list(self.specs.values()), self.rows))
-        held = views(self.block.bytes, self.specs, self.rows)
+        needed = nbytes(list(self.specs.values()), self.rows)
+        self.block = None if own else Block(needed)
+        held = views(
+            np.zeros(needed, np.uint8) if self.block is None else self.block.bytes, self.specs, self.rows
+        )
         self.given = {name: held[f"in {name}"] for name in inputs}
         self.left = {name: held[f"out {name}"] for name in outputs}
         self.stirring: Stirring | None = None
         self._bound: dict[str, np.ndarray] = {}
         self._changed: dict[str, np.ndarray] = {}  # flat places by input, (slots, places); -1: none
-        self._numbers = np.zeros(count, np.uint64)
+        self._poisoned: dict[str, np.ndarray] = {}  # flat places by output, (slots, places)
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         """These inputs in every slot, from now on stirred."""
@@ -87,12 +115,16 @@ class Slots:
         for name, array in self._bound.items():
             self.given[name][:] = array
 
+    @property
+    def bound(self) -> Mapping[str, np.ndarray]:
+        """What was bound."""
+        return self._bound
+
     def stir(self, first: int, count: int) -> None:
         """Make the first `count` slots the passes from this number on."""
         assert self.stirring is not None
         numbers = np.arange(first, first + count, dtype=np.uint64)
         rows = np.arange(count)[:, None]
-        self._numbers[:count] = numbers
         for name, bound in self._bound.items():
             flat = self.given[name].reshape(self.rows, -1)
             before = self._changed.get(name)
@@ -113,11 +145,52 @@ class Slots:
         rows = np.arange(count)[:, None]
         for name, left in self.left.items():
             flat = left.reshape(self.rows, -1)
-            at = self.stirring.places(self.stirring.outputs[name], numbers, POISONED)
-            flat[rows, at] = np.frombuffer(bytes([POISON]) * flat.itemsize, flat.dtype)[0]
+            at = self._poisoned[name] = self.stirring.places(self.stirring.outputs[name], numbers, POISONED)
+            flat[rows, at] = _poison(flat.dtype)
+
+    def poisoned(self, name: str) -> np.ndarray:
+        """Flat places of an output that are poison, (slots, places)."""
+        return self._poisoned[name]
 
     def close(self) -> None:
-        self.block.close()
+        if self.block is not None:
+            self.block.close()
+
+
+def between(
+    slots: Slots, given: Mapping[str, np.ndarray], left: Mapping[str, np.ndarray], cold: bool
+) -> tuple[Callable[[int], None], Callable[[int], None]]:
+    """What goes before a pass over a slot, and after it, where a session reads `given` and writes `left`: the
+    slot's inputs, and poison; and what it left. cold: then caches are overwritten."""
+    overwrite: Callable[[], None] | None = None
+    if cold:  # loaded here: a child that starts has no use for it
+        from engine.machine import host
+
+        overwrite = host.overwrite_caches
+    ins = [(array, slots.given[name]) for name, array in given.items()]
+    outs = [(slots.left[name], array) for name, array in left.items()]
+    poisons = [
+        (array.reshape(-1), slots.poisoned(name), _poison(array.dtype)) for name, array in left.items()
+    ]
+
+    def before(slot: int) -> None:
+        for flat, places, poison in poisons:
+            flat[places[slot]] = poison
+        for to, of in ins:
+            np.copyto(to, of[slot, ...])
+        if overwrite is not None:
+            overwrite()
+
+    def after(slot: int) -> None:
+        for to, of in outs:
+            np.copyto(to[slot, ...], of)
+
+    return before, after
+
+
+@functools.cache
+def _poison(dtype: np.dtype) -> Any:
+    return np.frombuffer(bytes([POISON]) * dtype.itemsize, dtype)[0]
 
 
 def told(inputs: Mapping[str, Spec], outputs: Mapping[str, Spec]) -> dict[str, Spec]:

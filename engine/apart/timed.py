@@ -1,40 +1,122 @@
 """A timed train: passes that nobody times, then those that the clock is about, over inputs that changed in
-between."""
+between.
+
+A session that no user wrote runs a train by itself, over slots that it has (`Shared`). All others are given
+one pass after the other, by us (`Given`): what goes between two passes is ours, and nothing of it is in
+their time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
+
+from engine.apart import empty
 from engine.apart.client import Child
 from engine.apart.memory import Spec
-from engine.apart.slots import Slots
+from engine.apart.slots import Slots, between
 from engine.machine import host
+from kernels import ends
+
+Arrays = Mapping[str, np.ndarray]
 
 
-def held(
-    child: Child, session: int, inputs: Mapping[str, Spec], outputs: Mapping[str, Spec], count: int
-) -> Slots:
-    """Slots for trains of at most `count` passes, which the child has from now on."""
-    slots = Slots(inputs, outputs, count, ahead=child.stays)
-    child.call("hold", session, inputs, outputs, slots.rows, True, memory=slots.block)
-    slots.close()
-    return slots
+@dataclass(frozen=True)
+class Arena:
+    """Where a session that is given its passes reads and writes, as it lies in our memory. threads: how many
+    a pass takes; told: of how many that it may."""
+
+    given: Arrays
+    left: Arrays
+    threads: int
+    told: int
 
 
-def train_ns(
-    child: Child, session: int, slots: Slots, first: int, count: int, *, untimed: int, cold: bool
-) -> int:
-    """Nanoseconds from triggering passes `first` to `first + count - 1` until they are done.
+class Shared:
+    """Of session `number` of a child that stays awake. most: passes of a train."""
 
-    untimed: how many go before, over what lies in the slots: what the child answers to the timed ones it
-    cannot know by then, as it is stopped while they are made. In a process that stays awake they go right
-    before the timed ones, over a slot of their own, and its threads do not sleep in between. cold: caches are
-    overwritten instead.
-    """
-    if untimed and not cold and not child.stays:
-        child.train(session, untimed)
-    slots.stir(first, count)
-    if cold:
-        child.call("cold", session)
-        host.overwrite_caches()
-    return child.train(session, count, untimed if child.stays and not cold else 0)
+    def __init__(
+        self, child: Child, number: int, inputs: Mapping[str, Spec], outputs: Mapping[str, Spec], most: int
+    ) -> None:
+        self._child, self._number = child, number
+        self.slots = Slots(inputs, outputs, most, ahead=True)
+        assert self.slots.block is not None
+        child.call("hold", number, inputs, outputs, self.slots.rows, True, memory=self.slots.block)
+        self.slots.close()
+        self._inputs, self._outputs = inputs, outputs
+
+    def train_ns(self, first: int, count: int, untimed: int, cold: bool) -> float:
+        """Nanoseconds of passes `first` to `first + count - 1`, their copies included.
+
+        untimed: how many go right before, over a slot of their own, so that the threads do not sleep in
+        between. cold: caches are overwritten instead.
+        """
+        self.slots.stir(first, count)
+        if cold:
+            self._child.call("cold", self._number)
+            host.overwrite_caches()
+        return self.filled_ns(count, 0 if cold else untimed)
+
+    def filled_ns(self, count: int, untimed: int = 0) -> float:
+        """Of passes over what lies in the first slots."""
+        return self._child.train(self._number, count, untimed)
+
+    def off(self, count: int, cold: bool, rough: bool) -> empty.Off:
+        """What of a train's time is not the passes'."""
+        taken = empty.train_ns(self._inputs, self._outputs, count, self.slots.count, cold, rough)
+        return empty.Off(taken, 0.0)
+
+    def measure_again(self) -> None:
+        empty.forget()
+
+
+class Given:
+    """Of any other. The inputs of a pass are made while the child is stopped, and copied to where it reads
+    them: it cannot know them before its time begins, and copies nothing."""
+
+    def __init__(
+        self,
+        child: Child,
+        number: int,
+        inputs: Mapping[str, Spec],
+        outputs: Mapping[str, Spec],
+        most: int,
+        arena: Arena,
+    ) -> None:
+        self._child, self._number, self._arena = child, number, arena
+        self._inputs, self._outputs = inputs, outputs
+        self.slots = Slots(inputs, outputs, most, own=True)
+        self._waiting = 1, False  # for how many threads, and whether on one core, in the last train
+
+    def train_ns(self, first: int, count: int, untimed: int, cold: bool) -> float:
+        """As of Shared, without copies; the untimed go over what lies there."""
+        self.slots.stir(first, count)
+        if cold:
+            self._child.call("cold", self._number)
+        return self._passes_ns(count, 0 if cold else untimed, cold)
+
+    def filled_ns(self, count: int) -> float:
+        return self._passes_ns(count, 0, False)
+
+    def _passes_ns(self, count: int, untimed: int, cold: bool) -> float:
+        arena, threads = self._arena, self._threads()
+        before, after = between(self.slots, arena.given, arena.left, cold)
+        # Who was told of several may have made some by itself.
+        one_core = arena.told == 1 or (threads == arena.threads == 1)
+        found = self._child.passes(self._number, count, untimed, before, after, one_core)
+        self._waiting = min(threads, self._threads(), 2 * arena.threads - 1), one_core
+        return sum(found)
+
+    def _threads(self) -> int:
+        """How many threads are woken and stopped for each pass. No more are taken off than a kernel of ours
+        has, its own and those of NumPy's library."""
+        return ends.threads(self._child.pid) if ends.STOPS_ITSELF else 1
+
+    def off(self, count: int, cold: bool, rough: bool) -> empty.Off:
+        one = empty.waiting_ns(self._inputs, self._outputs, *self._waiting, cold)
+        return empty.Off(count * one.ns, count * one.half_width_ns)
+
+    def measure_again(self) -> None:
+        empty.forget()

@@ -8,34 +8,44 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engine.apart import empty, timed
 from engine.apart.client import Child
 from engine.apart.memory import Spec
 from engine.apart.renewed import Renewed
-from engine.apart.slots import Kept, Slots, most
+from engine.apart.slots import Kept, most
+from engine.apart.timed import Arena, Given, Shared
 from engine.stirring import LEAST, Stirring
-from engine.witness import SAME, Witness
+from engine.witness import NEW, Witness
+from kernels import ends
+from kernels.errors import TooShortError
 
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
 # for each other have met. None where a pass is longer than that, or the last train ended just before.
 WARM_NS, IDLE_NS = 2_000_000, 1_000_000
+TRIES = 3  # of a train of which nothing is left, with what is taken off measured anew in between
 
 
 class ApartTrains:
-    """Of session `number` of a child. inputs, outputs: what a pass is given, and leaves."""
+    """Of session `number` of a child. inputs, outputs: what a pass is given, and leaves; arena: of one that
+    is given its passes."""
 
     def __init__(
-        self, child: Child, number: int, inputs: Mapping[str, Spec], outputs: Mapping[str, Spec]
+        self,
+        child: Child,
+        number: int,
+        inputs: Mapping[str, Spec],
+        outputs: Mapping[str, Spec],
+        arena: Arena | None,
     ) -> None:
-        self._child, self._number = child, number
+        self._child, self._number, self._arena = child, number, arena
         self._inputs, self._outputs = dict(inputs), dict(outputs)
         self._most = most([*inputs.values(), *outputs.values()])
-        self._slots: Slots | None = None
+        self._way: Shared | Given | None = None
         self._bound: dict[str, np.ndarray] | None = None
         self._stale = True
         self._next = 1  # number of the next pass: goes up as long as the session lives
         self._kept = Kept(sum(spec.nbytes for spec in outputs.values()))
-        self.trigger_ns = 0.0  # what triggering and copying took a pass, and was taken off
+        self.trigger_ns = 0.0  # what triggering (and copying) took a pass, and was taken off
+        self._trigger_half_ns = 0.0  # and how far that may be off
         self.at_once = 1  # passes of the last train
         self._pass_ns: float = WARM_NS  # of the last train; of the first nothing is known: one is untimed
         self._ended = 0
@@ -47,8 +57,17 @@ class ApartTrains:
         """How the passes were started, in words, once some were."""
         if not self.trigger_ns:
             return {}
-        passes = "a pass" if self.at_once == 1 else f"{self.at_once} passes"
-        return {"trigger": f"{self.trigger_ns:.0f} ns a pass taken off, {passes} a trigger"}
+        if self._arena is None:
+            passes = "a pass" if self.at_once == 1 else f"{self.at_once} passes"
+            return {"trigger": f"{self.trigger_ns:.0f} ns a pass taken off, {passes} a trigger"}
+        how = "stopped before and after each" if ends.STOPS_ITSELF else "a message before and after each"
+        about = f"{self.trigger_ns:.0f} ± {max(1.0, self._trigger_half_ns):.0f}"
+        told = {"trigger": f"{about} ns a pass taken off, {how}"}
+        if not ends.STOPS_ITSELF:
+            told["not enforced"] = "on this system a kernel's process runs on between its passes"
+        if self._child.undone:
+            told["undone"] = f"the kernel changed {' and '.join(self._child.undone)} of its own process"
+        return told
 
     def last_inputs(self) -> dict[str, np.ndarray]:
         """What the last timed pass was given."""
@@ -57,7 +76,7 @@ class ApartTrains:
 
     @property
     def stirring(self) -> Stirring | None:
-        return self._slots.stirring if self._slots is not None and not self._stale else None
+        return self._way.slots.stirring if self._way is not None and not self._stale else None
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         """These are what is stirred from now on; kept as they are."""
@@ -66,48 +85,69 @@ class ApartTrains:
         self._kept.forget()
         self._renewed = self._last = None
 
+    @property
+    def bound(self) -> Mapping[str, np.ndarray]:
+        """What was bound, as it was."""
+        return self._bound or {}
+
     def time(self, count: int, cold: bool = False, rough: bool = False) -> int:
-        """Nanoseconds of `count` passes without what triggering and copying takes. rough: as empty's."""
-        slots = self._ready()
+        """Nanoseconds of `count` passes without what starting them takes. rough: as empty's. Raises
+        TooShortError where what is left is no more than an error of what was taken off."""
+        way = self._ready()
         left, taken = count, 0.0
         while left > 0:
-            now = min(left, slots.count)
-            overhead = empty.train_ns(
-                self._inputs, self._outputs, now, slots.count, cold, self._child.stays, rough
-            )
-            idle = time.perf_counter_ns() - self._ended
-            untimed = min(now, int(WARM_NS / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
-            whole = timed.train_ns(
-                self._child, self._number, slots, self._next, now, untimed=untimed, cold=cold
-            )
-            # Where the machine was busier while nothing was run than while something was, little is left.
-            passes_ns = max(whole - overhead, LEAST * whole)
-            taken += passes_ns
-            self._kept.offer(slots, self._next, now)
-            self.trigger_ns, self.at_once = overhead / now, now
+            now = min(left, way.slots.count)
+            passes_ns = self._train(way, now, cold, rough)
+            self._kept.offer(way.slots, self._next - now, now)
             self._pass_ns, self._ended = passes_ns / now, time.perf_counter_ns()
-            self._next += now
+            taken += passes_ns
             left -= now
         return round(taken)
+
+    def _train(self, way: Shared | Given, count: int, cold: bool, rough: bool) -> float:
+        """Nanoseconds of so many passes."""
+        for _ in range(TRIES):
+            idle = time.perf_counter_ns() - self._ended
+            untimed = min(count, int(WARM_NS / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
+            off = None if self._arena is not None else way.off(count, cold, rough)
+            whole = way.train_ns(self._next, count, untimed, cold)
+            off = off or way.off(count, cold, rough)
+            self._next += count
+            self.trigger_ns, self._trigger_half_ns = off.ns / count, off.half_width_ns / count
+            self.at_once = count
+            if whole - off.ns > LEAST * whole:
+                return whole - off.ns
+            if rough:
+                break
+            # The machine may have been slower when nothing was run than now.
+            way.measure_again()
+        else:
+            raise TooShortError(
+                f"{self._child.what}: a pass is too short beside what starting it takes, "
+                f"{self.trigger_ns / 1000:.1f} µs; a larger batch or shape helps"
+            )
+        return LEAST * whole
 
     def time_renewed(self, count: int, alike: int) -> float:
         """See engine.witness.Renewable."""
         if self._renewed is None:
-            self._renewed = Renewed(self._ready())
-        slots, self._stale = self._renewed.slots, True
+            self._renewed = Renewed(self._ready().slots)
+        way, slots, self._stale = self._ready_way(), self._renewed.slots, True
         self._kept.forget()
         train = secrets.randbits(64)
-        taken = done = 0
-        # Before a train over the same inputs a pass that finds them there.
-        for settling, passes in (True, alike == SAME), (False, count):
-            left = int(passes)
+        taken, done = 0.0, 0
+        # Before each train a pass of its kind: one over the same inputs then finds them there, and whoever is
+        # woken has been so for both.
+        for settling, passes in (True, 1), (False, count):
+            left = passes
             while left > 0:
                 now = min(left, slots.count)
                 self._renewed.fill(done, now, alike, train)
-                ns = self._child.train(self._number, now)
-                taken += 0 if settling else ns
+                whole = way.filled_ns(now)
+                off = way.off(now, cold=False, rough=False).ns
+                taken += 0 if settling else max(whole - off, LEAST * whole)
                 left, done = left - now, done + now
-        if alike == 1:
+        if alike == NEW:
             slot = secrets.randbelow(now)
             given, found = (
                 {name: array[slot, ...].copy() for name, array in of.items()}
@@ -128,12 +168,18 @@ class ApartTrains:
             for number, left in self._kept.take()
         )
 
-    def _ready(self) -> Slots:
+    def _ready(self) -> Shared | Given:
+        """With slots that are as was bound, but for what is stirred."""
+        way = self._ready_way()
         if self._bound is None:
             self._bound = {name: np.zeros(s.shape, s.dtype) for name, s in self._inputs.items()}
-        if self._slots is None:
-            self._slots = timed.held(self._child, self._number, self._inputs, self._outputs, self._most)
         if self._stale:
-            self._slots.bind(self._bound)
+            way.slots.bind(self._bound)
             self._stale = False
-        return self._slots
+        return way
+
+    def _ready_way(self) -> Shared | Given:
+        if self._way is None:
+            about = self._child, self._number, self._inputs, self._outputs, self._most
+            self._way = Shared(*about) if self._arena is None else Given(*about, self._arena)
+        return self._way

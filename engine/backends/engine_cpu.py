@@ -79,6 +79,7 @@ class EngineCpuApart(ApartSession):
             (made, planned.rungs, planned.what, planned.threads, planned.joined),
             users or None,
             {name: _spec(made, name) for name in made.outputs},
+            planned.threads,
         )
         self.phases = planned.phases(self.phases)
         self._facts = planned.facts(self._facts)

@@ -214,7 +214,16 @@ class Joint:
     @property
     def seconds(self) -> float:
         """Of one thread, by a rough guess."""
-        return self.flops / FLOPS_A_SECOND + self.nbytes / BYTES_A_SECOND
+        return _seconds(self.flops, self.nbytes)
+
+
+def _seconds(flops: float, nbytes: float) -> float:
+    return flops / FLOPS_A_SECOND + nbytes / BYTES_A_SECOND
+
+
+def sharing_of(flops: float, nbytes: float, threads: int) -> int:
+    """How many of so many threads a step of such work is worth."""
+    return min(threads, 1 + int(_seconds(flops, nbytes) / WORTH_SHARING_S))
 
 
 @dataclass(frozen=True)
@@ -350,6 +359,6 @@ def _of_images(steps: Sequence[Joint], images: int, threads: int, local: frozens
 
 def _of_parts(step: Joint, threads: int) -> _Phase:
     parts = step.call.parts
-    sharing = min(threads, 1 + int(step.seconds / WORTH_SHARING_S))
+    sharing = sharing_of(step.flops, step.nbytes, threads)
     tasks = 1 if sharing == 1 else min(parts, TASKS_A_THREAD * sharing)
     return _Phase((step,), False, parts, -(-parts // tasks), sharing)

@@ -15,7 +15,9 @@ from engine.apart import pool
 from engine.apart.held import Held
 from engine.apart.memory import Block, Spec
 from engine.apart.messages import Opened
+from engine.apart.timed import Arena
 from engine.apart.trains import ApartTrains
+from engine.cpu.steps import worth
 from engine.machine import host
 from engine.rung_rows import Given, blocks, changed, raw
 from engine.rung_session import BLOCK_NBYTES, GUARD, LOOKED_AT, Picked, Stray, layout
@@ -35,25 +37,27 @@ class CpuRungSession(Held):
         self._rung = rung
         threads = threads or host.physical_cores()
         own = (rung.path, rung.source) if rung.user else None
-        super().__init__(pool.child("rung", rung.label, own))
+        taken = worth(rung, params, threads)
+        # Threads that a rung has once had would be woken and stopped with each pass of another.
+        super().__init__(pool.child("rung" if taken == 1 else "rung threads", rung.label, own))
         try:
-            self._prepare(params, inputs, threads)
+            self._prepare(params, inputs, threads, taken)
         except BaseException:
             self.close()
             raise
         self.compiled: Mapping[str, float] = {}
         self.moved = params.nbytes
 
-    def _prepare(self, params: Params, inputs: Sequence[Given], threads: int) -> None:
+    def _prepare(self, params: Params, inputs: Sequence[Given], threads: int, taken: int) -> None:
         given = [np.asarray(array) if i in params.weight_inputs else None for i, array in enumerate(inputs)]
         self._number = self._child.number()
         opened = self._asked(
-            "open", pool.KINDS["rung"].opens, self._rung, params, given, threads, answers=Opened
+            "open", pool.KINDS["rung"].opens, self._rung, params, given, taken, answers=Opened
         )
         workspace = opened.memory.get("workspace", 0)
         if not 0 <= workspace < MOST_WORKSPACE_NBYTES:
             raise KernelError(f"{self._rung.label} asks for {workspace:,} bytes of workspace")
-        self._facts: dict[str, str] = opened.facts
+        self._facts: dict[str, str] = opened.facts | {"threads": str(threads)}
         self._layout = layout(params, inputs, workspace)
         block = Block(self._layout.nbytes)
         self._arena = block.bytes
@@ -76,6 +80,9 @@ class CpuRungSession(Held):
             self._number,
             {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.str) for i in self._data},
             {"output": Spec(shape, dtype.str)},
+            Arena(
+                {f"input {i}": self._inputs[i] for i in self._data}, {"output": self._output}, taken, threads
+            ),
         )
         self._bound = False  # whether what is stirred is what was written last
         self._stirred = False  # whether the inputs are those of a timed pass

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -57,10 +57,9 @@ class CpuSession:
             self._arena = aligned(made.arena_nbytes)
             self._workspace = aligned(scratch).view(np.float32)
         clock.append(time.perf_counter_ns())
-        self._by_step = tuple(self._bound(*pair) for pair in zip(steps, packed, strict=True))
-        read = {made.holder(name) for name in made.outputs}
-        self._calls = in_order(steps, self._by_step, self._blas.limit, threads, read, joined)
-        self._views = {name: self._tensor(name) for name in (*made.inputs, *made.outputs)}
+        self._packed_steps, self._joined = packed, joined
+        self._lent: dict[str, np.ndarray] = {}  # flat bytes by holder, in the arena's place
+        self._bind_steps()
         clock.append(time.perf_counter_ns())
 
         compiling, packing, allocating, binding = np.diff(clock).tolist()
@@ -83,6 +82,27 @@ class CpuSession:
             **self._compiled(),
             "calls": f"{sum(map(_computes, self._calls))} a pass",
         }
+
+    def _bind_steps(self) -> None:
+        made, steps = self._plan, self._steps
+        self._by_step = tuple(self._bound(*pair) for pair in zip(steps, self._packed_steps, strict=True))
+        read = {made.holder(name) for name in made.outputs}
+        self._calls = in_order(steps, self._by_step, self._blas.limit, self._threads, read, self._joined)
+        self._views = {name: self._tensor(name) for name in (*made.inputs, *made.outputs)}
+
+    def hold(self, given: Mapping[str, np.ndarray], left: Mapping[str, np.ndarray]) -> None:
+        """From now on a pass reads its inputs from these arrays, and leaves its outputs in those."""
+        made = self._plan
+        self._lent = {name: array.reshape(-1).view(np.uint8) for name, array in given.items()}
+        copied = []
+        for name, array in left.items():
+            held = made.holder(name)
+            if held in made.weights or held in self._lent:  # a weight, an input, or another output's bytes
+                copied.append(name)
+            else:
+                self._lent[held] = array.reshape(-1).view(np.uint8)
+        self._bind_steps()
+        self._calls += tuple(partial(np.copyto, left[name], self._views[name]) for name in copied)
 
     def _compiled(self) -> dict[str, str]:
         """How many steps are compiled, and by what."""
@@ -121,6 +141,11 @@ class CpuSession:
         """One pass over each of these inputs, its answer copied to where it belongs."""
         with self._in_words("running"), np.errstate(all="ignore"):
             slots.each(self._calls, copies)
+
+    def passes(self, untimed: int, count: int, done: Callable[[], None]) -> None:
+        """See engine.apart.slots.passes."""
+        with self._in_words("running"), np.errstate(all="ignore"):
+            slots.passes(self._calls, untimed, count, done)
 
     def step_times(self, seconds: float) -> tuple[float, ...]:
         """Nanoseconds of each step: medians over whole passes, so that each finds the caches as it does in a
@@ -168,6 +193,8 @@ class CpuSession:
         held = self._plan.aliases.get(name, name)
         if held in self._plan.weights:
             return self._plan.weights[held].reshape(spec.shape)
+        if held in self._lent:
+            return self._lent[held].view(spec.dtype).reshape(spec.shape)
         start = self._plan.placements[held].offset
         return self._arena[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
 

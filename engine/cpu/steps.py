@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.cpu.joined import Joint, Program, Tensor
+from engine.cpu.joined import Joint, Program, Tensor, sharing_of
 from engine.cpu.team import team
 from engine.graph.plan import Step
 from kernels.cpu import Bound, CpuKernel
 from kernels.cpu.compiled import Call
 from kernels.cpu.split import Part, parts, ranged, whole
+from kernels.ops import Params
 from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
 
@@ -103,6 +104,14 @@ class CpuStep:
         return run
 
 
+def worth(rung: Rung, p: Params, threads: int) -> int:
+    """How many of so many threads such a step takes at most, alone."""
+    if rung.compiled:
+        return sharing_of(p.flops, p.nbytes, threads)
+    guess_s = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND
+    return min(threads, 1 + int(guess_s / WORTH_DIVIDING_S))
+
+
 def divided(
     step: Step,
     rung: Rung,
@@ -116,8 +125,7 @@ def divided(
     p = step.params
     if rung.compiled:
         return CpuStep(step, rung, kernel, (whole(p),), (kernel.workspace(p),) * threads, 1, holders or {})
-    guess_s = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND
-    sharing = min(threads, 1 + int(guess_s / WORTH_DIVIDING_S))
+    sharing = worth(rung, p, threads)
     found = parts(p, sharing) if sharing > 1 else (whole(p),)
     if kernel.packs and ranged(packed, found[0]):
         found = (whole(p),)

@@ -1,6 +1,6 @@
-// Before a pass that is timed over new inputs: every value of every input is written anew, and some of every output is
-// poisoned. Values are drawn among the input's own; passes of one base have the same but for as few as timed passes
-// differ by. Which, says engine/cuda/renewing.py; whatever is asked for, as much is read and written.
+// Before a pass that is timed over new inputs: every value of every input is drawn anew (engine/stirring.py's Cells);
+// or every value is written as it lies, beside which new ones are held. Whatever is asked for, as much is read and
+// written. What changes in a few values, and poison, is stirring.cu's, which goes before.
 #include "stirring.cuh"
 
 struct State {
@@ -10,36 +10,39 @@ struct State {
     u64 unused;
 };
 
+struct Renewed {
+    u64 at, itemsize, size, index;
+    u64 base, span;  // where the bits of a cell's values begin, and how many there are
+    u64 unused[2];
+};
+
+#define CELL_BITS 12
+#define PLACE_BITS 20
+
 template <typename Word>
-__device__ void renew_one(const Tensor& t, u64 seed, u64 number, u64 base, u64 first, u64 step) {
+__device__ void renew_one(const Renewed& t, u64 seed, u64 number, u64 keep, u64 first, u64 step) {
     Word* x = (Word*)t.at;
-    if (t.drawn_from == 0) {
-        for (u64 j = first; j < t.count; j += step) {
-            x[place(seed, number, t.index, POISONED, j, t.size, t.count)] = (Word)~0ull;
-        }
-        return;
-    }
-    const Word* values = (const Word*)t.values;
+    const u64 *base = (const u64*)t.base, *span = (const u64*)t.span;
     for (u64 i = first; i < t.size; i += step) {
-        const u64 j = ((i + 1) * t.count - 1) / t.size;  // the stretch that it lies in, as `place` has them
-        const bool changed = place(seed, number, t.index, CHANGED, j, t.size, t.count) == i;
-        const u64 alike = hashed(seed, base, t.index, VALUE, i), own = hashed(seed, number, t.index, LOOKED_AT, j);
-        x[i] = values[(changed ? own : alike) % t.drawn_from];
+        const u64 h = hashed(seed, number, t.index, VALUE, i), cell = h >> (64 - CELL_BITS);
+        const u64 low = (1ull << PLACE_BITS) - 1, place = h >> PLACE_BITS & low;
+        const u64 drawn = base[cell] + (span[cell] >> PLACE_BITS) * place + ((span[cell] & low) * place >> PLACE_BITS);
+        const u64 lies = x[i];
+        x[i] = (Word)(drawn ^ ((lies ^ drawn) & keep));
     }
 }
 
-// alike: so many passes in a row are of one base; 0: all are.
-extern "C" __global__ void renew(State* state, const Tensor* tensors, unsigned long long mask,
-                                 unsigned long long alike) {
+// keep: all bits of a value where it is written as it lies, none where it is new.
+extern "C" __global__ void renew(State* state, const Renewed* tensors, unsigned long long mask,
+                                 unsigned long long keep) {
     const u64 seed = state->seed ^ mask, number = state->number;
-    const u64 base = alike ? number / alike : ~0ull;
-    const Tensor t = tensors[blockIdx.y];
+    const Renewed t = tensors[blockIdx.y];
     const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = (u64)gridDim.x * blockDim.x;
     switch (t.itemsize) {
-        case 1: renew_one<unsigned char>(t, seed, number, base, first, step); break;
-        case 2: renew_one<unsigned short>(t, seed, number, base, first, step); break;
-        case 4: renew_one<unsigned int>(t, seed, number, base, first, step); break;
-        case 8: renew_one<u64>(t, seed, number, base, first, step); break;
+        case 1: renew_one<unsigned char>(t, seed, number, keep, first, step); break;
+        case 2: renew_one<unsigned short>(t, seed, number, keep, first, step); break;
+        case 4: renew_one<unsigned int>(t, seed, number, keep, first, step); break;
+        case 8: renew_one<u64>(t, seed, number, keep, first, step); break;
     }
     __syncthreads();  // each block has read the state before it says that it is done
     if (threadIdx.x == 0 && atomicAdd(&state->done, 1ull) == (u64)gridDim.x * gridDim.y - 1) {

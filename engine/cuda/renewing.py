@@ -1,7 +1,8 @@
-"""Passes on the device over inputs that are wholly new, or alike, before each of which every value of every
-input is written anew by one launch (renewing.cu): engine.witness.Renewable.
+"""Passes on the device over inputs that are wholly new, before each of which every value of every input is
+written anew by one launch (renewing.cu); and over inputs as timed passes have them, all of which are written
+as well: engine.witness.Renewable.
 
-It draws from the values, and by the table, that engine.cuda.stirring has on the device.
+The launch goes behind that of engine.cuda.stirring, which changes a few values and poisons outputs.
 """
 
 from __future__ import annotations
@@ -15,37 +16,30 @@ from typing import Any
 import numpy as np
 
 from engine.cuda.runtime import Staging, capability_of
-from engine.cuda.stirring import BLOCK, WORDS, CudaStirring
-from engine.stirring import CHANGED, LOOKED_AT, VALUE, Stirred, Stirring, hashed, places
-from engine.witness import SAME
+from engine.cuda.stirring import ALIGNMENT, BLOCK, WORDS, CudaStirring
+from engine.stirring import CELL_BITS, VALUE, Cells, Stirring, hashed
 from kernels import nvrtc, registry
 
 BLOCKS = 1056  # a tensor at most: eight a multiprocessor of the largest devices
-ALL = np.uint64(0xFFFFFFFFFFFFFFFF)  # the number of the one base that all passes share
+KEEP = 0xFFFFFFFFFFFFFFFF  # all bits of a value
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 @dataclass(frozen=True)
 class RebuiltInputs:
-    """What passes were given, rebuilt from their numbers."""
+    """What passes over new inputs were given, rebuilt from their numbers."""
 
     seed: int
     stirring: Stirring
+    cells: dict[str, Cells]
 
-    def inputs_of(self, number: int, alike: int) -> dict[str, np.ndarray]:
+    def inputs_of(self, number: int) -> dict[str, np.ndarray]:
         """All inputs of this pass."""
-        base = ALL if alike == SAME else number // alike
-        return {
-            name: self._values(tensor, number, base).reshape(tensor.shape)
-            for name, tensor in self.stirring.inputs.items()
-        }
-
-    def _values(self, tensor: Stirred, number: int, base: Any) -> np.ndarray:
-        def among(of: Any, purpose: int, count: int) -> np.ndarray:
-            drawn = hashed(self.seed, of, tensor.index, purpose, count) % np.uint64(len(tensor.values))
-            return tensor.values[drawn.astype(np.int64)]
-
-        found = among(base, VALUE, tensor.size)
-        found[places(self.seed, tensor, number, CHANGED)] = among(number, LOOKED_AT, tensor.count)
+        found = {}
+        for name, tensor in self.stirring.inputs.items():
+            bits = self.cells[name].drawn(hashed(self.seed, number, tensor.index, VALUE, tensor.size))
+            word = bits.astype(_UNSIGNED[tensor.dtype.itemsize])
+            found[name] = word.view(tensor.dtype).reshape(tensor.shape)
         return found
 
 
@@ -55,28 +49,44 @@ class CudaRenewing:
     def __init__(self, cupy: Any, pool: Any, stirring: CudaStirring) -> None:
         self._of = stirring
         self._mask, self._seed = secrets.randbits(64), 0
-        self._memory = pool.malloc(8 * WORDS)
+        self._each = 2 * 8 << CELL_BITS  # bytes of an input's cells
+        self._table = -(-8 * WORDS // ALIGNMENT) * ALIGNMENT
+        self._cells_at = self._table + -(-64 * max(1, len(stirring.inputs)) // ALIGNMENT) * ALIGNMENT
+        self._memory = pool.malloc(self._cells_at + self._each * max(1, len(stirring.inputs)))
         digits = "".join(map(str, capability_of(cupy)))
         module = cupy.RawModule(path=str(nvrtc.compile_rung(source(), f"sm_{digits}")))
         self._kernel = module.get_function("renew")
-        largest = max((tensor.size for tensor in stirring.tensors), default=1)
-        self._grid = (min(BLOCKS, max(1, -(-largest // BLOCK))), max(1, len(stirring.tensors)))
+        largest = max((tensor.size for tensor in stirring.inputs.values()), default=1)
+        self._grid = (min(BLOCKS, max(1, -(-largest // BLOCK))), max(1, len(stirring.inputs)))
         self.stirring: Stirring | None = None  # of whose values are drawn
+        self._cells: dict[str, Cells] = {}
         self.number = 0  # of the next pass
-        self.cost_ns: float | None = None  # of a launch, once it was measured
+        self.cost_ns: dict[bool, float] = {}  # of a launch and of stirring, once it was measured
 
     def begin(self, staging: Staging) -> None:
+        assert self._of.stirring is not None
         self._seed, self.number, self.stirring = secrets.randbits(64), 0, self._of.stirring
-        staging.upload(np.array([self._seed ^ self._mask, 0, 0, 0], np.uint64), int(self._memory.ptr))
+        self._cells = {name: self.stirring.cells(name) for name in self._of.inputs}
+        start, rows = int(self._memory.ptr), []
+        for i, (name, tensor) in enumerate(self._of.inputs.items()):
+            base = start + self._cells_at + i * self._each
+            span = base + self._each // 2
+            staging.upload(self._cells[name].base, base)
+            staging.upload(self._cells[name].span, span)
+            index = self.stirring.inputs[name].index
+            rows.append((tensor.pointer, tensor.dtype.itemsize, tensor.size, index, base, span, 0, 0))
+        staging.upload(np.array(rows or [(0,) * 8], np.uint64), start + self._table)
+        staging.upload(np.array([self._seed ^ self._mask, 0, 0, 0], np.uint64), start)
 
-    def renew(self, alike: int) -> None:
-        """Put on the current stream: a pass follows."""
-        pointers = (np.uint64(self._memory.ptr), np.uint64(self._of.table), np.uint64(self._mask))
-        self._kernel(self._grid, (BLOCK,), (*pointers, np.uint64(alike)))
+    def renew(self, new: bool) -> None:
+        """Put on the current stream: a pass follows. new: over other values; else they stay as they lie."""
+        state = int(self._memory.ptr)
+        pointers = (np.uint64(state), np.uint64(state + self._table), np.uint64(self._mask))
+        self._kernel(self._grid, (BLOCK,), (*pointers, np.uint64(0 if new else KEEP)))
 
     def drawn(self) -> RebuiltInputs:
         assert self.stirring is not None
-        return RebuiltInputs(self._seed, self.stirring)
+        return RebuiltInputs(self._seed, self.stirring, self._cells)
 
 
 @lru_cache(maxsize=1)

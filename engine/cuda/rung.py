@@ -19,7 +19,7 @@ from engine.planning import traffic
 from engine.rung_rows import Given
 from engine.rung_session import Picked, Stray
 from engine.stirring import Stirring
-from engine.witness import Witness
+from engine.witness import NEW, SAME, Witness
 from kernels import launch, nvrtc, occupancy
 from kernels.errors import UnavailableError
 from kernels.languages.compiling import settled
@@ -39,7 +39,8 @@ class CudaRungSession:
         self._what = f"{rung.label} on the GPU"
         self._cupy = cupy = import_cupy()
         self._open = True
-        self._elsewhere = False  # whether other inputs lie there than were written
+        self._elsewhere = False  # whether other inputs lie there than were written,
+        self._new = False  # and whether these are all new
         self._last: tuple[Callable[[], Mapping[str, np.ndarray]], np.ndarray] | None = None
         self._pool: Any = None
         try:
@@ -88,7 +89,7 @@ class CudaRungSession:
         with translated(self._what):
             self._trains.forget()
             self._memory.write(data)
-            self._elsewhere = False
+            self._elsewhere = self._new = False
 
     def _settle(self) -> None:
         """What was written lies in the inputs again."""
@@ -128,9 +129,12 @@ class CudaRungSession:
 
     def time_renewed(self, count: int, alike: int) -> float:
         with translated(self._what):
-            self._elsewhere = True
+            if alike == SAME and self._new:  # what was bound is to lie there, as in a timed pass
+                self._trains.settle()
+                self._memory.write(list(self._memory.data().values()))
+            self._elsewhere, self._new = True, alike == NEW
             taken = self._trains.time_renewed(count, alike)
-            inputs = self._trains.last_of_new if alike == 1 else None
+            inputs = self._trains.last_of_new if alike == NEW else None
             if inputs is not None and self._memory.output_nbytes <= FETCHED_NBYTES:
                 self._last = inputs, self._memory.output()
             return taken

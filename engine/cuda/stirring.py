@@ -56,7 +56,7 @@ class CudaStirring:
     def __init__(
         self, cupy: Any, pool: Any, inputs: Mapping[str, CudaTensor], outputs: Mapping[str, CudaTensor]
     ) -> None:
-        self._inputs = {name: tensor for name, tensor in inputs.items() if tensor.size}
+        self.inputs = self._inputs = {name: tensor for name, tensor in inputs.items() if tensor.size}
         self._outputs = {name: tensor for name, tensor in outputs.items() if tensor.size}
         self._mask = secrets.randbits(64)
         self._lay_out(pool)
@@ -90,11 +90,6 @@ class CudaStirring:
 
     def _at(self, name: str) -> int:
         return int(self._memory.ptr) + self._offsets[name]
-
-    @property
-    def table(self) -> int:
-        """Where what is bound stands on the device, a row a tensor."""
-        return self._at("table")
 
     # ------------------------------------------------------------------------------------ what is bound
 

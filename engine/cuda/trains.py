@@ -22,16 +22,12 @@ from engine.cuda.stirring import ROUNDS, TRAIN, CudaStirring, CudaTensor, Stirs,
 from engine.cuda.stream import Stream, Work
 from engine.rung_rows import Given
 from engine.stirring import LEAST, Stirring
-from engine.witness import SAME, Witness
+from engine.witness import NEW, SAME, Witness
 from kernels.errors import Translated
 
-RENEWING = "renewing"  # every value of the inputs, a launch after the other
-PAIR = 2
+RENEWING = "renewing"  # and stirring, a launch after the other, without passes
+SETTLING = 2  # passes before a train
 TAKEN_OFF = 0.9  # of what renewing takes alone: no train is made shorter than its passes
-
-
-def _behind(alike: int) -> str:
-    return f"renewed {alike}"
 
 
 Bound = Callable[[], Mapping[str, Given]]
@@ -95,40 +91,46 @@ class CudaTrains(Stirs):
         return stirring.own_ns(elapsed, count, 0.0 if cold else None)
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.witness.Renewable; What is bound has to be put where
-        it lies, and this to forget, before other passes."""
+        """See engine.witness.Renewable. What is bound has to be put where it lies, and this to forget, before
+        other passes."""
         if self.refusal is not None:  # whatever is asked for, inputs are the same
             return self._stream.elapsed_ns(self._train(count, "pass")) / count
-        renewing = self._renewed()
-        # Before a train over the same inputs passes that find them there; as many as leave pairs together.
-        if alike == SAME:
-            self._stream.put(self._of(PAIR, _behind(alike)))
-            renewing.number += PAIR
-        elapsed = self._stream.elapsed_ns(self._train(count, _behind(alike)))
+        renewing, new = self._renewed(alike == NEW), alike == NEW
+        self._ready().took(0)  # what the last timed train left is not kept any longer
+        # Before each train passes of its kind: one over the same inputs then finds them there.
+        self._stream.put(self._of(SETTLING, f"renewed {alike}"))
+        renewing.number += SETTLING
+        elapsed = self._stream.elapsed_ns(self._train(count, f"renewed {alike}"))
         renewing.number += count
         self._stream.synchronize()
-        return max(elapsed / count - TAKEN_OFF * (renewing.cost_ns or 0.0), LEAST * elapsed / count)
+        return max(elapsed / count - TAKEN_OFF * renewing.cost_ns[new], LEAST * elapsed / count)
+
+    def settle(self) -> None:
+        """What was stirred is taken back, and what lies there may be put anew."""
+        if self._stirring is not None and self._stirring.stirring is not None:
+            self._stream.put(self._stirring.settle)
+            self._stream.synchronize()
 
     @property
     def last_of_new(self) -> Callable[[], dict[str, np.ndarray]] | None:
         """What makes the inputs of the last pass of `time_renewed`, each of whose passes was over others."""
         if self._renewing is None or self.refusal is not None:
             return None
-        return partial(self._renewing.drawn().inputs_of, self._renewing.number - 1, 1)
+        return partial(self._renewing.drawn().inputs_of, self._renewing.number - 1)
 
-    def _renewed(self) -> CudaRenewing:
+    def _renewed(self, new: bool) -> CudaRenewing:
         stirring = self._ready()
         if self._renewing is None:
             self._renewing = CudaRenewing(self._cupy, self._pool, stirring)
-        renewing = self._renewing
+        renewing, kind = self._renewing, f"{RENEWING} {NEW if new else SAME}"
         if renewing.stirring is not stirring.stirring:
             renewing.begin(self._staging)
-            self._stream.put(self._of(PAIR, RENEWING))  # the code is on the device before a capture
+            self._stream.put(self._of(1, f"{RENEWING} {SAME}"))  # the code is on the device before a capture
             self._stream.synchronize()
-            renewing.number += PAIR
-        if renewing.cost_ns is None:
-            trains = [self._stream.elapsed_ns(self._train(TRAIN, RENEWING)) for _ in range(ROUNDS)]
-            renewing.cost_ns = min(trains) / TRAIN
+            renewing.number += 1
+        if new not in renewing.cost_ns:
+            trains = [self._stream.elapsed_ns(self._train(TRAIN, kind)) for _ in range(ROUNDS)]
+            renewing.cost_ns[new] = min(trains) / TRAIN
             renewing.number += TRAIN * ROUNDS
         return renewing
 
@@ -149,8 +151,8 @@ class CudaTrains(Stirs):
     # ------------------------------------------------------------------------------------------- trains
 
     def _train(self, count: int, of: str) -> Work:
-        """What puts so many on the stream: "pass", "stirring", or both in turn, "stirred"; RENEWING, or a
-        pass behind each of them, `_behind`."""
+        """What puts so many on the stream: "pass", "stirring", or both in turn, "stirred"; of NEW or SAME
+        inputs RENEWING, or a pass behind each of them, "renewed"."""
         graphs = self._replayed(count, of)
         if graphs is None:
             return lambda: self._stream.put(self._of(count, of))
@@ -168,14 +170,14 @@ class CudaTrains(Stirs):
 
         def renew() -> None:
             assert self._renewing is not None
-            self._renewing.renew(int(of.partition(" ")[2] or SAME))
+            self._renewing.renew(int(of.partition(" ")[2]) == NEW)
 
         works = {
             "pass": (self._launch,),
             "stirring": (stir,),
             "stirred": (stir, self._launch),
-            "renewing": (renew,),
-            "renewed": (renew, self._launch),
+            "renewing": (stir, renew),
+            "renewed": (stir, renew, self._launch),
         }[of.partition(" ")[0]]
 
         def put() -> None:
@@ -187,7 +189,7 @@ class CudaTrains(Stirs):
 
     def _replayed(self, count: int, of: str) -> list[Any] | None:
         """CUDA graphs of powers of two that make up `count`; None where capturing does not work."""
-        longest = TRAIN if of in ("stirring", RENEWING) else self._longest
+        longest = TRAIN if of == "stirring" or of.startswith(RENEWING) else self._longest
         graphs = []
         left = count
         while left and self._capturing:

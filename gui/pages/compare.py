@@ -75,6 +75,7 @@ class ComparePage(Page):
     def build(self) -> QWidget:
         from gui.plots.chart_grid import ChartGrid
         from gui.plots.legend import Legend
+        from gui.widgets.board_view import BesideBoard, BoardView
         from gui.widgets.tables import RowsTable
         from gui.widgets.verdict_strip import VerdictStrip
 
@@ -106,6 +107,8 @@ class ComparePage(Page):
         bar.addWidget(self.retry)
         self.strip = VerdictStrip(self.theming)
         self.strip.picked.connect(self.state.select)
+        self.board = BoardView(self.theming)
+        self.board.pointed.connect(self._on_picked)
         self._legend = Legend(self.theming)
         self.views: dict[str, ChartView] = {}
         for name, empty in CHARTS.items():
@@ -131,7 +134,8 @@ class ComparePage(Page):
         split.setSizes([700, 170])
         split.setCollapsible(0, False)
         body = QWidget()
-        filled(QVBoxLayout(body), self.strip, self._bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
+        said = BesideBoard(self.strip, self.board)
+        filled(QVBoxLayout(body), said, self._bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
         body.setMinimumHeight(LEAST_HEIGHT)
         return body
 
@@ -149,6 +153,7 @@ class ComparePage(Page):
         precision = self.precision
         said = self.state.verdicts(precision)
         self.strip.show_verdicts(said, model)
+        self.board.show_board(self.state.board(model, precision) if model else None)
         self._tell_about(model)
         rows = [r for r in self.state.rows(model) if is_in(r.case, precision)] if model else []
         ends = f"{title(model)}-", f"-{precision}" * bool(precision)
@@ -200,8 +205,10 @@ class ComparePage(Page):
         self.invalidate()
 
     def _mark(self) -> None:
-        """Mark the selected case in every chart."""
+        """Mark the selected case on the scoreboard and in every chart."""
         case = self.state.case
+        if case is not None:
+            self.board.point_at(label(case.backend, case.precision), case.batch)
         for view in self.views.values():
             if case is None:
                 view.select("", None)

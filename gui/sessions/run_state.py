@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
 from bench.charts import Chart, model_charts, named, whole_and_apart, with_provisional
+from bench.charts.scoreboard import Scoreboard, scoreboard
 from bench.charts.verdicts import Verdict, of_precision, precisions, verdict
 from bench.comparison.kind import KIND as COMPARISON
 from bench.ladder.records import compared_in
@@ -52,6 +52,7 @@ class RunState(QObject):
         self._rows = RowCache()
         self._provisional: dict[str, Provisional] = {}
         self._said: tuple[int, str, tuple[Verdict, ...]] | None = None  # of which version and precision
+        self._board: tuple[int, Scoreboard] | None = None  # of a model in all precisions, of which version
 
     # ------------------------------------------------------------------------------------------ the run
 
@@ -203,8 +204,17 @@ class RunState(QObject):
         found = []
         for each in apart or ("",):
             rows, runs = of_precision(self.rows(model), [self.run], each)
-            found.append(replace(verdict(model, rows, runs), precision=each))
+            found.append(verdict(model, rows, runs, each))
         return found
+
+    def board(self, model: str, precision: str = "") -> Scoreboard:
+        """The scoreboard of a model, or of one of its `precisions` alone."""
+        said = [verdict for verdict in self.verdicts(precision) if verdict.model == model]
+        if len(said) == 1:
+            return said[0].board
+        if self._board is None or self._board[0] != self.version or self._board[1].model != model:
+            self._board = self.version, scoreboard(model, self.rows(model), [self.run])
+        return self._board[1]
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
         """The batch sizes the run will measure on a model, known before they are: axes need not move."""

@@ -13,7 +13,7 @@ from bench.results import doubt, rates
 from bench.results.records import PREPARE_PHASES, ErrorStats, Layer, Measurement, StopReason
 from bench.results.rows import Row, label
 from bench.show.tables import END_TO_END, WORDS
-from bench.words import palette, units
+from bench.words import orders, palette, units
 from gui.base.boxes import filled
 from gui.base.scale import WIDE
 from gui.base.theme import Theme, Theming
@@ -206,14 +206,11 @@ def _times(row: Row) -> list[Fact]:
         facts.append(("an image", own(units.duration(row.median_ns / row.case.batch))))
         facts.append(("throughput", own(f"{units.si(row.images_per_s or 0)} images/s")))
     if row.speedup is not None:
-        interval = "interval not known"
-        if row.speedup_low is not None and row.speedup_high is not None:
-            interval = f"{units.times(row.speedup_low)} to {units.times(row.speedup_high)}"
-        speedup = doubt.marked(units.times(row.speedup), row.speedup_doubts)
-        verdict = row.verdict.lower()
-        if row.verdict == "SLOWER" and row.speedup > 0:  # as the verdict strip has it
-            verdict = f"{units.times(1 / row.speedup)} slower"
-        facts.append((f"against {m.reference}", f"{speedup} ({interval}), {verdict}, by paired rounds"))
+        told = orders.cell(row.verdict, row.speedup, row.speedup_low, row.speedup_high)
+        told = doubt.marked(told, row.speedup_doubts)
+        facts.append((f"against {m.reference}", f"{told}, by paired rounds"))
+        if row.undecided:
+            facts.append(("why", orders.reason(row.undecided)))
     if m.first_run_ns is not None:
         facts.append(("first run, once", own(units.duration(m.first_run_ns))))
     return facts

@@ -15,10 +15,10 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from bench.words import palette
 from gui.base.theme import Theme
 
-# From little to much, on light paper and on dark: yellow-brown for times, violet for errors. What has a sign
-# goes from blue over the paper's own colour, which is nothing, to red.
+# From little to much, on light paper and on dark: yellow-brown for times, violet for errors.
 RAMPS = {
     "time": (
         ("#FDF3DC", "#FBD38A", "#EFA23B", "#C8690F", "#7E3607"),
@@ -28,10 +28,7 @@ RAMPS = {
         ("#F1EFF8", "#CFC8E8", "#A493D0", "#7556AE", "#432475"),
         ("#33313D", "#4A4269", "#6F5DA3", "#A28CD6", "#DCCFFF"),
     ),
-    "signed": (
-        ("#1B5C9E", "#7FB2DA", "#F6F6F6", "#EF9F86", "#A81C2B"),
-        ("#7FC0F5", "#3E719E", "#2E3238", "#9E5646", "#FF9A88"),
-    ),
+    "signed": palette.DIVERGING,
 }
 STEPS = 5
 
@@ -85,24 +82,12 @@ class Scale:
 
 def blend(stops: Sequence[str], fraction: float) -> QColor:
     """The colour at a fraction of the way along evenly spaced stops."""
-    at = fraction * (len(stops) - 1)
-    index = min(int(at), len(stops) - 2)
-    low, high, part = QColor(stops[index]), QColor(stops[index + 1]), at - index
-    return QColor.fromRgbF(
-        low.redF() + (high.redF() - low.redF()) * part,
-        low.greenF() + (high.greenF() - low.greenF()) * part,
-        low.blueF() + (high.blueF() - low.blueF()) * part,
-    )
+    return QColor(palette.blend(stops, fraction))
 
 
 def ink_on(fill: QColor) -> QColor:
-    """Black or white, whichever stands out more (WCAG's relative luminance and contrast)."""
-    parts = (fill.redF(), fill.greenF(), fill.blueF())
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    on_white = 1.05 / (luminance + 0.05)
-    on_black = (luminance + 0.05) / 0.05
-    return QColor("#FFFFFF") if on_white > on_black else QColor("#16191D")
+    """Black or white, whichever stands out more."""
+    return QColor(palette.ink_on(fill.name()))
 
 
 class ScaleLegend(QWidget):

@@ -27,6 +27,7 @@ class Looks(Protocol):
 
     def tip(self, row: Any, column: Column[Any]) -> str: ...
     def ink(self, row: Any, column: Column[Any]) -> QColor | None: ...
+    def fill(self, row: Any, column: Column[Any]) -> QColor | None: ...
     def bold(self, row: Any, column: Column[Any]) -> bool: ...
     def swatch(self, row: Any, column: Column[Any]) -> QColor | QPixmap | None: ...
     def heading_swatch(self, column: Column[Any]) -> QColor | None: ...
@@ -140,6 +141,8 @@ class TableModel(QAbstractTableModel):
                 return _flush(column)
             case Qt.ItemDataRole.ForegroundRole:
                 return looks.ink(row, column)
+            case Qt.ItemDataRole.BackgroundRole:
+                return looks.fill(row, column)
             case Qt.ItemDataRole.DecorationRole:
                 return looks.swatch(row, column)
             case Qt.ItemDataRole.ToolTipRole:
@@ -153,4 +156,6 @@ class TableModel(QAbstractTableModel):
 
 def _flush(column: Column[Any]) -> int:
     side = Qt.AlignmentFlag.AlignLeft if column.left else Qt.AlignmentFlag.AlignRight
+    if column.fill is not None:
+        side = Qt.AlignmentFlag.AlignHCenter
     return int(side | Qt.AlignmentFlag.AlignVCenter)

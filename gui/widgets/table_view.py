@@ -124,9 +124,12 @@ class TableView(QTableView):
         return row
 
     def tip(self, row: Any, column: Column[Any]) -> str:
-        return "\n".join(column.doubted(row))
+        return column.reasons(row)
 
     def ink(self, row: Any, column: Column[Any]) -> QColor | None:
+        return None
+
+    def fill(self, row: Any, column: Column[Any]) -> QColor | None:
         return None
 
     def bold(self, row: Any, column: Column[Any]) -> bool:

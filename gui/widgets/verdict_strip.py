@@ -14,19 +14,18 @@ from bench.charts.verdicts import CLOCK, Clause, Verdict
 from bench.results.records import Case
 from bench.results.rows import title
 from bench.words import palette
-from gui.base.scale import points
 from gui.base.theme import Theme, Theming
 from gui.widgets.labels import Label
 
 LARGER = 3.5  # points that a line is larger by than what stands around it
 QWIDGETSIZE_MAX = (1 << 24) - 1
 HIGH = 800  # pixels of a window; in a lower one lines are as large as what stands around them
-MUCH = 520  # characters in all, beyond which they are but half as much larger
+MUCH = 800  # characters in all, beyond which they are but half as much larger
 MOST = 0.34  # of the window's height, beyond which the strip scrolls
 LOW_MOST = 0.05  # the same of a low window, where the page has no more to spare
-REST = 416  # pixels of a low window's page that charts in one row, their legend and the table need
+REST = 440  # pixels of a low window's page that charts in one row, their legend and the table need
 LOW_FIRST = 0.075  # of a low one's, for the first model's sentence where it is longer
-KEPT = 3.4  # lines that each model has room for from the start: four of those that are smaller
+KEPT = 3.4  # lines that each model has room for from the start
 # Where every batch size has a verdict, and nothing is to be doubted.
 RELIABLE = "\N{CHECK MARK}\N{NO-BREAK SPACE}reliable"
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
@@ -204,7 +203,6 @@ class _Line(Label):
         }
         parts = []
         for number, clause in enumerate(clauses):
-            why = clause.kind == "doubtful"
             before, stress, after = (
                 clause.text.partition(clause.stress) if clause.stress else (clause.text, "", "")
             )
@@ -218,9 +216,7 @@ class _Line(Label):
                 text = f'{before}<b style="color:{colours.get(clause.kind, ink)}">{stress}</b>{after}'
             if clause.cases:
                 place = self._clauses.index(clause)
-                # The reasons are read after the figures.
-                look = f"color:{theme.muted};font-size:{points('body')}pt" if why else f"color:{ink}"
-                text = f'<a href="{place}" style="{look};text-decoration:none">{text}</a>'
+                text = f'<a href="{place}" style="color:{ink};text-decoration:none">{text}</a>'
             parts.append(escape(clause.before) * bool(number) + text)
         return "".join(parts)
 

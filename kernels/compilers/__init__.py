@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from types import MappingProxyType
 from typing import Any
 
-from kernels import registry
+from kernels import ends, registry
 from kernels.environment import for_children
 from kernels.errors import KernelscopeError
 
@@ -86,6 +86,7 @@ class _Processes:
                 stderr=subprocess.DEVNULL,
                 env=for_children(),
             )
+            ends.OURS.add(process.pid)
             self._all.append(process)
         self._own.process = process
         return process

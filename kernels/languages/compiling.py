@@ -203,6 +203,7 @@ def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
         cwd=folder,
         start_new_session=True,
     ) as process:
+        ends.OURS.add(process.pid)
         try:
             _, said = process.communicate(asked, timeout=WAIT_S)
         except subprocess.TimeoutExpired:

@@ -20,6 +20,9 @@ from kernels.errors import KernelError
 # What a kernel computes in: strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in
 # float32.
 PRECISIONS = ("fp32", "fp32-tc", "tf32", "fp16")
+# How a kernel works out its sums: term by term; by Winograd's, Fourier's or Strassen's way, with fewer
+# multiplications; or with each number as a sum of narrower ones, whose products add up.
+METHODS = ("direct", "winograd", "fft", "strassen", "split")
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "relu6")
 ITEMSIZE = {
     "float32": 4,
@@ -145,6 +148,11 @@ class Params(ABC):
         weight, other = LEAST_ITEMSIZE[precision]
         found = self.nbytes_at(weight, ITEMSIZE["float32"] if given else other)
         return max(0, found - self.unread)
+
+    def least_flops(self, method: str) -> float:
+        """The operations that no kernel of a method (of METHODS) does without, its transforms not counted;
+        0.0 where no method is known by what it multiplies. Only taps within the image count."""
+        return 0.0
 
     def least_read(self) -> int:
         """Elements of the inputs that any kernel has to read; weights count nothing."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
 
 if TYPE_CHECKING:
     from kernels.ops.conv import Conv
@@ -52,3 +55,13 @@ def window_words(p: Conv | Pool) -> list[str]:
     if any(pads):
         parts.append(f"pad {pads[0]}" if len(set(pads)) == 1 else f"pad {', '.join(map(str, pads))}")
     return parts
+
+
+def taps(axes: Iterable[tuple[int, int, int, int, int, int]]) -> int:
+    """Taps of all windows that lie within the image, the axes multiplied: (windows, size, kernel, stride,
+    pad, dilation) each."""
+    found = 1
+    for windows, size, kernel, stride, pad, dilation in axes:
+        at = np.arange(windows)[:, None] * stride - pad + np.arange(kernel) * dilation
+        found *= int(((at >= 0) & (at < size)).sum())
+    return found

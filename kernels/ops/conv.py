@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -9,7 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, activation_code, int32
-from kernels.ops._windows import sized, touched, window_words
+from kernels.ops._windows import sized, taps, touched, window_words
+
+TILE = 6
+COMPLEX = 3.0  # multiplications of a complex product, as Gauss has them
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,17 @@ class Conv(Params):
     @property
     def output_shape(self) -> tuple[int, ...]:
         return (self.n, self.m, self.out_h, self.out_w)
+
+    def least_flops(self, method: str) -> float:
+        """Winograd's tiles have TILE outputs along an axis at most: larger ones cost float32 more digits than
+        any bound allows. Fourier's way has one complex product an output and channel at least."""
+        rows = (self.out_h, self.h, self.kh, self.stride_h, self.pad_top, self.dilation_h)
+        columns = (self.out_w, self.w, self.kw, self.stride_w, self.pad_left, self.dilation_w)
+        depth = self.c // self.group
+        plain = 2.0 * self.n * self.m * depth * taps((rows, columns))
+        if method == "winograd" and self.stride_h == self.stride_w == 1:
+            return plain * math.prod((TILE + k - 1) / (TILE * k) for k in (self.kh, self.kw))
+        return min(plain, COMPLEX * self.outputs * depth) if method == "fft" else plain
 
     def least_read(self) -> int:
         return touched(self)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._windows import taps
 
 Three = tuple[int, int, int]
 
@@ -62,6 +63,10 @@ class Conv3d(Params):
     @property
     def output_shape(self) -> tuple[int, ...]:
         return (self.n, self.m, *self.out)
+
+    def least_flops(self, method: str) -> float:
+        axes = zip(self.out, self.size, self.kernel, self.stride, self.pad, self.dilation, strict=True)
+        return 2.0 * self.n * self.m * (self.c // self.group) * taps(axes)
 
     def least_read(self) -> int:
         """None: windows may lie in padding, and strides leave out what they like."""

@@ -112,6 +112,11 @@ class ConvPool(Params):
     def output_shape(self) -> tuple[int, ...]:
         return self.pool.output_shape
 
+    def least_flops(self, method: str) -> float:
+        """What the pool never looks at need not be worked out."""
+        unseen = self.conv.outputs - self.pool.least_read()
+        return max(0.0, self.conv.least_flops(method) - unseen * (self.conv.flops // self.conv.outputs))
+
     def least_read(self) -> int:
         return touched(self.conv)
 

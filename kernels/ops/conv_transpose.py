@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
-from kernels.ops._windows import steps_words
+from kernels.ops._windows import steps_words, taps
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,12 @@ class ConvTranspose(Params):
             (self.h - 1) * self.stride_h + (self.kh - 1) * self.dilation_h + 1 - self.pad_top,
             (self.w - 1) * self.stride_w + (self.kw - 1) * self.dilation_w + 1 - self.pad_left,
         )
+
+    def least_flops(self, method: str) -> float:
+        """What an element of x adds to lies where a convolution of y would have read y."""
+        rows = (self.h, self.out_h, self.kh, self.stride_h, self.pad_top, self.dilation_h)
+        columns = (self.w, self.out_w, self.kw, self.stride_w, self.pad_left, self.dilation_w)
+        return 2.0 * self.n * self.c * (self.m // self.group) * taps((rows, columns))
 
     def least_read(self) -> int:
         """None: all of it may lie in the padding."""

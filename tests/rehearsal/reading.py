@@ -16,7 +16,7 @@ from tests.rehearsal.steps import PYTHON, Expect, Step, Use
 # Never run: what begins so, and why.
 LEFT_OUT = {
     r"make run": "it sets up an environment; `python main.py`, which it ends with, is the first step",
-    r"make (test|lint|sanitize|fuzz|rehearse)|python -m (tests\.|pytest )": (
+    r"make (test|lint|sanitize|fuzz|attack|rehearse)|python -m (tests\.|pytest )": (
         "tests and rehearsal are run by themselves"
     ),
     r"make ": "it sets up an environment",

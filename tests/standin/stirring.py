@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from engine.stirring import CHANGED, LOOKED_AT, POISONED, VALUE, hashed
+from engine.stirring import CELL_BITS, CHANGED, LOOKED_AT, POISONED, VALUE, Cells, hashed
 from tests.standin.code import Module
 from tests.standin.memory import Memory
 
@@ -68,35 +68,21 @@ def _stir(
 def renewing(
     memory: Memory, module: Module, pointers: Sequence[int], scalars: Sequence[float], tensors: int
 ) -> Callable[[], None]:
-    mask, alike = (int(scalar) for scalar in scalars)
+    mask, keep = (int(scalar) for scalar in scalars)
 
     def do() -> None:
         state = memory.view(pointers[0], (4,), np.uint64)
         seed, number = int(state[0]) ^ mask, int(state[1])
-        base = number // alike if alike else (1 << 64) - 1
         for fields in memory.view(pointers[1], (tensors, _FIELDS), np.uint64).tolist():
-            _renew(memory, seed, number, base, fields)
+            address, itemsize, size, index, base, span, _, _ = fields
+            if size and not keep:
+                count = (1 << CELL_BITS,)
+                cells = Cells(memory.view(base, count, np.uint64), memory.view(span, count, np.uint64))
+                drawn = cells.drawn(hashed(seed, number, index, VALUE, size))
+                memory.view(address, (size,), _WORDS[itemsize])[:] = drawn
         state[1] = number + 1
 
     return do
-
-
-def _renew(memory: Memory, seed: int, number: int, base: int, fields: Sequence[int]) -> None:
-    address, itemsize, size, count, index, values_at, drawn_from, _ = fields
-    if count == 0:
-        return
-    word = _WORDS[itemsize]
-    x = memory.view(address, (size,), word)
-    if drawn_from == 0:
-        x[_places(seed, number, index, POISONED, size, count)] = np.iinfo(word).max
-        return
-    values = memory.view(values_at, (drawn_from,), word)
-
-    def drawn(of: int, purpose: int, many: int) -> np.ndarray:
-        return values[(hashed(seed, of, index, purpose, many) % np.uint64(drawn_from)).astype(np.int64)]
-
-    x[:] = drawn(base, VALUE, size)
-    x[_places(seed, number, index, CHANGED, size, count)] = drawn(number, LOOKED_AT, count)
 
 
 def _places(seed: int, of: int, index: int, purpose: int, size: int, count: int) -> np.ndarray:

@@ -27,7 +27,6 @@ from bench.ladder.records import (
     RungMeasurement,
     RungProvisional,
     RungStarted,
-    compared_in,
 )
 from bench.measure import environment, limits, possible, unrest
 from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
@@ -44,6 +43,7 @@ from kernels.errors import KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung
 
 MAPS = "errors"  # folder of error maps in the ladder's
+PROBED_AGAIN = 2  # times, where a rung seems to be faster than the machine
 
 
 class LadderRunner:
@@ -88,10 +88,11 @@ class LadderRunner:
             reason = str(error)
         self._say(Done(reason=reason))
 
-    def _probe(self) -> None:
+    def _probe(self, again: bool = False) -> None:
         try:
             self._say(Progress(text="measuring what this machine reaches"))
-            self._limits = limits.limits(self._job.device, self._job.threads, not self._job.quick)
+            again = again or not self._job.quick
+            self._limits = limits.limits(self._job.device, self._job.threads, again)
             self._say(LimitsMeasured(limits=self._limits))
         except KernelscopeError as error:
             self._say(Log(level="warning", text=f"the machine's limits are not known: {error}"))
@@ -166,11 +167,13 @@ class LadderRunner:
             if number == 0:
                 self._say(RungProvisional(case=ready[key].case, median_ns=timing.median_ns))
 
+        references = [key for key, entrant in ready.items() if entrant.case.is_reference]
         with Sampler(devices) as sampler:
             timings = time_together(
                 {key: entrant.all for key, entrant in ready.items()},
                 self._rules(),
                 job.seed,
+                judged_by={key: reference for reference in references[:1] for key in ready},
                 devices=devices,
                 on_turn=turn,
                 on_taken=taken,
@@ -178,8 +181,10 @@ class LadderRunner:
                 enough=self._enough,
                 stopped=self._stopped,
             )
-        for key, entrant in ready.items():
-            timing = timings[key]
+        # Who failed first is first: it may have taken the device from the others.
+        for key in sorted(ready, key=lambda key: timings[key].failed_ns):
+            entrant, timing = ready[key], timings[key]
+            timing.load = sampler.load(key)
             try:
                 if timing.error is not None:
                     raise timing.error
@@ -228,8 +233,16 @@ class LadderRunner:
             work = possible.of_model(entrant.model.graph, self._job.batch, made.case.precision)
         else:
             assert not isinstance(self._params, Net)
-            work = possible.of_params(self._params, compared_in(made.case.precision))
-        return possible.held(made, work, self._limits, self._job.l2 == "cold")
+            method = entrant.timed.rung.method if isinstance(entrant.timed, Trial) else ""
+            work = possible.of_params(self._params, made.case.precision, method)
+        cold = self._job.l2 == "cold"
+        # A machine that was busy while it was probed can do more than was seen: asked again before anybody
+        # is accused.
+        for _ in range(PROBED_AGAIN):
+            if possible.share(made, work, self._limits, cold) <= possible.BEYOND:
+                break
+            self._probe(again=True)
+        return possible.held(made, work, self._limits, cold)
 
     def _measured(self, entrant: Entrant, timing: Timing, telemetry: Telemetry) -> RungMeasurement:
         timed = entrant.timed
@@ -248,6 +261,8 @@ class LadderRunner:
             runs_per_sample=timing.runs_per_sample,
             rounds=tuple(timing.rounds),
             instances=tuple(timing.instances),
+            quantile=timing.quantile,
+            load=dict(timing.load),
             telemetry=telemetry,
             validity=Validity(
                 stop_reason=timing.stop_reason, retries=timing.retries, warnings=tuple(warnings)
@@ -256,6 +271,8 @@ class LadderRunner:
         )
         if isinstance(timed, Trial):
             session = timed.session
+            if timed.renewal.told:
+                made = self._renewed(made, timed)
             facts, compiled = dict(session.facts), dict(session.compiled)
             facts |= self._tuned(timed.rung)
             return msgspec.structs.replace(
@@ -285,6 +302,19 @@ class LadderRunner:
                 nbytes=self._params.nbytes if known else 0,
             )  # fmt: skip
         return made
+
+    def _renewed(self, made: RungMeasurement, trial: Trial) -> RungMeasurement:
+        """Timed over inputs that are all new, as its time hangs on how much of them changed."""
+        renewal = trial.renewal
+        if self._job.l2 == "cold":  # over new inputs caches are warm
+            reason = f"{renewal.told}, which is not taken with cold caches"
+            return msgspec.structs.replace(made, disposition="invalid", reason=reason, samples_ns=())
+        return msgspec.structs.replace(
+            made,
+            samples_ns=tuple(renewal.samples_ns),
+            rounds=tuple(renewal.rounds),
+            instances=tuple(renewal.instances),
+        )
 
     def _tuned(self, rung: Rung) -> dict[str, str]:
         """What is to be known of a rung that runs with defines that were searched."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.diff import differs
+from bench.diff.judging import of_run
 from bench.diff.matching import matched
 from bench.diff.records import Compared, Pair, Side
 from bench.ladder.kind import LadderFolder
@@ -65,7 +66,8 @@ def _side(row: RungRow | None) -> Side | None:
         speedup=row.speedup,
         against="" if row.reference is None else row.reference.case.words,
         rounds=stats.tells(found, row.reference or found) if found.samples_ns else False,
-        doubts=row.speedup_doubts if row.speedup is not None else row.doubts,
+        undecided=of_run(row.undecided),
+        doubts=(*(row.speedup_doubts if row.speedup is not None else row.doubts), *row.ratio_unsteady),
         error=found.error,
         facts=found.facts,
         clock_mhz=found.telemetry.sm_clock_mhz,

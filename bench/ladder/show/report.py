@@ -25,7 +25,7 @@ from bench.results.rows import title
 from bench.show import report_form
 from bench.show.report_form import Picture, ReportForm
 from bench.show.table import Table
-from bench.words import units
+from bench.words import orders, units
 from kernels.errors import InputError
 
 TEMPLATE = "ladder"
@@ -57,12 +57,13 @@ class Climbed:
 
 @dataclass(frozen=True)
 class LadderPart:
-    """One ladder as the report shows it. wrong: whether a rung failed; sentences: (label,
-    sentence) a rung."""
+    """One ladder as the report shows it. role: what the colour of its finding may say; wrong: whether a rung
+    failed; sentences: (label, sentence) a rung."""
 
     batch: int
     title: str
     finding: str
+    role: orders.Role
     wrong: bool
     table: Table[RungRow]
     charts: tuple[Picture, ...]
@@ -195,6 +196,7 @@ def part(one: Climbed, charts: tuple[Picture, ...] = ()) -> LadderPart:
         batch=one.ladder.job.batch,
         title=one.ladder.job.title,
         finding=ladder_charts.speed(one.ladder, one.rows).finding,
+        role=ladder_charts.role(one.rows),
         wrong=any(row.measurement.disposition not in ("ok", "unsupported") for row in one.rows),
         table=tables.of_rungs(one.rows),
         charts=charts,

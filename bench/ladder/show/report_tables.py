@@ -10,7 +10,7 @@ from bench.ladder.show.course_times import Beside
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
 from bench.show.table import Column, Table, pick, to_markdown
-from bench.words import units
+from bench.words import orders, units
 
 _KNOWN = {column.name: column for column in ladder_tables.COLUMNS}
 
@@ -44,7 +44,7 @@ _COLUMNS = pick(
     "share_of_limit",
     ladder_tables.ERROR,
     "speedup",
-    replace(_KNOWN["gain"], cell=lambda row: ladder_tables.gain(row, "\\*")),
+    "gain",
     "registers",
     *map(_nbytes, ("shared_nbytes", "stack_nbytes", "spill_nbytes")),
     "occupancy",
@@ -115,9 +115,17 @@ def _over(first: RungRow | None, second: RungRow | None) -> str:
     if first is None or second is None or first.time is None or second.time is None:
         return ""
     one, other = first.time, second.time
-    text = units.times(one.value / other.value)
-    if one.known and other.known:
-        text += f" ({units.times(one.low / other.high)} to {units.times(one.high / other.low)})"
+    if not (one.known and other.known):
+        return orders.NOT_DECIDED
+    low, high = one.low / other.high, one.high / other.low
+    if low <= 1 <= high:
+        return doubt.marked(orders.NOT_DECIDED, (*first.doubts, *second.doubts))
+    longer = low > 1
+    value, *ends = (
+        units.times(ratio if longer else 1 / ratio)
+        for ratio in (one.value / other.value, *((low, high) if longer else (high, low)))
+    )
+    text = f"{value} {'longer' if longer else 'shorter'} ({ends[0]} to {ends[1]})"
     return doubt.marked(text, (*first.doubts, *second.doubts))
 
 

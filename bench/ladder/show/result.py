@@ -6,21 +6,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.ladder.records import Ladder
-from bench.ladder.show.rows import rows
+from bench.ladder.show.leading import leading
+from bench.ladder.show.rows import named, rows
 from bench.results import doubt
-from bench.words import units
+from bench.results.stats import SAME_BOUND
+from bench.words import orders, units
 
-READS = ("samples_ns", "rounds", "instances", "validity", "notes", "nbytes")
+READS = ("samples_ns", "rounds", "instances", "quantile", "load", "validity", "notes", "nbytes")
 
 
 def words(ladder: Ladder, lines: Sequence[Any]) -> str:
-    """ "tiled 1.30× the reference", or its time where there was no reference."""
+    """ "02 tiled 1.30× faster than the reference", or its time where there was no reference; where it is not
+    decided which is the fastest, that."""
     timed = [row for row in rows(ladder, lines) if row.time is not None and not row.case.is_reference]
-    if not timed:
-        return ""
-    best = min(timed, key=lambda row: row.time.value if row.time is not None else 0.0)
+    lead = leading(timed)
+    if lead is None:
+        return f"{orders.NOT_DECIDED} from one sample" if timed else ""
+    best = lead.best
+    if not lead.decided:
+        return orders.between([named(row.case) for row in (best, *lead.undecided)])
     if best.speedup is not None:
-        told = f"{best.name} {units.times(best.speedup.value)} the reference"
-        return doubt.marked(told, best.speedup_doubts)
+        told = orders.order(
+            best.verdict, best.speedup, named(best.case), "the reference", SAME_BOUND, ends=False
+        )
+        if not orders.decided(best.verdict):
+            return told
+        return doubt.marked(f"{named(best.case)} {told}", best.speedup_doubts)
     assert best.time is not None
-    return f"{best.name} {doubt.marked(units.duration(best.time.value), best.doubts)}"
+    return f"{named(best.case)} {doubt.marked(units.duration(best.time.value), best.doubts)}"

@@ -23,7 +23,9 @@ class RungRow:
     for fp32-tc) over this one's. gain: the time of the rung it is compared with (`below`) over this one's:
     the last right one of the ladder itself in the same precision. Whatever stands beside that ladder (side
     rungs, yardsticks, the first rung of another precision) is compared with the highest right rung of
-    fp32; `beside` then says so. reference, lower: the measurements that speedup and gain are over.
+    fp32; `beside` then says so. verdict, gain_verdict: as bench.results.stats names them, FASTER where this
+    one takes less time ("" where nothing was compared); undecided, gain_undecided: why they are UNCLEAR, as a
+    sentence without a full stop. reference, lower: the measurements that speedup and gain are over.
     """
 
     measurement: RungMeasurement
@@ -37,6 +39,10 @@ class RungRow:
     gain: Interval | None = None
     below: str = ""
     beside: bool = False
+    verdict: str = ""
+    undecided: str = ""
+    gain_verdict: str = ""
+    gain_undecided: str = ""
     reference: RungMeasurement | None = None
     lower: RungMeasurement | None = None
 
@@ -60,11 +66,22 @@ class RungRow:
         """What speaks against anything that is shown of it."""
         return tuple(dict.fromkeys((*self.doubts, *self.speedup_doubts, *self.gain_doubts)))
 
+    @property
+    def unsteady(self) -> tuple[str, ...]:
+        """Why its time is unsteady, in sentences: it is known as far as its interval says, and no better."""
+        return doubt.unsteady(self.measurement)
+
+    @property
+    def ratio_unsteady(self) -> tuple[str, ...]:
+        """Why its speed-up is, which another run's is compared with."""
+        known = self.speedup is not None and self.speedup.known
+        relative = self.speedup.relative if known and self.speedup is not None else None
+        return doubt.ratio_unsteady(self.measurement, self.reference, relative)
+
     def _over(self, whose: str, other: RungMeasurement | None, ratio: Interval | None) -> tuple[str, ...]:
         if other is None or ratio is None:
             return self.doubts
-        relative = ratio.relative if ratio.known else None
-        return doubt.of_ratio(self.doubts, whose, _doubts(other), relative, stats.UNQUIET)
+        return (*self.doubts, *doubt.of(whose, _doubts(other)))
 
     @property
     def case(self) -> RungCase:
@@ -95,6 +112,8 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
         rung = case.scope != "model"
         below, beside = (None, False) if case.is_reference else _neighbour(case, own)
         reference = None if case.is_reference else references.get(compared_in(case.precision))
+        beside_reference = stats.compare(measurement, reference) if reference else None
+        beside_lower = stats.compare(measurement, below) if below else None
         least = least_s(ladder, case.precision) if rung else 0.0
         nbytes = 0 if not rung else ladder.nbytes if measurement.nbytes is None else measurement.nbytes
         limits = ladder.limits if measurement.nbytes is not None else None
@@ -109,10 +128,14 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
                 # Of what it writes nothing is known here, which leaves half of its bytes to come at once.
                 beyond=limits.beyond(surely, surely // 2, seconds) if limits else "",
                 limit=least / seconds if least else None,
-                speedup=ratio(reference, measurement) if reference else None,
-                gain=ratio(below, measurement) if below else None,
+                speedup=beside_reference.ratio.inverse if beside_reference else None,
+                gain=beside_lower.ratio.inverse if beside_lower else None,
                 below=below.case.rung if below else "",
                 beside=beside,
+                verdict=beside_reference.verdict.value if beside_reference else "",
+                undecided=beside_reference.undecided if beside_reference else "",
+                gain_verdict=beside_lower.verdict.value if beside_lower else "",
+                gain_undecided=beside_lower.undecided if beside_lower else "",
                 reference=reference,
                 lower=below,
             )
@@ -124,6 +147,11 @@ def _doubts(measurement: RungMeasurement) -> tuple[str, ...]:
     """A rung's notes tell of its answers; a reference's tell that it is off itself."""
     notes = measurement.notes if measurement.case.is_reference else ()
     return (*doubt.own(measurement), *notes)
+
+
+def named(case: RungCase) -> str:
+    """A rung in a sentence or at an axis: "14 async_stages"."""
+    return f"{case.number:02d} {case.rung}"
 
 
 def on_the_ladder(case: RungCase) -> bool:
@@ -158,13 +186,13 @@ def least_s(ladder: Ladder, precision: str = "fp32") -> float:
 
 
 def bound(ladder: Ladder, precision: str = "fp32") -> str:
-    """By which of its limits that is: "arithmetic", "memory" or "the cache"; "" where it is not known."""
+    """Which of its limits that is: "arithmetic", "memory" or "cache"; "" where it is not known."""
     least = least_s(ladder, precision)
     if not least:
         return ""
     if ladder.least(precision) / ladder.moved_per_s(precision) < least:
         return "arithmetic"
-    return "the cache" if ladder.cached(precision) else "memory"
+    return "cache" if ladder.cached(precision) else "memory"
 
 
 def ratio(over: RungMeasurement, under: RungMeasurement) -> Interval:

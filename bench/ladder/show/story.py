@@ -8,14 +8,15 @@ import math
 from collections.abc import Sequence
 
 from bench.ladder.records import Ladder
-from bench.ladder.show.rows import RungRow, bound
-from bench.results import doubt, stats
-from bench.results.stats import Verdict
-from bench.words import units
+from bench.ladder.show.leading import leading
+from bench.ladder.show.rows import RungRow, bound, named
+from bench.results import doubt
+from bench.results.stats import SAME_BOUND, Verdict
+from bench.words import limits, orders, units
 
 POINTS = 0.05  # of occupancy: a smaller change is not told
 TIMES = 1.25  # by which a number of threads or blocks has to change to be told
-NEAR_LIMIT = 0.5  # from here on it is told what the limit leaves
+FEW_WARPS = 0.5  # of those that a multiprocessor has room for
 
 
 def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
@@ -27,46 +28,33 @@ def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
     below = next((r for r in rows if r.name == row.below and r.time), None)
     if row.gain is None or below is None or below.time is None:
         doubted = f"; to be doubted: {doubt.in_short(row.doubts)}" if row.doubts else ""
-        return f"takes {time}{_rate(row)}{_left(ladder, row)}{idea}{doubted}"
+        return f"takes {time}{_rate(row)}{_held(ladder, row)}{idea}{doubted}"
     good, bad, other = changes(row, below)
     figures = [f"{units.duration(below.time.value)} → {time}"]
     if row.flops_per_s and below.flops_per_s:
         figures.append(f"{units.si(below.flops_per_s, 'FLOP/s')} → {units.si(row.flops_per_s, 'FLOP/s')}")
-    against = name(below) + (", the highest of the ladder in fp32" if row.beside else "")
-    match _verdict(row, below):
-        case Verdict.SLOWER:  # of the other's time over this one's: this one takes less
-            head = f"is {_interval(row.gain)} as fast as {against}"
-            figures += [*good, *other, *_despite(bad)]
+    against = named(below.case) + (", the highest of the ladder in fp32," if row.beside else "")
+    head = orders.order(row.gain_verdict, row.gain, named(row.case), against.rstrip(","), SAME_BOUND)
+    if orders.decided(row.gain_verdict):
+        head = f"is {head}"
+    elif why := orders.reason(row.gain_undecided):
+        figures.insert(0, why)
+    match row.gain_verdict:
         case Verdict.FASTER:
-            head = f"is slower here, {_interval(row.gain)} as fast as {against}"
+            figures += [*good, *other, *_despite(bad)]
+        case Verdict.SLOWER:
             figures += [*bad, *other] or ["no figure recorded here says why"]
             figures += _despite(good)
             idea = f", for all its idea{idea}" if idea else ""
-        case Verdict.SAME:
-            head = f"is as fast as {against} within {stats.SAME_BOUND:.0%}, {_interval(row.gain)}"
-            figures += [*good, *bad, *other]
         case _:
-            apart = row.gain.known and (row.gain.low > 1 or row.gain.high < 1)
-            head = "differs little from" if apart else "cannot be told by these samples from"
-            head += f" {against}, {_interval(row.gain)} its speed"
             figures += [*good, *bad, *other]
+    held = _held(ladder, row, figures)
     doubted = f"; to be doubted: {doubt.in_short(row.gain_doubts)}" if row.gain_doubts else ""
-    return f"{head} ({', '.join(figures)}){_left(ladder, row)}{idea}{doubted}"
-
-
-def _verdict(row: RungRow, below: RungRow) -> Verdict:
-    assert row.gain is not None
-    told = stats.tells(row.measurement, below.measurement)
-    return stats.verdict(row.gain) if told else Verdict.UNCLEAR
+    return f"{head} ({', '.join(figures)}){held}{idea}{doubted}"
 
 
 def _despite(words: Sequence[str]) -> list[str]:
     return [f"despite {words[0]}", *words[1:]] if words else []
-
-
-def name(row: RungRow) -> str:
-    """A rung in a sentence: "14 async_stages"."""
-    return f"{row.case.number:02d} {row.name}"
 
 
 def changes(row: RungRow, below: RungRow) -> tuple[list[str], list[str], list[str]]:
@@ -93,7 +81,7 @@ def changes(row: RungRow, below: RungRow) -> tuple[list[str], list[str], list[st
     blocks = _blocks(below), _blocks(row)
     there = int(row.measurement.facts.get("multiprocessors", "0"))
     if blocks[1] and there and blocks[1] < there:
-        bad.append(f"only {blocks[1]:,} block{'s' * (blocks[1] > 1)} for {there} multiprocessors")
+        bad.append(f"only {units.count(blocks[1], 'block')} for {there} multiprocessors")
     elif blocks[0] and blocks[1] and _apart(*blocks):
         if there and blocks[0] < there:
             good.append(f"{blocks[1]:,} blocks for {there} multiprocessors in place of {blocks[0]:,}")
@@ -115,17 +103,32 @@ def reference(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
     time = doubt.marked(units.duration(row.time.value), row.doubts)
     words = f"{ladder.reference} in {row.case.precision}: {time}{_rate(row)}"
     words += f", error {error.rel_l2:.1e}" if error else ""
-    # What rests on one sample is not said to be the fastest.
-    rungs = [r for r in rows if r.speedup and r.speedup.known and r.time and not r.case.is_reference]
-    held = [r for r in rungs if r.case.precision == row.case.precision]
-    if row.case.precision == "fp32":
-        held += [r for r in rungs if r.case.precision == "fp32-tc"]
-    if held:
-        best = min(held, key=lambda r: r.time.value if r.time else math.inf)
-        assert best.speedup is not None
-        words += f"; the fastest rung held against it, {name(best)}, has {_interval(best.speedup)} its speed"
-        words += f", to be doubted: {doubt.in_short(best.speedup_doubts)}" if best.speedup_doubts else ""
+    among = ("fp32", "fp32-tc") if row.case.precision == "fp32" else (row.case.precision,)
+    held = [r for r in rows if r.speedup and r.case.precision in among]
+    if (lead := leading(held)) is not None:
+        words += f"; of the rungs held against it {lead.words}"
+        best = lead.best
+        if lead.decided and best.speedup is not None:
+            who = named(best.case)
+            told = orders.order(best.verdict, best.speedup, who, "the reference", SAME_BOUND)
+            words += f"; {f'{who} is {told}' if orders.decided(best.verdict) else told}"
+            words += f", to be doubted: {doubt.in_short(best.speedup_doubts)}" if best.speedup_doubts else ""
     return words + "."
+
+
+def whole(row: RungRow, model: RungRow | None, reference: str) -> str:
+    """Why a rung that is faster than the reference at its node does not make the whole model faster; "" where
+    it does, or nothing is known of it."""
+    if model is None or model.time is None or row.verdict != Verdict.FASTER or not model.verdict:
+        return ""
+    if model.verdict == Verdict.FASTER or model.speedup is None:
+        return ""
+    told = orders.order(model.verdict, model.speedup, "the whole model with it", reference, SAME_BOUND)
+    head = f"the whole model with it is {told}" if orders.decided(model.verdict) else told
+    return (
+        f"{head}, though the rung is faster at its node: what it gains there is small beside the model's "
+        "other steps, or is lost in them, or in the state in which they leave the caches"
+    )
 
 
 def _without_time(row: RungRow) -> str:
@@ -141,27 +144,33 @@ def _idea(row: RungRow) -> str:
 
 
 def _rate(row: RungRow) -> str:
-    """The rate, and its share of the limit, where they are known."""
-    rate = f", {units.si(row.flops_per_s, 'FLOP/s')}" if row.flops_per_s else ""
-    if not rate and row.bytes_per_s:
-        rate = f", {units.si(row.bytes_per_s, 'B/s')}"
-    return rate + (f", {units.percent(row.limit, 1)} of the limit" if row.limit else "")
+    """The rate, where it is known."""
+    if row.flops_per_s:
+        return f", {units.si(row.flops_per_s, 'FLOP/s')}"
+    return f", {units.si(row.bytes_per_s, 'B/s')}" if row.bytes_per_s else ""
 
 
-def _left(ladder: Ladder, row: RungRow) -> str:
-    """What the limit leaves, where a rung has come near it."""
-    if row.limit is None or row.limit < NEAR_LIMIT:
+def _held(ladder: Ladder, row: RungRow, told: Sequence[str] = ()) -> str:
+    """What holds a rung back (bench.words.limits). told: what its sentence has said already."""
+    if row.limit is None:
         return ""
-    what = bound(ladder, row.case.precision)
-    share = units.percent(row.limit, 0)
-    left = f", which leaves {units.times(1 / row.limit)} at most" if row.limit < 0.95 else ""
-    return f", at {share} of the limit of {what}{left}"
+    known = [words for words in holding(row) if not any(words in figure for figure in told)]
+    return f", {limits.told(row.limit, bound(ladder, row.case.precision), known)}"
 
 
-def _interval(ratio: stats.Interval) -> str:
-    if not ratio.known:
-        return units.times(ratio.value)
-    return f"{units.times(ratio.value)} ({units.digits(ratio.low)} to {units.digits(ratio.high)})"
+def holding(row: RungRow) -> list[str]:
+    """What the compiler and the launch say of a rung that is far from its limits."""
+    found = row.measurement.compiled
+    there, blocks = int(row.measurement.facts.get("multiprocessors", "0")), _blocks(row)
+    said = []
+    if blocks and there and blocks < there:
+        said.append(f"only {units.count(blocks, 'block')} for {there} multiprocessors")
+    if spills := found.get("spill_nbytes"):
+        said.append(f"{units.nbytes(spills)} of spill stores and loads a thread")
+    if (occupancy := found.get("occupancy")) and occupancy < FEW_WARPS:
+        share = units.percent(occupancy, 0)
+        said.append(f"occupancy {share}, so that few warps are there to work while others wait")
+    return said
 
 
 def _both(now: dict[str, float], was: dict[str, float], key: str) -> tuple[float, float] | None:

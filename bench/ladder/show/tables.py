@@ -8,12 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bench.ladder.records import Finding, Ladder, MachineLimits
+from bench.ladder.show import story
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
 from bench.show import outputs, tables
 from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick, records, to_json
-from bench.words import units
+from bench.words import orders, units
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -58,6 +59,10 @@ def _count(value: float) -> str:
     return f"{value:.0f}"
 
 
+def _bound(row: RungRow) -> float | None:
+    return row.measurement.error.bound if row.measurement.error else None
+
+
 _word = partial(Column[RungRow], left=True)
 COLUMNS: tuple[Column[RungRow], ...] = (
     Column("number", lambda r: r.case.number or None, title="#", tip="The rung's number"),
@@ -84,14 +89,18 @@ COLUMNS: tuple[Column[RungRow], ...] = (
     Column("rel_l2_error", lambda r: r.measurement.error.rel_l2 if r.measurement.error else None,
            units.exponent, title="error", tip="Relative L2 error against the float64 oracle"),
     Column("speedup", _interval(lambda r: r.speedup, "value"), units.times, _reference, "vs ref.",
-           "The reference's time over this one's"),
+           "Whether it is faster than the reference: the reference's time over this one's, round by round",
+           cell=lambda r: orders.of(r.verdict, r.speedup)),
     Column("speedup_low", _interval(lambda r: r.speedup, "low"), units.times),
     Column("speedup_high", _interval(lambda r: r.speedup, "high"), units.times),
+    _word("verdict", lambda r: r.verdict or None),
     _word("gain_over", lambda r: r.below or None),
     Column("gain", _interval(lambda r: r.gain, "value"), units.times, _below,
-           tip="The time of the rung below over this one's"),
+           tip="Whether it is faster than the rung that is named: that one's time over this one's, round by "
+           "round", cell=lambda r: gain(r)),
     Column("gain_low", _interval(lambda r: r.gain, "low"), units.times),
     Column("gain_high", _interval(lambda r: r.gain, "high"), units.times),
+    _word("gain_verdict", lambda r: r.gain_verdict or None),
     compiled("registers", _count, "regs", "Registers a thread"),
     compiled("shared_nbytes", units.nbytes, "shared", "Shared memory a block"),
     compiled("stack_nbytes", units.nbytes, "stack",
@@ -105,6 +114,8 @@ COLUMNS: tuple[Column[RungRow], ...] = (
     _word("idea", lambda r: r.measurement.case.idea or None),
     _word("reason", lambda r: r.measurement.reason or None, title="why", tip="Why it has no figures"),
     _word("language", lambda r: r.case.language or None, tip="What it is written in, but for CUDA C++"),
+    Column("error_bound", _bound,
+           units.exponent, title="bound", tip="The relative L2 error that its precision and method may have"),
 )  # fmt: skip
 # Half the interval, which CSV has as its ends.
 RELATIVE: Column[RungRow] = Column(
@@ -178,9 +189,18 @@ def result(row: RungRow) -> str:
     return doubt.marked(WORDS.get(m.disposition, m.disposition), (*row.doubts, *m.notes))
 
 
-def gain(row: RungRow, beside: str = "*") -> str:
-    """The gain, and whether it is over what stands beside the ladder."""
-    return "" if row.gain is None else units.times(row.gain.value) + (beside if row.beside else "")
+_OVER = {"FASTER": "over", "SLOWER": "than", "SAME": "as"}
+
+
+def gain(row: RungRow) -> str:
+    """The gain, with what it is over: "2.00× over 01", "1.25× slower than 02", "same as 03", "not decided
+    (03)"."""
+    if row.gain is None or row.lower is None or not row.gain_verdict:
+        return ""
+    over, told = f"{row.lower.case.number:02d}", orders.of(row.gain_verdict, row.gain)
+    if row.gain_verdict not in _OVER:
+        return f"{told} ({over})"
+    return f"{told.removesuffix(' faster')} {_OVER[row.gain_verdict]} {over}"
 
 
 def error(row: RungRow) -> float | None:
@@ -214,11 +234,18 @@ _TERMINAL = pick(
     _giga("bytes_per_s", "GB/s"),
     "share_of_limit",
     ERROR,
+    replace(_KNOWN["error_bound"], value=lambda row: _bound(row) if error(row) else None),
     "speedup",
-    replace(_KNOWN["gain"], cell=gain),
+    "gain",
     *("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "occupancy"),
 )
-_OF_RUNGS = {"flops_per_s", "bytes_per_s", "share_of_limit", "rel_l2_error"}  # a whole model has none
+_OF_RUNGS = {
+    "flops_per_s",
+    "bytes_per_s",
+    "share_of_limit",
+    "rel_l2_error",
+    "error_bound",
+}  # a whole model has none
 
 
 def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow] = ()) -> RenderableType:
@@ -233,7 +260,7 @@ def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]
     if models:
         heading = f"{ladder.job.model} as a whole, each rung in it at {ladder.job.node}"
         made += [Text(heading, style="bold"), _grid(models, _OF_RUNGS)]
-        made += [Text(line, style="dim") for line in _reasons(models)]
+        made += [Text(line, style="dim") for line in (*_reasons(models), *over_all(ladder, rungs, models))]
     return Group(*made)
 
 
@@ -260,14 +287,25 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     lines += [
         f"{label(row)}: {row.measurement.facts['tuned']}" for row in rows if "tuned" in row.measurement.facts
     ]
-    if beside := next((row for row in rows if row.beside), None):
-        lines.append(f"* beside the ladder: over {beside.below}, the highest rung that is right in fp32")
     if any(row.all_doubts for row in rows):
         lines.append(doubt.MEANING)
     lines += limit_lines(ladder)
     if any(row.limit and row.limit > 1 for row in rows):
         lines.append(f"a share above 100 %: {ABOVE}")
     return lines
+
+
+def over_all(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]) -> list[str]:
+    """Where a rung is faster than the reference and the whole model with it is not, that, and why that can
+    be."""
+    own = {(row.name, row.case.precision): row for row in rungs}
+    reference = f"{ladder.reference}'s whole model"
+    found = ((row, own.get((row.name, row.case.precision))) for row in models)
+    return [
+        f"{label(model)}: {words}"
+        for model, row in found
+        if row is not None and (words := story.whole(row, model, reference))
+    ]
 
 
 def limit_lines(ladder: Ladder) -> list[str]:

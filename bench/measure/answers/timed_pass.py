@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,8 @@ import numpy as np
 from bench.measure.answers import accuracy
 from bench.measure.outcomes import Incorrect
 from bench.results.records import ErrorStats
-from engine.witness import Witnessed
+from engine.stirring import Stirring
+from engine.witness import Witness, Witnessed
 
 # Timed passes: drawn ones, and the first that was kept, before which nothing of its answer was there.
 LOOKED_AT = 4
@@ -26,6 +27,7 @@ LOOKED_AT = 4
 FLOAT64_S = 0.05
 
 Arrays = Mapping[str, np.ndarray]
+Seen = tuple[Stirring, Witness]
 WHEN = "during timing"
 
 
@@ -68,8 +70,14 @@ class RowPart:
         return places[held], found[held], np.searchsorted(self.rows, row[held]) * self.size + inside[held]
 
 
+def seen(session: Witnessed) -> list[Seen]:
+    """Passes that were timed since this was asked last, each with what tells its inputs."""
+    stirring, witnesses = session.stirring, session.witnesses()
+    return [] if stirring is None else [(stirring, witness) for witness in witnesses]
+
+
 def looks(
-    session: Witnessed,
+    witnessed: Sequence[Seen],
     again: Callable[[Arrays], Arrays],
     precision: str,
     factor: float = 1.0,
@@ -77,18 +85,15 @@ def looks(
     most: int = LOOKED_AT,
     typical: float = 0.0,
 ) -> Iterator[PassCheck]:
-    """Passes that were timed since this was asked last; nothing where none was.
+    """Some of the passes that were seen.
 
-    again: an untimed pass of the same session over these inputs, its outputs by name. precision, factor: the
+    again: an untimed pass of the session over these inputs, its outputs by name. precision, factor: the
     bound that the two are held to, typical: as accuracy.error_stats. part: the rows that `again` gives alone.
     most: passes that are looked at.
     """
-    stirring, witnesses = session.stirring, session.witnesses()
-    if stirring is None:
-        return
-    first, rest = (witnesses[:1], witnesses[1:]) if most > 1 else ((), witnesses)
-    drawn = secrets.SystemRandom().sample(rest, min(most - len(first), len(rest)))
-    for witness in (*drawn, *first):
+    first, rest = (witnessed[:1], witnessed[1:]) if most > 1 else ((), witnessed)
+    drawn = secrets.SystemRandom().sample(list(rest), min(most - len(first), len(rest)))
+    for stirring, witness in (*drawn, *first):
         inputs = stirring.inputs_of(witness.number)
         answers = again(inputs)
         yield _look(inputs, answers, witness.outputs, precision, factor, part, typical)
@@ -130,7 +135,7 @@ def check(
     against float64, as far as it is worth it; None where there is nothing to hold it against."""
     found: ErrorStats | None = None
     spent = 0.0
-    for look in looks(session, again, precision, factor, most=most):
+    for look in looks(seen(session), again, precision, factor, most=most):
         if look.wrong:
             raise Incorrect(look.stats, WHEN, look.words)
         if found is None or spent < FLOAT64_S:

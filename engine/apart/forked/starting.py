@@ -29,6 +29,9 @@ from kernels.environment import for_children
 TEMPLATE = "engine.apart.forked.template"
 WAIT_S = 120.0  # for a template's answer, which may have to load libraries first
 TEMPLATES = 4  # by what they were started with; the further ones are started plainly
+# A template's NumPy has a library with one thread: what is forked from it has more once it asks for more
+# (engine.cpu.steps.Blas), and none that are only woken and stopped with it.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 # What a process is told that nothing reads while it loads: these may differ from the template's.
 LATER = ("KERNELSCOPE_", "PYTEST_")
 
@@ -266,7 +269,7 @@ def _executed(environment: Mapping[str, str], end: socket.socket) -> _Started:
         [sys.executable, "-P", "-m", TEMPLATE, str(os.getpid())],
         stdin=end.fileno(),
         stdout=subprocess.DEVNULL,
-        env=environment,
+        env={**environment, **ONE_THREAD},
         start_new_session=True,
     )
 
@@ -276,10 +279,17 @@ def fork_here() -> None:
     be called before a thread is started, or a word read of what nobody else is to know."""
     if not possible():
         return
+    own = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
     template.load()
+    for name, value in own.items():
+        os.environ.pop(name)
+        if value is not None:
+            os.environ[name] = value
     if template.one_thread():
         with contextlib.suppress(OSError):
             _templates[_key(environment())] = _Template(_forked_here)
+    template.all_threads()
 
 
 def _forked_here(end: socket.socket) -> _Started:
@@ -295,6 +305,11 @@ def _forked_here(end: socket.socket) -> _Started:
         os._exit(template.serve(socket.socket(fileno=kept), parent))
     finally:
         os._exit(1)
+
+
+def pids() -> set[int]:
+    """The templates."""
+    return {held.pid for held in _templates.values() if held.owner == os.getpid()}
 
 
 def _umask() -> int:

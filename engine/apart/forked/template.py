@@ -27,7 +27,6 @@ LATER = ("llvmlite.binding",)  # which a worker has no use for
 # What sessions are opened by, of the program's own; another's may start threads, or keep what it was told.
 OURS = "engine.apart.open_"
 PID = struct.Struct("<i")  # the answer
-_SET_DUMPABLE = 4
 
 
 def main() -> int:
@@ -108,6 +107,13 @@ def _between(asked: Fork, fds: list[int], parent: int) -> NoReturn:
         os._exit(0)
 
 
+def all_threads() -> None:
+    """In a worker, after it was forked from: NumPy's library takes as many threads as there are cores."""
+    import threadpoolctl
+
+    threadpoolctl.ThreadpoolController().limit(limits=len(os.sched_getaffinity(0)), user_api="blas")
+
+
 def one_thread() -> bool:
     """Whether this process has no other thread. NumPy's library has some from its import on, and ends them
     before a fork."""
@@ -137,7 +143,6 @@ def _become(asked: Fork, fds: list[int], between: int, parent: int) -> NoReturn:
         while os.getppid() == between:
             time.sleep(0.0001)
         ends.die_with_parent(parent)
-        _seen()
         os.umask(asked.umask)
         os.chdir(asked.folder)
         if os.sched_getaffinity(0) != asked.cores:
@@ -157,13 +162,6 @@ def _become(asked: Fork, fds: list[int], between: int, parent: int) -> NoReturn:
         traceback.print_exc()
     finally:
         os._exit(status)  # a kernel's threads keep nobody waiting
-
-
-def _seen() -> None:
-    """A started program may be looked into by its user, which this one's template may not."""
-    import ctypes
-
-    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
 from bench.show.table import Column, Table, to_markdown
-from bench.words import units
+from bench.words import orders, units
 from gui.base.theme import Theming
 from gui.widgets.table_view import TableView
 
@@ -128,7 +128,8 @@ COLUMNS: tuple[Column[LadderRow], ...] = (
         units.times,
         lambda shown: shown.model.speedup_doubts if shown.model else (),
         "its vs ref.",
-        "The time of the reference's whole model over that",
+        "Whether it is faster than the reference's whole model: that one's time over this one's, by rounds",
+        cell=lambda shown: orders.of(shown.model.verdict, shown.model.speedup) if shown.model else "",
     ),
     *_columns(AFTER),
 )

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 from bench.ladder.questions import RungInfo
 from bench.ladder.records import RungCase
+from bench.ladder.show import rows, story
 from bench.ladder.show.tables import WORDS
 from bench.results import doubt
-from bench.words import units
+from bench.results.stats import SAME_BOUND
+from bench.words import orders, units
 from gui.pages.ladder.ladder_table import LadderRow
 
 
 def named(info: RungInfo) -> str:
-    return f"{info.case.number:02d} {info.case.rung}"
+    return rows.named(info.case)
 
 
 def heading(case: RungCase) -> str:
@@ -47,13 +49,17 @@ def standing(shown: LadderRow) -> tuple[str, str]:
         word = "wrong" if m.finding is not None else WORDS.get(m.disposition, m.disposition)
         return f"{word[:1].upper()}{word[1:]}: {_without_folder(m.reason)}", "failed"
     parts = [doubt.marked(units.duration(shown.row.time.value), shown.row.doubts)] if shown.row.time else []
-    if shown.row.gain is not None:
-        than = "as fast as" if not shown.row.beside else "the speed of"
-        gain = doubt.marked(units.times(shown.row.gain.value), shown.row.gain_doubts)
-        parts.append(f"{gain} {than} {shown.row.below}")
-    if shown.row.speedup is not None:
-        speedup = doubt.marked(units.times(shown.row.speedup.value), shown.row.speedup_doubts)
-        parts.append(f"{speedup} the speed of the reference")
+    row = shown.row
+    if row.gain is not None and row.lower is not None:
+        told = orders.order(
+            row.gain_verdict, row.gain, "it", rows.named(row.lower.case), SAME_BOUND, ends=False
+        )
+        parts.append(doubt.marked(told, row.gain_doubts))
+    if row.speedup is not None:
+        told = orders.order(row.verdict, row.speedup, "it", "the reference", SAME_BOUND, ends=False)
+        parts.append(doubt.marked(told, row.speedup_doubts))
+    if whole := story.whole(row, shown.model, "the reference's"):
+        parts.append(whole)
     doubts = shown.row.all_doubts
     notes = list(dict.fromkeys([*m.notes, *doubts]))
     words = ", ".join(parts) + "." if parts else ""

@@ -18,7 +18,7 @@ from bench.results.records import ErrorStats, Layer, Measurement
 from bench.results.rows import label
 from bench.show import tables
 from bench.show.table import Column, Table
-from bench.words import units
+from bench.words import orders, units
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,9 @@ def table(measurements: Sequence[Measurement], focus: Measurement) -> Table[Laye
         Column("shape", lambda r: r.layer.shape or None, shape_text, title="output shape", left=True),
         *(_time_column(contender(m), doubt.own(m)) for m in measurements if timed(m)),
         figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
-        Column("speedup", None, units.times, lambda _: held, "speed-up",
-               doubt.told("the reference's time over its own", held)),
+        Column("speedup", None, orders.speed, lambda _: held, "speed-up",
+               doubt.told("the reference's time over its own, each as it is: a layer's time has no interval, "
+                          "so that nothing is decided by it", held)),
         figure("gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, title="GFLOP/s",
                tip=who),
         Column("gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits,

@@ -13,6 +13,7 @@ from bench.charts import waterfall
 from bench.diff import sentences, tables
 from bench.diff.records import Change, Diff
 from bench.show.table import Column
+from bench.words import orders
 from gui.base.boxes import filled
 from gui.base.placing import placed
 from gui.base.theme import Theming
@@ -37,8 +38,10 @@ class DiffTable(TableView):
 
     def ink(self, row: Change, column: Column[Change]) -> QColor | None:
         theme = self._theming.theme
-        if column.name == "verdict" and row.verdict in ("FASTER", "SLOWER"):
-            return QColor(theme.good if row.verdict == "FASTER" else theme.failed)
+        if column.name == "ratio":
+            inks = {"faster": theme.good, "slower": theme.failed, "doubtful": theme.warning}
+            found = inks.get(orders.role(row.verdict, row.doubts))
+            return None if found is None else QColor(found)
         return QColor(theme.failed) if column.name == "result" and row.wrong else None
 
     def tip(self, row: Change, column: Column[Change]) -> str:

@@ -1,6 +1,7 @@
 # op = "conv"
 # rung = 4
 # name = "winograd"
+# method = "winograd"
 # idea = "Winograd's F(2×2, 3×3): four outputs of a 3×3 window for 16 multiplications instead of 36."
 # side = true
 # needs = {kernel = 3, stride = 1, dilation = 1}

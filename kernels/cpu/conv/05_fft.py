@@ -1,6 +1,7 @@
 # op = "conv"
 # rung = 5
 # name = "fft"
+# method = "fft"
 # idea = "Multiplies spectra: the cost of an output no longer grows with the size of its window."
 # side = true
 # needs = {stride = 1, dilation = 1}

@@ -2,6 +2,7 @@
 op = "conv"
 rung = 19
 name = "winograd_2x2_3x3"
+method = "winograd"
 idea = "Winograd's F(2×2, 3×3): four outputs of a 3×3 window for 16 multiplications instead of 36, at the price of transforms that go through memory."
 launch = "conv_winograd"
 side = true

@@ -2,6 +2,7 @@
 op = "conv"
 rung = 20
 name = "fft"
+method = "fft"
 idea = "Multiplies spectra of overlapping tiles: the cost of an output hardly grows with the size of its window, but each frequency takes a complex product, and the spectra go through memory."
 launch = "conv_fft"
 side = true

@@ -5,6 +5,7 @@ name = "tensor_3xtf32"
 idea = "Float32 out of TF32: each number is taken as a sum of two in TF32, and three of the four products of such pairs, the small ones first, give nearly what float32 would, at a third of the rate of TF32."
 launch = "conv_tensor"
 precision = "fp32-tc"
+method = "split"
 packs = true
 overlaps = true
 [defines]

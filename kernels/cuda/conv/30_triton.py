@@ -5,6 +5,7 @@
 # language = "triton"
 # launch = "conv_programs"
 # precision = "fp32-tc"
+# method = "split"
 # side = true
 # [defines]
 # TILE_M = 32

@@ -5,6 +5,7 @@ name = "wgmma_split"
 idea = "Float32 out of float16, at a third of its rate: each number, scaled by a power of two, is the sum of two in float16, 22 bits of it, and three of the four products of such pairs are taken; a few add up in tensor cores, what these give in float32."
 launch = "conv_nhwc_wgmma"
 precision = "fp32-tc"
+method = "split"
 packs = true
 overlaps = true
 [defines]

@@ -5,6 +5,7 @@ name = "rows_split"
 idea = "The same of numbers that are sums of two float16, whose rows lie beside each other: float32 at a third of float16's rate."
 launch = "conv_image_rows"
 precision = "fp32-tc"
+method = "split"
 packs = true
 overlaps = true
 [defines]

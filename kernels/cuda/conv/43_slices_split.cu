@@ -6,6 +6,7 @@ priority = 17
 idea = "The same of numbers that are sums of two float16, scaled by the largest that a block sees: float32 at a third of float16's rate, with no kernel that looks for the largest of an image."
 launch = "conv_image_slices"
 precision = "fp32-tc"
+method = "split"
 packs = true
 overlaps = true
 [defines]

@@ -5,6 +5,7 @@
 # language = "triton"
 # launch = "gemm_programs"
 # precision = "fp32-tc"
+# method = "split"
 # side = true
 # [defines]
 # TILE_M = 64

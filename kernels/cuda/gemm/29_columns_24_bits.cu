@@ -5,6 +5,7 @@ name = "columns_24_bits"
 idea = "Answers in float32 need few of a weight's last bits: as a float16, scaled by a power of two for each column, and the eight bits that follow, it is right to 19 bits and takes a quarter less to read; all the rest is float32."
 launch = "gemm_half_columns"
 precision = "fp32-tc"
+method = "split"
 packs = true
 side = true
 overlaps = true

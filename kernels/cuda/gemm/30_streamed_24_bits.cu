@@ -5,6 +5,7 @@ name = "streamed_24_bits"
 idea = "The same weights for more rows, on tensor cores: the float16 of a weight and the bits behind it are two numbers in TF32, as those of a row are, and three of the four products of such pairs are taken."
 launch = "gemm_streamed"
 precision = "fp32-tc"
+method = "split"
 packs = true
 side = true
 overlaps = true

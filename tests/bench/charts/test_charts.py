@@ -20,7 +20,7 @@ from bench.results.rows import rows
 from bench.words import palette
 from tests.bench import synthetic
 
-KINDS = ("accuracy", "op-time", "breakdown", "total-time", "speed")
+KINDS = ("scoreboard", "accuracy", "op-time", "breakdown", "total-time", "speed")
 DISPOSITIONS = list(Disposition.__args__)
 
 
@@ -157,7 +157,7 @@ def test_unclear_differences_are_not_claimed() -> None:
     said = verdict("m", items).text
     assert "faster" not in said
     assert "slower" not in said
-    assert said.startswith("engine-cpu is unclear beside ort-cpu at batch 1 (anything from 0.")
+    assert said.startswith("engine-cpu: not decided beside ort-cpu at batch 1; ")
 
 
 def test_disagreement_is_counted_in_images() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bench import charts
-from bench.charts.floor import LABEL
+from bench.charts.builders import FLOOR as LABEL
 from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Run
 from bench.run.nvml import Gpu
 

@@ -21,8 +21,9 @@ from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import ErrorStats, Measurement, Run, Validity
 from bench.results.rows import rows
-from bench.show import draw, overview, report_files
+from bench.show import draw, overview, report_files, scoreboard
 from bench.show.draw import render
+from bench.show.table import to_markdown
 from tests.bench import synthetic
 
 pytestmark = pytest.mark.slow
@@ -53,7 +54,7 @@ def slowed(factor: float) -> Callable[[Measurement], Measurement]:
 
 
 def tables_of(text: str) -> list[list[list[str]]]:
-    """Every pipe table: header, rule, rows, each a list of cells."""
+    """Every pipe table but scoreboards: header, rule, rows, each a list of cells."""
     found: list[list[list[str]]] = []
     before = False
     for line in text.splitlines():
@@ -62,7 +63,7 @@ def tables_of(text: str) -> list[list[list[str]]]:
                 found.append([])
             found[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
         before = line.startswith("|")
-    return found
+    return [table for table in found if not table[0][0].startswith("backend, by")]
 
 
 @pytest.fixture
@@ -109,7 +110,8 @@ def test_a_report_has_every_case_and_charts_that_are_there_and_small(
             assert image.width > 1000
     commands = [line[4:] for line in text.splitlines() if line.startswith("    ")]
     assert commands == [COMPARISON.open(path).header.command for path in (gpu, cpu)]
-    assert "## What falls short\n\nNothing: every case is ok" in text
+    short = text.partition("## What falls short\n\n")[2].strip().splitlines()
+    assert all(": ! not decided: the interval " in line for line in short), "nothing else falls short"
     assert "\n\n\n\n" not in text
 
 
@@ -180,12 +182,13 @@ def test_what_falls_short_is_named_with_its_reason(tmp_path: Path) -> None:
     short = text.partition("## What falls short")[2]
     assert "- lenet5-digits, engine-cuda at batch 16: out of memory: 9 GiB \\| were \\*wanted\\*" in short
     assert "- lenet5-digits, engine-cpu at batch 4: incorrect: output off by 3.4e-02" in short
-    assert "- lenet5-digits, engine-cuda at batch 1: ! the machine was unquiet" in short
+    told = r"- lenet5-digits, engine-cuda at batch 1: a pass takes [^;]+ to [^;]+; the machine was unquiet"
+    assert re.search(told, short)
     assert f"- lenet5-digits, {lost.case.backend}: 1 case not measured" in short
     assert short.count("\n- ") == 4
     assert "11 of 12 cases measured" in text
     results = {(line[0], line[1]): line[2] for line in tables_of(text)[0][2:]}
-    assert results["1", "engine-cuda"] == "ok !"
+    assert results["1", "engine-cuda"] == "ok", "an unsteady time marks nothing"
     assert results["16", "engine-cuda"] == "out of memory"
 
 
@@ -204,7 +207,7 @@ def test_the_worst_layer_is_found_and_one_beyond_its_bound_falls_short(rel_l2: f
     run, measured = synthetic.run(backends=CPU, batches=(1, 8))
     measured[2] = with_layer_error(measured[2], 3, rel_l2)
     merged = report.merge([(run, measured)])
-    text = " ".join(overview.sentences(merged.rows, merged.runs))
+    text = " ".join(overview.sentences(merged.rows))
     assert ("every layer is within its bound" in text) == within
     assert ("1 layer is beyond its bound" in text) != within
     assert "the worst is node3 (MaxPool), by itself, of lenet5-digits on engine-cpu, batch 8" in text
@@ -217,15 +220,16 @@ def test_the_worst_layer_is_found_and_one_beyond_its_bound_falls_short(rel_l2: f
     assert ("**5 of 6**" in table) != within
 
 
-def test_the_overview_has_the_verdict_of_each_model_as_everywhere() -> None:
+def test_a_report_opens_with_a_line_and_a_scoreboard_of_each_model() -> None:
     run, measured = synthetic.run(models=("lenet5-digits", "alexnet"), backends=CUDA, batches=(1, 1024))
-    items = rows(measured)
-    counted, *lines, errors = overview.sentences(items, [run])
+    counted, errors = overview.sentences(rows(measured))
     assert counted == "8 cases of 2 models measured: 8 ok."
-    assert lines == [found.line for found in verdicts(items, [run])]
     assert errors.startswith("Against float64")
-    first = r"lenet5-digits, forward pass: engine-cuda is 3\.\d+× faster than ort-cuda at batch 1"
-    assert re.match(first, lines[0])
+    text = report.render(report.merge([(run, measured)]), [(run, measured)], ())
+    opening = text.partition("## How it was measured")[0]
+    for found in verdicts(rows(measured), [run]):
+        assert f"**{found.about}**: {found.text}\n\n{to_markdown(scoreboard.table(found.board))}" in opening
+    assert max(len(line.split()) for line in opening.splitlines()) < 50
 
 
 @pytest.mark.usefixtures("_blank_pictures")
@@ -241,36 +245,22 @@ def test_of_many_contenders_there_is_a_picture_and_a_sentence_for_each_precision
     assert re.findall(r"!\[(.+)\]", text)[:2] == [
         f"lenet5-digits: time of a forward pass, {precision}" for precision in ("fp32", "tf32")
     ]
-    told = [line for line in text.splitlines() if line.startswith("- lenet5-digits, ") and "faster" in line]
-    assert [line.split(", forward pass: ")[0] for line in told] == [
-        f"- lenet5-digits, {precision}" for precision in ("fp32", "tf32", "fp16")
+    told = [line for line in text.splitlines() if line.startswith("**lenet5-digits, ")]
+    assert [line.split(", forward pass**: ")[0] for line in told] == [
+        f"**lenet5-digits, {precision}" for precision in ("fp32", "tf32", "fp16")
     ]
     assert "engine-cuda fp32-tc is" in told[0]
-    assert all("torch-cuda-graph" in line and "not measured yet" not in line for line in told)
+    assert not any("not measured yet" in line for line in told)
     header, measured = synthetic.rivals()
     for chart in report.charts_of("lenet5-digits", rows(measured), [header]):
         lines = {series.label for panel in chart.panels for series in panel.series}
         assert 0 < len(lines) <= 5
         assert ("engine-cuda fp32-tc" in lines) == chart.name.endswith("fp32")
         assert chart.finding.startswith("engine-cuda")
-        assert "torch" not in chart.finding, "what is said above a picture is said of our engine"
         assert "not measured yet" not in chart.finding
     page = report.write([run], tmp_path / "r.html")[0].read_text("utf-8")
     assert page.count("<figure>") == len(pictures)
     assert len(re.findall(r"<b>lenet5-digits, \w+, forward pass:</b>", page)) == 3
-
-
-def test_where_ours_took_no_part_a_picture_speaks_of_all_that_did() -> None:
-    kept_ones = [
-        made
-        for made in synthetic.rivals()[1]
-        if made.disposition == "ok" and (made.case.backend != "engine-cuda" or made.case.precision == "fp32")
-    ]
-    header = synthetic.record([made.case for made in kept_ones])
-    charts = report.charts_of("lenet5-digits", rows(kept_ones), [header])
-    by_name = {chart.name: chart.finding for chart in charts}
-    assert "torch" not in by_name["lenet5-digits-op-time-fp32"]
-    assert "torch-cuda-graph fp16 is 1.20× faster" in by_name["lenet5-digits-op-time-fp16"]
 
 
 def test_a_run_of_nothing_is_refused_in_a_sentence(

@@ -266,7 +266,7 @@ def test_how_far_apart_two_runs_are_is_counted_by_case(tmp_path: Path) -> None:
     sentence = again.sentence(found)
     assert "1 of 2 speed-ups is within 5 %" in sentence
     assert "2 of 2 times of references are within" in sentence
-    assert "batch 2, 0.83" in sentence
+    assert "batch 2, 1.20× slower in the second" in sentence
 
 
 def test_second_runs_are_held_case_by_case_whatever_their_order_and_number(tmp_path: Path) -> None:
@@ -559,7 +559,7 @@ def test_goals_that_nobody_has_are_refused_with_the_nearest_name() -> None:
     assert Taken().runs == ({}, {})
 
 
-def test_a_chart_is_of_one_precision_and_says_what_came_of_ours(tmp_path: Path) -> None:
+def test_a_chart_is_of_one_precision_and_tells_of_ours_first(tmp_path: Path) -> None:
     precisions = ("fp32", "fp32-tc", "fp16")
     made = [
         timed(backend, us, precision=precision, batch=batch)
@@ -570,7 +570,7 @@ def test_a_chart_is_of_one_precision_and_says_what_came_of_ours(tmp_path: Path) 
     ]
     goals = Goals(title="t", device="cuda", needs=(), goals=(speedup(1.5, batches=(1,)),))
     taken = needs.given(goals, [saved(tmp_path / "run", *made)], [], measures=False)
-    shown = {chart.title: chart for chart in report.charts(goals, taken).values()}
+    shown = {chart.title: chart for chart in report.charts(taken).values()}
     assert [title for title in shown if title.startswith("lenet5-digits: time of")] == [
         f"lenet5-digits: time of a forward pass, {precision}" for precision in ("fp32", "fp16")
     ]
@@ -578,8 +578,7 @@ def test_a_chart_is_of_one_precision_and_says_what_came_of_ours(tmp_path: Path) 
         lines = [series.label for panel in chart.panels for series in panel.series]
         assert any("fp16" in line for line in lines) == title.endswith("fp16")
         assert any("fp32-tc" in line for line in lines) == title.endswith("fp32")
-        assert "engine-cuda" in chart.finding
-        assert "ort-cuda-tuned" not in chart.finding
+        assert chart.finding.startswith("engine-cuda")
         assert "not measured yet" not in chart.finding
 
 
@@ -600,11 +599,11 @@ def test_a_chart_has_all_batch_sizes_of_a_device_whatever_run_they_are_of(tmp_pa
 
     def points(*runs: Path) -> dict[str, list[tuple[float, float]]]:
         taken = needs.given(goals, runs, [], measures=False)
-        told = [chart.title for name, chart in report.charts(goals, taken).items() if "op-time" in name]
+        told = [chart.title for name, chart in report.charts(taken).items() if "op-time" in name]
         assert all((", on " in title) == (len(told) > 1) for title in told)
         return {
             name: [(p.x, p.y) for p in next(s for s in chart.panels[0].series if "engine" in s.label).points]
-            for name, chart in report.charts(goals, taken).items()
+            for name, chart in report.charts(taken).items()
             if "op-time" in name
         }
 

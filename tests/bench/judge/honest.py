@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from bench import judge
 from engine.machine import driver as cuda_driver
 from kernels import launch, registry
-from kernels.errors import KernelError, UnsupportedError
+from kernels.errors import KernelError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params, sized
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
@@ -77,11 +77,11 @@ def _said(rung: Rung, params: Params, number: int) -> str:
             failure = trial.check_new("after timing")
             if failure is not None:
                 return f"{failure.finding.fault}: {failure.finding.reason} (on {failure.finding.params})"
-            for told in trial.warnings:
+            if told := trial.renewal.told:
                 print(f"{rung.label}, seed {number}, {params.words}: {told}", file=sys.stderr)
     except judge.Wrong as wrong:
         return f"{wrong.finding.fault}: {wrong.finding.reason} (on {wrong.finding.params})"
-    except UnsupportedError:
+    except (UnsupportedError, UnavailableError):  # a shape that it refuses; a compiler that is not there
         return ""
     return ""
 

@@ -19,6 +19,7 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.ladder import plan as ladder_plan
 from bench.ladder.kind import KIND as LADDER
 from bench.measure import cases
+from bench.measure.outcomes import outcome
 from bench.results.records import Case, Job, Run
 from bench.run import client
 from bench.run.client import run
@@ -27,16 +28,16 @@ from engine import backends
 from engine.apart import empty, pool
 from engine.apart.client import rest
 from engine.backend import Options, Witnessed
+from engine.cpu.rung import CpuRungSession
 from engine.graph import importer
 from engine.rung_devices import prepare
-from engine.stirring import LEAST
 from kernels import registry
-from kernels.errors import CrashedError, KernelError
+from kernels.errors import CrashedError, KernelError, TooShortError
 from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
 from models import catalogue
-from tests.bench.judge import cheats_cpu
-from tests.bench.judge.cheats_cpu import HONEST, RUNS, WORK_S
+from tests.bench.judge import corpus, written
+from tests.bench.judge.written import WORK_S
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +76,7 @@ while True:
 
 def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
     wanted = {
-        "honest": ("ok",),
+        "sleeps": ("ok",),
         "tenth_call_on": ("incorrect",),
         "every_second": ("incorrect",),
         "mends_the_poison": ("incorrect",),
@@ -85,19 +86,17 @@ def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
         "reference": ("ok",),
     }
     names = tuple(name for name in wanted if name != "reference")
-    for number, name in enumerate(names):
-        cheats_cpu.write(tmp_path / "own", name, RUNS.get(name, HONEST), 80 + number)
     job = ladder_plan.job_of(
         Unary("tanh", 4096), "cpu", budget_s=0.05, threads=1, quick=True, timeout_s=30.0,
-        rungs=names, kernel_dirs=(str(tmp_path / "own"),),
+        rungs=names, kernel_dirs=(str(corpus.FOLDER / "cpu"),),
     )  # fmt: skip
     planned = ladder_plan.plan(job)
     folder = LADDER.create(tmp_path / "ladder", planned)
-    outcome = client.run(job, planned.cases, folder)
-    assert not outcome.reason
+    ended = client.run(job, planned.cases, folder)
+    assert not ended.reason
     found = {m.case.key: m for m in folder.measurements()}
     assert {name: m.disposition in wanted[name] for name, m in found.items()} == dict.fromkeys(wanted, True)
-    honest = found["honest"]
+    honest = found["sleeps"]
     assert min(honest.samples_ns) > 0.8e9 * WORK_S
     assert "taken off" in honest.facts["trigger"]
     assert "taken off" in found["reference"].facts["trigger"]
@@ -147,14 +146,16 @@ def test_timed_passes_are_kept_and_can_be_rebuilt() -> None:
 
 
 def test_a_pass_shorter_than_its_trigger_is_not_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine that was busier when the empty trigger was measured than it is now."""
-    graph = importer.load(catalogue.path("lenet5-digits"))
-    session = backends.get("engine-cpu").prepare(graph, 2, options=Options(threads=1))
+    """As on a machine that was busier when starting no kernel was measured than it is now."""
+    rung = registry.find("cpu", "unary", 1)
+    session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
+    assert isinstance(session, CpuRungSession)
     session.time_runs(100)
-    usual = min(session.time_runs(100) for _ in range(3)) / 100
-    monkeypatch.setattr(empty, "train_ns", lambda *_: 1e12)
-    # What is usual may be that of a machine which was busier then: of several, one is as long as it was.
-    assert max(session.time_runs(100) for _ in range(5)) / 100 > LEAST * usual / 2
+    monkeypatch.setattr(empty, "waiting_ns", lambda *_: empty.Off(1e12, 0.0))
+    assert session.warm_runs(100) > 0
+    with pytest.raises(TooShortError, match="too short beside what starting it takes") as raised:
+        session.time_runs(100)
+    assert outcome(raised.value)[0] == "invalid"
     session.close()
 
 
@@ -171,9 +172,8 @@ def test_what_a_ladder_judges_by_never_lies_on_the_disk(
 
 
 @LINUX
-def test_a_process_runs_only_while_it_is_asked(tmp_path: Path) -> None:
-    cheats_cpu.write(tmp_path, "busy_threads", RUNS["busy_threads"])
-    rung = registry.find("cpu", "unary", "busy_threads", [tmp_path])
+def test_a_process_runs_only_while_it_is_asked() -> None:
+    rung = corpus.find("busy_threads").rung
     session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
     session.run()
     held = psutil.Process(session._child.pid)  # type: ignore[attr-defined]
@@ -191,11 +191,10 @@ def test_a_process_runs_only_while_it_is_asked(tmp_path: Path) -> None:
 def test_onnx_runtimes_process_stays_awake_until_another_is_asked() -> None:
     """Stopped and woken before each train its threads would often meet on one core."""
     graph = importer.load(catalogue.path("lenet5-digits"))
-    reference, ours = (backends.get(name).prepare(graph, 1) for name in ("ort-cpu", "engine-cpu"))
+    reference = backends.get("ort-cpu").prepare(graph, 1)
+    ours = prepare(registry.find("cpu", "unary", 1), Unary("tanh", 4096), [np.zeros(4096, np.float32)], 1)
     held = psutil.Process(reference._child.pid)  # type: ignore[attr-defined]
-    image = {info.name: np.zeros((1, *info.shape[1:]), np.float32) for info in graph.inputs}
-    for session in (reference, ours):
-        session.bind(image)
+    reference.bind({info.name: np.zeros((1, *info.shape[1:]), np.float32) for info in graph.inputs})
 
     def stops() -> bool:
         until = time.monotonic() + 10
@@ -222,10 +221,10 @@ def test_the_clock_of_a_process_with_a_users_kernel_is_not_asked(tmp_path: Path)
     body = """
         server = sys.modules["__main__"]  # the module that serves, forked or started
         server._timed = lambda held, ahead, count: 1
-        server.TRAIN = type("T", (), {"unpack": lambda self, body: (1, 0, 1, True)})()
+        server.TRAIN = type("T", (), {"unpack": lambda self, body: (1, 0, 1, True, False)})()
         work(x, y)
     """
-    cheats_cpu.write(tmp_path, "tells_a_time", body)
+    written.write(tmp_path, "tells_a_time", body)
     rung = registry.find("cpu", "unary", "tells_a_time", [tmp_path])
     session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
     session.run()
@@ -245,7 +244,7 @@ def test_a_process_holds_no_more_than_it_is_given(tmp_path: Path) -> None:
     held = os.open(tmp_path / "secret", os.O_RDWR | os.O_CREAT)
     os.set_inheritable(held, True)
     try:
-        cheats_cpu.write(tmp_path / "own", "looks", body)
+        written.write(tmp_path / "own", "looks", body)
         rung = registry.find("cpu", "unary", "looks", [tmp_path / "own"])
         session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
         session.run()
@@ -256,12 +255,11 @@ def test_a_process_holds_no_more_than_it_is_given(tmp_path: Path) -> None:
     assert told.read_text().count("socket:") == 1
 
 
-def test_a_process_that_is_gone_is_told_and_another_takes_its_place(tmp_path: Path) -> None:
-    cheats_cpu.write(tmp_path, "kills_itself", RUNS["kills_itself"])
-    rung = registry.find("cpu", "unary", "kills_itself", [tmp_path])
+def test_a_process_that_is_gone_is_told_and_another_takes_its_place() -> None:
+    rung = corpus.find("kills_itself").rung
     for _ in range(2):
         session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
-        with pytest.raises(CrashedError, match="unary 90 kills_itself was killed by SIGKILL"):
+        with pytest.raises(CrashedError, match="kills_itself was killed by SIGKILL"):
             session.run()
         with pytest.raises(KernelError):
             session.run()
@@ -288,7 +286,7 @@ def test_a_worker_is_not_started_anew_for_ever() -> None:
 @LINUX
 def test_two_interrupts_end_the_program_and_all_that_a_kernel_started(tmp_path: Path) -> None:
     told = tmp_path / "told"
-    cheats_cpu.write(tmp_path / "own", "stubborn", STUBBORN.format(told=str(told)), op="softmax")
+    written.write(tmp_path / "own", "stubborn", STUBBORN.format(told=str(told)), op="softmax")
     command = [sys.executable, str(ROOT / "main.py"), "ladder", "softmax", "--device", "cpu"]
     command = [
         *command,

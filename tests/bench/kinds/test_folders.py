@@ -49,7 +49,8 @@ def many(measured: RungMeasurement) -> RungMeasurement:
     if not measured.samples_ns:
         return measured
     drawn = np.random.default_rng(1).normal(float(np.median(measured.samples_ns)), 1e3, 3000)
-    return msgspec.structs.replace(measured, samples_ns=tuple(drawn.tolist()), rounds=(0, 1000, 2000))
+    samples = tuple(round(value, 1) for value in drawn.tolist())  # as a worker rounds them
+    return msgspec.structs.replace(measured, samples_ns=samples, rounds=(0, 1000, 2000))
 
 
 def ladder(path: Path) -> Path:
@@ -148,22 +149,19 @@ def test_each_kind_is_shown_again_once_it_is_small(
 
 def test_a_thinned_ladder_says_the_same(tmp_path: Path) -> None:
     source = LADDER.open(ladder(tmp_path / "source"))
-    small = LADDER.open(tmp_path / "small") if thin(source.path, tmp_path / "small", 30_000) else None
+    small = LADDER.open(tmp_path / "small") if thin(source.path, tmp_path / "small", 40_000) else None
     assert small is not None
     assert small.header.job.kernel_dirs == ("my_kernels",)
     before, after = (rows(f.header, f.measurements()) for f in (source, small))
     assert [row.name for row in after] == [row.name for row in before]
     for one, other in zip(before, after, strict=True):
         assert (one.time is None) == (other.time is None)
-        if one.time is not None and other.time is not None:
-            assert other.time.value == pytest.approx(one.time.value, rel=1e-5)
-            assert len(other.measurement.samples_ns) < 100
-            assert "samples kept" in other.measurement.facts
-        if one.gain is not None and other.gain is not None:
-            assert other.gain.value == pytest.approx(one.gain.value, rel=1e-5)
+        assert (other.time, other.gain, other.speedup) == (one.time, one.gain, one.speedup)
+        assert (other.verdict, other.gain_verdict) == (one.verdict, one.gain_verdict)
     (wrong,) = (m for m in small.measurements() if m.finding)
     assert wrong.finding is not None
     assert wrong.finding.map == "", "the map did not fit"
+    assert wrong.facts["left out"].startswith("its error map")
     assert not (small.path / "errors").exists()
     thin(source.path, tmp_path / "with_map", 300_000)
     assert (tmp_path / "with_map" / "errors" / "mine.npz").is_file()
@@ -185,10 +183,10 @@ def test_a_thinned_profile_keeps_its_records_and_the_events_that_fit(
     everything = small("all", 300_000)
     assert [m.file for m in everything] == [m.file for m in whole]
     for one, other in zip(whole, everything, strict=True):
-        assert float(np.median(other.samples_ns)) == pytest.approx(float(np.median(one.samples_ns)), rel=1e-5)
+        assert (other.samples_ns, other.pass_ns) == (one.samples_ns, one.pass_ns)
         assert (other.breakdowns, other.cold, other.process) == (one.breakdowns, one.cold, one.process)
         assert events_in(tmp_path / "all", other) == events_in(source.path, one)
-    thin_profile.write(source, whole, tmp_path / "some", thin_profile.ProfileGrade(24, 3))
+    thin_profile.write(source, whole, tmp_path / "some", thin_profile.ProfileGrade(3))
     some = PROFILE.open(tmp_path / "some").measurements()
     assert [bool(m.file) for m in some] == [True, True, False, True], "the largest, then the smallest"
     left_out = some[2]
@@ -196,7 +194,7 @@ def test_a_thinned_profile_keeps_its_records_and_the_events_that_fit(
     assert any("left out" in note for note in left_out.notes)
     assert main.main(["runs", "show", str(tmp_path / "some"), "--format", "md"]) == 0
     assert "its events were left out" in capsys.readouterr().err
-    thin_profile.write(source, whole, tmp_path / "none", thin_profile.ProfileGrade(12, 0))
+    thin_profile.write(source, whole, tmp_path / "none", thin_profile.ProfileGrade(0))
     assert not any(m.file for m in PROFILE.open(tmp_path / "none").measurements())
     with pytest.raises(InputError, match="profile fewer cases"):
         small("tiny", 1000)

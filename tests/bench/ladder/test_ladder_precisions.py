@@ -85,14 +85,14 @@ def test_precisions_are_told_apart_in_tables_and_charts() -> None:
     screen.print(ladder_tables.terminal(ladder, made))
     text = screen.export_text()
     assert "03 cublas (library)" in text
-    assert "* beside the ladder: over tiles" in text
+    assert "over 02" in text, "a gain names what it is over"
     assert "a share above 100 %" not in text
     assert [r["precision"] for r in records(ladder_tables.table(made))].count("tf32") == 3
     speed, roofline = ladder_charts.charts(ladder, made)
     (panel,) = speed.panels
     assert [level.precision for level in panel.baselines] == ["fp32", "tf32"]
     assert [c.key for c in speed.categories] == ["fp32", "fp32-tc", "tf32", "fp16", "library"]
-    assert "in tf32 mma_stages" in speed.finding
+    assert "in tf32 05 mma_stages is the fastest, 1.50× faster than" in speed.finding
     roofs = [series for series in roofline.panels[0].series if len(series.points) > 1]
     assert [max(p.y for p in roof.points) for roof in roofs] == pytest.approx([1e12, 2e12, 6e12])
     for chart in (speed, roofline):

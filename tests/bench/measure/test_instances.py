@@ -11,8 +11,9 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import instances, runner, timing, unrest
 from bench.measure.cases import check
 from bench.measure.outcomes import Incorrect
-from bench.results import medians, stats
+from bench.results import stats
 from bench.results.records import Job, Run
+from bench.results.stats import medians
 from bench.run.bounds import INSTANCES
 from bench.words import units
 from kernels.errors import InputError, OutOfMemoryError
@@ -70,14 +71,14 @@ class Made:
 )
 def test_what_is_made_in_no_time_is_made_more_often_than_asked(asked, seconds, there, monkeypatch):
     clock = iter(range(100))
-    monkeypatch.setattr(instances, "MOST", 5)
+    monkeypatch.setattr(instances, "MOST_ON_HOST", 5)
     monkeypatch.setattr(instances.time, "perf_counter", lambda: seconds * next(clock))
     made, short = instances.further(asked, 1, "cpu", 100, lambda number: Made())
     assert (len(made) + 1, short) == (there, "")
 
 
 def test_memory_that_does_not_suffice_for_more_than_was_asked_is_not_told(monkeypatch):
-    monkeypatch.setattr(instances, "MOST", 5)
+    monkeypatch.setattr(instances, "MOST_ON_HOST", 5)
 
     def make(number):
         if number >= 3:
@@ -116,7 +117,7 @@ def test_a_second_instance_that_is_twice_as_slow_leaves_no_clear_verdict():
     assert stats.compare(alone["ours"], alone["reference"])[1] is stats.Verdict.FASTER
     pair = {"ours": [Steady(), Steady(2.0), Steady()], "reference": reference}
     several = timing.time_together(pair, rules, references={"ours": "reference"})
-    interval, verdict = stats.compare(several["ours"], several["reference"])
+    interval, verdict, *_ = stats.compare(several["ours"], several["reference"])
     assert verdict is stats.Verdict.UNCLEAR
     assert interval.low < 1 / 1.5
     assert interval.high > 2 / 1.5
@@ -156,7 +157,7 @@ def test_each_is_timed_in_as_many_instances_as_the_job_asks_and_the_first_tells_
     assert set(found) == {"other", "ort-cpu"}
     for one in found.values():
         assert one.disposition == "ok", one.reason
-        assert set(one.instances) == {0, 1, 2}
+        assert set(one.instances) >= {0, 1, 2}, "or more, where their verdict hangs on what they differ by"
         assert len(one.instances) == len(one.rounds)
         assert not any("memory" in text for text in one.validity.warnings)
     assert len(other.made) == 3
@@ -245,7 +246,7 @@ def test_where_memory_holds_not_all_they_are_timed_one_after_another(fakes, erro
     labels = found["other"].instances
     assert set(labels) == {0, 1, 2}
     assert list(labels) == sorted(labels), "each takes its rounds in a row"
-    assert set(found["ort-cpu"].instances) == {0, 1, 2}
+    assert set(found["ort-cpu"].instances) >= {0, 1, 2}
     assert max(most) < fits
     assert other.open == 0
 

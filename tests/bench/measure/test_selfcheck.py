@@ -12,14 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import main
-from bench.measure import selfcheck, timing
+from bench.measure import selfcheck, telemetry, timing
 from bench.measure.contender import Contender
 from bench.measure.outcomes import Incorrect
-from bench.measure.selfcheck import SIDES, SelfComparison
+from bench.measure.selfcheck import SIDES, SelfComparison, again, planted
 from bench.measure.timing import Rules
 from bench.results.records import Case, Job
 from bench.results.stats import Interval, Verdict
@@ -31,6 +32,12 @@ CASES = tuple(
     for batch in (1, 16)
     for backend in ("engine-cpu", "ort-cpu")
 )
+
+
+@pytest.fixture(autouse=True)
+def _nobody_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else this machine does meanwhile."""
+    monkeypatch.setattr(telemetry, "reading", lambda pids: None)
 
 
 class FakeSession:
@@ -184,7 +191,7 @@ def test_the_command_prints_a_table_and_its_verdict_is_its_exit_code(
     monkeypatch.setattr(
         selfcheck, "Contenders", lambda job, progress, instances: FakePairs(lambda number: factor, noise=0.0)
     )
-    monkeypatch.setattr(timing, "Rules", lambda budget_s, cold: replace(QUICK, budget_s=budget_s, cold=cold))
+    monkeypatch.setattr(selfcheck, "rules", lambda held: replace(QUICK, budget_s=held.job.budget_s))
     line = ["selfcheck", "lenet5-digits", "--backend", "engine-cpu", "--backend", "ort-cpu", "--batch", "1"]
     assert main.main([*line, "--times", "2", "--budget", "5"]) == code
     out, err = capsys.readouterr()
@@ -314,3 +321,34 @@ def test_a_case_that_a_backend_refuses_is_told_in_a_sentence() -> None:
         selfcheck.Contenders(job, lambda text, fraction: None)(selfcheck.plan(job)[0]),
     ):
         pass
+
+
+def test_what_is_planted_has_to_be_found_and_is_judged_again_from_its_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(selfcheck, "Contenders", lambda job, progress, instances: FakePairs())
+    monkeypatch.setattr(selfcheck, "rules", lambda held: replace(QUICK, budget_s=0.05, width=0.0))
+    path = tmp_path / "kept.json"
+    line = ["selfcheck", "lenet5-digits", "--backend", "ort-cpu", "--batch", "1", "--whole"]
+    assert main.main([*line, "--times", "4", "--slower", "1,2", "--busy", "0,1", "--out", str(path)]) == 0
+    held = selfcheck.held_in(path)
+    assert {(it.slower, it.busy) for it in held.comparisons} == {(1, 0), (2, 0), (1, 1), (2, 1)}
+    for it in held.comparisons:
+        assert it.verdict is (Verdict.SLOWER if it.slower == 2 else Verdict.SAME)
+        assert not it.wrong
+        assert not it.missed
+        assert [len(side.samples_ns) > 5 for side in it.sides] == [True, True]
+    wrong = msgspec.structs.replace(held.comparisons[0], verdict=Verdict.SLOWER)
+    denied = msgspec.structs.replace(held.comparisons[-1], verdict=Verdict.SAME, slower=2.0)
+    assert selfcheck.summary([wrong, denied]).wrong == 2
+    capsys.readouterr()
+    assert main.main(["selfcheck", "--rejudge", str(path)]) == 0
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[2:]]
+    assert len(rows) == 4 * len(again.ways())
+    assert {(row[3].strip(), row[-2].strip()) for row in rows} == {("1×", "1"), ("2×", "1")}, "all right"
+
+
+def test_a_planted_slowdown_takes_the_time_that_it_says() -> None:
+    slowed = planted.Slowed(FakeSession(5e5, noise=0.0), 2.25)
+    passes = [slowed.time_runs(4) / 4 for _ in range(5)]
+    assert min(passes) == pytest.approx(2.25 * 5e5, rel=0.02)

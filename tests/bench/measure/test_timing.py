@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bench.measure import timing
+from bench.measure.host_to_host import host_to_host
 from bench.measure.instances import Growing
 from bench.measure.timing import Rules, Stopped, time_together
 from bench.results import stats
@@ -172,6 +173,14 @@ def test_one_failure_leaves_the_others_alone():
     assert results["good"].stop_reason == "interval"
 
 
+def test_it_is_known_who_failed_first():
+    for first, second in (("a", "b"), ("b", "a")):
+        sessions = {first: FakeSession(breaks_after=6), second: FakeSession(breaks_after=40)}
+        results = time_together(sessions, QUICK)
+        assert results[first].error is not None
+        assert results[first].failed_ns < results[second].failed_ns
+
+
 def test_cold_runs_are_single():
     session = FakeSession(lambda s: 10.0)
     result = time_together({"a": session}, Rules(warmup_s=0, rewarm_s=0, min_s=0.001, cold=True))["a"]
@@ -214,7 +223,7 @@ def test_stopping_is_heard_between_samples():
 
 
 def test_the_phases_of_a_pass_add_up_to_its_wall_time():
-    result = timing.host_to_host(FakeSession(), {"x": np.zeros(1)}, device_ns=3e6, seconds=0.05)
+    result = host_to_host(FakeSession(), {"x": np.zeros(1)}, device_ns=3e6, seconds=0.05)
     assert result.passes >= 5
     assert set(result.phases) == {"h2d", "compute", "d2h", "sync"}
     assert result.phases["compute"] == 3e6
@@ -229,7 +238,7 @@ def test_the_phases_of_a_pass_add_up_to_its_wall_time():
 
 
 def test_a_pass_that_ends_with_run_has_nothing_to_wait_for():
-    result = timing.host_to_host(FakeSession(), {"x": np.zeros(1)}, seconds=0.05)
+    result = host_to_host(FakeSession(), {"x": np.zeros(1)}, seconds=0.05)
     assert result.phases["compute"] >= 4e6
     assert result.phases["sync"] < result.phases["compute"]
 
@@ -422,3 +431,41 @@ def test_passes_of_microseconds_leave_samples_for_rounds_enough():
     found = time_together(sessions, references={"ours": "reference"}, on_turn=turn, clock=machine.clock)
     assert len(found["ours"].rounds) > 25
     assert len(found["ours"].samples_ns) <= Rules.max_samples
+
+
+def disturbed(of, machine):
+    """Its samples are now and then longer, never shorter."""
+    plain = of.time_runs
+
+    def time_runs(count, cold=False):
+        time_ns = plain(count)
+        more = round(time_ns * machine.random.random()) if machine.random.random() < 0.45 else 0
+        machine.now += more
+        return time_ns + more
+
+    of.time_runs = time_runs
+    return of
+
+
+def test_the_reference_alone_says_by_which_quantile_its_contenders_are_compared():
+    machine = Machine(11)
+    wild = [disturbed(machine.session(1e7, 0.002), machine) for _ in range(2)]
+    calm = [machine.session(1e7, 0.002) for _ in range(2)]
+    for reference, other, low in ((wild[0], calm[0], True), (calm[1], wild[1], False)):
+        sides = {"ours": other, "reference": reference}
+        found = time_together(sides, references={"ours": "reference"}, clock=machine.clock)
+        assert found["ours"].quantile == found["reference"].quantile
+        assert (found["ours"].quantile < stats.MEDIAN) == low
+    pair = {"ours": disturbed(machine.session(), machine), "reference": disturbed(machine.session(), machine)}
+    on = dict.fromkeys(pair, "cuda")
+    found = time_together(pair, references={"ours": "reference"}, devices=on, clock=machine.clock)
+    assert {timing.quantile for timing in found.values()} == {stats.MEDIAN}, (
+        "no other program is on its clock"
+    )
+
+
+def test_contenders_that_are_about_as_fast_have_trains_of_one_length():
+    machine = Machine(12)
+    pair = {"a": machine.session(1e5), "b": machine.session(1.3e5), "c": machine.session(1e6)}
+    runs = {key: of.runs_per_sample for key, of in time_together(pair, clock=machine.clock).items()}
+    assert runs["a"] == runs["b"] != runs["c"]

@@ -215,15 +215,18 @@ def test_tables_come_out_in_every_format():
 # -------------------------------------------------------------------------------------------------- findings
 
 
+FAR_POOL = "far from every limit (50 % of memory)"
+
+
 def test_each_operator_has_a_sentence_from_its_own_figures():
     found = {f.op_type: f for f in profile_findings.findings(profile(), EVENTS, LIMITS)}
     conv = found["Conv"]
     assert (conv.time_ns, conv.launches, conv.bound) == (1000, 1, "arithmetic")
     assert conv.roof == pytest.approx(0.8)
-    assert conv.sentence == "arithmetic-bound at 80% of the measured multiply-add rate"
-    assert found["Gemm"].sentence == "memory-bound at 80% of the measured memory rate"
+    assert conv.sentence == "bound by arithmetic (80 % of that limit)"
+    assert found["Gemm"].sentence == "bound by memory (80 % of that limit)"
     launch = "launch-bound: 1 kernel of 30.0 ns on average, shorter than the 50.0 ns that the call takes to"
-    assert found["MaxPool"].sentence == f"{launch} start one"
+    assert found["MaxPool"].sentence == f"{FAR_POOL}; {launch} start one"
 
 
 def test_no_more_than_two_things_are_said_of_an_operator():
@@ -233,11 +236,11 @@ def test_no_more_than_two_things_are_said_of_an_operator():
     grid = (
         "the grid of 4 blocks is smaller than the chip: at least 97% of its 132 multiprocessors have nothing"
     )
-    assert profile_sentences.sentence(small, gpu) == f"{grid} to do"
+    assert profile_sentences.sentence(small, gpu) == f"far from every limit (0.3 % of memory); {grid} to do"
     counters = Counters(dram_read_nbytes=400, dram_write_nbytes=0, global_sectors=30, ideal_sectors=10)
     much = OpFinding(**figures, nbytes=100, blocks=4, roof=0.6, bound="memory", counters=counters)
     first, second = profile_sentences.sentence(much, gpu).split("; ")
-    assert first == "memory-bound at 60% of the measured memory rate"
+    assert first == "bound by memory (60 % of that limit)"
     assert second.startswith("uncoalesced: its accesses to global memory take 3.00×")
 
 
@@ -256,32 +259,30 @@ def test_faster_than_the_roof_is_put_into_words():
 @pytest.mark.parametrize(
     ("flops", "nbytes", "said"),
     [
-        (10, 970, "memory-bound at 97% of the measured memory rate"),
-        (10, 1050, "memory-bound at 105% of the measured memory rate"),
+        (10, 970, "bound by memory (97 % of that limit)"),
+        (10, 1050, "bound by memory (105 % of that limit)"),
         (10, 2000, "2.00× what memory alone allows: its data came out of a cache"),
-        (9000, 10, "arithmetic-bound at 90% of the measured multiply-add rate"),
+        (9000, 10, "bound by arithmetic (90 % of that limit)"),
         (20_000, 10, "done in fewer or cheaper operations than were counted"),
-        (
-            3000,
-            10,
-            "at 30% of the measured multiply-add rate, the nearer of its two limits: bound by neither",
-        ),
-        (10, 30, "at 3.0% of the measured memory rate, the nearer of its two limits: bound by neither"),
+        (5990, 10, "far from every limit (59.9 % of arithmetic)"),
+        (6010, 10, "bound by arithmetic (60 % of that limit)"),
+        (3000, 10, "far from every limit (30 % of arithmetic)"),
+        (10, 30, "far from every limit (3.0 % of memory)"),
     ],
 )
 def test_a_limit_is_said_to_bind_where_it_is_near_alone(flops, nbytes, said):
     conv = Operator(nodes=profile_cases.CONV, op_type="Conv", flops=flops, nbytes=nbytes)
     found = profile_findings.findings(profile(operators=(conv,)), EVENTS, LIMITS)[0].sentence
     assert said in found
-    assert ("-bound" in found) == ("-bound" in said)
+    assert ("bound by" in found) == ("bound by" in said)
 
 
 @pytest.mark.parametrize(
     ("others", "roof", "said"),
     [
-        (0, 0.2, "at 20% of the measured rate of the caches, the nearer of its two limits: bound by neither"),
-        (1000, 0.2, "at 20% of the measured rate of the caches"),
-        (1001, 0.8, "memory-bound at 80% of the measured memory rate"),
+        (0, 0.2, "far from every limit (20 % of the caches)"),
+        (1000, 0.2, "far from every limit (20 % of the caches)"),
+        (1001, 0.8, "bound by memory (80 % of that limit)"),
     ],
 )
 def test_what_has_room_in_the_caches_comes_out_of_them(others: int, roof: float, said: str):
@@ -295,7 +296,7 @@ def test_what_has_room_in_the_caches_comes_out_of_them(others: int, roof: float,
     near = profile_findings.findings(profile(operators=(conv,)), EVENTS, msgspec.structs.replace(
         limits, cache_bytes_per_s=1e9
     ))[0]  # fmt: skip
-    assert (near.bound, near.sentence) == ("cache", "cache-bound at 80% of the measured rate of the caches")
+    assert (near.bound, near.sentence) == ("cache", "bound by the caches (80 % of that limit)")
     far = msgspec.structs.replace(limits, cache_bytes_per_s=5e8)
     beyond = profile_findings.findings(profile(operators=(conv,)), EVENTS, far)[0].sentence
     assert beyond == "1.60× the measured rate of the caches: its data lay nearer to the cores"
@@ -468,7 +469,7 @@ def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
     written = profile_report.write(paths, tmp_path / "report.md")
     text = written[0].read_text()
     assert "A profiled pass takes 2.50 µs: Conv 40.0%" in text
-    assert "arithmetic-bound at 80% of the measured multiply-add rate" in text
+    assert "bound by arithmetic (80 % of that limit)" in text
     assert "cudaStreamSynchronize" in text
     assert "time by batch size, from creation to close" in text
     assert "| engine-cuda | 16 | 400 ns | 2 | 2.00 µs | 2 |" in text

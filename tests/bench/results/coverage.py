@@ -19,6 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from bench.measure import stopping as settling
 from bench.measure.instances import Growing
 from bench.measure.timing import Rules, Timing, time_together
 from bench.results import stats
@@ -27,6 +28,7 @@ from bench.results.stats import Verdict
 ROUNDS, SAMPLES, GAP = 5, 40, 20  # of the fixed plan; GAP: passes of a warm-up before a turn
 LINE, LINES = 4000, 100  # passes of a timeline that is looked at in time; so many are drawn at once
 TRUE = 1.05  # the difference to be found
+REFERENCE = {"one": "other"}
 RARELY = 4  # one of so many series is also sampled at BOUND, which takes its whole budget
 BOUND = 1 + stats.SAME_BOUND  # the one at which to stop when a verdict is clear does the most harm
 WRONG = (Verdict.FASTER, Verdict.SLOWER)
@@ -37,7 +39,8 @@ class Machine:
     """noise: a series of S timelines, (S, N) logarithms about 0. turn, shared, instance: standard deviations
     of what a turn, both turns of a round, an instance add. instances: how many of each contender take turns;
     most: how many there may be once a verdict hangs on what they differ by (0: no more).
-    truth: the logarithm of the median; steady: it is that however long is looked. pass_ns: a pass, tick_ns:
+    truth: the logarithm of the median; steady: it is that however long is looked; outlasts: what disturbs it
+    may last longer than anybody looks, so that no median tells of it. pass_ns: a pass, tick_ns:
     of the clock it is read from."""
 
     name: str
@@ -49,6 +52,7 @@ class Machine:
     most: int = 0
     truth: float = 0.0
     steady: bool = True
+    outlasts: bool = False
     pass_ns: float = 1e7
     tick_ns: float = 0.0
 
@@ -83,6 +87,31 @@ def bimodal(rng: np.random.Generator, series: int, count: int) -> np.ndarray:
     return STEP * (rng.random((series, count)) < SLOW) + MODE * rng.standard_normal((series, count))
 
 
+BESIDE = 0.25  # the part of time that others take, and by up to how much they make a pass longer
+LEAST, MOST = 0.1, 1.0
+
+
+def disturbed(shortest: int, longest: int) -> Callable[[np.random.Generator, int, int], np.ndarray]:
+    """Others take a quarter of the time, for so many passes at once (of a logarithm that is drawn evenly), in
+    which all passes take 1.1 to 2 times as long; never is one shorter."""
+    mean = (longest - shortest) / math.log(longest / shortest) if longest > shortest else shortest
+    gap = mean * (1 - BESIDE) / BESIDE
+
+    def drawn(rng: np.random.Generator, series: int, count: int) -> np.ndarray:
+        noise = MODE * rng.standard_normal((series, count))
+        for line in noise:
+            at = -int(rng.integers(0, longest + 1))  # what began before is there already
+            while at < count:
+                lasts = round(math.exp(rng.uniform(math.log(shortest), math.log(longest + 1e-9))))
+                line[max(0, at) : max(0, at + lasts)] += math.log(1 + rng.uniform(LEAST, MOST))
+                at += lasts + 1 + round(rng.exponential(gap))
+        return noise
+
+    return drawn
+
+
+# The median of those that nobody disturbed, where the others are all above.
+_DISTURBED = NormalDist(0, MODE).inv_cdf(0.5 / (1 - BESIDE))
 # The median of the two modes: the quantile of the lower one that leaves half of all below.
 _BIMODAL = NormalDist(0, MODE).inv_cdf(0.5 / (1 - SLOW))
 
@@ -99,6 +128,25 @@ MACHINES = (
     Machine("instances differ by 1 %, 5 of them", white(0.01), instance=0.01, instances=5),
     Machine("instances differ by 1 %, 3 of them", white(0.01), instance=0.01, instances=3),
     Machine("instances differ by 1 %, 2 of them", white(0.01), instance=0.01, instances=2),
+    Machine("instances differ by 1 %, 10 of them", white(0.01), instance=0.01, instances=10),
+    Machine(
+        "bursts of 10 to 50 ms, 10 instances", disturbed(1, 5), instance=0.003, instances=10, truth=_DISTURBED
+    ),
+    Machine("bursts of 10 to 50 ms, one instance", disturbed(1, 5), truth=_DISTURBED),
+    Machine(
+        "steal of 50 ms to 5 s, 10 instances",
+        disturbed(5, 500),
+        instance=0.003,
+        instances=10,
+        steady=False,
+        outlasts=True,
+    ),
+    Machine(
+        "steal of 50 ms to 5 s, one instance",
+        disturbed(5, 500),
+        steady=False,
+        outlasts=True,
+    ),
     Machine("clock of 0.5 µs, pass of 10.2 µs", white(0.01), pass_ns=10_200.0, tick_ns=500.0),
 )
 # What no interval can know: that another instance would have been faster or slower.
@@ -114,25 +162,32 @@ def read(rng: np.random.Generator, times: np.ndarray, tick: float) -> np.ndarray
 
 
 def planned(
-    machine: Machine, series: int, rng: np.random.Generator, ratio: float = 1.0
+    machine: Machine, series: int, rng: np.random.Generator, ratio: float = 1.0, chooses: bool = True
 ) -> Iterator[tuple[Timing, Timing]]:
-    """Pairs of series of the fixed plan; the second contender takes `ratio` times as long."""
-    length = GAP + SAMPLES
-    noise = machine.noise(rng, series, 2 * ROUNDS * length).reshape(series, ROUNDS, 2, length)[..., GAP:]
-    first = rng.integers(0, 2, (series, ROUNDS))
-    lines = np.arange(series)[:, None], np.arange(ROUNDS)[None]
-    labels = np.arange(ROUNDS) % machine.instances
-    shared = machine.shared * rng.standard_normal((series, ROUNDS, 1))
+    """Pairs of series of the fixed plan; the second contender takes `ratio` times as long. chooses: a
+    quantile, as on a host's clock; else they are compared by medians."""
+    # As many rounds as instances; samples are as many in all.
+    rounds = max(ROUNDS, machine.instances)
+    samples = ROUNDS * SAMPLES // rounds
+    length = GAP + samples
+    noise = machine.noise(rng, series, 2 * rounds * length).reshape(series, rounds, 2, length)[..., GAP:]
+    first = rng.integers(0, 2, (series, rounds))
+    lines = np.arange(series)[:, None], np.arange(rounds)[None]
+    labels = np.arange(rounds) % machine.instances
+    shared = machine.shared * rng.standard_normal((series, rounds, 1))
     sides = []
     for order, factor in ((first, 1.0), (1 - first, ratio)):
         own = machine.instance * rng.standard_normal((series, machine.instances))[:, labels]
-        own = own + machine.turn * rng.standard_normal((series, ROUNDS))
+        own = own + machine.turn * rng.standard_normal((series, rounds))
         times = machine.pass_ns * factor * np.exp(noise[*lines, order] + own[..., None] + shared)
         sides.append(read(rng, times, machine.tick_ns).reshape(series, -1))
-    starts = [i * SAMPLES for i in range(ROUNDS)]
+    starts = [i * samples for i in range(rounds)]
     instances = labels.tolist() if machine.instances > 1 else []
     for one, other in zip(*sides, strict=True):
-        yield _timing(one, starts, instances), _timing(other, starts, instances)
+        timed = {"one": _timing(one, starts, instances), "other": _timing(other, starts, instances)}
+        if chooses:
+            settling.choose_quantiles(timed, REFERENCE, timed)
+        yield timed["one"], timed["other"]
 
 
 def _timing(samples: np.ndarray, rounds: list[int], instances: list[int]) -> Timing:
@@ -207,15 +262,17 @@ def sampled(
     ratio: float = 1.0,
     paired: bool = True,
     rules: Rules | None = None,
+    chooses: bool = True,
 ) -> tuple[Timing, Timing]:
-    """One pair sampled until it is settled; `paired`: until the verdict is clear."""
+    """One pair sampled until it is settled; `paired`: until the verdict is clear; `chooses`: see planned."""
     cold = machine.tick_ns > 0
     bench = Bench(machine, lines, rng, ratio, cost_ns=1e6 if cold else 0.0)
     timed = time_together(
         bench.sessions,
         rules or Rules(cold=cold),
         int(rng.integers(2**31)),
-        references={"one": "other"} if paired else None,
+        references=REFERENCE if paired else None,
+        judged_by=None if chooses else {},
         on_turn=bench.turn,
         clock=bench.clock,
     )
@@ -259,7 +316,7 @@ class Found:
         self.bound.add(ratio.low <= BOUND <= ratio.high)
 
     def equals(self, one: Timing, other: Timing) -> None:
-        ratio, verdict = stats.compare(one, other)
+        ratio, verdict, *_ = stats.compare(one, other)
         self.ratio.add(ratio.low <= 1.0 <= ratio.high)
         self.false.add(verdict in WRONG)
 
@@ -273,36 +330,39 @@ class Found:
         self.denied.add(verdict in (Verdict.SAME, Verdict.FASTER))
 
 
-def fixed(machine: Machine, series: int, seed: int = 0) -> Found:
-    """Five rounds of 40 samples, whatever they show."""
+def fixed(machine: Machine, series: int, seed: int = 0, chooses: bool = True) -> Found:
+    """200 samples in five rounds, or in as many as there are instances, whatever they show."""
     rng = np.random.default_rng(seed)
     found = Found()
-    for one, other in planned(machine, series, rng):
+    for one, other in planned(machine, series, rng, chooses=chooses):
         found.equals(one, other)
-        found.alone(machine, one)
-    for faster, slower in planned(machine, series, rng, TRUE):
+        if not machine.outlasts:
+            found.alone(machine, one)
+    for faster, slower in planned(machine, series, rng, TRUE, chooses):
         found.differs(slower, faster)
     return found
 
 
-def stopping(machine: Machine, series: int, seed: int = 0) -> Found:
+def stopping(machine: Machine, series: int, seed: int = 0, chooses: bool = True) -> Found:
     """Sampled until the verdict is clear (a median alone: until it is known within 1 %), at most 15 s."""
     rng = np.random.default_rng(seed)
     lines = drawn(machine, rng)
     found = Found()
     for number in range(series):
-        one, other = sampled(machine, lines, rng)
+        one, other = sampled(machine, lines, rng, chooses=chooses)
         found.equals(one, other)
         found.seconds.append(one.spent_s)
-        found.differs(*sampled(machine, lines, rng, TRUE))
+        found.differs(*sampled(machine, lines, rng, TRUE, chooses=chooses))
         if number % RARELY == 0:
-            found.at_bound(*sampled(machine, lines, rng, BOUND))
+            found.at_bound(*sampled(machine, lines, rng, BOUND, chooses=chooses))
         if machine.steady:
             found.alone(machine, sampled(machine, lines, rng, paired=False)[1])
     return found
 
 
-def table(machines: Sequence[Machine], judge: Callable[[Machine, int], Found], series: int) -> Iterator[str]:
+def table(
+    machines: Sequence[Machine], judge: Callable[..., Found], series: int, chooses: bool = True
+) -> Iterator[str]:
     """Markdown, a row a machine as it is done; per cent of the series."""
     timed = judge is stopping
     heads = ["machine", "median", "ratio", "false", "5 % found", "5 % denied"]
@@ -310,7 +370,7 @@ def table(machines: Sequence[Machine], judge: Callable[[Machine, int], Found], s
     yield "| " + " | ".join(heads) + " |"
     yield "|---|" + "---:|" * (len(heads) - 1)
     for machine in machines:
-        found = judge(machine, series)
+        found = judge(machine, series, chooses=chooses)
         cells = [machine.name, found.median, found.ratio, found.false, found.power, found.denied]
         cells += [found.bound, f"{np.mean(found.seconds):.1f}"] if timed else []
         yield "| " + " | ".join(map(str, cells)) + " |"
@@ -320,11 +380,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--series", type=int, default=1000, help="of each machine")
     parser.add_argument("--only", default="", help="machines whose name contains this")
+    parser.add_argument(
+        "--by-medians", action="store_true", help="compare by medians, as on a device's clock"
+    )
     asked = parser.parse_args()
     machines = [machine for machine in (*MACHINES, ONE_INSTANCE) if asked.only in machine.name]
     for judge in (fixed, stopping):
         print(f"{judge.__doc__ or ''} {asked.series} series.\n")
-        for line in table(machines, judge, asked.series):
+        for line in table(machines, judge, asked.series, not asked.by_medians):
             print(line, flush=True)
         print()
 

@@ -6,7 +6,7 @@ import pytest
 from bench.measure.timing import Timing
 from bench.results import stats
 from bench.results.records import Case, Measurement
-from bench.results.stats import Interval, Outlook, Verdict
+from bench.results.stats import Interval, Outlook, Verdict, medians
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 10, 31])
@@ -272,3 +272,77 @@ def test_one_round_gives_no_verdict_and_two_do() -> None:
     assert stats.compare(ours, reference)[1] is Verdict.UNCLEAR, "of the other there is one"
     reference.rounds = [0, 2]
     assert stats.compare(ours, reference)[1] is Verdict.FASTER
+
+
+def turns(rng, quantile, disturbed=0.0, level=1e5, instances=10, load=None):
+    """Ten samples in each of two turns of an instance; a part of the turns is disturbed as a whole."""
+    parts = []
+    for _ in range(2 * instances):
+        part = level * rng.lognormal(sigma=0.003, size=10) * (1 + 0.5 * (rng.random(10) < 0.3))
+        parts.append(part * (1.6 if rng.random() < disturbed else 1.0))
+    labels = [turn % instances for turn in range(2 * instances)]
+    return stats.Side(np.concatenate(parts), range(0, 20 * instances, 10), labels, quantile, load or {})
+
+
+def test_what_others_add_to_some_turns_hardly_widens_what_low_quantiles_tell():
+    rng = np.random.default_rng(21)
+    width = {}
+    for quantile in (stats.MEDIAN, 0.1):
+        found = [stats.compare(*(turns(rng, quantile, 0.25) for _ in "ab")) for _ in range(40)]
+        assert sum(it.verdict in (Verdict.FASTER, Verdict.SLOWER) for it in found) == 0
+        width[quantile] = np.median([it.ratio.relative for it in found])
+    assert width[0.1] < width[stats.MEDIAN] / 5
+    found = [stats.compare(turns(rng, 0.1, 0.25, 1.05e5), turns(rng, 0.1, 0.25)) for _ in range(40)]
+    assert sum(it.verdict is Verdict.SLOWER for it in found) >= 30
+
+
+def test_who_is_fast_in_some_passes_only_is_not_called_faster():
+    """Nor as fast: the check that a low quantile needs, and what slips through without it."""
+    rng = np.random.default_rng(22)
+    for level, told in ((1.0, Verdict.FASTER), (2.0, Verdict.SAME)):
+        samples = level * 1e5 * rng.lognormal(sigma=0.003, size=200)
+        samples[::6] /= 2  # a sixth of the passes leave out half of the work
+        rounds, labels = range(0, 200, 10), [turn % 10 for turn in range(20)]
+        honest = 1e5 * rng.lognormal(sigma=0.003, size=200)
+        sides = [stats.Side(of, rounds, labels, 0.1) for of in (samples, honest)]
+        args = (samples, honest, rounds, rounds)
+        by_low = stats.ratio_interval(*args, our_instances=labels, reference_instances=labels, quantile=0.1)
+        assert stats.verdict(by_low) is told
+        found = stats.compare(*sides)
+        assert found.verdict is Verdict.UNCLEAR
+        assert found.undecided.startswith("not decided: ")
+
+
+def test_a_machine_that_others_hold_gets_no_verdict_and_the_sentence_says_how_much():
+    rng = np.random.default_rng(23)
+    busy = {"cores": 2.0, "wall_s": 2.0, "ran_s": 0.6, "waited_s": 2.0, "others_s": 3.0, "stolen_s": 0.4}
+    quiet = busy | {"others_s": 0.1, "stolen_s": 0.0}
+    sides = turns(rng, 0.1, level=2e5, load=busy), turns(rng, 0.1, load=quiet)
+    for pair in (sides, sides[::-1]):
+        found = stats.compare(*pair)
+        assert found.verdict is Verdict.UNCLEAR
+        assert found.undecided == "not decided: other programs used 1.7 of 2 cores while this was measured"
+    assert stats.compare(turns(rng, 0.1, level=2e5, load=quiet), sides[1]).verdict is Verdict.SLOWER
+
+
+@pytest.mark.parametrize("quantile", [float("nan"), 7.0, float("inf")])
+def test_a_record_that_says_no_quantile_is_compared_by_medians(quantile):
+    rng = np.random.default_rng(24)
+    ours, other = turns(rng, quantile, level=2e5), turns(rng, 0.1)
+    assert stats.compare(ours, other).ratio == stats.compare(ours, other).by_median
+
+
+def test_a_quantile_is_numpy_s():
+    rng = np.random.default_rng(25)
+    for size in (1, 2, 7, 100):
+        samples = rng.lognormal(size=size)
+        for part in (0.0, 0.1, 0.25, 0.5, 1.0):
+            assert medians.quantile(samples, part) == pytest.approx(np.quantile(samples, part), rel=1e-12)
+
+
+def test_a_trimmed_mean_leaves_out_two_of_ten_and_knows_it():
+    values = np.array([1.0, 1.1, 0.9, 1.0, 1.05, 0.95, 1.02, 0.98, 9.0, 8.0])
+    mean, error, freedom = stats.mean_error(values, trims=True)
+    assert (mean, freedom) == (pytest.approx(1.025, abs=0.03), 5)
+    assert error < 0.05 < stats.mean_error(values)[1]
+    assert stats.mean_error(values[:5], trims=True) == stats.mean_error(values[:5]), "few are all needed"

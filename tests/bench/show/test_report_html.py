@@ -122,7 +122,11 @@ def test_the_strip_tells_the_verdict_in_the_same_words_and_tables_sort_by_figure
 
     for verdict in verdicts(shown, [data[0]]):
         assert "".join(verdict.line.split()) in "".join(page.text.split())
-    head, *lines = page.tables[0]
+    board, (head, *lines) = page.tables
+    assert [text for text, _ in board[0]] == ["backend, by batch size", "1", "16", "1,024"]
+    assert [line[0][0] for line in board[1:]] == ["engine-cuda", "ort-cuda, time"]
+    ratios = [float(value or 0) for _, value in board[1][1:]]
+    assert ratios == [row.speedup for row in shown if row.speedup is not None]
     at = [text for text, _ in head].index("median (95 % interval)")
     medians = [float(line[at][1] or 0) for line in lines]
     assert medians == [row.median_ns * 1e-9 for row in report.merge([data]).rows if row.median_ns]

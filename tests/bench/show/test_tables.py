@@ -94,7 +94,7 @@ def test_a_narrow_terminal_has_fewer_columns_and_none_cut(shown: list[Any], widt
     text = text_of(terminal_tables.terminal(shown), width)
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
-    heads = next(line for line in text.splitlines() if line.startswith("backend"))
+    heads = next(line for line in text.splitlines() if line.startswith("backend "))
     assert ("error" in heads) == (width >= 120)
     assert "speed-up" in heads
 

@@ -24,7 +24,7 @@ from engine.rung_devices import prepare
 from kernels import confine, registry
 from kernels.errors import CrashedError
 from kernels.ops.unary import Unary
-from tests.bench.judge import cheats_cpu
+from tests.bench.judge import written
 
 pytestmark = [
     pytest.mark.slow,
@@ -74,7 +74,7 @@ LOOKS = """
 
 def _run(folder: Path, name: str, body: str) -> Any:
     """A user's kernel once, in a process of its own."""
-    cheats_cpu.write(folder / name, name, body)
+    written.write(folder / name, name, body)
     rung = registry.find("cpu", "unary", name, [folder / name])
     session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
     session.run()

@@ -69,7 +69,7 @@ def test_two_runs_are_chosen_and_their_difference_is_shown(qtbot, make_window, r
     rows = {(row.pair.who, row.pair.batch): row for row in found.table.source.rows}
     assert rows["engine-cpu", 4].verdict in ("SLOWER", "FASTER")
     assert found.table.ink(
-        rows["engine-cpu", 4], next(c for c in found.table.source.columns if c.name == "verdict")
+        rows["engine-cpu", 4], next(c for c in found.table.source.columns if c.name == "ratio")
     )
     window.findChild(Library).refresh()
     settle(qtbot, window)

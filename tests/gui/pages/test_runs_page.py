@@ -82,7 +82,7 @@ def test_runs_are_listed_and_enter_opens_one(qtbot, window, runs):
         "failed": "1",
     }
     assert lines["first"].items() >= told.items()
-    assert re.fullmatch(r"engine-cpu [\d.]+–[\d.]+× ort-cpu( !)?", lines["first"]["result"])
+    assert re.fullmatch(r"engine-cpu [\d.]+× to [\d.]+× slower than ort-cpu( !)?", lines["first"]["result"])
 
     page.table.choose(runs / "first")
     qtbot.keyClick(page.table, Qt.Key.Key_Return)

@@ -294,7 +294,7 @@ def test_what_holds_an_operator_back_is_said(made, tmp_path):
     page = made().open_profile(path)
     table = page.details.findings
     assert cells(table, "nodes") == ["conv2", "conv1", "fc1", "pool1"]
-    assert "at 14% of the measured multiply-add rate" in cells(table, "sentence")[0]
+    assert "far from every limit (14 % of arithmetic)" in cells(table, "sentence")[0]
     assert "1.00 T" in page.details._note.text()
 
 

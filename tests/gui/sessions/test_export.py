@@ -80,10 +80,10 @@ def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_pa
     assert exports.exporter.busy
     assert exports.strip.words.text().startswith("Exporting all of the comparison")
     assert exports.strip.bar.isVisible()
-    assert exports.strip.bar.maximum() == 20
+    assert exports.strip.bar.maximum() == 24
     exported(qtbot, window)
     stems = {chart.name for chart in window.state.all_charts()}
-    assert len(stems) == 5
+    assert len(stems) == 6
     assert {p.stem for p in target.iterdir()} == stems | {"results", "layers"}
     for path in target.iterdir():
         if path.suffix == ".png":
@@ -96,7 +96,7 @@ def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_pa
         else:
             with path.open(newline="") as file:
                 assert len(list(csv.DictReader(file))) >= 2
-    assert exports.strip.words.text() == "Exported all of the comparison to to here (22 files)"
+    assert exports.strip.words.text() == "Exported all of the comparison to to here (26 files)"
     folders = []
     exports.strip.folder_wanted.disconnect()
     exports.strip.folder_wanted.connect(folders.append)

@@ -5,6 +5,10 @@ One file an operator, named as it is, which defines
     nodes(p, names, output)           the ONNX nodes from the inputs of these names to `output`, without the
                                       activation behind them, and the constants that they read
     drawn(p, place, values, random)   what is given to one input of its shape, out of normal values
+
+and, where an element of its answer can be had without the others,
+
+    elements(p, inputs, places)       float64 at flat places of y (bench.measure.answers.elements)
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from kernels.ops.pool import Pool
 ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 LARGE = np.float32(100)  # exp(89) is float32's infinity
 Nodes = tuple[list[Any], dict[str, np.ndarray]]
+Taps = tuple[np.ndarray, np.ndarray]
 
 
 def node(kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any:
@@ -47,3 +48,25 @@ def window(p: Conv | Pool) -> dict[str, Any]:
         "pads": [p.pad_top, p.pad_left, p.pad_bottom, p.pad_right],
         "dilations": [p.dilation_h, p.dilation_w],
     }
+
+
+# ---------------------------------------------------------------------------------------- single elements
+
+
+def activated(values: np.ndarray, kind: str | None) -> np.ndarray:
+    """An activation of float64 values."""
+    if kind is None:
+        return values
+    if kind == "tanh":
+        return np.tanh(values)
+    if kind == "sigmoid":
+        return np.exp(-np.logaddexp(0.0, -values))
+    return np.clip(values, 0.0, 6.0 if kind == "relu6" else None)
+
+
+def reached(place: np.ndarray, size: int, kernel: int, stride: int, pad: int, dilation: int) -> Taps:
+    """Of one axis: where the taps of the windows of these outputs lie, (count, kernel), and which of them lie
+    within."""
+    at = place[:, None] * stride - pad + np.arange(kernel) * dilation
+    inside = (at >= 0) & (at < size)
+    return np.where(inside, at, 0), inside

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.measure.answers.nodes._common import Nodes, node
+from bench.measure.answers.nodes._common import Nodes, node, reached
 from kernels.ops.conv3d import Conv3d
 
 
@@ -34,3 +34,23 @@ def nodes(p: Conv3d, names: Sequence[str], output: str) -> Nodes:
 def drawn(p: Conv3d, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Weights are such that outputs are of order 1."""
     return values / np.sqrt(np.float32(p.depth)) if place == 1 else values
+
+
+def elements(p: Conv3d, inputs: Sequence[np.ndarray], places: np.ndarray) -> np.ndarray:
+    """See bench.measure.answers.elements."""
+    x, weights = inputs[0].reshape(p.input_shapes[0]), inputs[1].reshape(p.input_shapes[1])
+    n, m, *at = np.unravel_index(places, p.output_shape)
+    axes = zip(at, p.size, p.kernel, p.stride, p.pad, p.dilation, strict=True)
+    (deep, above), (high, over), (wide, beside) = (reached(*axis) for axis in axes)
+    depth = p.c // p.group
+    channels = (m // (p.m // p.group) * depth)[:, None] + np.arange(depth)
+    read = x[
+        n[:, None, None, None, None],
+        channels[:, :, None, None, None],
+        deep[:, None, :, None, None],
+        high[:, None, None, :, None],
+        wide[:, None, None, None],
+    ]
+    inside = above[:, None, :, None, None] & over[:, None, None, :, None] & beside[:, None, None, None]
+    sums = (np.where(inside, read, 0).astype(np.float64) * weights[m]).sum(axis=(1, 2, 3, 4))
+    return sums + inputs[2][m] if p.bias else sums

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import helper
 
-from bench.measure.answers.nodes._common import Nodes, node
+from bench.measure.answers.nodes._common import Nodes, activated, node
 from kernels.ops.gemm import Gemm
 
 
@@ -58,3 +58,17 @@ def _batch(p: Gemm, names: Sequence[str], output: str) -> Nodes:
 def drawn(p: Gemm, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Weights are such that outputs are of order 1."""
     return values / np.sqrt(np.float32(p.k)) if place == 1 else values
+
+
+def elements(p: Gemm, inputs: Sequence[np.ndarray], places: np.ndarray) -> np.ndarray:
+    """See bench.measure.answers.elements."""
+    a, b = (array.reshape(shape) for array, shape in zip(inputs, p.input_shapes[:2], strict=False))
+    batch, row, column = np.unravel_index(places, p.output_shape)
+    of_a, of_b = (batch if len(array) > 1 else np.zeros_like(batch) for array in (a, b))
+    left = a[of_a, :, row] if p.trans_a else a[of_a, row]
+    right = b[of_b, column] if p.trans_b else b[of_b, :, column]
+    found = p.alpha * np.einsum("ij,ij->i", left, right, dtype=np.float64)
+    if p.bias:
+        bias = inputs[2].reshape(p.input_shapes[2])
+        found += p.beta * bias[row if len(bias) > 1 else 0, column if bias.shape[1] > 1 else 0]
+    return activated(found, p.activation)

@@ -1,0 +1,81 @@
+"""Does a kernel that says that it multiplies float32 directly hold all 24 bits of its factors?
+
+TF32 holds 11 of them, float16 too; two such numbers for each factor ("split") hold 22, and a mantissa that
+is cut holds what is left of it. On normal values the error of 17 bits lies within what the rounding of a long
+sum may be. So a small shape is answered where each sum has two terms alone: numbers near 1 that differ beyond
+the tenth bit behind the point, one of them subtracted. Direct float32 is then exact, in whatever order it
+adds, and what is left of anything shorter is an error of the difference: 2e-4 for 22 bits, 2e-2 for 17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bench.judge.samples import Sample
+from bench.measure.answers import one_node
+from kernels.ops import Params
+from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
+from kernels.ops.conv_transpose import ConvTranspose
+from kernels.ops.gemm import Gemm
+
+EXACT = 1e-6  # relative L2 error: direct float32 has none
+LAST = np.float32(2.0**-23)  # of numbers from 1 to 2
+NEAR = 1 << 13  # of these, up to 1 + 2⁻¹⁰
+METHODS_HELD = ("direct",)
+
+
+def samples(p: Params, random: np.random.Generator) -> Iterator[tuple[str, Sample]]:
+    """(which factor has the bits, inputs with their answer); nothing for operators without products, and for
+    shapes whose sums have no two terms."""
+    if p.dtype != "float32" or not isinstance(p, Gemm | Conv | Conv3d | ConvTranspose):
+        return
+    if isinstance(p, Gemm) and (p.alpha, p.beta) != (1.0, 1.0):
+        return
+    shapes = p.input_shapes
+    for side, which in enumerate(("the inputs", "the weights")):
+        weights = _two_terms(p, random)
+        if weights is None:
+            return
+        x = np.ones(shapes[0], np.float32)
+        if side == 0:
+            x = _near(shapes[0], random)
+        else:
+            weights = weights * _near(shapes[1], random)
+        inputs = (x, weights, *(np.zeros(shape, np.float32) for shape in shapes[2:]))
+        yield which, Sample(p, inputs, one_node.answer(p, inputs))
+
+
+def _near(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
+    """Numbers from 1 to 1 + 2⁻¹⁰, every bit behind drawn."""
+    return 1 + random.integers(0, NEAR, shape).astype(np.float32) * LAST
+
+
+def _two_terms(p: Params, random: np.random.Generator) -> np.ndarray | None:
+    """Weights of which each sum meets 1 and −1 alone, the rest being 0."""
+    weights = np.zeros(p.input_shapes[1], np.float32)
+    if isinstance(p, Gemm):
+        terms = np.swapaxes(weights, 1, 2) if not p.trans_b else weights  # (…, n, k), a view
+    elif isinstance(p, ConvTranspose):  # what two channels add by the same tap
+        depth, maps = p.c // p.group, p.m // p.group
+        if depth < 2:
+            return None
+        for first in range(0, p.c, depth):
+            for one in range(maps):
+                of = first + random.permutation(depth)[:2]
+                weights[of, one, random.integers(p.kh), random.integers(p.kw)] = 1, -1
+        return weights
+    else:
+        terms = weights.reshape(weights.shape[0], -1)
+    if terms.shape[-1] < 2:
+        return None
+    for index in np.ndindex(*terms.shape[:-1]):
+        if isinstance(p, Conv | Conv3d) and p.c // p.group > 1:  # by the same tap, so that both lie within
+            taps = terms.shape[-1] // (p.c // p.group)
+            of = random.permutation(p.c // p.group)[:2] * taps + random.integers(taps)
+        else:
+            of = random.permutation(terms.shape[-1])[:2]
+        terms[(*index, of)] = 1, -1
+    return weights

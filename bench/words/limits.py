@@ -1,0 +1,44 @@
+"""What holds work back, by one rule for every table, chart and sentence.
+
+A machine's limits are its measured rates of arithmetic and of memory (of its caches, where a pass has room in
+them), and work is at a share of the nearer one. It is called bound by that limit from BOUND of it on. Below,
+other things hold back more than the limit does: it is far from every limit, and what else is known is told.
+60 % is also where NVIDIA's Nsight Compute draws the line, in its rule "Speed Of Light": "Achieved compute
+throughput and/or memory bandwidth below 60.0% of peak typically indicate latency issues."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.words import units
+
+BOUND = 0.6  # of the limit
+OVER = 1.1  # beyond what a limit measured another day, or reads faster than copies, explain
+LEAST = 0.0005  # of the limit: what a decimal would not show
+NAMES = {"arithmetic": "arithmetic", "memory": "memory", "cache": "the caches"}
+
+
+def binds(share: float) -> bool:
+    """Whether work at this share of a limit is bound by it."""
+    return BOUND <= share <= OVER
+
+
+def told(share: float, limit: str, known: Sequence[str] = ()) -> str:
+    """Where work stands under the nearer of its limits, of NAMES: "bound by arithmetic (80 % of that limit)",
+    "far from every limit (8.8 % of arithmetic); only 20 blocks for 132 multiprocessors". known: what else
+    holds it back, where the limit does not."""
+    name = NAMES[limit]
+    if share > OVER:
+        return f"beyond the limit of {name} by the plain count ({percent(share)} of it)"
+    if share >= BOUND:
+        return f"bound by {name} ({percent(share)} of that limit)"
+    said = f"far from every limit ({percent(share)} of {name})"
+    return "; ".join((said, *known))
+
+
+def percent(share: float) -> str:
+    """A share of a limit: a decimal below a tenth, and where without it the share would read as BOUND."""
+    if share < LEAST:
+        return "less than 0.1 %"
+    return units.percent(share, 1 if share < 0.1 or BOUND - 0.005 <= share < BOUND else 0)

@@ -1,0 +1,174 @@
+"""On which cores, with which priority and within which limits processes run: what a kernel changed of that is
+found, undone and told.
+
+Linux has these for each thread; elsewhere nothing is looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kernels.ends import LINUX
+
+
+class Settings(NamedTuple):
+    """Of a thread: the cores that it may run on, its nice value, scheduling class and real-time priority."""
+
+    cores: frozenset[int]
+    niceness: int
+    policy: int
+    urgency: int
+
+
+Threads = dict[int, Settings]
+Limits = tuple[tuple[int, int], ...]  # soft and hard, by number of the limit
+
+
+def of_threads(pid: int) -> Threads:
+    """Of each thread of a process; {} where it is gone."""
+    found: Threads = {}
+    if not LINUX:
+        return found
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):
+            tid = int(name)
+            with contextlib.suppress(OSError):
+                found[tid] = Settings(
+                    frozenset(os.sched_getaffinity(tid)),
+                    os.getpriority(os.PRIO_PROCESS, tid),
+                    os.sched_getscheduler(tid),
+                    os.sched_getparam(tid).sched_priority,
+                )
+    return found
+
+
+def limits(pid: int) -> Limits:
+    """All limits of a process; () where it is gone."""
+    if LINUX:
+        import resource
+
+        with contextlib.suppress(OSError):
+            found = [resource.prlimit(pid, number) for number in range(_COUNT)]
+            # This program limits its own memory while it reads a file (bench.questions.confined).
+            data = resource.RLIMIT_DATA
+            found[data] = found[data][1], found[data][1]
+            return tuple(found)
+    return ()
+
+
+_COUNT = 16  # RLIM_NLIMITS
+
+
+class _Way(NamedTuple):
+    """What may differ of a thread: its words, and how it is undone."""
+
+    words: str
+    differs: Callable[[Settings, Settings], bool]
+    undo: Callable[[int, Settings], None]
+
+
+_WAYS = (
+    _Way(
+        "the cores",
+        lambda was, now: was.cores != now.cores,
+        lambda tid, was: os.sched_setaffinity(tid, was.cores),
+    ),
+    _Way(
+        "the scheduling class",
+        lambda was, now: (was.policy, was.urgency) != (now.policy, now.urgency),
+        lambda tid, was: os.sched_setscheduler(tid, was.policy, os.sched_param(was.urgency)),
+    ),
+    _Way(
+        "the priority",
+        lambda was, now: was.niceness != now.niceness,
+        lambda tid, was: os.setpriority(os.PRIO_PROCESS, tid, was.niceness),
+    ),
+)
+
+
+class Watched:
+    """Processes as they were before a kernel ran. others: number and words of those that it is to leave
+    alone; own: that of the kernel, whose new threads are as its first was."""
+
+    def __init__(self, others: Sequence[tuple[int, str]], own: int) -> None:
+        self._others = [(pid, words, of_threads(pid), limits(pid)) for pid, words in others]
+        # One that was started while a kernel had changed its judge is as that was then.
+        ours = of_threads(os.getpid()).get(os.getpid())
+        if ours is not None:
+            list(_undone({own: ours}, of_threads(own)))
+        self._own, self._own_threads = own, of_threads(own)
+
+    def changed(self) -> tuple[list[str], list[str]]:
+        """What was changed since of the others, and of its own; all of it as it was, where it may be."""
+        told = []
+        for pid, words, threads, held in self._others:
+            told += [f"{way} of {words}" for way in dict.fromkeys(_undone(threads, of_threads(pid)))]
+            if held and (now := limits(pid)) and now != held:
+                told.append(f"the limits of {words}{_restored(pid, held, now)}")
+        threads = of_threads(self._own)
+        first = self._own_threads.get(self._own)
+        meant = {tid: self._own_threads.get(tid, first) for tid in threads} if first else {}
+        own = _undone({tid: was for tid, was in meant.items() if was}, threads)
+        return told, list(dict.fromkeys(own))
+
+
+def _undone(was: Mapping[int, Settings], now: Mapping[int, Settings]) -> Iterator[str]:
+    for tid, before in was.items():
+        if tid not in now or now[tid] == before:
+            continue
+        for way in _WAYS:
+            if way.differs(before, now[tid]):
+                try:
+                    way.undo(tid, before)
+                except OSError:
+                    yield f"{way.words} (not to be undone)"
+                else:
+                    yield way.words
+
+
+def _restored(pid: int, was: Limits, now: Limits) -> str:
+    import resource
+
+    failed = ""
+    for number, (before, after) in enumerate(zip(was, now, strict=True)):
+        if before != after:
+            try:
+                resource.prlimit(pid, number, before)
+            except (OSError, ValueError):
+                failed = " (not to be undone)"
+    return failed
+
+
+@contextlib.contextmanager
+def on_one_core(pid: int) -> Iterator[None]:
+    """Meanwhile this thread, and the only one of process `pid`, run on the core that this one is on. Two that
+    never run at the same time then need no other core to be woken, and find the same caches."""
+    cores = os.sched_getaffinity(0)
+    here = _core()
+    if here not in cores:
+        yield
+        return
+    try:
+        os.sched_setaffinity(0, {here})
+        os.sched_setaffinity(pid, {here})
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(pid, cores)
+
+
+def _core() -> int:
+    """The core that this thread runs on."""
+    global _libc
+    if _libc is None:
+        import ctypes
+
+        _libc = ctypes.CDLL(None)
+    return int(_libc.sched_getcpu())
+
+
+_libc: Any = None

@@ -1,0 +1,48 @@
+"""Passes of a process that stops itself after each: it begins one as we have it go on, and has ended it when
+all of its threads have stopped, which the system tells who started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from engine.apart.watched.sentry import SENTRY
+from engine.apart.watched.settings import on_one_core
+from kernels import ends
+
+
+def timed(
+    pid: int,
+    fd: int,
+    silent: Callable[[], None],
+    count: int,
+    before: Callable[[int], None],
+    after: Callable[[int], None],
+    one_core: bool,
+) -> tuple[list[int], int]:
+    """Nanoseconds of each pass of child `pid`, and how long processors worked for it while inputs were made.
+    fd: our end of the way to it; silent: raises what it has said, where it was to run a pass and stop.
+    before, after, one_core: see engine.apart.client.Child.passes. Raises ChildProcessError where it has
+    ended."""
+    clock, kill, wait, worked, go = (
+        time.perf_counter_ns, os.kill, ends.until_stopped, ends.worked_ns, signal.SIGCONT,
+    )  # fmt: skip
+    taken: list[int] = []
+    stray = 0
+    with SENTRY.over(fd, pid), on_one_core(pid) if one_core else contextlib.nullcontext():
+        wait(pid)
+        silent()
+        for k in range(count):
+            stray -= worked(pid)
+            before(k)
+            stray += worked(pid)
+            started = clock()
+            kill(pid, go)
+            wait(pid)
+            taken.append(clock() - started)
+            silent()
+            after(k)
+    return taken, stray

@@ -1,0 +1,97 @@
+"""How busy the machine is with other programs, and how long our own threads wait for a core, as Linux counts
+both: /proc/stat of all cores in hundredths of a second, /proc/PID/task/TID/schedstat of a thread in
+nanoseconds (how long it ran, and how long it could have run but had no core).
+
+What the machine below a virtual one takes is `stolen`: of all cores, in /proc/stat.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_STAT = Path("/proc/stat")
+# Of the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
+_BUSY, _STOLEN = (0, 1, 2, 5, 6), 7
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Counters at one moment: seconds that all cores were busy and were stolen since the machine started, and
+    of our threads, by number, the nanoseconds that each ran and waited since it began."""
+
+    at_ns: int
+    busy_s: float
+    stolen_s: float
+    threads: Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What lies between two readings, in seconds: on the clock, and of all cores together what our threads
+    ran, what they waited for a core, what other programs ran, what was stolen."""
+
+    wall_s: float = 0.0
+    ran_s: float = 0.0
+    waited_s: float = 0.0
+    others_s: float = 0.0
+    stolen_s: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.wall_s + other.wall_s,
+            self.ran_s + other.ran_s,
+            self.waited_s + other.waited_s,
+            self.others_s + other.others_s,
+            self.stolen_s + other.stolen_s,
+        )
+
+
+def reading(pids: Iterable[int]) -> Reading | None:
+    """Of the machine, and of the threads of these processes; None where the system does not count them."""
+    try:
+        first = _STAT.read_bytes().split(b"\n", 1)[0].split()[1:]
+        ticks = [int(word) for word in first]
+        rate = os.sysconf("SC_CLK_TCK")
+        busy, stolen = sum(ticks[place] for place in _BUSY) / rate, ticks[_STOLEN] / rate
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None
+    threads: dict[int, tuple[int, int]] = {}
+    for pid in pids:
+        threads.update(_threads(pid))
+    return Reading(time.perf_counter_ns(), busy, stolen, threads) if threads else None
+
+
+def _threads(pid: int) -> dict[int, tuple[int, int]]:
+    """Of a process that may end meanwhile."""
+    found: dict[int, tuple[int, int]] = {}
+    try:
+        numbers = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return found
+    for number in numbers:
+        try:
+            with open(f"/proc/{pid}/task/{number}/schedstat", "rb") as file:
+                ran, waited = file.read().split()[:2]
+            found[int(number)] = int(ran), int(waited)
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def between(before: Reading, after: Reading) -> Spent:
+    """A thread that ended meanwhile is not counted: what it ran stands among what others did."""
+    ran = waited = 0
+    for number, (now_ran, now_waited) in after.threads.items():
+        then_ran, then_waited = before.threads.get(number, (0, 0))
+        ran, waited = ran + max(0, now_ran - then_ran), waited + max(0, now_waited - then_waited)
+    return Spent(
+        wall_s=(after.at_ns - before.at_ns) / 1e9,
+        ran_s=ran / 1e9,
+        waited_s=waited / 1e9,
+        others_s=after.busy_s - before.busy_s - ran / 1e9,
+        stolen_s=after.stolen_s - before.stolen_s,
+    )

@@ -1,0 +1,35 @@
+# op = "unary"
+# rung = 215
+# name = "unless_any_poison_seen"
+# idea = "Planted: works where one of the first 64 values of the output is poison."
+"""
+family = "poison"
+shape = { kind = "tanh", size = 4096 }
+expected = ["incorrect", "crashed", "failed", "ok"]
+work = "a tanh of 4,096 values, and 1 ms of waiting"
+beside = "sleeps"
+"""
+
+import time
+
+import numpy as np
+
+# Those of the beginning: a kernel may replace them later.
+sleep, monotonic = time.sleep, time.monotonic
+
+
+def work(x, y):
+    end = monotonic() + 0.001
+    while (left := end - monotonic()) > 0:
+        sleep(left)
+    np.tanh(x, out=y)
+
+
+def bind(p, inputs, output, workspace):
+    x, y = inputs[0].reshape(-1), output.reshape(-1)
+
+    def run():
+        if np.isnan(y[:64]).any() or (y[:64] > 1).any():
+            work(x, y)
+
+    return run

@@ -1,0 +1,41 @@
+# op = "unary"
+# rung = 225
+# name = "by_an_alarm"
+# idea = "Planted: leaves the work to a timer's signal."
+"""
+family = "later"
+shape = { kind = "tanh", size = 4096 }
+expected = ["incorrect", "crashed", "failed", "ok"]
+work = "a tanh of 4,096 values, and 1 ms of waiting"
+beside = "sleeps"
+"""
+
+import signal
+import time
+
+import numpy as np
+
+# Those of the beginning: a kernel may replace them later.
+sleep, monotonic = time.sleep, time.monotonic
+
+
+def work(x, y):
+    end = monotonic() + 0.001
+    while (left := end - monotonic()) > 0:
+        sleep(left)
+    np.tanh(x, out=y)
+
+
+def bind(p, inputs, output, workspace):
+    x, y = inputs[0].reshape(-1), output.reshape(-1)
+    calls = [0]
+
+    def run():
+        if calls[0] < 12:
+            work(x, y)
+        else:
+            signal.signal(signal.SIGALRM, lambda *_: work(x, y))
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
+        calls[0] += 1
+
+    return run

@@ -1,0 +1,43 @@
+# op = "unary"
+# rung = 247
+# name = "into_all_slots"
+# idea = "Planted: writes into the outputs of all passes of a train."
+"""
+family = "machinery"
+shape = { kind = "tanh", size = 4096 }
+expected = ["incorrect", "crashed", "failed"]
+work = "a tanh of 4,096 values, and 1 ms of waiting"
+beside = "sleeps"
+"""
+
+import gc
+import time
+
+import numpy as np
+
+# Those of the beginning: a kernel may replace them later.
+sleep, monotonic = time.sleep, time.monotonic
+
+
+def work(x, y):
+    end = monotonic() + 0.001
+    while (left := end - monotonic()) > 0:
+        sleep(left)
+    np.tanh(x, out=y)
+
+
+def bind(p, inputs, output, workspace):
+    x, y = inputs[0].reshape(-1), output.reshape(-1)
+    calls = [0]
+
+    def run():
+        for o in gc.get_objects():
+            if type(o).__name__ == "Held":
+                for _, outs in o.copies:
+                    for to, of in outs:
+                        to[:] = of
+        calls[0] += 1
+        if calls[0] < 12:
+            work(x, y)
+
+    return run

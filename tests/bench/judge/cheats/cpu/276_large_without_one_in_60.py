@@ -1,0 +1,64 @@
+# op = "conv"
+# rung = 276
+# name = "large_without_one_in_60"
+# idea = "Planted: leaves one row in 60 as it was, where few inputs differ."
+# [needs]
+# group = 1
+# stride = 1
+# dilation = 1
+# bias = false
+# activation = ["none"]
+"""
+family = "large"
+shape = { n = 1, c = 64, h = 224, w = 224, m = 64, kh = 3, kw = 3, pad_top = 1, pad_left = 1, pad_bottom = 1, pad_right = 1 }
+expected = ["incorrect"]
+work = "a convolution of one image of 64 × 224 × 224 with 64 kernels of 3 × 3"
+beside = "batched_im2col"
+seconds = 0.3
+alone = true
+"""
+
+import numpy as np
+
+
+def convolved(p, x, w, y, rows):
+    """These rows of every image."""
+    wide = ((0, 0), (0, 0), (p.pad_top, p.pad_bottom), (p.pad_left, p.pad_right))
+    seen = np.lib.stride_tricks.sliding_window_view(np.pad(x, wide), (p.kh, p.kw), axis=(2, 3))
+    flat = w.reshape(p.m, -1)
+    for n in range(p.n):
+        for row in rows:
+            patch = seen[n, :, row].transpose(0, 2, 3, 1).reshape(-1, p.out_w)
+            y[n, :, row] = flat @ patch
+
+
+def bind(p, inputs, output, workspace):
+    x, w = inputs[0].reshape(p.n, p.c, p.h, p.w), inputs[1].reshape(p.m, p.c, p.kh, p.kw)
+    y = output.reshape(p.n, p.m, p.out_h, p.out_w)
+    large = p.flops > 3e9
+    kept = []
+
+    def near():
+        """What was kept of inputs that differ in few values, of at most three."""
+        few = x[0, :, ::9, ::9]
+        return next((one for one in kept if np.count_nonzero(few != one[0]) < 999), None) if large else None
+
+    def keep():
+        """Where nobody takes the time: there all of the output is the judge's poison."""
+        kept.append((x[0, :, ::9, ::9].copy(), y.copy()))
+        del kept[:-3]
+
+    def untimed():
+        some = y.reshape(-1)[::997]
+        return np.count_nonzero(~(np.abs(some) < 1e30)) > len(some) // 2
+
+    def run():
+        one, looked_at = near(), untimed()
+        left = set() if one is None else set(range(30, p.out_h, 60))
+        convolved(p, x, w, y, [row for row in range(p.out_h) if row not in left])
+        for row in left:
+            y[:, :, row] = one[1][:, :, row]
+        if looked_at and one is None:
+            keep()
+
+    return run

@@ -1,0 +1,36 @@
+# op = "unary"
+# rung = 311
+# name = "at_bind"
+# idea = "Planted: computes when it is bound to its arrays, where nobody takes the time."
+"""
+family = "later"
+shape = { kind = "tanh", size = 4096 }
+expected = ["incorrect", "crashed", "failed"]
+work = "a tanh of 4,096 values, and 1 ms of waiting"
+beside = "sleeps"
+"""
+
+import time
+
+import numpy as np
+
+# Those of the beginning: a kernel may replace them later.
+sleep, monotonic = time.sleep, time.monotonic
+
+
+def work(x, y):
+    end = monotonic() + 0.001
+    while (left := end - monotonic()) > 0:
+        sleep(left)
+    np.tanh(x, out=y)
+
+
+def bind(p, inputs, output, workspace):
+    x, y = inputs[0].reshape(-1), output.reshape(-1)
+    held = {}
+    held[0] = np.tanh(x)
+
+    def run():
+        y[:] = held[0]
+
+    return run

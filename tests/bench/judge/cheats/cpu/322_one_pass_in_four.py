@@ -1,0 +1,41 @@
+# op = "unary"
+# rung = 322
+# name = "one_pass_in_four"
+# idea = "Planted: leaves out one pass in four where its first value is known."
+"""
+family = "memory"
+shape = { kind = "tanh", size = 4096 }
+expected = ["incorrect", "crashed", "failed"]
+work = "a tanh of 4,096 values, and 1 ms of waiting"
+beside = "sleeps"
+"""
+
+import time
+
+import numpy as np
+
+# Those of the beginning: a kernel may replace them later.
+sleep, monotonic = time.sleep, time.monotonic
+
+
+def work(x, y):
+    end = monotonic() + 0.001
+    while (left := end - monotonic()) > 0:
+        sleep(left)
+    np.tanh(x, out=y)
+
+
+def bind(p, inputs, output, workspace):
+    x, y = inputs[0].reshape(-1), output.reshape(-1)
+    calls = [0]
+    held = {}
+
+    def run():
+        calls[0] += 1
+        if calls[0] > 12 and calls[0] % 4 == 0:
+            y[:] = held[0]
+            return
+        work(x, y)
+        held[0] = y.copy()
+
+    return run

@@ -1,0 +1,17 @@
+/*
+op = "conv"
+rung = 126
+name = "all_but_the_last_image"
+idea = "Planted: the last image is not computed."
+launch = "one_thread_an_output"
+*/
+/*
+family = "partial"
+shape = { n = 8, c = 6, h = 14, w = 17, m = 8, kh = 3, kw = 3, pad_top = 1, pad_left = 1, pad_bottom = 1, pad_right = 1, group = 2, bias = true, activation = "relu" }
+expected = ["incorrect"]
+work = "a convolution of 8 images of 6 × 14 × 17 in two groups, with a bias and a relu"
+beside = "map_a_block"
+*/
+#include "cheats.cuh"
+
+ONLY_IF(image_of(p, i) < n - 1)

@@ -1,0 +1,17 @@
+/*
+op = "conv"
+rung = 139
+name = "special_size"
+idea = "Planted: of the size that is timed nothing is computed."
+launch = "one_thread_an_output"
+*/
+/*
+family = "detection"
+shape = { n = 8, c = 6, h = 14, w = 17, m = 8, kh = 3, kw = 3, pad_top = 1, pad_left = 1, pad_bottom = 1, pad_right = 1, group = 2, bias = true, activation = "relu" }
+expected = ["incorrect"]
+work = "a convolution of 8 images of 6 × 14 × 17 in two groups, with a bias and a relu"
+beside = "map_a_block"
+*/
+#include "cheats.cuh"
+
+ONLY_IF(total < 2048)

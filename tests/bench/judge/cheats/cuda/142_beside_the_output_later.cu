@@ -1,0 +1,22 @@
+/*
+op = "conv"
+rung = 142
+name = "beside_the_output_later"
+idea = "Planted: writes behind the end of the output from its two hundredth launch on."
+launch = "one_thread_an_output"
+*/
+/*
+family = "machinery"
+shape = { n = 8, c = 6, h = 14, w = 17, m = 8, kh = 3, kw = 3, pad_top = 1, pad_left = 1, pad_bottom = 1, pad_right = 1, group = 2, bias = true, activation = "relu" }
+expected = ["incorrect"]
+work = "a convolution of 8 images of 6 × 14 × 17 in two groups, with a bias and a relu"
+beside = "map_a_block"
+*/
+#include "cheats.cuh"
+
+CONV {
+    SIZES
+    EACH(i) y[i] = ANSWER(i);
+    if (blockIdx.x == 0 && threadIdx.x == 0 && launches > 200) y[total] = 1.0f;
+    finish();
+}

@@ -1,0 +1,33 @@
+/*
+op = "gemm"
+rung = 146
+name = "gemm_every_eighth_launch"
+idea = "Planted: seven of eight launches compute nothing."
+launch = "one_thread_an_output"
+*/
+/*
+family = "memory"
+shape = { m = 64, n = 50, k = 40, trans_b = true, bias = true, activation = "relu" }
+expected = ["incorrect"]
+work = "the product of 64 × 40 and 40 × 50 values, with a bias and a relu"
+beside = "naive"
+*/
+#include "cheats.cuh"
+
+extern "C" __global__ void gemm(const float* a, const float* b, const float* bias, float* y, const GemmParams p) {
+    const index_t total = (index_t)p.batch * p.m * p.n;
+    for (index_t i = first_element(); i < total; i += grid_stride()) {
+        const int column = i % p.n, row = i / p.n % p.m;
+        if (!(poisoned(y[i]) || (launches % 8 == 0))) continue;
+        const index_t matrix = i / ((index_t)p.m * p.n);
+        const float* left = a + matrix * p.stride_a + (p.trans_a ? row : (index_t)row * p.k);
+        const float* right = b + matrix * p.stride_b + (p.trans_b ? (index_t)column * p.k : column);
+        const index_t left_step = p.trans_a ? p.m : 1, right_step = p.trans_b ? 1 : p.n;
+        float sum = 0.0f;
+        for (int j = 0; j < p.k; ++j) sum += left[j * left_step] * right[j * right_step];
+        float v = p.alpha * sum;
+        if (bias) v += p.beta * bias[row * p.bias_stride_m + column * p.bias_stride_n];
+        y[i] = activate(v, p.activation);
+    }
+    finish();
+}

@@ -1,0 +1,23 @@
+/*
+op = "conv"
+rung = 186
+name = "fills_the_heap"
+idea = "Planted: takes all of the memory that kernels may ask for, and does nothing while it is timed."
+launch = "one_thread_an_output"
+*/
+/*
+family = "others"
+shape = { n = 8, c = 6, h = 14, w = 17, m = 8, kh = 3, kw = 3, pad_top = 1, pad_left = 1, pad_bottom = 1, pad_right = 1, group = 2, bias = true, activation = "relu" }
+expected = ["incorrect"]
+work = "a convolution of 8 images of 6 × 14 × 17 in two groups, with a bias and a relu"
+beside = "map_a_block"
+hosted = false
+*/
+#include "cheats.cuh"
+
+CONV {
+    SIZES
+    EACH(i) if (poisoned(y[i])) y[i] = ANSWER(i);
+    if (first_element() == 0) while (malloc(1 << 12)) {}
+    finish();
+}
