@@ -43,7 +43,7 @@ def test_resize_by_scales_or_sizes(data: Any) -> None:
         sizes = [*shape[:2], *(data.draw(st.integers(2, 12)) for _ in range(2))]
         constants = [NOTHING, NOTHING, np.array(sizes)]
     else:
-        # ONNX Runtime divides in float32, where 1.5 / 0.6 is 2.5. But as a float32 the scale is more than 0.6:
+        # ONNX Runtime divides in float32, where 1.5 / 0.6 is 2.5. But the scale is then more than 0.6:
         # the place is a little less than a whole number, and floor takes the element before.
         tie = mode == "nearest" and coordinates.endswith("half_pixel")
         scales = [scale for scale in SCALES if not (tie and scale == 0.6)]
