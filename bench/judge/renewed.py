@@ -12,7 +12,7 @@ such a kernel is honest. Whoever's time clearly hangs on it is told so, and the 
 over new inputs.
 
 A kernel may be honest for a while after it met new inputs, and so in the trains beside these as well. Then
-those are far slower than the timed ones, which they are like: that is told, too.
+those over new inputs are far slower than the timed ones: that is told, too.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from bench.words import units
 from engine.witness import NEW, SAME, Renewable
 
 HANGS = 1.1  # times as long over new inputs, by the whole interval
-# So many times as long, and so much longer, as the timed trains takes even the fastest of those that are like
-# them: what goes before a train differs, and what is taken off is known to some microseconds alone.
+# So many times as long as the timed trains, and so much longer, takes even the fastest of those over new
+# inputs: what goes before a train differs, and what is taken off is known to some microseconds alone.
 FAR, FAR_NS = 1.5, 5_000.0
 TRAINS = 2  # of each kind at once, of which the faster counts: what disturbs a train makes it longer
 FEWEST, MOST, SECONDS = 6, 30, 1.0  # times that it is asked; and for how long more than the fewest
@@ -94,15 +94,15 @@ class Renewal:
         )
 
     def _beside_timed(self) -> str:
-        """What is told where timed trains are far faster than those that are like them; else ""."""
+        """What is told where timed trains are far faster than all over new inputs; else ""."""
         if len(self.timed_ns) < FEWEST:
             return ""
-        timed, like = statistics.median(self.timed_ns), min(one.same_ns for one in self.taken)
-        if like < max(FAR * timed, timed + FAR_NS):
+        timed, new = statistics.median(self.timed_ns), min(ns for one in self.taken for ns in one.new_ns)
+        if new < max(FAR * timed, timed + FAR_NS):
             return ""
         return (
-            f"is faster in timed passes ({units.duration(timed)}) than in passes like them that follow some "
-            f"over new inputs ({units.duration(like)}); its time is the one over new inputs"
+            f"is faster in timed passes, where few inputs changed ({units.duration(timed)}), than over "
+            f"inputs all new ({units.duration(new)} and more); its time is the one over new inputs"
         )
 
     def _until_clear(self, session: Renewable, instance: int, start: int) -> None:

@@ -60,6 +60,7 @@ class Child:
         self.lost: str | None = None  # why it is there no more
         self.spoilt = ""  # what it did to others: then nothing more is timed of it
         self.undone: tuple[str, ...] = ()  # what of its own it changed
+        self._answered = False  # it limits itself before it does
         self._numbers = itertools.count(1)
         self._known: set[int] = set()  # blocks that it has
         self._lock = threading.RLock()
@@ -126,6 +127,7 @@ class Child:
         except channel.ChannelClosed as error:
             raise self._gone(error) from error
         self._done()
+        self._answered = True
         if kind != channel.CALL:
             raise self._error(kind, body)
         if asked.do != "close":
@@ -272,7 +274,7 @@ class Child:
             return
         unwatch()
         others = [(os.getpid(), "the process that judges it")]
-        others += [(c.pid, f"the process of {c.what}") for c in _living() if c is not self]
+        others += [(c.pid, f"the process of {c.what}") for c in _living() if c is not self and c._answered]
         _watched = self, Watched(others, self.pid)
 
     def look(self) -> None:

@@ -113,7 +113,7 @@ def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path
     found = climb(job)
     for one in found.values():
         assert one.disposition == "ok", one.reason
-        assert set(one.instances) == {0, 1, 2}
+        assert set(one.instances) >= {0, 1, 2}
         assert len(one.instances) == len(one.rounds)
     plain = {
         name: msgspec.structs.replace(one, instances=tuple(i % 3 for i in range(len(one.rounds))))
@@ -155,7 +155,7 @@ def test_a_whole_model_is_timed_in_several_too(tmp_path: Path) -> None:
     )  # fmt: skip
     for one in climb(job).values():
         assert one.disposition == "ok", one.reason
-        assert set(one.instances) == {0, 1}, one.case.words
+        assert set(one.instances) >= {0, 1}, one.case.words
 
 
 def test_where_memory_ends_a_rung_is_timed_all_the_same(

@@ -160,7 +160,7 @@ def test_each_is_timed_in_as_many_instances_as_the_job_asks_and_the_first_tells_
         assert set(one.instances) >= {0, 1, 2}, "or more, where their verdict hangs on what they differ by"
         assert len(one.instances) == len(one.rounds)
         assert not any("memory" in text for text in one.validity.warnings)
-    assert len(other.made) == 3
+    assert len(other.made) >= 3
     assert all(session.timed for session in other.made)
     assert other.open == 0
 

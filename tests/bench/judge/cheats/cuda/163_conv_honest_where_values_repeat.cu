@@ -10,7 +10,7 @@ family = "renewed"
 shape = { n = 32, c = 64, h = 16, w = 16, m = 64, kh = 3, kw = 3 }
 expected = ["incorrect", "ok"]
 work = "a convolution of 32 images of 64 × 16 × 16 with 64 kernels of 3 × 3"
-beside = "map_a_block"
+beside = "register_tiles"
 hosted = false
 */
 #include "incremental.cuh"
