@@ -28,7 +28,7 @@ KEPT = 2  # sessions without a kernel, whose slots may be large
 WAITS, WAITS_NBYTES, COLD_WAITS, UNTIMED = 200, 64 << 20, 5, 20
 SLOTS = 8
 # So much longer a pass may be after a stop than right after another pass: a kernel's code is no longer in the
-# nearest caches (up to 5 µs by tests.engine.apart.both_ways; docs/trust.md).
+# nearest caches, probably (up to 5 µs by tests.engine.apart.both_ways; docs/trust.md).
 COLD_NS = 5000
 # Of a process with several threads: those are still being woken while a pass of such a length goes on.
 BUSY_NS = 200_000

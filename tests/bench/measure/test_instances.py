@@ -161,7 +161,9 @@ def test_each_is_timed_in_as_many_instances_as_the_job_asks_and_the_first_tells_
         assert len(one.instances) == len(one.rounds)
         assert not any("memory" in text for text in one.validity.warnings)
     assert len(other.made) >= 3
-    assert all(session.timed for session in other.made)
+    assert all(session.timed for session in other.made[:-1]), (
+        "one made in the last round may have had no turn"
+    )
     assert other.open == 0
 
 
