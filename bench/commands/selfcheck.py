@@ -134,12 +134,15 @@ def selfcheck(
         budget_s=budget,
         seed=seed,
     )
+    besides = parsing.integers(busy, "busy")
+    if min(besides, default=0) < 0:
+        raise InputError(f"--busy {busy!r} has a number below 0; write it as in 0,1,4")
     held = check.Selfcheck(
         job=job,
         times=times,
         instances=instances,
         slower=parsing.factors(slower, "slower"),
-        busy=parsing.integers(busy, "busy"),
+        busy=besides,
         whole=whole,
         sample_ms=sample,
         turn_ms=turn,
