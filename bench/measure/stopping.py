@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.measure.instances import Growing
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 # one-sided, and low quantiles shed it; with a thread a core the very fastest passes are rare and of luck. So
 # each host, net and number of threads has its own (docs/trust.md).
 QUANTILES = (stats.MEDIAN, 0.25, 0.1)
-BETTER = 0.8  # a low quantile is taken where it leaves the reference so much less uncertain than the median
 RESERVE = 1.25  # rounds in all, of those after which a median was known
 
 
@@ -27,16 +27,13 @@ def choose_quantiles(
     timings: Mapping[str, Timing], references: Mapping[str, str], on_host: Collection[str]
 ) -> None:
     """Say by which quantile of their turns contenders on the host's clock are compared with their reference:
-    by the one by which the reference alone is known best, the median where none is much better. Nothing that
-    is compared with it has a say. To be called once, after the first rounds and before any verdict is looked
-    at."""
+    by the one by which the reference's own turns differ least from the one before, as two that are compared
+    have their turns one after the other. Nothing that is compared with it has a say. To be called once, after
+    the first rounds and before any verdict is looked at."""
     for key in on_host:
         reference = timings.get(references.get(key, key if key in references.values() else ""))
         if reference is not None and _sound(reference):
-            median, *lower = (stats.uncertainty(reference, quantile) for quantile in QUANTILES)
-            least = min(lower)
-            if least < BETTER * median:
-                timings[key].quantile = QUANTILES[1 + lower.index(least)]
+            timings[key].quantile = min(QUANTILES, key=partial(stats.unsteadiness, reference))
 
 
 def settle(

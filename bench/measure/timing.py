@@ -31,6 +31,7 @@ from bench.results import stats
 from bench.results.records import StopReason
 from engine.apart.client import rest
 from engine.backend import Session, warm_runs
+from engine.machine.cores import QUIET
 
 # Rounds after the first few take this part of the seconds spent so far: the interval is that of rounds, of
 # which many short ones say more than few long ones, but each costs a warm-up.
@@ -197,6 +198,7 @@ def time_together(
     turn = 0
     while active:
         order.shuffle(active)
+        QUIET.forget()
         for key in tuple(active):
             on_turn(key, turn)
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pickle
@@ -24,7 +25,7 @@ from engine.apart.memory import NAMELESS, Block
 from engine.apart.messages import TOOK, TRAIN, Call, Error
 from engine.apart.watched import stops
 from engine.apart.watched.others import Beside, end
-from engine.apart.watched.settings import Watched
+from engine.apart.watched.settings import Watched, on_one_core
 from kernels import confine, ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
@@ -139,10 +140,10 @@ class Child:
         except msgspec.DecodeError as error:
             raise self._gone(channel.ChannelClosed(f"what is no answer ({error})")) from error
 
-    def train(self, number: int, count: int, ahead: int = 0) -> int:
+    def train(self, number: int, count: int, ahead: int = 0, one_core: bool = False) -> int:
         """Of a process that stays awake: nanoseconds of passes over the first `count` slots by its own clock,
-        after `ahead` untimed passes over the last slot."""
-        with self._lock:
+        after `ahead` untimed passes over the last slot. one_core: as of `passes`."""
+        with self._lock, on_one_core(self.pid) if one_core else contextlib.nullcontext():
             self._alive()
             started = time.perf_counter_ns()
             self._wake()

@@ -21,7 +21,7 @@ from kernels.errors import CrashedError, KernelError
 class ApartSession(Held):
     """Session of a kind (engine.apart.pool.KINDS), opened with these arguments. what: model, backend and
     batch, for errors; own: see pool.child; outputs: shapes that are known here, where they are; threads: how
-    many it was told to take, where it does not stay awake."""
+    many it was told to take (0: not known)."""
 
     backend = ""
     precision = "fp32"
@@ -34,7 +34,7 @@ class ApartSession(Held):
         arguments: tuple[Any, ...],
         own: object = None,
         outputs: Mapping[str, Spec] | None = None,
-        threads: int = 1,
+        threads: int = 0,
     ) -> None:
         self.batch = batch
         self._what = what
@@ -61,8 +61,8 @@ class ApartSession(Held):
                 {name: array[0, ...] for name, array in of.items()}
                 for of in (self._plain.given, self._plain.left)
             )
-            arena = Arena(given, left, threads, threads)
-        self._trains = ApartTrains(self._child, self._number, self._inputs, self._outputs, arena)
+            arena = Arena(given, left, threads or 1, threads or 1)
+        self._trains = ApartTrains(self._child, self._number, self._inputs, self._outputs, arena, threads)
         self._stirred = False  # the session's inputs are those of a timed pass
 
     @property

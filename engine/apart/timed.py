@@ -35,12 +35,19 @@ class Arena:
 
 
 class Shared:
-    """Of session `number` of a child that stays awake. most: passes of a train."""
+    """Of session `number` of a child that stays awake. most: passes of a train; one_core: it was told to take
+    one thread (Child.passes)."""
 
     def __init__(
-        self, child: Child, number: int, inputs: Mapping[str, Spec], outputs: Mapping[str, Spec], most: int
+        self,
+        child: Child,
+        number: int,
+        inputs: Mapping[str, Spec],
+        outputs: Mapping[str, Spec],
+        most: int,
+        one_core: bool,
     ) -> None:
-        self._child, self._number = child, number
+        self._child, self._number, self._one_core = child, number, one_core
         self.slots = Slots(inputs, outputs, most, ahead=True)
         assert self.slots.block is not None
         child.call("hold", number, inputs, outputs, self.slots.rows, True, memory=self.slots.block)
@@ -61,7 +68,7 @@ class Shared:
 
     def filled_ns(self, count: int, untimed: int = 0) -> float:
         """Of passes over what lies in the first slots."""
-        return self._child.train(self._number, count, untimed)
+        return self._child.train(self._number, count, untimed, self._one_core)
 
     def off(self, count: int, cold: bool, rough: bool) -> empty.Off:
         """What of a train's time is not the passes'."""

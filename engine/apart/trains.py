@@ -26,7 +26,7 @@ TRIES = 3  # of a train of which nothing is left, with what is taken off measure
 
 class ApartTrains:
     """Of session `number` of a child. inputs, outputs: what a pass is given, and leaves; arena: of one that
-    is given its passes."""
+    is given its passes; threads: how many another was told to take (0: not known)."""
 
     def __init__(
         self,
@@ -35,9 +35,11 @@ class ApartTrains:
         inputs: Mapping[str, Spec],
         outputs: Mapping[str, Spec],
         arena: Arena | None,
+        threads: int = 0,
     ) -> None:
         self._child, self._number, self._arena = child, number, arena
         self._inputs, self._outputs = dict(inputs), dict(outputs)
+        self._one_core = threads == 1
         self._most = most([*inputs.values(), *outputs.values()])
         self._way: Shared | Given | None = None
         self._bound: dict[str, np.ndarray] | None = None
@@ -181,5 +183,5 @@ class ApartTrains:
     def _ready_way(self) -> Shared | Given:
         if self._way is None:
             about = self._child, self._number, self._inputs, self._outputs, self._most
-            self._way = Shared(*about) if self._arena is None else Given(*about, self._arena)
+            self._way = Shared(*about, self._one_core) if self._arena is None else Given(*about, self._arena)
         return self._way

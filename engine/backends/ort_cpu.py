@@ -190,7 +190,7 @@ class OrtCpuApart(ApartSession):
 
     def __init__(self, graph: Graph, batch: int, options: Options) -> None:
         what = f"{graph.name} on ort-cpu at batch {batch}"
-        super().__init__(APART, what, batch, (graph, batch, options))
+        super().__init__(APART, what, batch, (graph, batch, options), threads=options.threads or 0)
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         found = self._asked("ask", "op_times", seconds, answers=tuple[OpTime, ...])

@@ -30,6 +30,8 @@ import enum
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from bench.results.stats.interval import (
     MEAN,
     MEDIAN,
@@ -48,6 +50,7 @@ from bench.results.stats.interval import (
 )
 from bench.results.stats.load import overloaded
 from bench.results.stats.medians import clock_tick, median, median_draws, split_rounds
+from bench.results.stats.medians import quantile as part_of
 from bench.results.stats.student import SURE, mean_error, student
 from bench.words import orders
 
@@ -76,6 +79,7 @@ __all__ = [
     "student",
     "tells",
     "uncertainty",
+    "unsteadiness",
     "verdict",
 ]
 
@@ -243,6 +247,17 @@ def uncertainty(timed: Timed, quantile: float) -> float:
         return math.inf
     spread, margin = sides_spread([timed], 0, 0.0, quantile)
     return math.expm1(min(max(spread.half, margin), 700.0))
+
+
+def unsteadiness(timed: Timed, quantile: float) -> float:
+    """What the turns of one contender, summed up by this quantile, differ by from the turn before: the
+    half-width of the interval of the mean difference, as of a logarithm. What lasts longer than a turn is not
+    in it, as it is in neither of two that are compared. inf for fewer than three rounds."""
+    turns = split_rounds(timed.samples_ns, timed.rounds)
+    if len(turns) < 3:
+        return math.inf
+    _, error, freedom = mean_error(np.diff([log(part_of(turn, quantile)) for turn in turns]), trims=True)
+    return student(freedom) * error
 
 
 def _sure(spread: Spread, margin: float) -> float:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from engine.machine.cores import QUIET
 from kernels.ends import LINUX
 
 
@@ -144,13 +145,14 @@ def _restored(pid: int, was: Limits, now: Limits) -> str:
 
 @contextlib.contextmanager
 def on_one_core(pid: int) -> Iterator[None]:
-    """Meanwhile this thread, and the only one of process `pid`, run on the core that this one is on. Two that
-    never run at the same time then need no other core to be woken, and find the same caches."""
-    cores = os.sched_getaffinity(0)
-    here = _core()
-    if here not in cores:
+    """Meanwhile this thread, and the only one of process `pid`, run on the one core that is left alone most
+    (engine.machine.cores). Two that never run at the same time then need no other core to be woken, and find
+    the same caches."""
+    if not LINUX:
         yield
         return
+    cores = os.sched_getaffinity(0)
+    here = QUIET.core(cores)
     try:
         os.sched_setaffinity(0, {here})
         os.sched_setaffinity(pid, {here})
@@ -159,16 +161,3 @@ def on_one_core(pid: int) -> Iterator[None]:
         os.sched_setaffinity(0, cores)
         with contextlib.suppress(OSError):
             os.sched_setaffinity(pid, cores)
-
-
-def _core() -> int:
-    """The core that this thread runs on."""
-    global _libc
-    if _libc is None:
-        import ctypes
-
-        _libc = ctypes.CDLL(None)
-    return int(_libc.sched_getcpu())
-
-
-_libc: Any = None
