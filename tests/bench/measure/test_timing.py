@@ -455,7 +455,7 @@ def test_the_reference_alone_says_by_which_quantile_its_contenders_are_compared(
         sides = {"ours": other, "reference": reference}
         found = time_together(sides, references={"ours": "reference"}, clock=machine.clock)
         assert found["ours"].quantile == found["reference"].quantile
-        assert (found["ours"].quantile < stats.MEDIAN) == low
+        assert (found["ours"].quantile <= 0.25) == low
     pair = {"ours": disturbed(machine.session(), machine), "reference": disturbed(machine.session(), machine)}
     on = dict.fromkeys(pair, "cuda")
     found = time_together(pair, references={"ours": "reference"}, devices=on, clock=machine.clock)
