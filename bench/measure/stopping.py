@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 # By what a turn may be summed up where it is timed on the host's clock. What other programs add to a pass is
 # one-sided, and low quantiles shed it; with a thread a core the very fastest passes are rare and of luck. So
-# each host, net and number of threads has its own (docs/trust.md). Two fifths and not the median: of half of the
-# samples, where half are of another kind, it is now of the one and now of the other.
+# each host, net and number of threads has its own (docs/trust.md). Two fifths and not the median: of samples
+# of two kinds, half and half, the median is now of the one and now of the other.
 QUANTILES = (0.4, 0.25, 0.1)
+COARSE = 0.005  # of a time; four steps are then the bound between two verdicts
 RESERVE = 1.25  # rounds in all, of those after which a median was known
 
 
@@ -33,8 +34,13 @@ def choose_quantiles(
     the first rounds and before any verdict is looked at."""
     for key in on_host:
         reference = timings.get(references.get(key, key if key in references.values() else ""))
-        if reference is not None and _sound(reference):
+        if reference is not None and _sound(reference) and not _coarse(reference):
             timings[key].quantile = min(QUANTILES, key=partial(stats.unsteadiness, reference))
+
+
+def _coarse(timing: Timing) -> bool:
+    """Whether a step of the clock is much of its times: the median alone is then told between two steps."""
+    return stats.clock_tick(timing.samples_ns) > COARSE * timing.median_ns
 
 
 def settle(

@@ -13,6 +13,7 @@ from engine.apart.memory import Spec
 from engine.apart.renewed import Renewed
 from engine.apart.slots import Kept, most
 from engine.apart.timed import Arena, Given, Shared
+from engine.machine.cores import QUIET
 from engine.stirring import LEAST, Stirring
 from engine.witness import NEW, Witness
 from kernels import ends
@@ -21,6 +22,7 @@ from kernels.errors import TooShortError
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
 # for each other have met. None where a pass is longer than that, or the last train ended just before.
 WARM_NS, IDLE_NS = 2_000_000, 1_000_000
+AGAIN = 5  # times at most that a train is run again since its core was shared
 TRIES = 3  # of a train of which nothing is left, with what is taken off measured anew in between
 
 
@@ -51,25 +53,32 @@ class ApartTrains:
         self.at_once = 1  # passes of the last train
         self._pass_ns: float = WARM_NS  # of the last train; of the first nothing is known: one is untimed
         self._ended = 0
+        self._trains = self._shared = 0  # in one thread, and those on a core that was shared
         self._renewed: Renewed | None = None
         self._last: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = None
 
     @property
     def facts(self) -> dict[str, str]:
         """How the passes were started, in words, once some were."""
+        told = self._of_core()
         if not self.trigger_ns:
-            return {}
+            return told
         if self._arena is None:
             passes = "a pass" if self.at_once == 1 else f"{self.at_once} passes"
-            return {"trigger": f"{self.trigger_ns:.0f} ns a pass taken off, {passes} a trigger"}
+            return {"trigger": f"{self.trigger_ns:.0f} ns a pass taken off, {passes} a trigger", **told}
         how = "stopped before and after each" if ends.STOPS_ITSELF else "a message before and after each"
         about = f"{self.trigger_ns:.0f} ± {max(1.0, self._trigger_half_ns):.0f}"
-        told = {"trigger": f"{about} ns a pass taken off, {how}"}
+        told = {"trigger": f"{about} ns a pass taken off, {how}", **told}
         if not ends.STOPS_ITSELF:
             told["not enforced"] = "on this system a kernel's process runs on between its passes"
         if self._child.undone:
             told["undone"] = f"the kernel changed {' and '.join(self._child.undone)} of its own process"
         return told
+
+    def _of_core(self) -> dict[str, str]:
+        if not self._shared:
+            return {}
+        return {"core": f"shared with other programs in {self._shared} of {self._trains} trains, run again"}
 
     def last_inputs(self) -> dict[str, np.ndarray]:
         """What the last timed pass was given."""
@@ -107,6 +116,24 @@ class ApartTrains:
         return round(taken)
 
     def _train(self, way: Shared | Given, count: int, cold: bool, rough: bool) -> float:
+        """Nanoseconds of so many passes, taken again where somebody else was on their core."""
+        for left in range(AGAIN, -1, -1):
+            QUIET.was_shared()  # what was found before is not of this train
+            found = self._tried(way, count, cold, rough)
+            if rough or not self._disturbed(left):
+                break
+        return found
+
+    def _disturbed(self, left: int) -> bool:
+        """Whether the last train is to be run again, where that may be done so many times more."""
+        shared = QUIET.was_shared()
+        self._trains += 1
+        self._shared += shared
+        if shared and left:
+            QUIET.forget()
+        return shared and left > 0
+
+    def _tried(self, way: Shared | Given, count: int, cold: bool, rough: bool) -> float:
         """Nanoseconds of so many passes."""
         for _ in range(TRIES):
             idle = time.perf_counter_ns() - self._ended
@@ -144,8 +171,13 @@ class ApartTrains:
             left = passes
             while left > 0:
                 now = min(left, slots.count)
-                self._renewed.fill(done, now, alike, train)
-                whole = way.filled_ns(now)
+                for tries in range(AGAIN, -1, -1):
+                    self._renewed.fill(done, now, alike, train)
+                    QUIET.was_shared()
+                    whole = way.filled_ns(now)
+                    if not self._disturbed(tries):
+                        break
+                    train = secrets.randbits(64)  # no inputs twice
                 off = way.off(now, cold=False, rough=False).ns
                 taken += 0 if settling else max(whole - off, LEAST * whole)
                 left, done = left - now, done + now

@@ -146,8 +146,8 @@ def _restored(pid: int, was: Limits, now: Limits) -> str:
 @contextlib.contextmanager
 def on_one_core(pid: int) -> Iterator[None]:
     """Meanwhile this thread, and the only one of process `pid`, run on the one core that is left alone most
-    (engine.machine.cores). Two that never run at the same time then need no other core to be woken, and find
-    the same caches."""
+    (engine.machine.cores; QUIET says whether it was). Two that never run at the same time then need no other
+    core to be woken, and find the same caches."""
     if not LINUX:
         yield
         return
@@ -156,7 +156,9 @@ def on_one_core(pid: int) -> Iterator[None]:
     try:
         os.sched_setaffinity(0, {here})
         os.sched_setaffinity(pid, {here})
+        QUIET.look()
         yield
+        QUIET.look()
     finally:
         os.sched_setaffinity(0, cores)
         with contextlib.suppress(OSError):
