@@ -95,6 +95,50 @@ def has_stopped(pid: int) -> bool:
     return False
 
 
+ENDING_S = 1.0  # as long as a process that was killed may take to give its memory back
+
+
+def ending(pid: int, rests: str = "") -> bool:
+    """Whether a child of ours has ended; what it ended of is left to whoever waits for it. rests: the state
+    in which it is where nobody has done anything to it (T: it was stopped, S: it waits): where it was killed
+    and is not over yet, that is waited for; one that was stopped, and that somebody had go on, is stopped
+    again. Linux; elsewhere nobody has ended."""
+    if not STOPS_ITSELF:
+        return False
+    until = time.monotonic() + ENDING_S
+    while True:
+        try:
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                return True
+        except ChildProcessError:
+            return False  # nobody's, or somebody else waits for it
+        if not rests or (state := _state(pid).upper()) == rests:
+            return False
+        if state == "S" or time.monotonic() > until:
+            halt(pid)
+            return False
+        time.sleep(0.001)
+
+
+def _state(pid: int) -> str:
+    """A letter, as proc(5) has them; "" where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def words(code: int) -> str:
+    """How a process ended, of what it is waited for."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
 def worked_ns(pid: int) -> int:
     """Nanoseconds of processors that all threads of a process have had; 0 where the system does not tell."""
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -28,7 +27,6 @@ from engine.apart.watched.settings import Watched
 from kernels import confine, ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
-T = TypeVar("T")
 # What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
 WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 
@@ -60,6 +58,9 @@ class Child:
         self.lost: str | None = None  # why it is there no more
         self.spoilt = ""  # what it did to others: then nothing more is timed of it
         self.undone: tuple[str, ...] = ()  # what of its own it changed
+        self.users = False  # whether it runs what a user wrote
+        self.ended = False  # by somebody else: it is lost, and was stopped when it ended
+        self.ended_by: Child | None = None  # whose turn it was then, where that may have been its doing
         self._answered = False  # it limits itself before it does
         self._numbers = itertools.count(1)
         self._known: set[int] = set()  # blocks that it has
@@ -98,7 +99,7 @@ class Child:
         number: int,
         *arguments: Any,
         memory: Block | None = None,
-        answers: type[T] | Any = None,
+        answers: Any = None,
     ) -> Any:
         """Ask, and wait for the answer. Raises what the child raised, where it is an error of ours, else
         KernelError; CrashedError where it is gone."""
@@ -111,9 +112,9 @@ class Child:
             self._known = (self._known | needed) - set(forget)
             while len(new) > channel.FDS:
                 some, new = new[: channel.FDS], new[channel.FDS :]
-                self._asked(Call("note", 0, arrays.dumped(())[0], _listed(some)), some, None, None)
+                self._asked(Call("note", 0, arrays.dumped(())[0], arrays.listed(some)), some, None, None)
             about = (memory.path, memory.nbytes) if memory is not None else None
-            asked = Call(do, number, dumped, _listed(new), forget, about)
+            asked = Call(do, number, dumped, arrays.listed(new), forget, about)
             return self._asked(asked, new, memory, answers)
 
     def _asked(self, asked: Call, blocks: list[int], memory: Block | None, answers: Any) -> Any:
@@ -249,6 +250,9 @@ class Child:
         else:
             self._watch()
             self._beside.begin()
+        if self._answered:
+            self._ended_meanwhile(None, dying=False)
+        self._alive()
         ends.resume(self.pid)
 
     def _done(self) -> None:
@@ -276,6 +280,18 @@ class Child:
         others = [(os.getpid(), "the process that judges it")]
         others += [(c.pid, f"the process of {c.what}") for c in _living() if c is not self and c._answered]
         _watched = self, Watched(others, self.pid)
+
+    def _ended_meanwhile(self, turn: Child | None, dying: bool = True) -> bool:
+        """Whether this one, which is stopped while others run, has ended: it is lost then. turn: whose turn
+        it was, where that one is not ours alone; dying: wait for one that is about to end."""
+        if self.lost is not None or not starting.settled(self._process):
+            return False
+        if not ends.ending(self.pid, "T" if dying and self._answered else ""):
+            return False
+        self.lost = f"the process of {self.what} {ends.words(self._process.wait())} while it was stopped"
+        self.ended, self.ended_by = True, turn
+        self._end.close()
+        return True
 
     def look(self) -> None:
         """Undo what it has done to others, and end what it has started. Raises KernelError where it has. What
@@ -309,7 +325,7 @@ class Child:
         """It is there no more, or no longer to be understood: why, in words."""
         try:
             code = self._process.wait(0.5)
-            words = _ended(code)
+            words = ends.words(code)
         except subprocess.TimeoutExpired:
             words = f"said {error}" if str(error) != "the end" else "closed the way to it"
             if isinstance(error, ChildProcessError):
@@ -363,6 +379,13 @@ def unwatch() -> None:
 
 
 def _looked(child: Child, settings: Watched) -> None:
+    # Of another user's kernel it is not known whether it has ended itself, by a timer: see Held.
+    turn = child if child.users else None
+    ended = [other for other in _living() if other is not child and other._ended_meanwhile(turn)]
+    changed = [f"the process of {other.what}" for other in ended if not other.users]
+    changed += starting.ended()
+    if changed and child.users:
+        child.spoilt = f"{child.what} ended {' and '.join(changed)}: a kernel leaves others alone"
     changed, own = settings.changed()
     child.undone = tuple(dict.fromkeys((*child.undone, *own)))
     if changed:
@@ -376,17 +399,3 @@ def _living() -> list[Child]:
 def _known() -> set[int]:
     """Our processes, but for those that others here know of (ends.OURS)."""
     return {child.pid for child in _living()} | starting.pids()
-
-
-def _listed(numbers: list[int]) -> tuple[tuple[int, str, int], ...]:
-    known = arrays.SHELF.blocks
-    return tuple((n, known[n].path, known[n].nbytes) for n in numbers)
-
-
-def _ended(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"

@@ -68,6 +68,7 @@ def child(kind: str, what: str = "", own: object = None) -> Child:
         found = None
     if found is None:
         found = _children[key] = _started(kind) if own is None else _fresh(what)
+        found.users = own is not None
     _children.move_to_end(key)
     _used[id(found)] = _used.get(id(found), 0) + 1
     _trim()

@@ -44,6 +44,11 @@ class Process(Protocol):
     def wait(self, timeout: float | None = None) -> int: ...
 
 
+def settled(process: Process) -> bool:
+    """Whether its number is known without waiting for it."""
+    return not isinstance(process, Forked) or process.settled
+
+
 class _Started(Protocol):
     """A template's process; subprocess.Popen is one."""
 
@@ -126,8 +131,11 @@ class _Template:
         if self.gone:
             raise _Gone
 
-    def _lost(self, error: OSError | None) -> _Gone:
+    def _lost(self, error: OSError | None, asked: bool = False) -> _Gone:
+        """asked: it is closed."""
         self.gone = True
+        if not asked:
+            _lost.append(self.pid)
         self._end.close()
         self._process.kill()
         self._process.wait()
@@ -136,7 +144,7 @@ class _Template:
     def close(self) -> None:
         with self._lock:
             if not self.gone:
-                self._lost(None)
+                self._lost(None, asked=True)
 
 
 class Forked:
@@ -159,6 +167,10 @@ class Forked:
             if not self._pid:
                 self._resolve()
             return self._pid
+
+    @property
+    def settled(self) -> bool:
+        return self._pid != 0
 
     def _resolve(self) -> None:
         try:
@@ -196,6 +208,7 @@ def _ended(pid: int, timeout: float | None) -> int:
 
 
 _templates: dict[frozenset[tuple[str, str]], _Template] = {}
+_lost: list[int] = []  # those that were there no more when they were asked, and nobody was told of
 
 
 def forked(
@@ -310,6 +323,17 @@ def _forked_here(end: socket.socket) -> _Started:
 def pids() -> set[int]:
     """The templates."""
     return {held.pid for held in _templates.values() if held.owner == os.getpid()}
+
+
+def ended() -> list[str]:
+    """The templates that have ended since this was asked, in words; others are started in their places."""
+    for held in _templates.values():
+        if held.owner == os.getpid() and not held.gone and ends.ending(held.pid, "S"):
+            held.close()
+            _lost.append(held.pid)
+    found = ["the process that others are forked from"] if _lost else []
+    _lost.clear()
+    return found
 
 
 def _umask() -> int:

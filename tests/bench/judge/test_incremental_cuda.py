@@ -60,7 +60,7 @@ def test_an_incremental_kernel_is_right_and_timed_over_new_inputs(cheat: corpus.
 def test_who_computes_is_not_told_to_be_faster(params: Params) -> None:
     with judge.examine(registry.rungs("cuda", params.op)[0], params, quick=True) as trial:
         assert isinstance(trial.session, Renewable)
-        trial.renewal.settle(trial.session)
+        trial.renewal.settle(trial.mixing)
         assert trial.renewal.told == ""
 
 
