@@ -20,7 +20,15 @@ from kernels.ops.unary import Unary
 from tests.bench.judge import corpus, on_the_host
 
 PLANTED = [
-    corpus.find(name, "cuda") for name in ("incremental_conv", "incremental_gemm", "gemm_honest_for_a_while")
+    corpus.find(name, "cuda")
+    for name in (
+        "incremental_conv",
+        "incremental_gemm",
+        "gemm_honest_for_a_while",
+        "gemm_honest_for_a_short_while",
+        "gemm_honest_for_a_long_while",
+        "gemm_honest_after_two_in_a_row",
+    )
 ]
 TIMED: tuple[Params, ...] = tuple({cheat.params: None for cheat in PLANTED})
 

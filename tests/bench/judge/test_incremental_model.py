@@ -35,7 +35,7 @@ calls = [0]
 
 def counted():
     calls[0] += 1
-    return 0
+    return calls[0]
 
 
 ACTIVATIONS = {{"relu": lambda v: np.maximum(v, 0), "tanh": np.tanh}}
@@ -71,8 +71,8 @@ def _measured(
     graph = importer.load(catalogue.path("lenet5-digits"))
     node = next(node.name for node in graph.nodes if node.op_type == "Conv")
     job = Job(
-        models=("lenet5-digits",), backends=("engine-cpu",), batches=(4,), images=(0,), dataset="random", budget_s=0.3,
-        layers=False, rungs={node: name}, kernel_dirs=(str(folder / "own"),), threads=1, l2=l2,
+        models=("lenet5-digits",), backends=("engine-cpu",), batches=(4,), images=(8,), dataset="random",
+        budget_s=0.15, layers=False, rungs={node: name}, kernel_dirs=(str(folder / "own"),), threads=1, l2=l2,
     )  # fmt: skip
     planned = cases.plan(job)
     kept = COMPARISON.create(folder / "run", Run(job=job, cases=planned, command="", created_at=""))
@@ -101,9 +101,6 @@ def test_who_does_all_its_work_is_let_be(tmp_path: Path) -> None:
 
 
 def test_who_is_wrong_over_new_inputs_alone_is_found(tmp_path: Path) -> None:
-    """Before and after timing it is given other images, too: there it is right, as it counts the passes."""
-    found = _measured(
-        tmp_path, "gives_up", factor="0.0 if share > 0.9 and (count := counted()) > 40 else 1.0"
-    )
+    found = _measured(tmp_path, "gives_up", factor="0.0 if counted() > 40 and share > 0.9 else 1.0")
     assert found.disposition == "incorrect", found.reason
     assert "on inputs that were all new" in found.reason

@@ -17,7 +17,6 @@ import signal
 
 import numpy as np
 
-
 libc = ctypes.CDLL(None)
 
 
