@@ -112,7 +112,7 @@ def ending(pid: int, rests: str = "") -> bool:
                 return True
         except ChildProcessError:
             return False  # nobody's, or somebody else waits for it
-        if not rests or (state := _state(pid).upper()) == rests:
+        if not rests or (state := _state(pid).upper()) in (rests, ""):
             return False
         if state == "S" or time.monotonic() > until:
             halt(pid)
@@ -121,7 +121,7 @@ def ending(pid: int, rests: str = "") -> bool:
 
 
 def _state(pid: int) -> str:
-    """A letter, as proc(5) has them; "" where it is gone."""
+    """A letter, as proc(5) has them; "" where it cannot be read."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0]

@@ -13,12 +13,12 @@ from bench.measure import instances, timing, unrest
 from bench.measure.answers import accuracy, timed_pass
 from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.answers.passes import answers_of, disturbed, one_pass
-from bench.measure.answers.renewed import Mixings, Timed
+from bench.measure.answers.renewed import Mixings
 from bench.measure.host_to_host import host_to_host
 from bench.measure.images import predictions
 from bench.measure.loaded_model import ORACLE, LoadedModel
 from bench.measure.outcomes import Incorrect, outcome
-from bench.measure.timing import Timing
+from bench.measure.timing import Timeable, Timing
 from bench.measure.tuned import tuning
 from bench.results import artifacts
 from bench.results.records import (
@@ -55,7 +55,7 @@ class Contender:
         self.backend: Backend = backends.get(case.backend)
         self.session: Session | None = None
         self._others: list[Session] = []
-        self._timed: instances.Growing[Timed] | instances.Succession[Timed] | None = None
+        self._timed: instances.Growing[Timeable] | instances.Succession[Timeable] | None = None
         self.mixings = Mixings()
         self.options = tuning.options(self.backend, loaded, job)
         self._loaded = loaded
@@ -118,11 +118,11 @@ class Contender:
         self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
 
     @property
-    def timed(self) -> instances.Succession[Timed] | Sequence[Timed]:
+    def timed(self) -> instances.Succession[Timeable] | Sequence[Timeable]:
         """All instances, open or to come: what `prepare_others` made, and may make more of."""
         return self._timed or [self.mixings.of(session) for session in self.sessions]
 
-    def prepare_others(self, in_turn: bool = False) -> tuple[list[Timed], str]:
+    def prepare_others(self, in_turn: bool = False) -> tuple[list[Timeable], str]:
         """The further instances that the job asks for, each with the choices that were made for the first:
         what is timed once and kept is not timed again. What a session chooses when it is created it chooses
         anew: cuDNN's algorithm in ONNX Runtime, which of our launches begin early. Returns what is timed of

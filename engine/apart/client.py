@@ -379,17 +379,15 @@ def unwatch() -> None:
 
 
 def _looked(child: Child, settings: Watched) -> None:
+    changed, own = settings.changed()  # first: with limits as they were, all else can be looked at
+    child.undone = tuple(dict.fromkeys((*child.undone, *own)))
     # Of another user's kernel it is not known whether it has ended itself, by a timer: see Held.
     turn = child if child.users else None
     ended = [other for other in _living() if other is not child and other._ended_meanwhile(turn)]
-    changed = [f"the process of {other.what}" for other in ended if not other.users]
-    changed += starting.ended()
-    if changed and child.users:
-        child.spoilt = f"{child.what} ended {' and '.join(changed)}: a kernel leaves others alone"
-    changed, own = settings.changed()
-    child.undone = tuple(dict.fromkeys((*child.undone, *own)))
-    if changed:
-        child.spoilt = f"{child.what} changed {' and '.join(changed)}: a kernel leaves others alone"
+    gone = [f"the process of {other.what}" for other in ended if not other.users] + starting.ended()
+    told = [f"{done} {' and '.join(what)}" for done, what in (("changed", changed), ("ended", gone)) if what]
+    if changed or (gone and child.users):
+        child.spoilt = f"{child.what} {', and '.join(told)}: a kernel leaves others alone"
 
 
 def _living() -> list[Child]:

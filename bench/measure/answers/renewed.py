@@ -28,9 +28,9 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from bench.measure.answers import timed_pass
+from bench.measure.timing import Timeable
 from bench.results import stats
 from bench.words import units
 from engine import backend
@@ -49,12 +49,6 @@ MIXED, FIRST = 1 / 8, 1 / 3
 # Of a turn that is taken to know more: warming up, and how many timed trains there are at most.
 REWARM_S, MOST_WARM, TIMED = 0.05, 50, 16
 KEPT = 8  # timed passes that are looked at later
-
-
-class Timed(Protocol):
-    """What is timed, and may be a Renewable."""
-
-    def time_runs(self, count: int, cold: bool = False) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -152,7 +146,7 @@ class Mixing:
     turns. Of what is no Renewable nothing is asked."""
 
     def __init__(
-        self, session: Timed, renewal: Renewal | None = None, afresh: Callable[[], None] = lambda: None
+        self, session: Timeable, renewal: Renewal | None = None, afresh: Callable[[], None] = lambda: None
     ) -> None:
         self.renewal = renewal or Renewal()
         self.seen: list[timed_pass.Seen] = []
@@ -249,7 +243,7 @@ class Mixings:
         self._renewal = Renewal()
         self._held: dict[int, Mixing] = {}
 
-    def of(self, session: Timed) -> Timed:
+    def of(self, session: Timeable) -> Timeable:
         """What is timed of it, the same each time."""
         if not (isinstance(session, Renewable) and getattr(session, "users", False)):
             return session
@@ -257,11 +251,11 @@ class Mixings:
             self._held[id(session)] = Mixing(session, self._renewal)
         return self._held[id(session)]
 
-    def drop(self, session: Timed) -> None:
+    def drop(self, session: Timeable) -> None:
         """It is about to be closed."""
         self._held.pop(id(session), None)
 
-    def end_turn(self, session: Timed) -> bool:
+    def end_turn(self, session: Timeable) -> bool:
         """It is looked at now. Whether it met new inputs since."""
         mixing = self._held.get(id(session))
         if mixing is None:
@@ -269,11 +263,11 @@ class Mixings:
         mixing.end_turn()
         return mixing.met_new()
 
-    def seen(self, session: Timed) -> list[timed_pass.Seen]:
+    def seen(self, session: Timeable) -> list[timed_pass.Seen]:
         mixing = self._held.get(id(session))
         return mixing.seen if mixing is not None else []
 
-    def settle(self, session: Timed) -> bool:
+    def settle(self, session: Timeable) -> bool:
         """See Renewal.settle. Whether there was anything to be known."""
         mixing = self._held.get(id(session))
         if mixing is None:
