@@ -120,6 +120,11 @@ def ending(pid: int, rests: str = "") -> bool:
         time.sleep(0.001)
 
 
+def stopped(pid: int) -> bool:
+    """Whether a process is stopped. Linux; elsewhere it is not known."""
+    return LINUX and _state(pid) == "T"
+
+
 def _state(pid: int) -> str:
     """A letter, as proc(5) has them; "" where it cannot be read."""
     try:

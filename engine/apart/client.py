@@ -58,9 +58,8 @@ class Child:
         self.lost: str | None = None  # why it is there no more
         self.spoilt = ""  # what it did to others: then nothing more is timed of it
         self.undone: tuple[str, ...] = ()  # what of its own it changed
-        self.users = False  # whether it runs what a user wrote
-        self.ended = False  # by somebody else: it is lost, and was stopped when it ended
-        self.ended_by: Child | None = None  # whose turn it was then, where that may have been its doing
+        self.users = self.ended = False  # whether it runs what a user wrote; whether it ended while stopped,
+        self.ended_by: Child | None = None  # and whose turn it was then, where that may have been its doing
         self._answered = False  # it limits itself before it does
         self._numbers = itertools.count(1)
         self._known: set[int] = set()  # blocks that it has
@@ -81,8 +80,7 @@ class Child:
         )
         _all.add(self)
         if self._job is not None:
-            kernel32, job = self._job
-            kernel32.AssignProcessToJobObject(job, int(self._process._handle))  # type: ignore[attr-defined]
+            self._job[0].AssignProcessToJobObject(self._job[1], int(self._process._handle))  # type: ignore[attr-defined]
 
     @property
     def pid(self) -> int:
@@ -261,6 +259,8 @@ class Child:
                 _awake.append(self)
             return
         ends.halt(self.pid)
+        if _watched and _watched[0] is self and _watched[1].put_back():
+            self.spoilt = f"{self.what} changed the limits of the process that judges it"
         self._alone(self._beside.strangers())
 
     def _alone(self, strangers: set[int]) -> None:
@@ -384,9 +384,10 @@ def _looked(child: Child, settings: Watched) -> None:
     # Of another user's kernel it is not known whether it has ended itself, by a timer: see Held.
     turn = child if child.users else None
     ended = [other for other in _living() if other is not child and other._ended_meanwhile(turn)]
-    gone = [f"the process of {other.what}" for other in ended if not other.users] + starting.ended()
-    told = [f"{done} {' and '.join(what)}" for done, what in (("changed", changed), ("ended", gone)) if what]
-    if changed or (gone and child.users):
+    gone = [f"the process of {other.what}" for other in ended if not other.users]
+    done = ("changed", changed), ("ended", gone), ("ended or stopped", starting.harmed())
+    told = [f"{what} {' and '.join(whose)}" for what, whose in done if whose]
+    if changed or (told and child.users):
         child.spoilt = f"{child.what} {', and '.join(told)}: a kernel leaves others alone"
 
 

@@ -103,6 +103,7 @@ class _Template:
             self._alive()
             if len(data) > MESSAGE_NBYTES:
                 raise _Gone("too long a question")
+            ends.resume(self.pid)  # whoever has stopped it
             try:
                 socket.send_fds(self._end, [data], list(fds))
             except ConnectionError as error:
@@ -325,10 +326,16 @@ def pids() -> set[int]:
     return {held.pid for held in _templates.values() if held.owner == os.getpid()}
 
 
-def ended() -> list[str]:
-    """The templates that have ended since this was asked, in words; others are started in their places."""
+def harmed() -> list[str]:
+    """The templates that somebody has ended since this was asked, or stopped, in words; others are started in
+    their places, or they go on."""
     for held in _templates.values():
-        if held.owner == os.getpid() and not held.gone and ends.ending(held.pid, "S"):
+        if held.owner != os.getpid() or held.gone:
+            continue
+        if ends.stopped(held.pid):
+            ends.resume(held.pid)
+            _lost.append(held.pid)
+        elif ends.ending(held.pid, "S"):
             held.close()
             _lost.append(held.pid)
     found = ["the process that others are forked from"] if _lost else []

@@ -100,6 +100,14 @@ class Watched:
         if ours is not None:
             list(_undone({own: ours}, of_threads(own)))
         self._own, self._own_threads = own, of_threads(own)
+        self._ours = limits(os.getpid())
+
+    def put_back(self) -> bool:
+        """The limits of this process are as they were, so that it can go on. Whether they were others."""
+        if (now := limits(os.getpid())) == self._ours:
+            return False
+        _restored(os.getpid(), self._ours, now)
+        return True
 
     def changed(self) -> tuple[list[str], list[str]]:
         """What was changed since of the others, and of its own; all of it as it was, where it may be."""

@@ -3,6 +3,7 @@ again in a process of its own."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -120,13 +121,43 @@ def test_who_ends_what_others_are_forked_from_is_told(tmp_path: Path) -> None:
         pytest.skip("nothing is forked here")
     killer = _killer(tmp_path, sorted(templates))
     killer.time_runs(3)
-    with pytest.raises(KernelError, match="ended the process that others are forked from"):
+    with pytest.raises(KernelError, match="the process that others are forked from"):
         killer.witnesses()
     # What was forked ends with its template's parent alone; others are forked from a new one.
     another = _session(tmp_path, "another", planted.HONEST)
     another.run()
     for session in (victim, another, killer):
         session.close()
+
+
+def test_who_stops_what_others_are_forked_from_is_told(tmp_path: Path) -> None:
+    victim = _session(tmp_path, "victim", planted.HONEST)
+    victim.run()
+    if not (templates := starting.pids()):
+        pytest.skip("nothing is forked here")
+    stops = _session(tmp_path, "stops", f"[os.kill(pid, signal.SIGSTOP) for pid in {templates}]; work(x, y)")
+    stops.time_runs(2)
+    with pytest.raises(KernelError, match="ended or stopped the process that others are forked from"):
+        stops.witnesses()
+    pool.close_all()
+
+
+def test_who_limits_its_judge_is_told_at_once(tmp_path: Path) -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    body = """
+        if calls[0] == 2:
+            hard = resource.prlimit(os.getppid(), resource.RLIMIT_AS)[1]
+            resource.prlimit(os.getppid(), resource.RLIMIT_AS, (1, hard))
+        work(x, y)
+    """
+    limits = _session(tmp_path, "limits", body)
+    with contextlib.suppress(KernelError, MemoryError):
+        limits.time_runs(3)
+    assert "changed the limits of the process that judges it" in limits._child.spoilt
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    limits.close()
 
 
 def test_one_that_lies_ready_is_not_what_the_next_one_gets(tmp_path: Path) -> None:
