@@ -95,27 +95,29 @@ def has_stopped(pid: int) -> bool:
     return False
 
 
-ENDING_S = 1.0  # as long as a process that was killed may take to give its memory back
+# So long a process that was killed may take to give its memory back; and one that is being started may run.
+ENDING_S = {"T": 1.0, "S": 0.02}
 
 
-def ending(pid: int, rests: str = "") -> bool:
+def ending(pid: int, rests: str, waits: bool = True) -> bool:
     """Whether a child of ours has ended; what it ended of is left to whoever waits for it. rests: the state
     in which it is where nobody has done anything to it (T: it was stopped, S: it waits): where it was killed
     and is not over yet, that is waited for; one that was stopped, and that somebody had go on, is stopped
-    again. Linux; elsewhere nobody has ended."""
+    again. waits: else only what is over counts. Linux; elsewhere nobody has ended."""
     if not STOPS_ITSELF:
         return False
-    until = time.monotonic() + ENDING_S
+    until = time.monotonic() + ENDING_S[rests]
     while True:
         try:
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                 return True
         except ChildProcessError:
             return False  # nobody's, or somebody else waits for it
-        if not rests or (state := _state(pid).upper()) in (rests, ""):
+        if not waits or (state := _state(pid).upper()) in (rests, "", "T"):
             return False
         if state == "S" or time.monotonic() > until:
-            halt(pid)
+            if rests == "T":
+                halt(pid)
             return False
         time.sleep(0.001)
 

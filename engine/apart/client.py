@@ -249,7 +249,7 @@ class Child:
             self._watch()
             self._beside.begin()
         if self._answered:
-            self._ended_meanwhile(None, dying=False)
+            self.ended_meanwhile(None, dying=False)
         self._alive()
         ends.resume(self.pid)
 
@@ -260,7 +260,7 @@ class Child:
             return
         ends.halt(self.pid)
         if _watched and _watched[0] is self and _watched[1].put_back():
-            self.spoilt = f"{self.what} changed the limits of the process that judges it"
+            self.spoilt = f"{self.what} changed the limits of its judge: a kernel leaves others alone"
         self._alone(self._beside.strangers())
 
     def _alone(self, strangers: set[int]) -> None:
@@ -281,12 +281,12 @@ class Child:
         others += [(c.pid, f"the process of {c.what}") for c in _living() if c is not self and c._answered]
         _watched = self, Watched(others, self.pid)
 
-    def _ended_meanwhile(self, turn: Child | None, dying: bool = True) -> bool:
+    def ended_meanwhile(self, turn: Child | None, dying: bool = True) -> bool:
         """Whether this one, which is stopped while others run, has ended: it is lost then. turn: whose turn
         it was, where that one is not ours alone; dying: wait for one that is about to end."""
         if self.lost is not None or not starting.settled(self._process):
             return False
-        if not ends.ending(self.pid, "T" if dying and self._answered else ""):
+        if not ends.ending(self.pid, "T" if self._answered else "S", dying):
             return False
         self.lost = f"the process of {self.what} {ends.words(self._process.wait())} while it was stopped"
         self.ended, self.ended_by = True, turn
@@ -383,7 +383,7 @@ def _looked(child: Child, settings: Watched) -> None:
     child.undone = tuple(dict.fromkeys((*child.undone, *own)))
     # Of another user's kernel it is not known whether it has ended itself, by a timer: see Held.
     turn = child if child.users else None
-    ended = [other for other in _living() if other is not child and other._ended_meanwhile(turn)]
+    ended = [other for other in _living() if other is not child and other.ended_meanwhile(turn)]
     gone = [f"the process of {other.what}" for other in ended if not other.users]
     done = ("changed", changed), ("ended", gone), ("ended or stopped", starting.harmed())
     told = [f"{what} {' and '.join(whose)}" for what, whose in done if whose]

@@ -114,7 +114,7 @@ def _fresh(what: str) -> Child:
     found = _spare.pop() if _spare else Child(what)
     if any(own is not None for _, own in _children):
         _spare.append(Child("a user's kernel"))
-    if found.lost is None:
+    if found.lost is None and not found.ended_meanwhile(None):
         found.what = what
         return found
     return Child(what)

@@ -6,10 +6,10 @@ allows. So among the timed trains there are some, unannounced, over inputs that 
 over inputs as the timed ones have them, everything else being the same (engine.witness.Renewable).
 
 Who is honest in the former, and for however long after them, gains nothing by it. Those over inputs as timed
-ones have them are drawn to lie anywhere among the timed ones, each time by itself, and one at least behind
-the last timed one of a turn: whatever a kernel knows of the past when it is timed, it knows no more and no
-less there. So however it decides when to be honest, it is so in as large a part of those as of the timed
-ones; and over new inputs everybody has to be. No train over new inputs goes right before one of the others.
+ones have them are drawn to lie anywhere among the timed ones, each time by itself: whatever a kernel knows of
+the past when it is timed, it knows no more and no less there. So however it decides when to be honest, it is
+so in as large a part of those as of the timed ones; and over new inputs everybody has to be. No train over
+new inputs goes right before one of the others.
 
 Nobody is accused for it. A branch that depends on the values is foretold by a processor that met the same
 values a hundred times (of a relu by NumPy's `y[y < 0] = 0`, 16,384 values, 1.5 times as fast and more), and
@@ -41,6 +41,7 @@ HANGS = 1.1  # times as long over new inputs, by the whole interval
 # inputs: what goes before a train differs, and what is taken off is known to some microseconds alone.
 FAR, FAR_NS = 1.5, 5_000.0
 FEWEST, MOST, SECONDS = 5, 30, 1.0  # turns of which it is known; and for how long more than the fewest
+ASKED = 10  # turns in which both kinds are asked for at the latest at the end; later ones take what is drawn
 HURRIED, LONG_S = 3, 5.0  # turns at least, of what takes so long
 PASSES, TRAIN_NS = 64, 1e6  # of a train at most; and about how long one is of what nobody has timed yet
 # How likely a train of each kind is to go before a timed one; less where it takes longer than that. The first
@@ -153,7 +154,7 @@ class Mixing:
         self.new = False  # whether it met new inputs since this was asked, see `met_new`
         self._session, self._afresh = session, afresh
         self._instance = next(self.renewal.numbers)
-        self._found: dict[int, list[float]] = {NEW: [], SAME: []}  # in this turn
+        self._found: dict[int, list[float]] = {NEW: [], SAME: []}  # since there was some of both
         self._begun = False  # whether a timed train of this turn was run
         self._count = 1  # passes of the last timed train
         self._sample_s, self._asked_s = 0.0, 0.0  # seconds that one takes, and one that is mixed in
@@ -181,11 +182,12 @@ class Mixing:
         session = self._session
         if not self._begun or not isinstance(session, Renewable):
             return
-        self._begun = False
-        for alike in (SAME, NEW):  # in this order: see the module
-            if not self._found[alike]:
+        self._begun, found = False, self._found
+        for alike in (SAME, NEW) if len(self.renewal.taken) < ASKED else ():  # in this order: see the module
+            if not found[alike]:
                 self._ask(session, alike)
-        found = self._found
+        if not all(found.values()):
+            return
         self.renewal.taken.append(Mixed(self._instance, tuple(found[NEW]), tuple(found[SAME])))
         self._found = {NEW: [], SAME: []}
 
@@ -213,6 +215,9 @@ class Mixing:
             self._begun = True
             if all(self._found.values()):
                 break
+        for alike in (SAME, NEW):
+            if not self._found[alike]:
+                self._ask(session, alike)
         self.end_turn()
 
     def _draw(self, session: Renewable) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import multiprocessing
 import sys
@@ -82,6 +83,8 @@ def judged(
         _compile_ahead(left)
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(state.open("a", encoding="utf-8")) if state is not None else None
+        if file is not None and file.tell():
+            file.write("\n")  # behind a line that was not written to its end
         for one in _each(left, jobs, stack):
             if file is not None:
                 file.write(one.line + "\n")
@@ -90,16 +93,20 @@ def judged(
 
 
 def _each(left: Sequence[tuple[Turn, bool]], jobs: int, stack: contextlib.ExitStack) -> Iterator[Judged]:
-    if jobs == 1:
-        return map(_judged, left)
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
-    stack.callback(pool.shutdown, cancel_futures=True)
-    return pool.map(_judged, left)
+    asked = [
+        (rung.device, rung.op, rung.name, params, number, quick) for (rung, params, number), quick in left
+    ]
+    told: Iterator[str] = itertools.starmap(_judged, asked)
+    if jobs > 1 and asked:
+        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
+        stack.callback(pool.shutdown, cancel_futures=True)
+        told = pool.map(_judged, *zip(*asked, strict=True))
+    for ((rung, params, number), _), said in zip(left, told, strict=True):
+        yield Judged(rung, params, number, said)
 
 
-def _judged(one: tuple[Turn, bool]) -> Judged:
-    (rung, params, number), quick = one
-    return Judged(rung, params, number, _said(rung, params, number, quick))
+def _judged(device: str, op: str, name: str, params: Params, number: int, quick: bool) -> str:
+    return _said(registry.find(device, op, name), params, number, quick)
 
 
 def _known(state: Path | None) -> dict[str, str]:
