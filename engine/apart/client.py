@@ -30,7 +30,6 @@ from kernels.errors import CrashedError, KernelError, KernelscopeError
 # What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
 WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 
-STRAY_NS = 20_000  # of a processor's time a stop: a thread that was seen to stop is about to
 LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
 
 _awake: list[Child] = []  # at most one
@@ -202,9 +201,9 @@ class Child:
     def _stopping(
         self, count: int, before: Callable[[int], None], after: Callable[[int], None], one_core: bool
     ) -> list[int]:
-        taken, stray = stops.timed(self.pid, self._end.fd, self._silent, count, before, after, one_core)
-        if stray > STRAY_NS * (count + 50):
-            self.spoilt = f"{self.what} worked for {stray / 1e6:.1f} ms while it was to be stopped"
+        taken, told = stops.timed(self.pid, self._end.fd, self._silent, count, before, after, one_core)
+        if told:
+            self.spoilt = f"{self.what} {told}"
         return taken
 
     def _silent(self) -> None:

@@ -152,8 +152,8 @@ def _restored(pid: int, was: Limits, now: Limits) -> str:
 
 @contextlib.contextmanager
 def on_one_core(pid: int) -> Iterator[None]:
-    """Meanwhile this thread, and the only one of process `pid`, run on the core that this one is on. Two that
-    never run at the same time then need no other core to be woken, and find the same caches."""
+    """Meanwhile this thread, and all of process `pid`, run on the core that this one is on. Two that never
+    run at the same time then need no other core to be woken, and find the same caches."""
     cores = os.sched_getaffinity(0)
     here = _core()
     if here not in cores:
@@ -161,12 +161,19 @@ def on_one_core(pid: int) -> Iterator[None]:
         return
     try:
         os.sched_setaffinity(0, {here})
-        os.sched_setaffinity(pid, {here})
+        _all_on(pid, {here})
         yield
     finally:
         os.sched_setaffinity(0, cores)
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(pid, cores)
+        _all_on(pid, cores)
+
+
+def _all_on(pid: int, cores: set[int]) -> None:
+    """Every thread of a process; one that a kernel has started itself, too."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(int(name), cores)
 
 
 def _core() -> int:
