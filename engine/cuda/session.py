@@ -276,6 +276,7 @@ class EngineCudaSession(DeviceSession):
 
     def _settle(self) -> None:
         """What was bound lies in the inputs again."""
+        self._check_open()
         if not self._over_new.settled():
             self.bind(self._lying())
 
