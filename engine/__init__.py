@@ -50,8 +50,9 @@
 - `engine.cuda.session`, `engine.cuda.stages`, `engine.cuda.stream`, `engine.cuda.runtime`: the CUDA
   session, how a launch is made ready, a session's stream with its clock and its graphs, and what else is
   used of CuPy. `engine.cuda.replays.overlap`: launches that may begin while the kernel before them ends, and
-  which of a pass should; `engine.planning.early` keeps that. `engine.machine.driver`: whether a driver and
-  a GPU answer, without starting a device.
+  which of a pass should; `engine.planning.early` keeps that. `engine.cuda.context`: what of the device's
+  context a time hangs on, looked at before each train and put back. `engine.machine.driver`: whether a
+  driver and a GPU answer, without starting a device.
 - `engine.apart`: Python kernels, and ONNX Runtime on the CPU beside them, run in processes apart
   (`child`) that hold plans, rungs and arrays, and one socket: no clock that counts, no expected answer,
   nothing that the worker says to its parent. `client.Child` is one as its parent has it, `pool` which a
@@ -65,7 +66,8 @@
   that no user wrote (ONNX Runtime, the engine with our kernels alone, rivals) stay awake and run trains by
   themselves over several `slots` (`timed.Shared`). What either takes without a kernel (`empty`) is measured
   in a process where no user's kernel ever ran, and taken off (`facts["trigger"]`). `watched`: that a kernel's
-  process starts no other, does nothing while it is stopped, and changes nothing of others.
+  process starts no other, does nothing while it is stopped, and changes nothing of others. `held`: a session
+  whose process somebody else has ended is opened again in another.
   `Backend.prepare_here`: the same session in this process, for tests and profiles
   (`backends.prepared_within`).
 - `engine.stirring`: before each timed pass a few values of every input change and some of each output are
@@ -80,8 +82,8 @@
   timed and looked at; `engine.ort.trains.LaunchedSession`: of those, a library's that launches by itself.
 - `engine.witness.Renewable`: passes timed over inputs all of whose values are written anew, others in
   each pass, or as timed passes have them; on the CPU by `engine.apart.renewed` into the slots, on a GPU by
-  one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.judge.renewed` mixes such trains into
-  those that are timed.
+  one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.measure.answers.renewed` mixes such trains
+  into those that are timed.
 - `engine.ort.sessions`, `engine.ort.profile`: what both ONNX Runtime backends share; its profile mapped
   back to ONNX nodes. `engine.machine.host`: cores, caches, overwriting them.
 - `engine.cpu.steps`, `engine.cpu.team`: a plan's steps on the CPU, divided among threads that take part

@@ -47,7 +47,7 @@ class Renewable(Protocol):
     """A session whose passes can be timed over inputs that are wholly new."""
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """Nanoseconds a pass of so many in a row, before each of which every value of each input was
+        """Nanoseconds a pass of about so many in a row, before each of which every value of each input was
         written, without what starting them takes.
         alike: NEW: others in each, of which none lay there before; SAME: as timed passes have them, a few of
         them changed. Nobody who computes the pass can tell a train over SAME from one of `time_runs`."""

@@ -95,6 +95,57 @@ def has_stopped(pid: int) -> bool:
     return False
 
 
+# So long a process that was killed may take to give its memory back; and one that is being started may run.
+ENDING_S = {"T": 1.0, "S": 0.02}
+
+
+def ending(pid: int, rests: str, waits: bool = True) -> bool:
+    """Whether a child of ours has ended; what it ended of is left to whoever waits for it. rests: the state
+    in which it is where nobody has done anything to it (T: it was stopped, S: it waits): where it was killed
+    and is not over yet, that is waited for; one that was stopped, and that somebody had go on, is stopped
+    again. waits: else only what is over counts. Linux; elsewhere nobody has ended."""
+    if not STOPS_ITSELF:
+        return False
+    until = time.monotonic() + ENDING_S[rests]
+    while True:
+        try:
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                return True
+        except ChildProcessError:
+            return False  # nobody's, or somebody else waits for it
+        if not waits or (state := _state(pid).upper()) in (rests, "", "T"):
+            return False
+        if state == "S" or time.monotonic() > until:
+            if rests == "T":
+                halt(pid)
+            return False
+        time.sleep(0.001)
+
+
+def stopped(pid: int) -> bool:
+    """Whether a process is stopped. Linux; elsewhere it is not known."""
+    return LINUX and _state(pid) == "T"
+
+
+def _state(pid: int) -> str:
+    """A letter, as proc(5) has them; "" where it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def words(code: int) -> str:
+    """How a process ended, of what it is waited for."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
 def worked_ns(pid: int) -> int:
     """Nanoseconds of processors that all threads of a process have had; 0 where the system does not tell."""
     try:

@@ -14,12 +14,11 @@ from bench.judge import digits
 from bench.judge.comparison import bound_of, compare, first_difference
 from bench.judge.failure import Failure
 from bench.judge.judged_session import JudgedSession
-from bench.judge.renewed import Renewal
 from bench.judge.samples import Sample, as_held
 from bench.judge.wrong import Wrong
 from bench.ladder.records import Finding
 from bench.measure.answers import accuracy, elements, one_node, timed_pass
-from engine import backend
+from bench.measure.answers.renewed import Mixing, Renewal
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed
 
@@ -27,22 +26,19 @@ ROWS_FLOPS = 4_000_000  # of rows that are held against float64 together, where 
 TELLING = 1 << 16  # elements of an answer that say how large its elements are
 
 
-MIXED = 1 / 3  # how likely trains over new inputs are to follow a sample, where a turn has had none yet
-
-
 class Trial(JudgedSession):
     """What is checked of a rung, and when; also what bench.measure.timing takes samples of. `renewal`: its
-    trains over inputs that are all new, one for all instances."""
+    trains over inputs that are all new, those of all instances."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.renewal: Renewal = self.first.renewal if self.first is not None else Renewal()
-        self._instance = next(self.renewal.numbers)
-        self._owed = False  # whether this turn has had no train over new inputs yet,
-        self._mixed = False  # or has
-        self._pass_ns = 0.0
-        # What was timed before other inputs were put there.
-        self._seen: list[timed_pass.Seen] = []
+        self.mixing = Mixing(
+            self.session, self.first.renewal if self.first is not None else None, self._other_inputs
+        )
+
+    @property
+    def renewal(self) -> Renewal:
+        return self.mixing.renewal
 
     def check(self, when: str, sample: Sample | None = None) -> Failure | None:
         """Fresh inputs, two passes on different poison, sentinels, inputs, answer. None where all is
@@ -90,11 +86,8 @@ class Trial(JudgedSession):
     def spot_check(self, when: str, thorough: bool = False) -> Failure | None:
         """The answers of timed passes, or the one that the last of them left; then other inputs lie there,
         and poison, for the next ones. thorough: not one answer alone is held against float64."""
-        if self._owed:
-            self._mix()
-        new = self._mixed
-        self._owed = self._mixed = False
-        sample = self._sample
+        self.mixing.end_turn()
+        new, sample = self.mixing.met_new(), self._sample
         self.session.synchronize()
         part = self._part(sample)
         if new and (failure := self._new_right(when)):
@@ -109,11 +102,16 @@ class Trial(JudgedSession):
             failure := self._judged(when, sample, self.session.output(), self._other)
         ):
             return failure
-        self._other, self._sample = sample, self._other or self._unlike(sample)
-        self._write(self._sample)
+        self._other_inputs()
         if not isinstance(self.session, Witnessed):  # which poisons some itself; the rest is an old answer
             self.session.poison(POISONS[0])
         return None
+
+    def _other_inputs(self) -> None:
+        """From now on others than those that lie there, and these again the time after."""
+        sample = self._sample
+        self._other, self._sample = sample, self._other or self._unlike(sample)
+        self._write(self._sample)
 
     @property
     def _factor(self) -> float:
@@ -142,20 +140,12 @@ class Trial(JudgedSession):
         changed, which `renewal` tells then."""
         if not isinstance(self.session, Renewable):
             return None
-        self.renewal.settle(self.session, self._instance)
+        self.renewal.settle(self.mixing)
         if failure := self._new_right(when):
             return failure
         if self.renewal.told and self.renewal.told not in self.notes:
             self.notes.append(self.renewal.told)
         return None
-
-    def _mix(self) -> None:
-        """Trains over new inputs, and some beside them, among those that are timed."""
-        self._owed, self._mixed = False, True
-        if isinstance(self.session, Renewable):
-            if isinstance(self.session, Witnessed):
-                self._seen += timed_pass.seen(self.session)
-            self.renewal.ask(self.session, self._instance, self._pass_ns)
 
     def _new_right(self, when: str) -> Failure | None:
         """Whether a pass over new inputs was, as float64 says."""
@@ -179,7 +169,8 @@ class Trial(JudgedSession):
             return {"output": self.session.output(rows) if count else self.session.output()}
 
         left = timed_pass.FLOAT64_S if thorough else 0.0
-        seen, self._seen = [*self._seen, *timed_pass.seen(session)], []
+        seen = [*self.mixing.seen, *timed_pass.seen(session)]
+        self.mixing.seen.clear()
         looks = timed_pass.looks(
             seen, again, self.precision, self._factor, part=part, typical=self._sample.typical
         )
@@ -255,19 +246,12 @@ class Trial(JudgedSession):
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's; a trial that has failed takes no more samples."""
         self._sound()
-        taken = self.session.time_runs(count, cold)
-        self._pass_ns = taken / count
-        if not cold:
-            self.renewal.timed_ns.append(self._pass_ns)
-        self._owed = not self._mixed
-        if self._owed and secrets.randbelow(1 << 16) < MIXED * (1 << 16):
-            self._mix()
-        return taken
+        return self.mixing.time_runs(count, cold)
 
     def warm_runs(self, count: int) -> int:
         """See engine.backend.Warmed."""
         self._sound()
-        return backend.warm_runs(self.session, count)
+        return self.mixing.warm_runs(count)
 
     def _sound(self) -> None:
         if self.broken is not None:

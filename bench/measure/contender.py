@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -13,14 +12,15 @@ import numpy as np
 from bench.measure import instances, timing, unrest
 from bench.measure.answers import accuracy, timed_pass
 from bench.measure.answers.layer_check import LayerCheck
+from bench.measure.answers.passes import answers_of, disturbed, one_pass
+from bench.measure.answers.renewed import Mixings
 from bench.measure.host_to_host import host_to_host
 from bench.measure.images import predictions
-from bench.measure.images.predictions import Predictions
 from bench.measure.loaded_model import ORACLE, LoadedModel
 from bench.measure.outcomes import Incorrect, outcome
-from bench.measure.timing import Timing
+from bench.measure.timing import Timeable, Timing
 from bench.measure.tuned import tuning
-from bench.results import artifacts, gallery
+from bench.results import artifacts
 from bench.results.records import (
     Accuracy,
     Case,
@@ -35,6 +35,7 @@ from bench.results.records import (
 from engine import backends
 from engine.backend import Backend, Session, Variant, Witnessed
 from engine.graph.graph import Graph
+from engine.witness import Renewable
 from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError, system_words
 
 LAYERS_S = 0.2
@@ -54,7 +55,8 @@ class Contender:
         self.backend: Backend = backends.get(case.backend)
         self.session: Session | None = None
         self._others: list[Session] = []
-        self._timed: instances.Growing[Session] | instances.Succession[Session] | None = None
+        self._timed: instances.Growing[Timeable] | instances.Succession[Timeable] | None = None
+        self.mixings = Mixings()
         self.options = tuning.options(self.backend, loaded, job)
         self._loaded = loaded
         self._job = job
@@ -103,9 +105,9 @@ class Contender:
         self.session = self.backend.prepare(graph, case.batch, case.precision, self.options)
         self._placement = self._loaded.placement(case.batch, seed=self._job.seed)
         # Something else first, so that an answer left over from it is not taken for a right one.
-        self.session.bind(_disturbed(self._placement.inputs))
+        self.session.bind(disturbed(self._placement.inputs))
         self._first_run_ns = timing.first_run(self.session)
-        self._pass_s = _pass(self.session, self._placement.inputs)
+        self._pass_s = one_pass(self.session, self._placement.inputs)
         self._check = LayerCheck(case, self.backend, self.options, self._loaded)
         try:
             self._judge(self.session, "before timing")
@@ -116,26 +118,26 @@ class Contender:
         self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
 
     @property
-    def timed(self) -> instances.Succession[Session] | Sequence[Session]:
+    def timed(self) -> instances.Succession[Timeable] | Sequence[Timeable]:
         """All instances, open or to come: what `prepare_others` made, and may make more of."""
-        return self._timed or self.sessions
+        return self._timed or [self.mixings.of(session) for session in self.sessions]
 
-    def prepare_others(self, in_turn: bool = False) -> tuple[list[Session], str]:
+    def prepare_others(self, in_turn: bool = False) -> tuple[list[Timeable], str]:
         """The further instances that the job asks for, each with the choices that were made for the first:
         what is timed once and kept is not timed again. What a session chooses when it is created it chooses
-        anew: cuDNN's algorithm in ONNX Runtime, which of our launches begin early. Returns them, and where
-        they are fewer a sentence. in_turn: where memory does not suffice for all, one after another is timed
-        (see `timed`). Raises Incorrect where one is not right."""
+        anew: cuDNN's algorithm in ONNX Runtime, which of our launches begin early. Returns what is timed of
+        them, and a sentence where they are fewer. in_turn: where memory does not suffice for all, one after
+        another is timed (see `timed`). Raises Incorrect where one is not right."""
         first, count = self._open(), self._job.instances
-        expected = _answers(first, self._placement.inputs) if count > 1 else {}
+        expected = answers_of(first, self._placement.inputs) if count > 1 else {}
 
         def another(number: int) -> Session:
             case = self.case
             made = self.backend.prepare(self._loaded.graph, case.batch, case.precision, self.options)
             try:
                 with instances.named(number):
-                    _pass(made, _disturbed(self._placement.inputs))
-                    got = _answers(made, self._placement.inputs)
+                    one_pass(made, disturbed(self._placement.inputs))
+                    got = answers_of(made, self._placement.inputs)
                     right = self._loaded.check(got, self._placement, self.bound_of())
                     if not right.ok:
                         raise Incorrect(right, "before timing")
@@ -156,16 +158,19 @@ class Contender:
         self._others, short = instances.further(count, nbytes, self.backend.device, room, another, quick_s)
         if in_turn and short == instances.NO_MEMORY:
             self._close_others()
-            self._timed = instances.Succession(first, count, lambda number: self._next(another, number))
+            of = self.mixings.of
+            self._timed = instances.Succession(of(first), count, lambda n: of(self._next(another, n)))
             said = f"{instances.told(count)} were timed one after another: memory holds not all of them"
         else:
             said = instances.fewer(len(self._others) + 1, count, short)
             if self._others and not short:
                 most, seconds = instances.TIMES * count, min(instances.GROWING_S, self._job.budget_s)
                 device = self.backend.device
-                self._timed = instances.Growing(first, self._others, another, most, seconds, nbytes, device)
+                self._timed = instances.Growing(
+                    first, self._others, another, most, seconds, nbytes, device, self.mixings.of
+                )
         self._warnings += [said] if said else []
-        return self._others, said
+        return [self.mixings.of(session) for session in self._others], said
 
     def _next(self, another: Callable[[int], Session], number: int) -> Session:
         """The instance of this number in the place of the one before, whose timed passes must have been
@@ -173,6 +178,7 @@ class Contender:
         with instances.named(number - 1):
             self._check_after(self._open())
         session, self.session = self._open(), None
+        self.mixings.drop(session)
         session.close()
         self.session = another(number)
         return self.session
@@ -183,13 +189,15 @@ class Contender:
         for number, session in enumerate(self.sessions):
             with instances.named(number):
                 self._check_after(session)
+                if number == 0 and self.mixings.settle(session):
+                    self._check_new(session)
         before = self._placement
         self._placement = self._loaded.placement(self.case.batch, seed=self._job.seed + 1)
         for number, session in enumerate(self.sessions):
             with instances.named(number):
                 if number == 0:
-                    _pass(session, _disturbed(before.inputs))
-                _pass(session, self._placement.inputs)
+                    one_pass(session, disturbed(before.inputs))
+                one_pass(session, self._placement.inputs)
                 self._judge(session, "after timing, with other images")
         self._close_others()
 
@@ -228,7 +236,11 @@ class Contender:
         )
         self._dataset_ns = {"wall": float(ours.wall_ns), "compute": float(ours.compute_ns)}
         self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
-        self._keep_images(folder, ours)
+        if folder:
+            try:  # once for all cases that share them
+                predictions.keep_images(folder, loaded.spec.dataset, loaded.dataset(case.images), case, ours)
+            except OSError as error:
+                self._warnings.append(f"the images could not be kept: {system_words(error)}")
         if theirs is not None:
             predictions.hold(ours, theirs, self.bound_of(), name)
 
@@ -272,12 +284,17 @@ class Contender:
             warnings.append(self._loaded.judge)
         if doubt := accuracy.moving(self._output, self.bound_of()):
             warnings.append(doubt)
+        if renewal := self.mixings.told:
+            warnings.append(renewal.told)
+            if self._job.l2 == "cold":
+                return self._record("invalid", reason=renewal.untaken)
+        shown = renewal or timed
         return self._record(
             "ok",
-            samples_ns=tuple(timed.samples_ns),
+            samples_ns=tuple(shown.samples_ns),
             runs_per_sample=timed.runs_per_sample,
-            rounds=tuple(timed.rounds),
-            instances=tuple(timed.instances),
+            rounds=tuple(shown.rounds),
+            instances=tuple(shown.instances),
             quantile=timed.quantile,
             load=dict(timed.load),
             **self._host,
@@ -329,7 +346,10 @@ class Contender:
 
     def _check_after(self, session: Session) -> None:
         """What it did while it was timed, or the last of it. Raises Incorrect."""
-        if isinstance(session, Witnessed) and session.stirring is not None:
+        if self.mixings.end_turn(session):
+            self._check_new(session)
+        seen = self.mixings.seen(session)
+        if isinstance(session, Witnessed) and (seen or session.stirring is not None):
             self._check_timed(session, session)
         else:
             self._judge(session, "after timing")
@@ -342,17 +362,26 @@ class Contender:
         def right(inputs: Mapping[str, np.ndarray], answers: Mapping[str, np.ndarray]) -> ErrorStats | None:
             if session is first:
                 return self._loaded.check_row(inputs, answers, bound_of)
-            found = self._alike(answers, _answers(first, inputs))
+            found = self._alike(answers, answers_of(first, inputs))
             moves = not found.ok and self._loaded.moves
             return self._loaded.check_row(inputs, answers, bound_of) if moves else found
 
         def again(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-            return _answers(session, inputs)
+            return answers_of(session, inputs)
 
         most = timed_pass.LOOKED_AT
         if sum(array.nbytes for array in self._placement.inputs.values()) > LARGE_NBYTES:
             most = 2 if session is first else 1
-        timed_pass.check(timed, again, right, bound_of, accuracy.PROPAGATED_FACTOR, most)
+        seen = self.mixings.seen(session)
+        timed_pass.check(timed, again, right, bound_of, accuracy.PROPAGATED_FACTOR, most, seen)
+
+    def _check_new(self, session: Session) -> None:
+        """A pass over inputs that were all new, against float64. Raises Incorrect."""
+        assert isinstance(session, Renewable)
+        if (last := session.renewed()) is not None:
+            found = self._loaded.check_row(*last, self.bound_of())
+            if found is not None and not found.ok:
+                raise Incorrect(found, f"{timed_pass.WHEN}, on inputs that were all new")
 
     def _alike(self, got: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray]) -> ErrorStats:
         return instances.alike(got, first, self.bound_of(), accuracy.PROPAGATED_FACTOR)
@@ -369,32 +398,3 @@ class Contender:
             write(artifacts.path(folder, kind, self.case))
         except OSError as error:
             self._warnings.append(f"the {kind} could not be written: {system_words(error)}")
-
-    def _keep_images(self, folder: str, ours: Predictions) -> None:
-        """The images that were answered, once for all cases that share them."""
-        if not folder:
-            return
-        dataset = self._loaded.dataset(self.case.images)
-        target = gallery.images_path(Path(folder), self._loaded.spec.dataset, self.case, written=False)
-        try:
-            if not target.exists():
-                shown, _ = dataset.read(0, min(self.case.images, gallery.MOST), gallery.small_one)
-                gallery.keep_images(target, gallery.stacked(shown), ours.names, self.case.images)
-        except OSError as error:
-            self._warnings.append(f"the images could not be kept: {system_words(error)}")
-
-
-def _pass(session: Session, inputs: Mapping[str, np.ndarray]) -> float:
-    """A pass over these inputs; the seconds that it took."""
-    session.bind(inputs)
-    return timing.first_run(session) / 1e9
-
-
-def _answers(session: Session, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    _pass(session, inputs)
-    return session.fetch()
-
-
-def _disturbed(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Other inputs of the same shapes: images in reverse order and negated (integers as they are)."""
-    return {name: -a[::-1] if a.dtype.kind == "f" else a[::-1] for name, a in inputs.items()}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 import numpy as np
 import psutil
@@ -87,16 +87,19 @@ class Growing(Sequence[S]):
 
     def __init__(
         self,
-        first: S,
-        others: list[S],
-        make: Callable[[int], S],
+        first: Any,
+        others: list[Any],
+        make: Callable[[int], Any],
         most: int,
         seconds: float,
         nbytes: int = 0,
         device: str = "cpu",
+        shown: Callable[[Any], S] = lambda made: made,
     ) -> None:
         """others: the further ones, which what is made is added to; make: the instance of this number,
-        checked; most: of all; seconds: that making more may take; nbytes, device: what one takes, of what."""
+        checked; most: of all; seconds: that making more may take; nbytes, device: what one takes, of what;
+        shown: what one is to whoever has these."""
+        self._shown = shown
         self._first, self._others, self._make, self._most = first, others, make, most
         self._left_s, self._longest_s = seconds, 0.0
         self._nbytes, self._device = nbytes, device
@@ -109,7 +112,8 @@ class Growing(Sequence[S]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[S]: ...
     def __getitem__(self, index: int | slice) -> S | Sequence[S]:
-        return [self._first, *self._others][index]
+        held = [self._first, *self._others][index]
+        return [self._shown(one) for one in held] if isinstance(index, slice) else self._shown(held)
 
     def more(self) -> bool:
         """Make another; False where that would be too many, or take too long, or memory does not suffice.

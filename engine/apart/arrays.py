@@ -114,3 +114,8 @@ def loaded(data: bytes, blocks: Mapping[int, np.ndarray]) -> Any:
     unpickler = pickle.Unpickler(io.BytesIO(inner))
     unpickler.persistent_load = lying  # type: ignore[method-assign]
     return unpickler.load()
+
+
+def listed(numbers: list[int]) -> tuple[tuple[int, str, int], ...]:
+    """Blocks of the shelf, as a child is told of them: number, path and bytes."""
+    return tuple((n, SHELF.blocks[n].path, SHELF.blocks[n].nbytes) for n in numbers)

@@ -131,15 +131,23 @@ def started(
     if _SOCKETS:
         ours, theirs = socket.socketpair()
 
-        def plain() -> Process:
-            return subprocess.Popen(command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, **options)
+        def plain(end: socket.socket) -> Process:
+            return subprocess.Popen(command, stdin=end.fileno(), stdout=subprocess.DEVNULL, **options)
+
+        def instead() -> Process:
+            """One that nobody knows of may have been forked all the same, and have the other end: it ends
+            with ours, in whose place is another's."""
+            fresh, its = socket.socketpair()
+            with fresh, its:
+                os.dup2(fresh.fileno(), ours.fileno(), inheritable=False)
+                return plain(its)
 
         process: Process | None = None
         if forks is not None:
-            process = forking.forked(*forks, theirs, plain, theirs.close)
+            process = forking.forked(*forks, theirs, instead, theirs.close)
         if process is None:
             with theirs:
-                process = plain()
+                process = plain(theirs)
         return process, _of_socket(ours, takes_fds=False)
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
     assert process.stdin is not None

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +13,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -29,11 +28,9 @@ from engine.apart.watched.settings import Watched, on_one_core
 from kernels import confine, ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
-T = TypeVar("T")
 # What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
 WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 
-STRAY_NS = 20_000  # of a processor's time a stop: a thread that was seen to stop is about to
 LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
 
 _awake: list[Child] = []  # at most one
@@ -61,6 +58,8 @@ class Child:
         self.lost: str | None = None  # why it is there no more
         self.spoilt = ""  # what it did to others: then nothing more is timed of it
         self.undone: tuple[str, ...] = ()  # what of its own it changed
+        self.users = self.ended = False  # whether it runs what a user wrote; whether it ended while stopped,
+        self.ended_by: Child | None = None  # and whose turn it was then, where that may have been its doing
         self._answered = False  # it limits itself before it does
         self._numbers = itertools.count(1)
         self._known: set[int] = set()  # blocks that it has
@@ -81,8 +80,7 @@ class Child:
         )
         _all.add(self)
         if self._job is not None:
-            kernel32, job = self._job
-            kernel32.AssignProcessToJobObject(job, int(self._process._handle))  # type: ignore[attr-defined]
+            self._job[0].AssignProcessToJobObject(self._job[1], int(self._process._handle))  # type: ignore[attr-defined]
 
     @property
     def pid(self) -> int:
@@ -99,7 +97,7 @@ class Child:
         number: int,
         *arguments: Any,
         memory: Block | None = None,
-        answers: type[T] | Any = None,
+        answers: Any = None,
     ) -> Any:
         """Ask, and wait for the answer. Raises what the child raised, where it is an error of ours, else
         KernelError; CrashedError where it is gone."""
@@ -112,9 +110,9 @@ class Child:
             self._known = (self._known | needed) - set(forget)
             while len(new) > channel.FDS:
                 some, new = new[: channel.FDS], new[channel.FDS :]
-                self._asked(Call("note", 0, arrays.dumped(())[0], _listed(some)), some, None, None)
+                self._asked(Call("note", 0, arrays.dumped(())[0], arrays.listed(some)), some, None, None)
             about = (memory.path, memory.nbytes) if memory is not None else None
-            asked = Call(do, number, dumped, _listed(new), forget, about)
+            asked = Call(do, number, dumped, arrays.listed(new), forget, about)
             return self._asked(asked, new, memory, answers)
 
     def _asked(self, asked: Call, blocks: list[int], memory: Block | None, answers: Any) -> Any:
@@ -204,9 +202,9 @@ class Child:
     def _stopping(
         self, count: int, before: Callable[[int], None], after: Callable[[int], None], one_core: bool
     ) -> list[int]:
-        taken, stray = stops.timed(self.pid, self._end.fd, self._silent, count, before, after, one_core)
-        if stray > STRAY_NS * (count + 50):
-            self.spoilt = f"{self.what} worked for {stray / 1e6:.1f} ms while it was to be stopped"
+        taken, told = stops.timed(self.pid, self._end.fd, self._silent, count, before, after, one_core)
+        if told:
+            self.spoilt = f"{self.what} {told}"
         return taken
 
     def _silent(self) -> None:
@@ -250,6 +248,9 @@ class Child:
         else:
             self._watch()
             self._beside.begin()
+        if self._answered:
+            self.ended_meanwhile(None, dying=False)
+        self._alive()
         ends.resume(self.pid)
 
     def _done(self) -> None:
@@ -258,6 +259,8 @@ class Child:
                 _awake.append(self)
             return
         ends.halt(self.pid)
+        if _watched and _watched[0] is self and _watched[1].put_back():
+            self.spoilt = f"{self.what} changed the limits of its judge: a kernel leaves others alone"
         self._alone(self._beside.strangers())
 
     def _alone(self, strangers: set[int]) -> None:
@@ -277,6 +280,18 @@ class Child:
         others = [(os.getpid(), "the process that judges it")]
         others += [(c.pid, f"the process of {c.what}") for c in _living() if c is not self and c._answered]
         _watched = self, Watched(others, self.pid)
+
+    def ended_meanwhile(self, turn: Child | None, dying: bool = True) -> bool:
+        """Whether this one, which is stopped while others run, has ended: it is lost then. turn: whose turn
+        it was, where that one is not ours alone; dying: wait for one that is about to end."""
+        if self.lost is not None or not starting.settled(self._process):
+            return False
+        if not ends.ending(self.pid, "T" if self._answered else "S", dying):
+            return False
+        self.lost = f"the process of {self.what} {ends.words(self._process.wait())} while it was stopped"
+        self.ended, self.ended_by = True, turn
+        self._end.close()
+        return True
 
     def look(self) -> None:
         """Undo what it has done to others, and end what it has started. Raises KernelError where it has. What
@@ -310,7 +325,7 @@ class Child:
         """It is there no more, or no longer to be understood: why, in words."""
         try:
             code = self._process.wait(0.5)
-            words = _ended(code)
+            words = ends.words(code)
         except subprocess.TimeoutExpired:
             words = f"said {error}" if str(error) != "the end" else "closed the way to it"
             if isinstance(error, ChildProcessError):
@@ -364,10 +379,16 @@ def unwatch() -> None:
 
 
 def _looked(child: Child, settings: Watched) -> None:
-    changed, own = settings.changed()
+    changed, own = settings.changed()  # first: with limits as they were, all else can be looked at
     child.undone = tuple(dict.fromkeys((*child.undone, *own)))
-    if changed:
-        child.spoilt = f"{child.what} changed {' and '.join(changed)}: a kernel leaves others alone"
+    # Of another user's kernel it is not known whether it has ended itself, by a timer: see Held.
+    turn = child if child.users else None
+    ended = [other for other in _living() if other is not child and other.ended_meanwhile(turn)]
+    gone = [f"the process of {other.what}" for other in ended if not other.users]
+    done = ("changed", changed), ("ended", gone), ("ended or stopped", starting.harmed())
+    told = [f"{what} {' and '.join(whose)}" for what, whose in done if whose]
+    if changed or (told and child.users):
+        child.spoilt = f"{child.what} {', and '.join(told)}: a kernel leaves others alone"
 
 
 def _living() -> list[Child]:
@@ -377,17 +398,3 @@ def _living() -> list[Child]:
 def _known() -> set[int]:
     """Our processes, but for those that others here know of (ends.OURS)."""
     return {child.pid for child in _living()} | starting.pids()
-
-
-def _listed(numbers: list[int]) -> tuple[tuple[int, str, int], ...]:
-    known = arrays.SHELF.blocks
-    return tuple((n, known[n].path, known[n].nbytes) for n in numbers)
-
-
-def _ended(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"

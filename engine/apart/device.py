@@ -107,9 +107,13 @@ class ApartDeviceSession(ApartSession):
         self._known = None
         self._asked("bind")
 
+    def _lying(self) -> Mapping[str, np.ndarray]:
+        return self._bound
+
     def run(self) -> None:
         """Starts a pass; the device may still be at it."""
         self._asked("run")
+        self._ran = True
 
     def synchronize(self) -> None:
         self._asked("ask", "synchronize")

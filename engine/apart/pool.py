@@ -68,6 +68,7 @@ def child(kind: str, what: str = "", own: object = None) -> Child:
         found = None
     if found is None:
         found = _children[key] = _started(kind) if own is None else _fresh(what)
+        found.users = own is not None
     _children.move_to_end(key)
     _used[id(found)] = _used.get(id(found), 0) + 1
     _trim()
@@ -113,7 +114,7 @@ def _fresh(what: str) -> Child:
     found = _spare.pop() if _spare else Child(what)
     if any(own is not None for _, own in _children):
         _spare.append(Child("a user's kernel"))
-    if found.lost is None:
+    if found.lost is None and not found.ended_meanwhile(None):
         found.what = what
         return found
     return Child(what)

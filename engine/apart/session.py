@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,23 +39,33 @@ class ApartSession(Held):
     ) -> None:
         self.batch = batch
         self._what = what
-        super().__init__(pool.child(kind, what, own))
+        super().__init__(partial(pool.child, kind, what, own))
+        self._ran = False
+        self._open = partial(self._opened, kind, arguments, outputs, threads)
         try:
-            self._number = self._child.number()
-            opened = self._asked("open", pool.KINDS[kind].opens, *arguments, answers=Opened)
-            self._inputs = _specs(opened.inputs)
-            self._outputs = dict(outputs) if outputs is not None else _specs(opened.outputs)
-            if outputs is not None and _specs(opened.outputs) != self._outputs:
-                raise KernelError(f"{what}: its outputs are not those of the model")
-            self.phases: Mapping[str, int] = opened.phases
-            self.memory: Mapping[str, int] = opened.memory
-            self._facts = opened.facts
-            self._plain = Slots(self._inputs, self._outputs, 1)
-            self._asked("hold", self._inputs, self._outputs, 1, False, memory=self._plain.block)
-            self._plain.close()
+            opened = self._open()
         except BaseException:
             self.close()
             raise
+        self.phases: Mapping[str, int] = opened.phases
+        self.memory: Mapping[str, int] = opened.memory
+        self._facts = opened.facts
+
+    def _opened(
+        self, kind: str, arguments: tuple[Any, ...], outputs: Mapping[str, Spec] | None, threads: int
+    ) -> Opened:
+        with self._in_words():
+            self._number = self._child.number()
+            opens = pool.KINDS[kind].opens
+            opened: Opened = self._child.call("open", self._number, opens, *arguments, answers=Opened)
+            self._inputs = _specs(opened.inputs)
+            self._outputs = dict(outputs) if outputs is not None else _specs(opened.outputs)
+            if outputs is not None and _specs(opened.outputs) != self._outputs:
+                raise KernelError(f"{self._what}: its outputs are not those of the model")
+            self._plain = Slots(self._inputs, self._outputs, 1)
+            about = self._inputs, self._outputs, 1, False
+            self._child.call("hold", self._number, *about, memory=self._plain.block)
+            self._plain.close()
         arena = None
         if not self._child.stays:
             given, left = (
@@ -64,6 +75,19 @@ class ApartSession(Held):
             arena = Arena(given, left, threads or 1, threads or 1)
         self._trains = ApartTrains(self._child, self._number, self._inputs, self._outputs, arena, threads)
         self._stirred = False  # the session's inputs are those of a timed pass
+        return opened
+
+    def _opened_again(self) -> None:
+        bound = self._lying()
+        self._open()
+        if bound:
+            self.bind(bound)
+        if self._ran:  # its answer may be what is asked for
+            self._child.call("run", self._number)
+
+    def _lying(self) -> Mapping[str, np.ndarray]:
+        """What was bound; {} where nothing was."""
+        return self._trains.bound
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -88,6 +112,7 @@ class ApartSession(Held):
             self._asked("bind")
             self._stirred = False
         self._asked("run")
+        self._ran = True
 
     def synchronize(self) -> None:
         """Nothing to wait for: `run` returns when the pass has ended."""
@@ -108,22 +133,47 @@ class ApartSession(Held):
         return found
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        self._stirred = True
-        with self._in_words():
-            return self._trains.time(count, cold)
+        return self._timed(lambda: self._trains.time(count, cold))
 
     def warm_runs(self, count: int) -> int:
-        self._stirred = True
+        return self._timed(lambda: self._trains.time(count, rough=True))
+
+    def _timed(self, passes: Callable[[], int]) -> int:
+        def timed() -> int:
+            self._stirred = True
+            return passes()
+
         with self._in_words():
-            return self._trains.time(count, rough=True)
+            return self._going_on(timed)
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        """See engine.witness.Renewable."""
+
+        def timed() -> float:
+            self._stirred = True
+            return self._trains.time_renewed(count, alike)
+
+        with self._in_words():
+            return self._going_on(timed)
+
+    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+        return self._trains.renewed()
+
+    @property
+    def users(self) -> bool:
+        """Whether it runs what a user wrote."""
+        return self._child.users
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """(): what cannot be looked into; bench.measure.answers.layers times each group on its own."""
         return ()
 
     def _asked(self, do: str, *arguments: Any, memory: Any = None, answers: Any = None) -> Any:
-        with self._in_words():
+        def call() -> Any:
             return self._child.call(do, self._number, *arguments, memory=memory, answers=answers)
+
+        with self._in_words():
+            return self._going_on(call)
 
     def _in_words(self) -> _InWords:
         if self._closed:

@@ -104,8 +104,8 @@ class Given:
             self._child.call("cold", self._number)
         return self._passes_ns(count, 0 if cold else untimed, cold)
 
-    def filled_ns(self, count: int) -> float:
-        return self._passes_ns(count, 0, False)
+    def filled_ns(self, count: int, untimed: int = 0) -> float:
+        return self._passes_ns(count, untimed, False)
 
     def _passes_ns(self, count: int, untimed: int, cold: bool) -> float:
         arena, threads = self._arena, self._threads()
@@ -119,7 +119,10 @@ class Given:
     def _threads(self) -> int:
         """How many threads are woken and stopped for each pass. No more are taken off than a kernel of ours
         has, its own and those of NumPy's library."""
-        return ends.threads(self._child.pid) if ends.STOPS_ITSELF else 1
+        try:
+            return ends.threads(self._child.pid) if ends.STOPS_ITSELF else 1
+        except OSError:  # it has ended, which the next pass tells
+            return 1
 
     def off(self, count: int, cold: bool, rough: bool) -> empty.Off:
         one = empty.waiting_ns(self._inputs, self._outputs, *self._waiting, cold)

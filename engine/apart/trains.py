@@ -53,9 +53,10 @@ class ApartTrains:
         self.at_once = 1  # passes of the last train
         self._pass_ns: float = WARM_NS  # of the last train; of the first nothing is known: one is untimed
         self._ended = 0
-        self._trains = self._shared = 0  # in one thread, and those on a core that was shared
+        self._tried_in_all = self._shared = 0  # trains, and those in one thread on a core that was shared
         self._renewed: Renewed | None = None
         self._last: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = None
+        self._trains: list[tuple[int, int]] = []  # of the last passes that were timed: timed and untimed ones
 
     @property
     def facts(self) -> dict[str, str]:
@@ -78,7 +79,9 @@ class ApartTrains:
     def _of_core(self) -> dict[str, str]:
         if not self._shared:
             return {}
-        return {"core": f"shared with other programs in {self._shared} of {self._trains} trains, run again"}
+        return {
+            "core": f"shared with other programs in {self._shared} of {self._tried_in_all} trains, run again"
+        }
 
     def last_inputs(self) -> dict[str, np.ndarray]:
         """What the last timed pass was given."""
@@ -106,6 +109,7 @@ class ApartTrains:
         TooShortError where what is left is no more than an error of what was taken off."""
         way = self._ready()
         left, taken = count, 0.0
+        self._trains.clear()
         while left > 0:
             now = min(left, way.slots.count)
             passes_ns = self._train(way, now, cold, rough)
@@ -127,7 +131,7 @@ class ApartTrains:
     def _disturbed(self, left: int) -> bool:
         """Whether the last train is to be run again, where that may be done so many times more."""
         shared = QUIET.was_shared()
-        self._trains += 1
+        self._tried_in_all += 1
         self._shared += shared
         if shared and left:
             QUIET.forget()
@@ -140,6 +144,7 @@ class ApartTrains:
             untimed = min(count, int(WARM_NS / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
             off = None if self._arena is not None else way.off(count, cold, rough)
             whole = way.train_ns(self._next, count, untimed, cold)
+            self._trains.append((count, untimed))
             off = off or way.off(count, cold, rough)
             self._next += count
             self.trigger_ns, self._trigger_half_ns = off.ns / count, off.half_width_ns / count
@@ -158,37 +163,29 @@ class ApartTrains:
         return LEAST * whole
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.witness.Renewable."""
+        """See engine.witness.Renewable. A kernel could see how many passes a train has: it has as many as one
+        of those that were timed last, drawn among these."""
         if self._renewed is None:
             self._renewed = Renewed(self._ready().slots)
         way, slots, self._stale = self._ready_way(), self._renewed.slots, True
         self._kept.forget()
-        train = secrets.randbits(64)
-        taken, done = 0.0, 0
-        # Before each train a pass of its kind: one over the same inputs then finds them there, and whoever is
-        # woken has been so for both.
-        for settling, passes in (True, 1), (False, count):
-            left = passes
-            while left > 0:
-                now = min(left, slots.count)
-                for tries in range(AGAIN, -1, -1):
-                    self._renewed.fill(done, now, alike, train)
-                    QUIET.was_shared()
-                    whole = way.filled_ns(now)
-                    if not self._disturbed(tries):
-                        break
-                    train = secrets.randbits(64)  # no inputs twice
-                off = way.off(now, cold=False, rough=False).ns
-                taken += 0 if settling else max(whole - off, LEAST * whole)
-                left, done = left - now, done + now
+        passes, untimed = secrets.choice(self._trains or [(min(count, slots.count), 0)])
+        for left in range(AGAIN, -1, -1):
+            self._renewed.fill(0, passes, alike, secrets.randbits(64))
+            QUIET.was_shared()
+            whole = way.filled_ns(passes, untimed)
+            if not self._disturbed(left):
+                break
+        off = way.off(passes, cold=False, rough=False).ns
+        self._ended = time.perf_counter_ns()
         if alike == NEW:
-            slot = secrets.randbelow(now)
+            slot = secrets.randbelow(passes)
             given, found = (
                 {name: array[slot, ...].copy() for name, array in of.items()}
                 for of in (slots.given, slots.left)
             )
             self._last = given, found
-        return taken / count
+        return max(whole - off, LEAST * whole) / passes
 
     def renewed(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None:
         return self._last

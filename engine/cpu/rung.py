@@ -6,7 +6,8 @@ into the inputs, what is poison, what came out and what lies beside it is seen t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,20 +40,28 @@ class CpuRungSession(Held):
         own = (rung.path, rung.source) if rung.user else None
         taken = worth(rung, params, threads)
         # Threads that a rung has once had would be woken and stopped with each pass of another.
-        super().__init__(pool.child("rung" if taken == 1 else "rung threads", rung.label, own))
+        super().__init__(partial(pool.child, "rung" if taken == 1 else "rung threads", rung.label, own))
+        self._params, self._threads, self._taken = params, threads, taken
         try:
-            self._prepare(params, inputs, threads, taken)
+            self._prepare(inputs)
         except BaseException:
             self.close()
             raise
         self.compiled: Mapping[str, float] = {}
         self.moved = params.nbytes
 
-    def _prepare(self, params: Params, inputs: Sequence[Given], threads: int, taken: int) -> None:
+    def _opened_again(self) -> None:
+        left = self._output.copy()
+        self._prepare(self._expected)
+        self._output[...] = left
+
+    def _prepare(self, inputs: Sequence[Given]) -> None:
+        params, threads, taken = self._params, self._threads, self._taken
         given = [np.asarray(array) if i in params.weight_inputs else None for i, array in enumerate(inputs)]
         self._number = self._child.number()
-        opened = self._asked(
-            "open", pool.KINDS["rung"].opens, self._rung, params, given, taken, answers=Opened
+        opens = pool.KINDS["rung"].opens
+        opened = self._child.call(
+            "open", self._number, opens, self._rung, params, given, taken, answers=Opened
         )
         workspace = opened.memory.get("workspace", 0)
         if not 0 <= workspace < MOST_WORKSPACE_NBYTES:
@@ -73,7 +82,7 @@ class CpuRungSession(Held):
         self._rows = self._output.reshape(params.output_rows)
         self._workspace = self._bytes("workspace") if workspace else np.empty(0, np.uint8)
         shapes = [(view.shape, view.dtype.str) for view in self._inputs]
-        self._asked("place", self._layout, shapes, self._data, memory=block)
+        self._child.call("place", self._number, self._layout, shapes, self._data, memory=block)
         block.close()
         self._trains = ApartTrains(
             self._child,
@@ -132,20 +141,27 @@ class CpuRungSession(Held):
         return tuple(found)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        self._bind()
-        self._stirred = True
-        return self._trains.time(count, cold)
+        return self._timed(lambda: self._trains.time(count, cold))
 
     def warm_runs(self, count: int) -> int:
-        self._bind()
-        self._stirred = True
-        return self._trains.time(count, rough=True)
+        return self._timed(lambda: self._trains.time(count, rough=True))
+
+    def _timed(self, passes: Callable[[], int]) -> int:
+        def timed() -> int:
+            self._bind()
+            self._stirred = True
+            return passes()
+
+        return self._going_on(timed)
 
     def time_renewed(self, count: int, alike: int) -> float:
-        self._settle()
-        self._bind()
-        try:
+        def timed() -> float:
+            self._settle()
+            self._bind()
             return self._trains.time_renewed(count, alike)
+
+        try:
+            return self._going_on(timed)
         finally:
             for i in self._data:
                 np.copyto(self._inputs[i], np.asarray(self._expected[i]))
@@ -182,4 +198,6 @@ class CpuRungSession(Held):
         return self._bytes(name).view(array.dtype).reshape(array.shape)
 
     def _asked(self, do: str, *arguments: Any, memory: Any = None, answers: Any = None) -> Any:
-        return self._child.call(do, self._number, *arguments, memory=memory, answers=answers)
+        return self._going_on(
+            lambda: self._child.call(do, self._number, *arguments, memory=memory, answers=answers)
+        )

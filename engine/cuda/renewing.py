@@ -8,20 +8,23 @@ The launch goes behind that of engine.cuda.stirring, which changes a few values 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from engine.cuda.runtime import Staging, capability_of
 from engine.cuda.stirring import ALIGNMENT, BLOCK, WORDS, CudaStirring
 from engine.stirring import CELL_BITS, VALUE, Cells, Stirring, hashed
+from engine.witness import NEW, SAME
 from kernels import nvrtc, registry
 
 BLOCKS = 1056  # a tensor at most: eight a multiprocessor of the largest devices
 KEEP = 0xFFFFFFFFFFFFFFFF  # all bits of a value
+Arrays = Mapping[str, np.ndarray]
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -87,6 +90,49 @@ class CudaRenewing:
     def drawn(self) -> RebuiltInputs:
         assert self.stirring is not None
         return RebuiltInputs(self._seed, self.stirring, self._cells)
+
+
+class Renewed(Protocol):
+    """Trains; engine.cuda.trains.CudaTrains is one."""
+
+    def time_renewed(self, count: int, alike: int) -> float: ...
+    def settle(self) -> None: ...
+    @property
+    def last_of_new(self) -> Callable[[], dict[str, np.ndarray]] | None: ...
+
+
+class OverNew:
+    """Of a session: passes over other inputs than were written (engine.witness.Renewable). put: writes these
+    where they lie; outputs: fetches those of a pass, None where that would take long."""
+
+    def __init__(
+        self, trains: Renewed, put: Callable[[], None], outputs: Callable[[], Arrays | None]
+    ) -> None:
+        self._trains, self._put, self._outputs = trains, put, outputs
+        self._elsewhere = self._new = False  # whether other inputs lie there, and whether these are all new
+        self._last: tuple[Callable[[], Arrays], Arrays] | None = None
+
+    def time(self, count: int, alike: int) -> float:
+        if alike == SAME and self._new:  # what was bound is to lie there, as in a timed pass
+            self._trains.settle()
+            self._put()
+        self._elsewhere, self._new = True, alike == NEW
+        taken = self._trains.time_renewed(count, alike)
+        inputs = self._trains.last_of_new if alike == NEW else None
+        if inputs is not None and (outputs := self._outputs()) is not None:
+            self._last = inputs, outputs
+        return taken
+
+    def settled(self) -> bool:
+        """Whether what was written lies there; where not, it has to be written again, and `written` told."""
+        return not self._elsewhere
+
+    def written(self) -> None:
+        self._elsewhere = self._new = False
+
+    def last(self) -> tuple[Arrays, Arrays] | None:
+        """Inputs and outputs of a pass over new inputs."""
+        return None if self._last is None else (self._last[0](), self._last[1])
 
 
 @lru_cache(maxsize=1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from engine.cuda import runtime as cuda_runtime
+from engine.cuda.renewing import OverNew
 from engine.cuda.rung_memory import RungMemory
 from engine.cuda.runtime import capability_of, import_cupy, translated
 from engine.cuda.stages import starts
@@ -19,7 +20,7 @@ from engine.planning import traffic
 from engine.rung_rows import Given
 from engine.rung_session import Picked, Stray
 from engine.stirring import Stirring
-from engine.witness import NEW, SAME, Witness
+from engine.witness import Witness
 from kernels import launch, nvrtc, occupancy
 from kernels.errors import UnavailableError
 from kernels.languages.compiling import settled
@@ -39,9 +40,6 @@ class CudaRungSession:
         self._what = f"{rung.label} on the GPU"
         self._cupy = cupy = import_cupy()
         self._open = True
-        self._elsewhere = False  # whether other inputs lie there than were written,
-        self._new = False  # and whether these are all new
-        self._last: tuple[Callable[[], Mapping[str, np.ndarray]], np.ndarray] | None = None
         self._pool: Any = None
         try:
             with translated(self._what):
@@ -58,17 +56,22 @@ class CudaRungSession:
                     cupy, self._pool, self._stream, self._memory.staging, self._launch,
                     *self._memory.stirred, self._memory.data, longest=LONGEST_GRAPH,
                 )  # fmt: skip
+                self._over_new = OverNew(self._trains, self._put, self._small_output)
                 kernel, compiled = compiled_facts(cubin, shape, rung.op, digits)
                 self.compiled: Mapping[str, float] = compiled
         except BaseException:
             self.close()
             raise
-        self.facts: Mapping[str, str] = {
+        self._facts: dict[str, str] = {
             **shown(shape, rung.op, kernel),
             "compute_capability": ".".join(map(str, capability)),
             "multiprocessors": str(cupy.cuda.Device().attributes["MultiProcessorCount"]),
             **({"stirring": f"no: {self._trains.refusal}"} if self._trains.refusal else {}),
         }
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return self._facts | (self._trains.facts if self._open else {})
 
     def _allocate(self, params: Params, inputs: Sequence[Given], shape: launch.Launch) -> list[int]:
         """Memory for everything; where the inputs lie."""
@@ -89,12 +92,18 @@ class CudaRungSession:
         with translated(self._what):
             self._trains.forget()
             self._memory.write(data)
-            self._elsewhere = self._new = False
+            self._over_new.written()
 
     def _settle(self) -> None:
         """What was written lies in the inputs again."""
-        if self._elsewhere:
+        if not self._over_new.settled():
             self.write(list(self._memory.data().values()))
+
+    def _put(self) -> None:
+        self._memory.write(list(self._memory.data().values()))
+
+    def _small_output(self) -> Mapping[str, np.ndarray] | None:
+        return {"output": self._memory.output()} if self._memory.output_nbytes <= FETCHED_NBYTES else None
 
     def poison(self, byte: int) -> None:
         with translated(self._what):
@@ -129,21 +138,10 @@ class CudaRungSession:
 
     def time_renewed(self, count: int, alike: int) -> float:
         with translated(self._what):
-            if alike == SAME and self._new:  # what was bound is to lie there, as in a timed pass
-                self._trains.settle()
-                self._memory.write(list(self._memory.data().values()))
-            self._elsewhere, self._new = True, alike == NEW
-            taken = self._trains.time_renewed(count, alike)
-            inputs = self._trains.last_of_new if alike == NEW else None
-            if inputs is not None and self._memory.output_nbytes <= FETCHED_NBYTES:
-                self._last = inputs, self._memory.output()
-            return taken
+            return self._over_new.time(count, alike)
 
     def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
-        if self._last is None:
-            return None
-        inputs, output = self._last
-        return inputs(), {"output": output}
+        return self._over_new.last()
 
     @property
     def stirring(self) -> Stirring | None:
@@ -167,7 +165,7 @@ class CudaRungSession:
             return
         with contextlib.suppress(RuntimeError, AttributeError):
             self._stream.synchronize()
-        for name in ("_trains", "_memory", "_stages", "_stream"):
+        for name in ("_over_new", "_trains", "_memory", "_stages", "_stream"):
             self.__dict__.pop(name, None)
         if self._pool is not None:
             with contextlib.suppress(RuntimeError):

@@ -19,6 +19,7 @@ from engine.backend import OpTime, Options, Part
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda import step_times
 from engine.cuda.calls import Call, compiled, in_turns, start
+from engine.cuda.renewing import OverNew
 from engine.cuda.replays import overlap as cuda_overlap
 from engine.cuda.replays.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
@@ -117,10 +118,13 @@ class EngineCudaSession(DeviceSession):
             self._facts["cuda_graph"] = "no: not asked for"
         # Each pass is one CUDA graph, the stirring in front of it, where the session uses graphs. Launching
         # one takes the host less than the device needs for it: what is taken off is the device's.
-        self._timed_by(CudaTrains(
+        trains = CudaTrains(
             cupy, self._pool, self._stream, self._staging, lambda: start(self._calls), *self._stirred(),
             self._lying, longest=1, capturing=self._graph is not None,
-        ))  # fmt: skip
+        )  # fmt: skip
+        self._timed_by(trains)
+        self._over_new = OverNew(trains, self._put, self.fetch)
+        self.users = any(rung.user for rung, _ in self._shapes)
         self._phases |= {
             "load": planned - started,
             "alloc": allocated - planned,
@@ -262,6 +266,37 @@ class EngineCudaSession(DeviceSession):
 
     # ---------------------------------------------------------------------------------------------- timing
 
+    def _put(self) -> None:
+        for name, array in self._lying().items():
+            self._staging.upload(array, self._inputs[name].pointer)
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        super().bind(inputs)
+        self._over_new.written()
+
+    def _settle(self) -> None:
+        """What was bound lies in the inputs again."""
+        self._check_open()
+        if not self._over_new.settled():
+            self.bind(self._lying())
+
+    def run(self) -> None:
+        self._settle()
+        super().run()
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        self._settle()
+        return super().time_runs(count, cold)
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        """See engine.witness.Renewable."""
+        self._check_open()
+        with translated(self._what):
+            return self._over_new.time(count, alike)
+
+    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+        return self._over_new.last()
+
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """See engine.cuda.step_times. A whole pass at the end restores the outputs."""
         self._check_open()
@@ -289,8 +324,8 @@ class EngineCudaSession(DeviceSession):
             with contextlib.suppress(RuntimeError):
                 stream.synchronize()
         for name in (
-            "_trains", "_calls", "_of_steps", "_one", "_staging", "_arena", "_weights", "_workspace",
-            "_stream",
+            "_over_new", "_trains", "_calls", "_of_steps", "_one", "_staging", "_arena", "_weights",
+            "_workspace", "_stream",
         ):  # fmt: skip
             self.__dict__.pop(name, None)
         self._graph, self._bound = None, {}

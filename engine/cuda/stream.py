@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from engine.cuda.context import Context
 from engine.cuda.runtime import ColdCache
 
 Work = Callable[[], None]
@@ -22,6 +23,7 @@ class Stream:
         self._cupy, self._pool = cupy, pool
         self._cold: ColdCache | None = None
         self._clock: tuple[Any, Any] | None = None
+        self.context = Context()
         self.on = cupy.cuda.Stream(non_blocking=True)
 
     def synchronize(self) -> None:
@@ -39,6 +41,7 @@ class Stream:
             self.put(before)
         if cold:
             self._cold = self._cold or ColdCache(self._cupy, self._pool)
+            self.context.forget_lines()
             self._cold.overwrite(self.on)
         if self._clock is None:
             self._clock = (self._cupy.cuda.Event(), self._cupy.cuda.Event())

@@ -78,6 +78,7 @@ class CudaTrains(Stirs):
         stirred was stirred before."""
         if cold and count != 1:
             raise ValueError(f"a cold run is timed on its own, not {count} of them")
+        self._stream.context.look(self._stream.on.ptr)
         if self.refusal is not None:
             return round(self._stream.elapsed_ns(self._train(count, "pass"), cold))
         stirring = self._ready()
@@ -110,6 +111,12 @@ class CudaTrains(Stirs):
         if self._stirring is not None and self._stirring.stirring is not None:
             self._stream.put(self._stirring.settle)
             self._stream.synchronize()
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What was changed of the device's context while passes were timed, in words."""
+        undone = self._stream.context.undone
+        return {"undone": f"somebody changed {' and '.join(undone)}; it was put back"} if undone else {}
 
     @property
     def last_of_new(self) -> Callable[[], dict[str, np.ndarray]] | None:

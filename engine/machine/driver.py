@@ -65,6 +65,15 @@ def unavailable() -> str | None:
 
 
 @functools.cache
+def library() -> ctypes.CDLL | None:
+    """libcuda; None where there is none."""
+    try:
+        return ctypes.CDLL(_LIBRARY)
+    except OSError:
+        return None
+
+
+@functools.cache
 def device() -> CudaDevice | None:
     """The GPU that CUDA takes first; None where the driver names none."""
     if unavailable() is not None:

@@ -164,7 +164,7 @@ def entrant(
         assert contender.session is not None
         return Entrant(
             case,
-            contender.session,
+            contender.mixings.of(contender.session),
             contender.close,
             started_at,
             contender.prepare_others,

@@ -307,7 +307,7 @@ class LadderRunner:
         """Timed over inputs that are all new, as its time hangs on how much of them changed."""
         renewal = trial.renewal
         if self._job.l2 == "cold":  # over new inputs caches are warm
-            reason = f"{renewal.told}, which is not taken with cold caches"
+            reason = renewal.untaken
             return msgspec.structs.replace(made, disposition="invalid", reason=reason, samples_ns=())
         return msgspec.structs.replace(
             made,

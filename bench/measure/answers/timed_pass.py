@@ -130,12 +130,14 @@ def check(
     precision: str,
     factor: float = 1.0,
     most: int = LOOKED_AT,
+    before: Sequence[Seen] = (),
 ) -> ErrorStats | None:
-    """Raises Incorrect where a timed pass was wrong; as `looks`. right: inputs and outputs of one pass
-    against float64, as far as it is worth it; None where there is nothing to hold it against."""
+    """Raises Incorrect where a timed pass was wrong; as `looks`. before: what was seen earlier; right:
+    inputs and outputs of one pass against float64, as far as it is worth it; None where there is nothing to
+    hold it against."""
     found: ErrorStats | None = None
     spent = 0.0
-    for look in looks(seen(session), again, precision, factor, most=most):
+    for look in looks([*before, *seen(session)], again, precision, factor, most=most):
         if look.wrong:
             raise Incorrect(look.stats, WHEN, look.words)
         if found is None or spent < FLOAT64_S:

@@ -16,8 +16,8 @@ import numpy as np
 from bench.measure.answers import accuracy
 from bench.measure.images.image_feed import ImageFeed, Scores, classes_of
 from bench.measure.outcomes import Incorrect
-from bench.results import npz
-from bench.results.records import Accuracy, ErrorStats
+from bench.results import gallery, npz
+from bench.results.records import Accuracy, Case, ErrorStats
 from engine.backend import Session
 from kernels.cache import atomic_file
 from kernels.errors import DataError, UnsupportedError
@@ -250,6 +250,14 @@ def summary(
         hint=ours.hint,
         notes=notes,
     )
+
+
+def keep_images(folder: str, name: str, dataset: Dataset, case: Case, ours: Predictions) -> None:
+    """The images of data set `name` that were answered, where they are not kept already. Raises OSError."""
+    target = gallery.images_path(Path(folder), name, case, written=False)
+    if not target.exists():
+        shown, _ = dataset.read(0, min(case.images, gallery.MOST), gallery.small_one)
+        gallery.keep_images(target, gallery.stacked(shown), ours.names, case.images)
 
 
 def save(path: Path, predictions: Predictions) -> None:

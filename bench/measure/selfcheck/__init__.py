@@ -25,14 +25,13 @@ from bench.measure import timing
 from bench.measure.instances import Succession
 from bench.measure.selfcheck.planted import SlowedInstances, busy
 from bench.measure.telemetry import Sampler
-from bench.measure.timing import Rules, Timing
+from bench.measure.timing import Rules, Timeable, Timing
 from bench.questions import model_questions
 from bench.results import rates, stats
 from bench.results.records import Case, Environment, Job, Record, StopReason
 from bench.results.stats import Interval, Verdict
 from bench.results.store import read_file, write_atomically
 from engine import backends
-from engine.backend import Session
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError, system_words
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ ALLOWED = 0.05
 SIDES = ("one", "other")
 
 # A context in which the two contenders of a case are ready to be timed, each one session or its instances.
-Pair = Callable[[Case], contextlib.AbstractContextManager[Mapping[str, Session | Sequence[Session]]]]
+Pair = Callable[[Case], contextlib.AbstractContextManager[Mapping[str, Timeable | Sequence[Timeable]]]]
 Progress = Callable[[str, float | None], None]
 
 
@@ -196,7 +195,8 @@ def compare(
         devices = dict.fromkeys(sessions, _device(case))
         timed_by: dict[str, timing.Timeable | timing.Instances] = dict(sessions)
         every = [one for of in sessions.values() for one in (of if isinstance(of, Sequence) else (of,))]
-        uuid = next(filter(None, (session.facts.get("gpu_uuid", "") for session in every)), "")
+        facts: list[Mapping[str, str]] = [getattr(one, "facts", {}) for one in every]
+        uuid = next(filter(None, (told.get("gpu_uuid", "") for told in facts)), "")
         if condition.slower != 1:
             one_side = sessions[SIDES[0]]
             instances = one_side if isinstance(one_side, Sequence) else (one_side,)
@@ -291,7 +291,7 @@ class Contenders:
         self._models: dict[str, LoadedModel] = {}
 
     @contextlib.contextmanager
-    def __call__(self, case: Case) -> Iterator[Mapping[str, Sequence[Session]]]:
+    def __call__(self, case: Case) -> Iterator[Mapping[str, Sequence[Timeable]]]:
         from bench.measure.contender import Contender
 
         with contextlib.ExitStack() as stack:

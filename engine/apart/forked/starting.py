@@ -44,6 +44,11 @@ class Process(Protocol):
     def wait(self, timeout: float | None = None) -> int: ...
 
 
+def settled(process: Process) -> bool:
+    """Whether its number is known without waiting for it."""
+    return not isinstance(process, Forked) or process.settled
+
+
 class _Started(Protocol):
     """A template's process; subprocess.Popen is one."""
 
@@ -98,6 +103,7 @@ class _Template:
             self._alive()
             if len(data) > MESSAGE_NBYTES:
                 raise _Gone("too long a question")
+            ends.resume(self.pid)  # whoever has stopped it
             try:
                 socket.send_fds(self._end, [data], list(fds))
             except ConnectionError as error:
@@ -126,8 +132,11 @@ class _Template:
         if self.gone:
             raise _Gone
 
-    def _lost(self, error: OSError | None) -> _Gone:
+    def _lost(self, error: OSError | None, asked: bool = False) -> _Gone:
+        """asked: it is closed."""
         self.gone = True
+        if not asked:
+            _lost.append(self.pid)
         self._end.close()
         self._process.kill()
         self._process.wait()
@@ -136,7 +145,7 @@ class _Template:
     def close(self) -> None:
         with self._lock:
             if not self.gone:
-                self._lost(None)
+                self._lost(None, asked=True)
 
 
 class Forked:
@@ -159,6 +168,10 @@ class Forked:
             if not self._pid:
                 self._resolve()
             return self._pid
+
+    @property
+    def settled(self) -> bool:
+        return self._pid != 0
 
     def _resolve(self) -> None:
         try:
@@ -196,6 +209,7 @@ def _ended(pid: int, timeout: float | None) -> int:
 
 
 _templates: dict[frozenset[tuple[str, str]], _Template] = {}
+_lost: list[int] = []  # those that were there no more when they were asked, and nobody was told of
 
 
 def forked(
@@ -310,6 +324,23 @@ def _forked_here(end: socket.socket) -> _Started:
 def pids() -> set[int]:
     """The templates."""
     return {held.pid for held in _templates.values() if held.owner == os.getpid()}
+
+
+def harmed() -> list[str]:
+    """The templates that somebody has ended since this was asked, or stopped, in words; others are started in
+    their places, or they go on."""
+    for held in _templates.values():
+        if held.owner != os.getpid() or held.gone:
+            continue
+        if ends.stopped(held.pid):
+            ends.resume(held.pid)
+            _lost.append(held.pid)
+        elif ends.ending(held.pid, "S"):
+            held.close()
+            _lost.append(held.pid)
+    found = ["the process that others are forked from"] if _lost else []
+    _lost.clear()
+    return found
 
 
 def _umask() -> int:

@@ -101,6 +101,14 @@ class Watched:
         if ours is not None:
             list(_undone({own: ours}, of_threads(own)))
         self._own, self._own_threads = own, of_threads(own)
+        self._ours = limits(os.getpid())
+
+    def put_back(self) -> bool:
+        """The limits of this process are as they were, so that it can go on. Whether they were others."""
+        if (now := limits(os.getpid())) == self._ours:
+            return False
+        _restored(os.getpid(), self._ours, now)
+        return True
 
     def changed(self) -> tuple[list[str], list[str]]:
         """What was changed since of the others, and of its own; all of it as it was, where it may be."""
@@ -145,7 +153,7 @@ def _restored(pid: int, was: Limits, now: Limits) -> str:
 
 @contextlib.contextmanager
 def on_one_core(pid: int) -> Iterator[None]:
-    """Meanwhile this thread, and the only one of process `pid`, run on the one core that is left alone most
+    """Meanwhile this thread, and all of process `pid`, run on the one core that is left alone most
     (engine.machine.cores; QUIET says whether it was). Two that never run at the same time then need no other
     core to be woken, and find the same caches."""
     if not LINUX:
@@ -155,11 +163,18 @@ def on_one_core(pid: int) -> Iterator[None]:
     here = QUIET.core(cores)
     try:
         os.sched_setaffinity(0, {here})
-        os.sched_setaffinity(pid, {here})
+        _all_on(pid, {here})
         QUIET.look()
         yield
         QUIET.look()
     finally:
         os.sched_setaffinity(0, cores)
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(pid, cores)
+        _all_on(pid, cores)
+
+
+def _all_on(pid: int, cores: set[int]) -> None:
+    """Every thread of a process; one that a kernel has started itself, too."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(int(name), cores)

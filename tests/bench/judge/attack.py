@@ -6,8 +6,8 @@ Each cheat runs in a ladder with the rung whose time is that of the full work; s
 share one. A cheat is let through where it is called right and its file does not allow that, or where it is
 shown with less than LEAST of that time, or where the rung beside it came to harm. Exit status: 1 where one is
 let through, or becomes something else than its file says, or where a right rung is accused (--honest).
-`--resume FILE` goes on with what `--out` has written; `--seed N --count N` takes so many, at least one of
-each family.
+`--resume FILE` goes on with what `--out` has written (what was said of right rungs is beside it, in a file
+that ends in `.honest`); `--seed N --count N` takes so many, at least one of each family.
 """
 
 from __future__ import annotations
@@ -270,6 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--together", type=int, default=None, metavar="N", help="in one ladder")
     parser.add_argument("--instances", type=int, default=2, metavar="N")
     parser.add_argument("--honest", type=int, default=0, metavar="N", help="and so many right rungs")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="right rungs at once")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write what became of each, as JSON")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="go on with this file")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
@@ -293,7 +294,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{counts(outcomes)}; {time.monotonic() - started:.0f} s")
     accused, told = 0, ""
     if given.honest:
-        judged = list(honest.judged(given.honest, given.device, given.seed or 1))
+        state = out.with_suffix(".honest") if out else None
+        judged = list(honest.judged(given.honest, given.device, given.seed or 1, given.jobs, state))
         accused = sum(bool(one.said) for one in judged)
         told = f"{len(judged)} right rungs on shapes drawn anew: {accused} accused"
         for one in judged:

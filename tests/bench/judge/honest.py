@@ -1,28 +1,39 @@
 """Rungs that are right, on shapes drawn anew: the judge must accuse none.
 
-    python -m tests.bench.judge.honest --count 500 [--device cpu] [--seed 1]
+    python -m tests.bench.judge.honest --count 500 [--device cpu] [--seed 1] [--jobs 4] [--state FILE]
 
 Every rung of the registry that this device runs takes its turn, on shapes drawn for its operator (strides,
 padding, groups, dilation, odd sizes, batches; for a rung that takes some alone, those nearest to what was
-drawn), each through the whole judge. Prints each accusation with its shape and seed, and the counts; exit
-code 1 where there is one.
+drawn), each through the whole judge: the first time on all small shapes of its operator, later on those that
+say most. Prints each accusation with its shape and seed, and the counts; exit code 1 where there is one.
+
+--jobs: processes that judge side by side; what they take is not told then, and nobody is accused for it.
+--state: a file that keeps what was judged, a line each, and from which the same command goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
+import json
+import multiprocessing
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from bench import judge
+from bench.judge.suite import small_shapes
 from engine.machine import driver as cuda_driver
-from kernels import launch, registry
+from engine.machine import host
+from kernels import launch, nvrtc, registry
 from kernels.errors import KernelError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params, sized
 from kernels.ops.conv import Conv
@@ -44,14 +55,85 @@ class Judged:
     seed: int
     said: str
 
+    @property
+    def line(self) -> str:
+        """As a state file has it."""
+        told = [self.seed, self.rung.device, self.rung.op, self.rung.name, repr(self.params), self.said]
+        return json.dumps(told)
 
-def judged(count: int, device: str = "cpu", first: int = 1) -> Iterator[Judged]:
-    """So many of them, in turn; the same ones for the same first seed."""
-    for rung, params, number in turns(count, device, first):
-        yield Judged(rung, params, number, _said(rung, params, number))
+
+Turn = tuple[Rung, Params, int]
 
 
-def turns(count: int, device: str, first: int) -> Iterator[tuple[Rung, Params, int]]:
+def judged(
+    count: int, device: str = "cpu", first: int = 1, jobs: int = 1, state: Path | None = None
+) -> Iterator[Judged]:
+    """So many of them, in turn; the same ones for the same first seed. jobs, state: see the module."""
+    known = _known(state)
+    wanted = list(turns(count, device, first))
+    left: list[tuple[Turn, bool]] = []
+    seen: set[Rung] = set()
+    for rung, params, number in wanted:
+        if (line := Judged(rung, params, number, "").line) in known:
+            yield Judged(rung, params, number, known[line])
+        else:
+            left.append(((rung, params, number), rung in seen))
+        seen.add(rung)
+    if device == "cuda":
+        _compile_ahead(left)
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(state.open("a", encoding="utf-8")) if state is not None else None
+        if file is not None and file.tell():
+            file.write("\n")  # behind a line that was not written to its end
+        for one in _each(left, jobs, stack):
+            if file is not None:
+                file.write(one.line + "\n")
+                file.flush()
+            yield one
+
+
+def _each(left: Sequence[tuple[Turn, bool]], jobs: int, stack: contextlib.ExitStack) -> Iterator[Judged]:
+    asked = [
+        (rung.device, rung.op, rung.name, params, number, quick) for (rung, params, number), quick in left
+    ]
+    told: Iterator[str] = itertools.starmap(_judged, asked)
+    if jobs > 1 and asked:
+        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
+        stack.callback(pool.shutdown, cancel_futures=True)
+        told = pool.map(_judged, *zip(*asked, strict=True))
+    for ((rung, params, number), _), said in zip(left, told, strict=True):
+        yield Judged(rung, params, number, said)
+
+
+def _judged(device: str, op: str, name: str, params: Params, number: int, quick: bool) -> str:
+    return _said(registry.find(device, op, name), params, number, quick)
+
+
+def _known(state: Path | None) -> dict[str, str]:
+    """What a state file has: by the line of what was judged, without what was said, what was said."""
+    found = {}
+    if state is not None and state.exists():
+        for line in state.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(ValueError):  # one that was not written to its end
+                *what, said = json.loads(line)
+                found[json.dumps([*what, ""])] = said
+    return found
+
+
+def _compile_ahead(left: Sequence[tuple[Turn, bool]]) -> None:
+    """What the compiler takes is most of what a CUDA rung takes: side by side, on all cores."""
+    gpu = cuda_driver.device()
+    assert gpu is not None
+    wanted: list[tuple[Rung, Any]] = []
+    for (rung, params, _), quick in left:
+        shapes = [*(shape.params for shape in small_shapes(rung, params, quick)), params]
+        fit = [p for p in shapes if rung.refusal(p, gpu.capability) is None]
+        wanted += [(rung, launch.launch(p, rung).defines) for p in fit if launch.refusal(p, rung) is None]
+    arch = "sm_{}{}".format(*gpu.capability)
+    nvrtc.compile_ahead(wanted, arch, host.physical_cores(), lambda done, of: None)
+
+
+def turns(count: int, device: str, first: int) -> Iterator[Turn]:
     """Which rung is judged on which shape, and by which seed."""
     found = cuda_driver.device() if device == "cuda" else None
     have = found.capability if found else None
@@ -71,9 +153,9 @@ def turns(count: int, device: str, first: int) -> Iterator[tuple[Rung, Params, i
         yield rung, params, first + number
 
 
-def _said(rung: Rung, params: Params, number: int) -> str:
+def _said(rung: Rung, params: Params, number: int, quick: bool) -> str:
     try:
-        with judge.examine(rung, params, rung.precision, seed=number) as trial:
+        with judge.examine(rung, params, rung.precision, seed=number, quick=quick) as trial:
             failure = trial.check_new("after timing")
             if failure is not None:
                 return f"{failure.finding.fault}: {failure.finding.reason} (on {failure.finding.params})"
@@ -182,6 +264,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--device", choices=sorted(registry.SUFFIX), default="cpu")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, metavar="N")
+    parser.add_argument("--state", type=Path, metavar="FILE")
     given_ = parser.parse_args()
     if given_.count < 1:
         parser.error(f"--count {given_.count} tries nothing; 1 or more works")
@@ -190,7 +274,7 @@ def main() -> int:
         return 2
     counts: Counter[str] = Counter()
     accused = 0
-    for one in judged(given_.count, given_.device, given_.seed):
+    for one in judged(given_.count, given_.device, given_.seed, given_.jobs, given_.state):
         counts[one.rung.label] += 1
         if one.said:
             accused += 1

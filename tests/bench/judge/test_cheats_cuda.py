@@ -20,6 +20,7 @@ from engine import backends
 from engine.cuda import rung as rung_cuda
 from kernels import nvrtc, registry
 from kernels.errors import UnavailableError
+from kernels.languages.known import languages
 from kernels.ops import OPS, Params, sized
 from kernels.ops.conv import Conv
 from kernels.ops.lrn import Lrn
@@ -54,6 +55,8 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
 @pytest.mark.parametrize("rung", [cheat.rung for cheat in PLANTED], ids=lambda rung: rung.name)
 def test_a_cheat_compiles(rung: registry.Rung, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compile error would be caught too, and would prove nothing."""
+    if rung.language and (reason := languages()[rung.language].unavailable()):
+        pytest.skip(reason)
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(keeping.cubins()))
     assert nvrtc.compile_rung(rung, "sm_90").stat().st_size > 0
 

@@ -3,15 +3,19 @@ draws as many as one likes."""
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from bench import judge
 from bench.judge import comparison, samples
 from kernels import registry
-from kernels.ops import OPS
+from kernels.ops import OPS, Params
 from kernels.ops.conv import Conv
 from tests import sampling
+from tests.bench.judge import honest
 from tests.bench.judge.honest import judged, turns
 
 pytestmark = pytest.mark.slow
@@ -25,6 +29,31 @@ def test_no_right_rung_is_accused_on_shapes_drawn_anew() -> None:
     assert [(one.rung.label, one.seed, one.params, one.said) for one in found if one.said] == []
     every = {rung for op in OPS for rung in registry.rungs("cpu", op)}
     assert {one.rung for one in found} == every
+
+
+def test_what_was_judged_is_kept_and_not_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def said(rung: registry.Rung, params: Params, number: int, quick: bool) -> str:
+        asked.append((rung.label, quick))
+        return "wrong" if len(asked) == 2 else ""
+
+    monkeypatch.setattr(honest, "_said", said)
+    state, count = tmp_path / "state", COUNT + 3
+    before = list(itertools.islice(judged(count, state=state), COUNT + 1))
+    with state.open("a") as file:
+        file.write('[1, "cpu"')  # it ended while it wrote
+    after = list(judged(count, state=state))
+    assert len(asked) == count
+    assert [one.line for one in after[: COUNT + 1]] == [one.line for one in before]
+    assert [one.said for one in after].count("wrong") == 1
+    # Of a rung that was judged before only the shapes that say most are tried.
+    assert [quick for _, quick in asked] == [False] * COUNT + [True] * 3
+    assert next(judged(count, first=2, state=state)).line not in [one.line for one in after]
+    assert len(asked) == count + 1
+    assert len(honest._known(state)) == count + 1
 
 
 @pytest.mark.sampled

@@ -20,7 +20,15 @@ from kernels.ops.unary import Unary
 from tests.bench.judge import corpus, on_the_host
 
 PLANTED = [
-    corpus.find(name, "cuda") for name in ("incremental_conv", "incremental_gemm", "gemm_honest_for_a_while")
+    corpus.find(name, "cuda")
+    for name in (
+        "incremental_conv",
+        "incremental_gemm",
+        "gemm_honest_for_a_while",
+        "gemm_honest_for_a_short_while",
+        "gemm_honest_for_a_long_while",
+        "gemm_honest_after_two_in_a_row",
+    )
 ]
 TIMED: tuple[Params, ...] = tuple({cheat.params: None for cheat in PLANTED})
 
@@ -60,7 +68,7 @@ def test_an_incremental_kernel_is_right_and_timed_over_new_inputs(cheat: corpus.
 def test_who_computes_is_not_told_to_be_faster(params: Params) -> None:
     with judge.examine(registry.rungs("cuda", params.op)[0], params, quick=True) as trial:
         assert isinstance(trial.session, Renewable)
-        trial.renewal.settle(trial.session)
+        trial.renewal.settle(trial.mixing)
         assert trial.renewal.told == ""
 
 

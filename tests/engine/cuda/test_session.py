@@ -16,6 +16,7 @@ from engine.cuda.session import EngineCudaSession
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.machine import driver as cuda_driver
+from engine.witness import NEW, Renewable
 from kernels import nvrtc
 from tests.engine.backends.nets import small_net
 from tests.engine.fake_cupy import FakeCupy, Launched
@@ -146,3 +147,27 @@ def test_steps_are_timed_each_on_its_own(prepared) -> None:
     assert times["Softmax"] == pytest.approx(20_000)
     assert times["Conv"] == pytest.approx(5_000)
     assert session.time_runs(4) == pytest.approx(4 * session.time_runs(1))
+
+
+def test_what_was_bound_lies_there_again_after_passes_over_new_inputs(prepared) -> None:
+    session = prepared(FakeCupy())
+    assert isinstance(session, Renewable)
+    assert not session.users
+    bound = {"x": np.random.default_rng(0).random((2, 3, 12, 12), np.float32)}
+    session.bind(bound)
+    session.time_runs(2)
+    put: list[np.ndarray] = []
+    upload = session._staging.upload
+    session._staging.upload = lambda array, pointer: put.append(array) or upload(array, pointer)
+    assert session.time_renewed(4, NEW) > 0
+    last = session.renewed()
+    assert last is not None
+    assert last[0]["x"].shape == bound["x"].shape
+    assert (last[0]["x"] != bound["x"]).mean() > 0.9
+    put.clear()
+    session.run()
+    assert any(array.shape == bound["x"].shape and (array == bound["x"]).all() for array in put)
+    put.clear()
+    session.run()
+    session.time_runs(2)
+    assert not any(array.shape == bound["x"].shape for array in put)
