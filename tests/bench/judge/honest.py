@@ -45,9 +45,9 @@ class Judged:
     said: str
 
 
-def judged(count: int, device: str = "cpu", first: int = 1) -> Iterator[Judged]:
-    """So many of them, in turn; the same ones for the same first seed."""
-    for rung, params, number in turns(count, device, first):
+def judged(count: int, device: str = "cpu", first: int = 1, kept: slice = slice(None)) -> Iterator[Judged]:
+    """So many of them, in turn; the same ones for the same first seed. kept: of those drawn, which are judged."""
+    for rung, params, number in islice(turns(count, device, first), kept.start, kept.stop, kept.step):
         yield Judged(rung, params, number, _said(rung, params, number))
 
 
