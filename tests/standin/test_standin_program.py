@@ -18,7 +18,6 @@ from bench.ladder.kind import KIND as LADDER
 from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.run import defaults
-from tests import preloaded
 from tests.bench.ladder.test_judge import PLANTED
 from tests.standin.conftest import ROOT, Machine, told
 
@@ -41,7 +40,7 @@ QUICK = ("--images", "32", "--budget", "0.02", "--charts", "none")
 
 
 def test_the_default_comparison_ends_well_on_all_four_backends(machine: Machine) -> None:
-    machine.python("-c", preloaded.MARK + DEFAULT)
+    machine.python("-c", DEFAULT)
     folder = COMPARISON.open(machine.folder / "run")
     found = list(folder.measurements())
     assert folder.missing() == ()
@@ -239,5 +238,5 @@ assert before and nets() == before, (len(before), nets() - before)
 def test_a_net_in_one_kernel_is_compiled_ahead_at_every_batch_size_and_with_stamps(tmp_path: Path) -> None:
     """One size after the other, each waited a second or two for its kernels; with a cache of its own."""
     Machine(tmp_path, tmp_path / "cache").python(
-        "-c", f"{preloaded.MARK}import sys; sys.path.insert(0, {str(ROOT)!r}){AHEAD}"
+        "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}){AHEAD}"
     )

@@ -46,7 +46,7 @@ class Judged:
 
 
 def judged(count: int, device: str = "cpu", first: int = 1, kept: slice = slice(None)) -> Iterator[Judged]:
-    """So many of them, in turn; the same ones for the same first seed. kept: of those drawn, which are judged."""
+    """So many of them, in turn; the same ones for the same first seed. kept: which of them are judged."""
     for rung, params, number in islice(turns(count, device, first), kept.start, kept.stop, kept.step):
         yield Judged(rung, params, number, _said(rung, params, number))
 
