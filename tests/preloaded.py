@@ -5,7 +5,7 @@ most of what a small run costs.
 (MARK), which would be started as this process is, is then forked from a server that this process has started.
 It is its child, as if it had been started; what it is told, where it is and what it may do are what it would
 have, but for the words by which other processes find it (PLAIN). All else is started as ever: what has
-another environment, other limits or open files, and what is asked which modules it loads.
+another environment or open files, and what is asked which modules it loads.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Order:
     umask: int
     cores: frozenset[int]
     niceness: int
+    limits: list[tuple[int, int]]
     session: bool
 
 
@@ -99,7 +100,6 @@ def install() -> None:
     """From now on, in this process and in what is forked for it."""
     if not possible():
         return
-    _allowed["limits"] = _limits()
     _allowed["sites"] = _sites(os.environ)
     _allowed["rest"] = _rest(os.environ)
     subprocess.Popen = Popen  # type: ignore[misc]
@@ -148,6 +148,7 @@ def _forked(
             _umask(),
             frozenset(os.sched_getaffinity(0)),
             os.getpriority(os.PRIO_PROCESS, 0),
+            _limits(),
             session,
         )
     except OSError:  # no folder is there to be in
@@ -168,7 +169,6 @@ def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
         known
         and _rest(environment) == _allowed["rest"]
         and _sites(environment) - {str(STANDIN)} == _allowed["sites"] - {str(STANDIN)}
-        and _limits() == _allowed["limits"]
         and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
     )
 
@@ -293,6 +293,9 @@ def become(order: Order, fds: Sequence[int]) -> NoReturn:
     os.chdir(order.folder)
     os.sched_setaffinity(0, order.cores)
     os.nice(max(0, order.niceness - os.getpriority(os.PRIO_PROCESS, 0)))
+    for limit, before, wanted in zip(LIMITS, _limits(), order.limits, strict=True):
+        if before != wanted:
+            resource.setrlimit(limit, wanted)
     paths = set(_paths())
     kept = [path for path in sys.path if path not in paths]
     os.environ.clear()
