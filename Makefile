@@ -31,7 +31,8 @@ run: $(VENV)/run.stamp
 	@$(BIN)/python main.py
 
 PYTEST = QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q
-SHARED = -n auto --dist worksteal
+# Many tests wait for a process of their own: one more at a time than there are cores.
+SHARED = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # Of kernels that compile, drawn shapes, planted mistakes and damaged files each run takes a sample, by the seed
 # that it names at its end (tests/sampling.py).
@@ -53,7 +54,7 @@ test-gpu: $(VENV)/dev.stamp
 # Of the tests that are for a GPU those that the simulated one can stand in for: what they test goes on changing
 # where there is none. Kernels themselves it does not run.
 test-simulated: $(VENV)/dev.stamp
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.standin -m pytest -m "gpu and not real_gpu" -n auto --dist worksteal -q \
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.standin -m pytest -m "gpu and not real_gpu" $(SHARED) -q \
 	  tests/engine tests/bench tests/gui
 
 sanitize: $(VENV)/dev.stamp

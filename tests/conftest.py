@@ -7,6 +7,7 @@ HYPOTHESIS_PROFILE=explore draws anew each time and longer, to look for what nob
 import gc
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,7 +22,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 import pytest
 from hypothesis import Phase, settings
 
-from tests import sampling
+from tests import preloaded, sampling
 from tests.bench import brief
 
 # Which parts of a failing example matter is explained by hundreds of further ones: also where a test is there
@@ -61,6 +62,8 @@ def _brief_processes():
     processes that share the tests are not to be brief themselves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", brief.environment())
+        patch.setattr(subprocess, "Popen", subprocess.Popen)
+        preloaded.install()
         yield
 
 

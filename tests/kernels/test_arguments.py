@@ -59,7 +59,7 @@ def _asserted(record: type[Params], shift: int = 0) -> str:
 
 
 @compiled
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
 @pytest.mark.parametrize("op", OPS)
 def test_a_struct_lies_as_the_compiler_has_it(op: str, arch: str) -> None:

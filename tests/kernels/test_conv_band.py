@@ -46,7 +46,7 @@ def _case(params: Conv) -> Case:
     return cuda_cases.conv_case(np.random.default_rng(0), params)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("params", SHAPES.values(), ids=SHAPES)
 def test_every_shape_is_right_in_both_layouts(params: Conv, rung: Rung, hosted: on_the_host.Hosted) -> None:

@@ -65,7 +65,7 @@ def _alexnet(images: int) -> dict[str, Conv]:
     }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_every_tap_reads_the_same_pixels_shifted(name: str, hosted: on_the_host.Hosted) -> None:
     case = _case(CASES[name])
@@ -74,7 +74,7 @@ def test_every_tap_reads_the_same_pixels_shifted(name: str, hosted: on_the_host.
 
 
 # Maps and ranks, maps and pixels of a thread, teams, spread, rows.
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "cut",
     [
@@ -133,7 +133,7 @@ def test_a_lane_has_pixels_of_one_bank_alone(name: str) -> None:
                 assert np.bincount((rows * pitch + columns) % lanes).max() == slots
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 @pytest.mark.parametrize("images", [1, 8])
 def test_sums_stay_in_registers_and_the_rest_in_shared_memory(images: int) -> None:

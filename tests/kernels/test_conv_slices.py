@@ -74,7 +74,7 @@ def _alexnet(images: int) -> dict[str, Conv]:
     }
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("name", CASES)
 def test_every_tap_reads_the_same_pixels_shifted(rung: Rung, name: str, hosted: on_the_host.Hosted) -> None:
@@ -90,7 +90,7 @@ def test_every_tap_reads_the_same_pixels_shifted(rung: Rung, name: str, hosted: 
     assert ran
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize(
     ("strips", "ranks", "band", "tiles"),
@@ -178,7 +178,7 @@ def test_weights_lie_as_the_lanes_of_an_instruction_take_them(precision: str, va
     assert not rest.any(), "beside the weights everything is zero"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 def test_blocks_of_most_threads_have_registers_enough(rung: Rung, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_blocks_of_most_threads_have_registers_enough(rung: Rung, monkeypatch: p
         assert used.registers * how.block[0] <= 65536
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("images", [1, 8])

@@ -159,7 +159,7 @@ def skip_refused(rung: Rung, p: Params) -> None:
         pytest.skip(reason)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @every_rung
 @given(data=st.data())
 # Of a rung that takes few shapes most that are drawn are refused; one that takes none fails.

@@ -73,7 +73,7 @@ def test_no_text_asks_for_an_architecture_that_is_not_compiled_for_each_time() -
 SPILLS = "local_y"  # the rung whose lesson is what it costs to ask for more registers than there are
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("rung", "arch"), EVERY, ids=[f"{rung.label.replace(' ', '-')}-{arch}" for rung, arch in EVERY]
 )
@@ -97,7 +97,7 @@ def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
     assert used.shared_nbytes <= 48 << 10
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", ["conv", "gemm"])
 def test_every_tensor_tile_compiles_and_fits_its_block(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each with one of the precisions that take it: the last, which has most to hold in registers.
@@ -113,7 +113,7 @@ def test_every_tensor_tile_compiles_and_fits_its_block(op: str, monkeypatch: pyt
         assert used.shared_nbytes <= 48 << 10
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     "rung", [r for r in RUNGS if len(r.writes) > 1], ids=lambda rung: rung.label.replace(" ", "-")
 )
@@ -160,7 +160,7 @@ def test_every_spread_of_a_cluster_compiles_and_keeps_its_sums_in_registers(
         assert used.spill_nbytes <= 128, f"{spread}: {used}"
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("shape", launch.TILES)
 def test_every_tile_compiles_and_fits_its_block(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rung = next(r for r in RUNGS if r.launch == shape)
@@ -259,7 +259,7 @@ def test_no_fast_math_and_no_flush_to_zero() -> None:
     assert not any("fast" in option or "ftz" in option for option in nvrtc.OPTIONS)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("way", "arch"),
     [

@@ -43,7 +43,7 @@ def _richest(rung: Rung) -> Case:
     return max((c for c in quick if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("reads", "writes"), [(0, 1), (1, 0), (1, 1)])
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_rung_is_right_in_every_layout(
@@ -96,7 +96,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("rung", "params"), PRODUCTS, ids=lambda it: getattr(it, "name", None))
 def test_products_read_and_write_chunks_that_no_size_divides(
     rung: Rung, params: Gemm, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch

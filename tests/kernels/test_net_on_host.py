@@ -28,7 +28,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
     return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
 @pytest.mark.parametrize(
     ("way", "batch", "nbytes"),
@@ -54,7 +54,7 @@ def test_a_net_gives_the_right_answer(
     _is_right(make, way, batch, nbytes, hosted, 1e-5)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
 @pytest.mark.parametrize(
     ("way", "batch"),

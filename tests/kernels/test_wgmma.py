@@ -80,7 +80,7 @@ def _skip_without_room(rung: Rung, tile: tuple[int, int], stages: int) -> None:
         pytest.skip(f"{stages} slabs of {tile} leave no room to lay sums out, and are more on any device")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("params", CASES, ids=str)
 def test_products_in_the_background_are_those_of_the_slabs_that_were_copied(
@@ -99,7 +99,7 @@ def test_products_in_the_background_are_those_of_the_slabs_that_were_copied(
     assert ran
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("stages", [3, 4])
 @pytest.mark.parametrize("tile", wgmma_tiles.CONV_WAVES, ids=str)
@@ -150,7 +150,7 @@ def test_images_in_chunks_are_scaled_a_few_at_a_time_too(
         assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("rung", PRODUCTS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize(
     "cut", [wgmma_tiles.Cut(*cut) for cut in ((128, 64, 1), (128, 96, 2), (256, 128, 1), (128, 192, 3))]
@@ -199,7 +199,7 @@ def test_numbers_as_halves_or_sums_of_two_are_scaled_image_by_image(
         assert not found[2].any()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", ["wgmma_split", "wgmma_scaled"])
 @pytest.mark.parametrize("place", [0, 1, 2, 3, 700, -4, -3, -2, -1])
 def test_the_largest_number_of_an_image_is_found_wherever_it_is(

@@ -27,6 +27,7 @@ from bench.results.results_file import ResultsFile, sound
 from bench.results.store import RESULTS_FILE
 from bench.run.client import worker_environment
 from kernels.errors import InputError
+from tests import preloaded
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "lenet5-digits"
@@ -164,7 +165,7 @@ def _started(path: Path) -> subprocess.Popen[str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env=worker_environment(),
+        env={**worker_environment(), preloaded.PLAIN: "1"},  # workers are found by their words
         text=True,
         start_new_session=True,
     )

@@ -66,11 +66,17 @@ Turn = tuple[Rung, Params, int]
 
 
 def judged(
-    count: int, device: str = "cpu", first: int = 1, jobs: int = 1, state: Path | None = None
+    count: int,
+    device: str = "cpu",
+    first: int = 1,
+    jobs: int = 1,
+    state: Path | None = None,
+    kept: slice = slice(None),
 ) -> Iterator[Judged]:
-    """So many of them, in turn; the same ones for the same first seed. jobs, state: see the module."""
+    """So many of them, in turn; the same ones for the same first seed. jobs, state: see the module; kept:
+    which of them are judged."""
     known = _known(state)
-    wanted = list(turns(count, device, first))
+    wanted = list(turns(count, device, first))[kept]
     left: list[tuple[Turn, bool]] = []
     seen: set[Rung] = set()
     for rung, params, number in wanted:

@@ -16,7 +16,7 @@ from tests.bench.judge.corpus import Cheat
 
 pytestmark = pytest.mark.slow
 
-SHARED, FURTHER = 5, 2  # of those that share a ladder; and ladders of one other kind each
+SHARED, FURTHER = 3, 1  # of those that share a ladder; and ladders of one other kind each
 
 
 def _some() -> list[Cheat]:

@@ -25,10 +25,13 @@ COUNT = sum(len(registry.rungs("cpu", op)) for op in OPS)  # so that a further r
 
 @pytest.mark.sampled
 def test_no_right_rung_is_accused_on_shapes_drawn_anew() -> None:
-    found = list(judged(3 * COUNT if sampling.whole() else COUNT, first=sampling.number("honest")))
+    """Of a sample every second rung, which ones by the seed."""
+    kept = slice(None) if sampling.whole() else slice(sampling.number("every second rung") % 2, None, 2)
+    found = list(judged(3 * COUNT if sampling.whole() else COUNT, first=sampling.number("honest"), kept=kept))
     assert [(one.rung.label, one.seed, one.params, one.said) for one in found if one.said] == []
     every = {rung for op in OPS for rung in registry.rungs("cpu", op)}
-    assert {one.rung for one in found} == every
+    judged_rungs = {one.rung for one in found}
+    assert judged_rungs == every if sampling.whole() else COUNT // 2 <= len(judged_rungs) < len(every)
 
 
 def test_what_was_judged_is_kept_and_not_judged_again(
@@ -58,7 +61,7 @@ def test_what_was_judged_is_kept_and_not_judged_again(
 
 @pytest.mark.sampled
 def test_shapes_that_are_drawn_differ_in_all_that_a_convolution_has() -> None:
-    drawn = turns(10 * COUNT, "cpu", sampling.number("honest"))
+    drawn = turns(4 * COUNT, "cpu", sampling.number("honest"))
     convs = [params for _, params, _ in drawn if isinstance(params, Conv)]
     for name in ("stride_h", "dilation_h", "group", "n", "pad_top"):
         assert len({getattr(p, name) for p in convs}) > 1, name

@@ -17,6 +17,7 @@ from bench.results.messages import CaseStarted
 from bench.results.records import Job, Measurement, Run
 from bench.run import client
 from kernels.errors import InputError
+from tests import preloaded
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +51,7 @@ print("cancelled" if outcome.cancelled else "complete", flush=True)
 @pytest.fixture(autouse=True)
 def _cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.setenv(preloaded.PLAIN, "1")  # workers are found by their words
 
 
 @pytest.fixture

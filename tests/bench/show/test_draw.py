@@ -126,7 +126,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         draw_together.write([next(drawn("one"))], tmp_path / "file" / "charts", ["png"])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", RUNS)
 def test_no_text_leaves_the_page_or_lies_on_another(name: str) -> None:
     for chart in drawn(name):

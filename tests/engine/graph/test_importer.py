@@ -65,6 +65,7 @@ def test_constant_nodes_are_initializers() -> None:
     np.testing.assert_allclose(run_plan(graph, 3, {"x": x})["y"], x * [3, 5], rtol=1e-6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("opset", OPSETS)
 def test_opsets(opset: int) -> None:
     model = convolution(opset)

@@ -11,6 +11,7 @@ from bench.run.beforehand import Looked
 from gui.pages.ladder import LadderPage
 from gui.pages.page import page_types
 from gui.shell import screenshots
+from tests import sampling
 from tests.gui.recorded import RECORDED
 
 
@@ -18,6 +19,7 @@ def _lightness(picture):
     return picture.convert("L").resize((1, 1)).getpixel((0, 0))
 
 
+@pytest.mark.sampled
 def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
     settle = screenshots.settle
     monkeypatch.setattr(screenshots, "settle", lambda window, seconds=0.1: settle(window, min(seconds, 0.02)))
@@ -31,21 +33,25 @@ def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
     screenshots.select(window)
     assert window.state.case is not None
     assert window.state.layer
-    # In one theme after the other, and the last page in both at once: each change of the theme polishes every
-    # widget of all pages anew, which would be most of the time.
+    # In one theme after the other, each run in one of the two, and the last page in both at once: a change of
+    # the theme polishes every widget of all pages anew, which would be most of the time.
+    themes = sampling.some("theme of pictures", ("light", "dark"), 1)
     taken = []
-    for theme in ("light", "dark"):
+    for theme in themes:
         pictures = screenshots.Screenshots(window, tmp_path, (theme,))
         pictures.pages()
         taken += pictures.taken
-    names = [f"{page.title.lower()}-{theme}" for theme in ("light", "dark") for page in page_types()]
+    names = [f"{page.title.lower()}-{theme}" for theme in themes for page in page_types()]
     assert [path.stem for path in taken] == names
     both = screenshots.Screenshots(window, tmp_path, ("light", "dark"))
     both.take("both")
-    assert [path.stem for path in both.taken] == ["both-dark", "both-light"], "that which is on comes first"
-    last = taken[-1].stem.removesuffix("-dark")
-    for picture in both.taken:
-        like = picture.with_name(picture.name.replace("both", last))
+    first, then = themes[-1], {"light": "dark", "dark": "light"}[themes[-1]]
+    assert [path.stem for path in both.taken] == [f"both-{first}", f"both-{then}"], (
+        "that which is on comes first"
+    )
+    last, _, _ = taken[-1].stem.rpartition("-")
+    for theme in themes:
+        picture, like = tmp_path / f"both-{theme}.png", tmp_path / f"{last}-{theme}.png"
         with Image.open(picture) as one, Image.open(like) as other:
             assert _lightness(one) == pytest.approx(_lightness(other), abs=10)
     for path in (*taken, *both.taken):
@@ -53,8 +59,8 @@ def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
         with Image.open(path) as image:
             assert image.size == (window.width(), window.height())
     with (
-        Image.open(tmp_path / "compare-light.png") as light,
-        Image.open(tmp_path / "compare-dark.png") as dark,
+        Image.open(tmp_path / "both-light.png") as light,
+        Image.open(tmp_path / "both-dark.png") as dark,
     ):
         assert _lightness(light) > 200
         assert _lightness(dark) < 70

@@ -52,7 +52,7 @@ def test_it_compiles_where_its_compiler_is(
     assert ".reqntid" not in cubin.with_suffix(".ptx").read_text(), "it fits blocks of any size"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.op)
 def test_what_it_says_is_right_on_the_host(rung: registry.Rung, cute: Any) -> None:
     tried = 0

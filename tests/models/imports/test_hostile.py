@@ -84,7 +84,7 @@ def test_a_layer_that_is_missing_one_too_many_and_values_that_are_none(
         import_file(write(weights | {last: broken}))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_every_byte_of_what_describes_a_file_may_be_another(
     written: tuple[Callable[[made.Weights], Path], made.Weights],
 ) -> None:

@@ -1,0 +1,354 @@
+"""Processes of the program that tests start, forked from one that has loaded what they need: loading it is
+most of what a small run costs.
+
+`install` puts another class in the place of subprocess.Popen. A worker, or main.py, or a text that says so
+(MARK), which would be started as this process is, is then forked from a server that this process has started.
+It is its child, as if it had been started; what it is told, where it is and what it may do are what it would
+have, but for the words by which other processes find it (PLAIN). All else is started as ever: what has
+another environment or open files, and what is asked which modules it loads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import pickle
+import resource
+import runpy
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from engine.apart.forked import template
+from engine.apart.forked.starting import LATER, possible
+from kernels import ends
+from tests.standin import SITE as STANDIN
+from tests.standin.settings import VARIABLE
+
+ROOT = Path(__file__).parents[1]
+MAIN = str(ROOT / "main.py")
+WORKER = "bench.measure.worker"
+PLAIN = "STARTED_PLAINLY"  # a variable: with it nothing is forked, as with any that this process lacked
+MARK = "# preloaded\n"  # the first line of a text given by -c that may be forked
+# What a worker has loaded when it gets its job, and main.py when it prints; none of it starts a thread.
+LOADED = (
+    "onnx.reference", "bench.measure.runner", "bench.measure.environment", "bench.measure.tuned.tuning",
+    "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
+    "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",
+    "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung", "engine.apart.open_empty",
+    "engine.cpu.ahead", "main",
+)  # fmt: skip
+# Of the environment, what nothing reads while it loads.
+ELSEWHERE = {"PWD", "OLDPWD", "SHLVL", "_", "PYTHONPATH"}
+LIMITS = sorted({value for name, value in vars(resource).items() if name.startswith("RLIMIT_")})
+MESSAGE_NBYTES = 1 << 17
+PID = struct.Struct("<i")
+WAIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """A process is wanted: Python's words, and what it would have been started with. With it come what are to
+    be its standard input, output and error."""
+
+    words: tuple[str, ...]
+    environment: dict[str, str]
+    folder: str
+    umask: int
+    cores: frozenset[int]
+    niceness: int
+    limits: list[tuple[int, int]]
+    session: bool
+
+
+@dataclass(frozen=True)
+class Server:
+    """The other end of a process that forks others. owner: whose children they become."""
+
+    end: socket.socket
+    owner: int
+
+    def ask(self, order: Order, fds: Sequence[int]) -> int:
+        """The number of the new process; 0 where none could be made."""
+        data = pickle.dumps(order)
+        if len(data) > MESSAGE_NBYTES:
+            return 0
+        try:
+            socket.send_fds(self.end, [data], list(fds))
+            answer = self.end.recv(PID.size)
+        except OSError:
+            return 0
+        return int(PID.unpack(answer)[0]) if answer else 0
+
+
+# By what of the environment is loaded with.
+_servers: dict[frozenset[tuple[str, str]], Server] = {}
+_allowed: dict[str, Any] = {}
+
+
+def install() -> None:
+    """From now on, in this process and in what is forked for it."""
+    if not possible():
+        return
+    _allowed["sites"] = _sites(os.environ)
+    _allowed["rest"] = _rest(os.environ)
+    subprocess.Popen = Popen  # type: ignore[misc]
+
+
+class Popen(subprocess.Popen):  # type: ignore[type-arg]
+    """As it was, but where `_forkable`."""
+
+    def _execute_child(
+        self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, cwd: Any, env: Any,
+        startupinfo: Any, creationflags: Any, shell: Any, p2cread: int, p2cwrite: int, c2pread: int,
+        c2pwrite: int, errread: int, errwrite: int, restore_signals: Any, gid: Any, gids: Any, uid: Any,
+        umask: Any, start_new_session: Any, process_group: Any = -1,
+    ) -> None:  # fmt: skip
+        special = executable or preexec_fn or pass_fds or shell or not close_fds
+        plain = not special and (gid, gids, uid, umask, process_group) == (None, None, None, -1, -1)
+        given = os.environ if env is None else env
+        environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
+        if plain and _forkable(args, environment):
+            ends_ = (p2cread, c2pwrite, errwrite)
+            fds = [place if fd == -1 else fd for place, fd in enumerate(ends_)]
+            pid = _forked([os.fsdecode(word) for word in args[1:]], environment, cwd, start_new_session, fds)
+            if pid:
+                self.pid = pid
+                self._child_created = True
+                self._close_pipe_fds(  # type: ignore[attr-defined]
+                    p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite
+                )
+                return
+        super()._execute_child(  # type: ignore[misc]
+            args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
+            p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, gid, gids, uid, umask,
+            start_new_session, process_group,
+        )  # fmt: skip
+
+
+def _forked(
+    words: Sequence[str], environment: dict[str, str], cwd: Any, session: bool, fds: Sequence[int]
+) -> int:
+    """Its number; 0 where it cannot be forked."""
+    try:
+        order = Order(
+            tuple(words),
+            environment,
+            os.path.abspath(os.fsdecode(cwd or os.getcwd())),
+            _umask(),
+            frozenset(os.sched_getaffinity(0)),
+            os.getpriority(os.PRIO_PROCESS, 0),
+            _limits(),
+            session,
+        )
+    except OSError:  # no folder is there to be in
+        return 0
+    return _server(environment).ask(order, fds) if os.path.isdir(order.folder) else 0
+
+
+def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
+    if isinstance(args, (str, bytes)) or len(args) < 2 or args[0] != sys.executable:
+        return False
+    words = [os.fsdecode(word) for word in args[1:]]
+    known = (
+        words[0] == MAIN
+        or words[:2] == ["-m", WORKER]
+        or (words[0] == "-c" and len(words) > 1 and words[1].startswith(MARK))
+    )
+    return (
+        known
+        and _rest(environment) == _allowed["rest"]
+        and _sites(environment) - {str(STANDIN)} == _allowed["sites"] - {str(STANDIN)}
+        and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    )
+
+
+def _sites(environment: Mapping[str, str]) -> frozenset[str]:
+    """Folders on Python's path, but for ours: what they change as modules are loaded is in them."""
+    return frozenset(filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))) - {str(ROOT)}
+
+
+def _rest(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (name, value)
+        for name, value in environment.items()
+        if name == VARIABLE or (name not in ELSEWHERE and not name.startswith(LATER))
+    )
+
+
+def _limits() -> list[tuple[int, int]]:
+    return [resource.getrlimit(limit) for limit in LIMITS]
+
+
+def _umask() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("Umask:")).split()[1], 8)
+
+
+# ------------------------------------------------------------------------------------------------ the server
+
+
+def _server(environment: Mapping[str, str]) -> Server:
+    key = frozenset((site, "") for site in _sites(environment))
+    found = _servers.get(key)
+    if found is None or found.owner != os.getpid():
+        found = _servers[key] = _started(environment)
+    return found
+
+
+def _started(environment: Mapping[str, str]) -> Server:
+    """One that has loaded all anew."""
+    ends.keep_orphans()  # what it forks is ours
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        paths = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
+        words = [sys.executable, "-P", "-c", f"import {__name__} as it; it.main()", str(os.getpid())]
+        process = subprocess.Popen(
+            words, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, env={**environment, "PYTHONPATH": paths}
+        )
+    process.returncode = 0  # nobody waits for it: it ends with this process
+    ours.settimeout(WAIT_S)
+    return Server(ours, os.getpid())
+
+
+def _forked_here() -> None:
+    """One that is forked from this process, which has one thread and has loaded all."""
+    ends.keep_orphans()
+    parent = os.getpid()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        ours.close()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1):
+            os.dup2(null, fd)
+        ends.die_with_parent(parent)
+        serve(theirs)
+    theirs.close()
+    ours.settimeout(WAIT_S)
+    _servers.clear()
+    _servers[frozenset((site, "") for site in _sites(os.environ))] = Server(ours, parent)
+
+
+def serve(control: socket.socket) -> NoReturn:
+    """Until the other end is gone; what is forked never comes back from here either."""
+    while True:
+        try:
+            data, fds, _, _ = socket.recv_fds(control, MESSAGE_NBYTES, 3)
+        except ConnectionError:
+            os._exit(0)
+        if not data:
+            os._exit(0)
+        order: Order = pickle.loads(data)  # the tests', who are trusted
+        pid = _twice_forked(control, fds) if template.one_thread() and len(fds) == 3 else 0
+        if pid is None:
+            become(order, fds)
+        for fd in fds:
+            os.close(fd)
+        control.send(PID.pack(pid))
+
+
+def _twice_forked(control: socket.socket, fds: Sequence[int]) -> int | None:
+    """The number of a new process, whose parent is that of this one; None in the new process."""
+    reads, writes = os.pipe()
+    between = os.fork()
+    if between == 0:
+        here = os.getpid()
+        pid = os.fork()
+        if pid:
+            os.write(writes, PID.pack(pid))
+            os._exit(0)
+        for fd in (reads, writes):
+            os.close(fd)
+        control.close()
+        while os.getppid() == here:
+            time.sleep(0.0001)
+        return None
+    os.close(writes)
+    told = os.read(reads, PID.size)
+    os.close(reads)
+    os.waitpid(between, 0)
+    return int(PID.unpack(told)[0]) if told else 0
+
+
+def become(order: Order, fds: Sequence[int]) -> NoReturn:
+    """In a new process: run what was asked for, and end."""
+    if order.session:
+        os.setsid()
+    for place, fd in enumerate(fds):
+        os.dup2(fd, place)
+    for fd in fds:
+        if fd > 2:
+            os.close(fd)
+    os.umask(order.umask)
+    os.chdir(order.folder)
+    os.sched_setaffinity(0, order.cores)
+    os.nice(max(0, order.niceness - os.getpriority(os.PRIO_PROCESS, 0)))
+    for limit, before, wanted in zip(LIMITS, _limits(), order.limits, strict=True):
+        if before != wanted:
+            resource.setrlimit(limit, wanted)
+    paths = set(_paths())
+    kept = [path for path in sys.path if path not in paths]
+    os.environ.clear()
+    os.environ.update(order.environment)
+    sys.path[:] = [*_paths(), *kept]
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # What they were opened for could be gone back in.
+        before = getattr(sys, name)
+        stream = open(  # noqa: SIM115 (it stays open)
+            before.fileno(), mode, encoding=before.encoding, errors=before.errors, closefd=False
+        )
+        stream.reconfigure(line_buffering=name == "stderr" or stream.isatty())
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    if "numpy.random" in sys.modules:  # Python's own draws anew by itself
+        sys.modules["numpy.random"].seed()
+    sys.exit(_main(list(order.words)))
+
+
+def _paths() -> list[str]:
+    return list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+
+
+def _main(words: list[str]) -> None:
+    if words[0] == "-m":
+        sys.path.insert(0, os.getcwd())
+        sys.argv = ["-m", *words[2:]]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        return
+    _forked_here()  # it may start workers
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    if words[0] == "-c":
+        sys.path.insert(0, "")
+        sys.argv = ["-c", *words[2:]]
+        exec(compile(words[1], "<string>", "exec"), vars(main))
+        return
+    sys.path.insert(0, str(Path(words[0]).parent))
+    sys.argv = words
+    vars(main).update(__file__=words[0])
+    exec(compile(Path(words[0]).read_bytes(), words[0], "exec"), vars(main))
+
+
+def main() -> NoReturn:
+    control = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)
+    ends.die_with_parent(int(sys.argv[1]))
+    for name in LOADED:
+        with contextlib.suppress(Exception):  # told where it is needed
+            importlib.import_module(name)
+    os.environ["PYTHONPATH"] = os.environ["PYTHONPATH"].removeprefix(str(ROOT) + os.pathsep)
+    install()
+    gc.collect()
+    gc.freeze()
+    serve(control)
