@@ -13,8 +13,9 @@ from engine.passes.fuse import fuse
 from engine.passes.gates import gated
 from engine.passes.pools import Joins, join, postpone
 from engine.passes.trace import Program, alive, check_batch, known, trace
+from engine.passes.widen import widen
 
-__all__ = ["Joins", "Program", "alive", "check_batch", "fuse", "grouped", "join", "known", "program", "trace"]
+__all__ = ["Joins", "Program", "alive", "check_batch", "fuse", "grouped", "join", "known", "program", "trace", "widen"]
 
 
 def program(graph: Graph, batch: int, joins: Joins) -> Program:

@@ -17,6 +17,7 @@ from types import MappingProxyType, ModuleType
 
 from kernels.ops._base import (
     ACTIVATIONS,
+    HALVES,
     ITEMSIZE,
     LEAST_ITEMSIZE,
     MAX_RANK,
@@ -31,6 +32,7 @@ from kernels.ops._windows import sized
 
 __all__ = [
     "ACTIVATIONS",
+    "HALVES",
     "ITEMSIZE",
     "LEAST_ITEMSIZE",
     "MAX_RANK",

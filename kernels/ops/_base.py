@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import ml_dtypes  # noqa: F401 - NumPy learns of bfloat16
 import numpy as np
 
 from kernels.errors import KernelError
@@ -27,6 +28,7 @@ ACTIVATIONS = ("relu", "tanh", "sigmoid", "relu6")
 ITEMSIZE = {
     "float32": 4,
     "float16": 2,
+    "bfloat16": 2,
     "float64": 8,
     "int32": 4,
     "int64": 8,
@@ -34,6 +36,7 @@ ITEMSIZE = {
     "int8": 1,
     "bool": 1,
 }
+HALVES = ("float16", "bfloat16")  # where no kernel computes in them: in float32, rounded when stored
 MAX_RANK = 6  # axes that element-wise CUDA kernels take
 # Bytes that a number in float32 takes at least where a kernel of a precision reads it: of weights, which are
 # packed once, and of what is worked out in a pass. Scaled float16 has all bits of TF32; eight bits more have
