@@ -15,7 +15,19 @@ from engine.passes.pools import Joins, join, postpone
 from engine.passes.trace import Program, alive, check_batch, known, trace
 from engine.passes.widen import widen
 
-__all__ = ["Joins", "Program", "alive", "check_batch", "fuse", "grouped", "join", "known", "program", "trace", "widen"]
+__all__ = [
+    "Joins",
+    "Program",
+    "alive",
+    "check_batch",
+    "fuse",
+    "grouped",
+    "join",
+    "known",
+    "program",
+    "trace",
+    "widen",
+]
 
 
 def program(graph: Graph, batch: int, joins: Joins) -> Program:

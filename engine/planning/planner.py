@@ -153,8 +153,8 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
 
 
 def _taken(device: str, params: Params) -> bool:
-    """Whether a rung takes half precision as it is. On the CPU none computes in it: NumPy would round after each
-    of several operations."""
+    """Whether a rung takes half precision as it is. On the CPU none computes in it: NumPy would round after
+    each of several operations."""
     if device == "cpu" and params.flops:
         return False
     return any(rung.refusal(params) is None for rung in registry.candidates(device, params.op))
@@ -216,7 +216,8 @@ def ladder_choice(
             if timed is not None and found is not None and not (found.compiled and not options.compiled):
                 return Chosen(timed, "timed", found.precision)
         reasons = []
-        for rung in registry.candidates(device, wanted.op, precision, weights_known):
+        able = registry.candidates(device, wanted.op, precision, weights_known)
+        for rung in sorted(able, key=lambda rung: rung.loses_digits(wanted)):
             if (rung.compiled and not options.compiled) or not rung.suits(wanted):
                 continue
             reason = rung.refusal(wanted, capability)

@@ -83,11 +83,11 @@ def activation(kind: str | None, y: Array) -> list[Any]:
 
 
 def product(left: Array, right: Array, into: Array, room: Array, least: int = PIECE) -> list[Any]:
-    """Calls for into = left @ right, of batches too. A long sum of few outputs, which a BLAS adds up a term after
-    the other, is blocked: sums of pieces of it, of no fewer than `least` terms, which lie in `room`
-    (room_elements), and then these. Of many outputs a BLAS blocks the sums itself, and of one row and a matrix
-    that lies along the sums it adds up as many of them at a time as a vector holds. A sum of n terms is off by at
-    most (max(least, √n) + √n + 1) · 2⁻²⁴ of Σ|a·b|."""
+    """Calls for into = left @ right, of batches too. A long sum of few outputs, which a BLAS adds up a term
+    after the other, is blocked: sums of pieces of it, of no fewer than `least` terms, which lie in `room`
+    (room_elements), and then these. Of many outputs a BLAS blocks the sums itself, and of one row and a
+    matrix that lies along the sums it adds up as many of them at a time as a vector holds. A sum of n terms
+    is off by at most (max(least, √n) + √n + 1) · 2⁻²⁴ of Σ|a·b|."""
     k = left.shape[-1]
     pieces = _pieces(k, into.size, min(into.shape[-2:]), least)
     along = into.shape[-2] == 1 and right.strides[-2] == right.itemsize and right.shape[-1] > 1
@@ -125,8 +125,8 @@ def _cut(of: Array, axis: int, pieces: int, length: int) -> Array:
 
 
 def total(x: Array, into: Array, sums: Array) -> list[Any]:
-    """Calls for the sums of x along its axis 1, blocked: of PIECE terms, which lie in sums (outer, pieces, …),
-    and then of these. NumPy adds rows that lie side by side a term after the other, others in pairs."""
+    """Calls for the sums of x along its axis 1, blocked: of PIECE terms, which lie in sums (outer, pieces,
+    …), and then of these. NumPy adds rows that lie side by side a term after the other, others in pairs."""
     if sums.shape[1] <= 1:
         return [partial(np.add.reduce, x, 1, into.dtype, into)]
     pieces = (slice(first, first + PIECE) for first in range(0, x.shape[1], PIECE))

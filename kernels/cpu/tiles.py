@@ -1,12 +1,13 @@
 """One tile of a matrix product in vector registers, written in LLVM's own language: compilers do not make it
 of loops. kernels.cpu.simd says how it is called; `tile` of kernels.cpu.intrinsics what it does.
 
-For each size of a tile there is a function: one loop adds products to all of its sums, what `start` holds is
-added to them, and what comes after is done before they are written, once.
+For each size of a tile there is a function: one loop adds products to all of its sums, what `start` holds
+is added to them, and what comes after is done before they are written, once.
 
-Long sums are blocked, for one that adds a term after the other loses digits with every term. PIECE products are
-added up in a register, PIECES of such sums in the nearest cache, and these to the whole. So a sum of n products
-is off by at most (PIECE + PIECES + n / (PIECE · PIECES) + 2) · 2⁻²⁴ of Σ|a·b|, where n · 2⁻²⁴ were possible.
+Long sums are blocked, for one that adds a term after the other loses digits with every term. PIECE products
+are added up in a register, PIECES of such sums in the nearest cache, and these to the whole. So a sum of n
+products is off by at most (PIECE + PIECES + n / (PIECE · PIECES) + 2) · 2⁻²⁴ of Σ|a·b|, where n · 2⁻²⁴ were
+possible.
 N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2.
 """
 

@@ -17,6 +17,8 @@ from types import MappingProxyType, ModuleType
 
 from kernels.ops._base import (
     ACTIVATIONS,
+    FEW_TERMS,
+    FLOATS,
     HALVES,
     ITEMSIZE,
     LEAST_ITEMSIZE,
@@ -32,6 +34,8 @@ from kernels.ops._windows import sized
 
 __all__ = [
     "ACTIVATIONS",
+    "FEW_TERMS",
+    "FLOATS",
     "HALVES",
     "ITEMSIZE",
     "LEAST_ITEMSIZE",

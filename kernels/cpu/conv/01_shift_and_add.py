@@ -2,8 +2,11 @@
 # rung = 1
 # name = "shift_and_add"
 # idea = "Adds up, for each kernel position, the shifted image times that position's weights."
-"""y[:, m] = Σ over (i, j) of w[m, :, i, j] · x shifted by (i, j): the definition, position by position, and of
-many channels CHANNELS at a time: a sum of n terms is off by at most (CHANNELS + n / CHANNELS) · 2⁻²⁴ of Σ|a·b|."""
+"""y[:, m] = Σ over (i, j) of w[m, :, i, j] · x shifted by (i, j): the definition, position by position.
+
+Of many channels CHANNELS are taken at a time: a sum of n terms is off by at most (CHANNELS + n / CHANNELS) ·
+2⁻²⁴ of Σ|a·b|.
+"""
 
 import numpy as np
 

@@ -14,7 +14,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from kernels.cpu.common import activation, merged, product, room_elements, sequence, typed, typed_nbytes
 
-
 LEAST = 256  # terms that are left to BLAS as they are: calls for fewer cost more than the product
 
 
