@@ -3,9 +3,9 @@
     git archive COMMIT | tar -x -C before
     python -m tests.kernels.pairs before [--device cuda] [--op gemm] [--rung large_tiles] [--seconds 60]
 
-Each tree has a process of its own; they take turns. A line a rung and shape: the medians of both, the median of
-the ratios of the turns (after over before), and the ratio of the least times. What only one tree takes is left
-out.
+Each tree has a process of its own; they take turns. A line a rung and shape: the medians of both, the median
+of the ratios of the turns (after over before), and the ratio of the least times. What only one tree takes is
+left out.
 """
 
 from __future__ import annotations
