@@ -51,7 +51,7 @@ from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, parse, unmet
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
-from kernels.ops import METHODS, OPS, PRECISIONS, Params
+from kernels.ops import FEW_TERMS, METHODS, OPS, PRECISIONS, Params
 
 __all__ = [
     "NEEDS",
@@ -127,6 +127,12 @@ class Rung:
     def suits(self, params: Params) -> bool:
         """Whether it is meant for such params, so that an engine may take it untimed."""
         return all(unmet(key, value, params, None) is None for key, value in self.prefers.items())
+
+    def loses_digits(self, params: Params) -> bool:
+        """Whether it adds long sums a term after the other: an engine takes it only where nothing else does,
+        or where it is named."""
+        terms = params.least_flops("direct") / (2 * max(1, params.outputs))
+        return self.method == "plain" and terms > FEW_TERMS
 
     def refusal(self, params: Params, capability: tuple[int, int] | None = None) -> str | None:
         """Why this rung cannot run `params` (on a device of compute `capability`, if given), or None."""
@@ -213,7 +219,8 @@ def default(
 ) -> Rung:
     """The first of `candidates` that applies. Raises KernelError with every rung's reason where none does."""
     reasons = []
-    for rung in candidates(device, params.op, precision, weights_known):
+    able = candidates(device, params.op, precision, weights_known)
+    for rung in sorted(able, key=lambda rung: rung.loses_digits(params)):
         reason = rung.refusal(params, capability)
         if reason is None and rung.suits(params):
             return rung

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from bench.judge import diagnosis, digits, places, tried_shape
-from bench.judge.comparison import bound_of
+from bench.judge.comparison import METHODS_HELD, bound_of
 from bench.judge.failure import Failure
 from bench.judge.samples import Sample
 from bench.judge.suite import small_shapes
@@ -58,7 +58,7 @@ def examine(
                     break
             else:
                 passed.append((shape, sample))
-    if not failures and rung.method in digits.METHODS_HELD and precision == "fp32":
+    if not failures and rung.method in METHODS_HELD and precision == "fp32":
         _all_digits(rung, params, seed)
     if failures and quick:  # it is wrong: now take the time to say what it is
         examine(rung, params, precision, seed=seed, threads=threads).close()

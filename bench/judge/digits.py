@@ -24,7 +24,6 @@ from kernels.ops.gemm import Gemm
 EXACT = 1e-6  # relative L2 error: direct float32 has none
 LAST = np.float32(2.0**-23)  # of numbers from 1 to 2
 NEAR = 1 << 13  # of these, up to 1 + 2⁻¹⁰
-METHODS_HELD = ("direct",)
 
 
 def samples(p: Params, random: np.random.Generator) -> Iterator[tuple[str, Sample]]:

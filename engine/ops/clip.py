@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from engine.graph.graph import Node
@@ -11,6 +12,7 @@ from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, optional_input, view
 from engine.ops.binary import binary_params
 from engine.ops.unary import unary
+from kernels.ops import FLOATS
 
 OP_TYPES = ("Clip",)
 
@@ -28,12 +30,13 @@ def lower(node: Node, scope: Scope) -> Lowered:
     x itself."""
     x, output = node.inputs[0], node.outputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
-    if np.dtype(dtype).kind not in "fiu":
+    if dtype not in FLOATS and np.dtype(dtype).kind not in "iu":
         raise Refused(f"it computes in {dtype}, and numbers are supported")
     low, high = (_bound(node, scope, index, name, dtype) for index, name in ((1, "min"), (2, "max")))
     if low is None and high is None:
         return view(node, scope, shape)
-    if low is not None and high is None and low.value == 0 and np.dtype(dtype).kind in "fi":
+    signed = dtype in FLOATS or np.dtype(dtype).kind == "i"
+    if low is not None and high is None and low.value == 0 and signed:
         return kernel(node, unary("relu", shape, dtype), (x,), shape, dtype)
     known = [float(bound.value) for bound in (low, high) if bound is not None and bound.value is not None]
     if len(known) == 2 and dtype in ("float32", "float16"):
@@ -75,7 +78,7 @@ def _bound(node: Node, scope: Scope, index: int, name: str, dtype: str) -> _Boun
     if value is None:
         return None
     # A bound at the end of what the type holds bounds nothing.
-    numbers = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
+    numbers = ml_dtypes.finfo(dtype) if dtype in FLOATS else np.iinfo(dtype)
     if value <= numbers.min if name == "min" else value >= numbers.max:
         return None
     return _Bound(value=np.dtype(dtype).type(value))

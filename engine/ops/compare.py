@@ -11,6 +11,7 @@ from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel
 from engine.ops.binary import broadcast, one_type, walks
 from engine.ops.unary import unary
+from kernels.ops import FLOATS
 from kernels.ops.compare import Compare
 
 _KINDS = {
@@ -41,7 +42,7 @@ def _params(kind: str, shape: tuple[int, ...], *operands: tuple[int, ...], dtype
 def _ends(node: Node, scope: Scope) -> Lowered:
     x, output = node.inputs[0], node.outputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
-    if np.dtype(dtype).kind != "f":
+    if dtype not in FLOATS:
         raise Refused(f"its input is of {dtype}, and floating point is wanted")
     specs = {output: TensorSpec(shape, "bool")}
     if node.op_type == "IsNaN":

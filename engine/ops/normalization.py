@@ -16,6 +16,7 @@ from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, optional_input
 from engine.ops.binary import binary_params, broadcast
 from engine.ops.transpose import merge_axes
+from kernels.ops import FLOATS
 from kernels.ops.normalize import Normalize
 from kernels.ops.transpose import Transpose
 
@@ -32,7 +33,7 @@ _VARIANCE_OF_MVN = 1e-18  # the square of what its text adds to the deviation
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y of the same shape."""
     dtype = scope.spec(node.inputs[0]).dtype
-    if np.dtype(dtype).kind != "f":
+    if dtype not in FLOATS:
         raise Refused(f"it computes in {dtype}, and floating point is supported")
     if node.op_type == "MeanVarianceNormalization":
         return _mean_variance(node, scope)

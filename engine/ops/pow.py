@@ -11,6 +11,7 @@ from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, view
 from engine.ops.binary import binary_params, broadcast
 from engine.ops.unary import unary
+from kernels.ops import FLOATS
 from kernels.ops.cast import Cast
 
 OP_TYPES = ("Pow",)
@@ -21,7 +22,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     x, exponent = node.inputs
     given = scope.spec(x)
     shape, dtype = broadcast(given.shape, scope.shape(exponent)), given.dtype
-    if np.dtype(dtype).kind not in "fi":
+    if dtype not in FLOATS and np.dtype(dtype).kind != "i":
         raise Refused(f"it computes in {dtype}, and floating point and signed whole numbers are supported")
     value = scope.constants.get(exponent)
     if value is not None and shape == given.shape and value.size and (value == value.flat[0]).all():
@@ -39,7 +40,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
 def _of_two(node: Node, scope: Scope, shape: tuple[int, ...]) -> Lowered:
     """Whole numbers by way of float64, in which those below 2⁵³ are exact; the exponent in the type of x."""
     output, dtype = node.outputs[0], scope.spec(node.inputs[0]).dtype
-    wide = dtype if np.dtype(dtype).kind == "f" else "float64"
+    wide = dtype if dtype in FLOATS else "float64"
     items: list[Kernel] = []
     specs: dict[str, TensorSpec] = {}
     names: list[str] = []

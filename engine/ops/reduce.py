@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from itertools import groupby
 
+import ml_dtypes
 import numpy as np
 
 from engine.graph.graph import Node
@@ -18,6 +19,7 @@ from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, optional_input, view
 from engine.ops.binary import binary_params
 from engine.ops.global_pool import global_pool
+from kernels.ops import FLOATS
 from kernels.ops.reduce import Reduce
 
 # What several steps do, one after the other: the first, those behind it, the last. One step alone does what
@@ -55,7 +57,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     out = tuple(1 if a in axes else d for a, d in enumerate(shape) if keep or a not in axes)
     if node.op_type.startswith("Arg"):
         return _place(node, shape, axes[0], out, dtype)
-    if node.op_type in _POOLS and axes == [2, 3] and len(shape) == 4 and np.dtype(dtype).kind == "f":
+    if node.op_type in _POOLS and axes == [2, 3] and len(shape) == 4 and dtype in FLOATS:
         pool = global_pool(_POOLS[node.op_type], shape, dtype)
         return Lowered((Kernel(pool, (x,), output),), {output: TensorSpec(out, dtype)})
     items, specs = _chain(node.op_type, x, shape, axes, dtype, output)
@@ -70,7 +72,7 @@ def _chain(
     """The kernels that reduce x along these axes, in order, none where x stays as it is; and what lies
     between them. Raises Refused."""
     alone = op_type.removeprefix("Reduce").lower()
-    if np.dtype(dtype).kind != "f" and alone not in _WHOLE:
+    if dtype not in FLOATS and alone not in _WHOLE:
         raise Refused(f"it computes in {dtype}, and floating point is supported")
     runs = _runs(shape, axes)
     if not runs:
@@ -131,7 +133,7 @@ def _divided(node: Node, scope: Scope) -> Lowered:
     axis, p = normal_axis(int(node.attributes.get("axis", -1)), len(shape)), int(node.attributes.get("p", 2))
     if p not in (1, 2):
         raise Refused(f"its p is {p}, and 1 and 2 are supported")
-    if np.dtype(dtype).kind != "f":
+    if dtype not in FLOATS:
         raise Refused(f"it computes in {dtype}, and floating point is supported")
     norm, least, divisor = f"{output}:norm", f"{output}:least", f"{output}:divisor"
     kept = tuple(1 if a == axis else d for a, d in enumerate(shape))
@@ -149,7 +151,7 @@ def _divided(node: Node, scope: Scope) -> Lowered:
     )
     between = TensorSpec(kept, dtype)
     specs = {norm: between, divisor: between, least: TensorSpec((), dtype)}
-    constants = {least: np.array(np.finfo(dtype).tiny, dtype)}
+    constants = {least: np.array(ml_dtypes.finfo(dtype).tiny, dtype)}
     return Lowered(items, {**specs, output: TensorSpec(shape, dtype)}, constants)
 
 

@@ -1,5 +1,5 @@
 """The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, see a function in
-the nodes that it was written as, fuse.
+the nodes that it was written as, fuse; and where a device has no kernels in half precision, widen.
 
 `grouped` is what `engine.planning.groups` starts from, so that a group of nodes means the same to every
 backend; `program` is what a plan is made of. The two differ where a step's work is done by another one than
@@ -13,8 +13,21 @@ from engine.passes.fuse import fuse
 from engine.passes.gates import gated
 from engine.passes.pools import Joins, join, postpone
 from engine.passes.trace import Program, alive, check_batch, known, trace
+from engine.passes.widen import widen
 
-__all__ = ["Joins", "Program", "alive", "check_batch", "fuse", "grouped", "join", "known", "program", "trace"]
+__all__ = [
+    "Joins",
+    "Program",
+    "alive",
+    "check_batch",
+    "fuse",
+    "grouped",
+    "join",
+    "known",
+    "program",
+    "trace",
+    "widen",
+]
 
 
 def program(graph: Graph, batch: int, joins: Joins) -> Program:

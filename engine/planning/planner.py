@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from engine.graph.memory import ALIGNMENT, TEXTURE_ALIGNMENT, lives, place
 from engine.graph.plan import ArenaSlot, Plan, Step, TensorSpec
 from engine.ops import Kernel, View
 from engine.options import Options
-from engine.passes import Joins, Program, program
+from engine.passes import Joins, Program, program, widen
 from engine.planning import choices, image_turns, layouts
 from engine.planning.step_fusion import always, better_fused, never
 from kernels import launch, registry
@@ -69,7 +70,7 @@ def plan(
     joins = better_fused(device, options, precision) if joined is None else joined
     if isinstance(joins, bool):
         joins = always if joins else never
-    lowered = program(graph, batch, joins)
+    lowered = widen(program(graph, batch, joins), partial(_taken, device))
     _check_rungs(options, graph)
     choose = choose or ladder_choice(options, precision=precision)
     kernels, specs, weights, aliases = _with_outputs_placed(lowered)
@@ -151,6 +152,14 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
     )
 
 
+def _taken(device: str, params: Params) -> bool:
+    """Whether a rung takes half precision as it is. On the CPU none computes in it: NumPy would round after
+    each of several operations."""
+    if device == "cpu" and params.flops:
+        return False
+    return any(rung.refusal(params) is None for rung in registry.candidates(device, params.op))
+
+
 def _is_meant(item: Kernel, ops: set[str], node: str, device: str, options: Options) -> bool:
     """Whether the rung that is named for a node is for this kernel of it: of a node that is several kernels
     (Split is a pad a part), those that have such a rung; where none has, all, so that it is told."""
@@ -207,7 +216,8 @@ def ladder_choice(
             if timed is not None and found is not None and not (found.compiled and not options.compiled):
                 return Chosen(timed, "timed", found.precision)
         reasons = []
-        for rung in registry.candidates(device, wanted.op, precision, weights_known):
+        able = registry.candidates(device, wanted.op, precision, weights_known)
+        for rung in sorted(able, key=lambda rung: rung.loses_digits(wanted)):
             if (rung.compiled and not options.compiled) or not rung.suits(wanted):
                 continue
             reason = rung.refusal(wanted, capability)

@@ -15,6 +15,8 @@ from kernels.ops.conv import Conv
 from kernels.ops.pool import Pool
 
 Array = np.ndarray[Any, np.dtype[Any]]
+PIECE = 64  # terms of a sum that are added up before they are added to the others
+FEW = 1 << 18  # sums of pieces, up to which `product` makes them: they stay in the caches
 _ALIGN = 16  # float32 elements: one cache line, and the widest vector register
 
 
@@ -78,6 +80,58 @@ def activation(kind: str | None, y: Array) -> list[Any]:
             partial(np.reciprocal, y, y),
         ]
     return []
+
+
+def product(left: Array, right: Array, into: Array, room: Array, least: int = PIECE) -> list[Any]:
+    """Calls for into = left @ right, of batches too. A long sum of few outputs, which a BLAS adds up a term
+    after the other, is blocked: sums of pieces of it, of no fewer than `least` terms, which lie in `room`
+    (room_elements), and then these. Of many outputs a BLAS blocks the sums itself, and of one row and a
+    matrix that lies along the sums it adds up as many of them at a time as a vector holds. A sum of n terms
+    is off by at most (max(least, √n) + √n + 1) · 2⁻²⁴ of Σ|a·b|."""
+    k = left.shape[-1]
+    pieces = _pieces(k, into.size, min(into.shape[-2:]), least)
+    along = into.shape[-2] == 1 and right.strides[-2] == right.itemsize and right.shape[-1] > 1
+    if pieces == 1 or along or room.size < pieces * into.size:
+        return [partial(np.matmul, left, right, into)]
+    length = max(least, math.isqrt(k))
+    whole, rest = k // length, k % length
+    left = np.broadcast_to(left, (*into.shape[:-2], *left.shape[-2:]))
+    right = np.broadcast_to(right, (*into.shape[:-2], *right.shape[-2:]))
+    sums = room[: pieces * into.size].reshape(pieces, *into.shape)
+    calls = [partial(np.matmul, _cut(left, -1, whole, length), _cut(right, -2, whole, length), sums[:whole])]
+    if rest:
+        calls.append(partial(np.matmul, left[..., -rest:], right[..., -rest:, :], sums[whole]))
+    return [*calls, partial(np.add.reduce, sums, 0, None, into)]
+
+
+def room_elements(k: int, rows: int, columns: int, batch: int = 1, least: int = PIECE) -> int:
+    """Elements of scratch that `product` takes for so many outputs of k terms each."""
+    outputs = batch * rows * columns
+    pieces = _pieces(k, outputs, min(rows, columns), least)
+    return pieces * outputs if pieces > 1 else 0
+
+
+def _pieces(k: int, outputs: int, narrow: int, least: int) -> int:
+    pieces = -(-k // max(least, math.isqrt(k)))
+    return pieces if narrow == 1 or pieces * outputs <= FEW else 1
+
+
+def _cut(of: Array, axis: int, pieces: int, length: int) -> Array:
+    """A view of the axis in pieces, these first."""
+    axis += of.ndim
+    strides = (length * of.strides[axis], *of.strides)
+    shape = (pieces, *of.shape[:axis], length, *of.shape[axis + 1 :])
+    return as_strided(of, shape, strides, writeable=False)
+
+
+def total(x: Array, into: Array, sums: Array) -> list[Any]:
+    """Calls for the sums of x along its axis 1, blocked: of PIECE terms, which lie in sums (outer, pieces,
+    …), and then of these. NumPy adds rows that lie side by side a term after the other, others in pairs."""
+    if sums.shape[1] <= 1:
+        return [partial(np.add.reduce, x, 1, into.dtype, into)]
+    pieces = (slice(first, first + PIECE) for first in range(0, x.shape[1], PIECE))
+    calls = [partial(np.add.reduce, x[:, piece], 1, into.dtype, sums[:, k]) for k, piece in enumerate(pieces)]
+    return [*calls, partial(np.add.reduce, sums, 1, into.dtype, into)]
 
 
 def broadcast(p: Broadcast, inputs: Sequence[Array]) -> list[Array]:

@@ -1,8 +1,14 @@
 """One tile of a matrix product in vector registers, written in LLVM's own language: compilers do not make it
 of loops. kernels.cpu.simd says how it is called; `tile` of kernels.cpu.intrinsics what it does.
 
-For each size of a tile there is a function: its sums begin with what `start` holds, one loop adds products to
-all of them, and what comes after is done before they are written, once.
+For each size of a tile there is a function: one loop adds products to all of its sums, what `start` holds
+is added to them, and what comes after is done before they are written, once.
+
+Long sums are blocked, for one that adds a term after the other loses digits with every term. PIECE products
+are added up in a register, PIECES of such sums in the nearest cache, and these to the whole. So a sum of n
+products is off by at most (PIECE + PIECES + n / (PIECE · PIECES) + 2) · 2⁻²⁴ of Σ|a·b|, where n · 2⁻²⁴ were
+possible.
+N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2.
 """
 
 from __future__ import annotations
@@ -14,6 +20,8 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from kernels.cpu.simd import LANES, RELU, RELU6, WIDTHS
+
+PIECE, PIECES = 64, 16  # the second a power of two
 
 _f32, _i64, _i32 = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 _pf32, _pi64 = _f32.as_pointer(), _i64.as_pointer()
@@ -81,18 +89,24 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
     def read(pointer: Any) -> Any:
         return b.load(b.bitcast(pointer, _lanes.as_pointer()), align=4)
 
+    def block(name: str) -> Any:
+        return function.append_basic_block(name)
+
     pairs = [(i, v) for i in range(rows) for v in range(vectors)]
+    held = [ir.ArrayType(_lanes, len(pairs))] * 2
+    partial, whole = (b.gep(b.alloca(kind), [_i32(0), _i32(0)]) for kind in held)
     from_x = [at(x, b.load(at(bases, _i64(v)))) for v in range(vectors)]
     from_w = [at(w, b.mul(w_row, _i64(i))) for i in range(rows)]
-    by_row, by_lane, loop, done = map(function.append_basic_block, ("by_row", "by_lane", "loop", "done"))
-    b.cbranch(b.icmp_signed(">=", start_row, _i64(0)), by_lane, by_row)
-    b.position_at_end(by_row)
-    values = [spread(b.load(at(start, _i64(i)))) for i in range(rows)]
-    first = [[values[i] for i, _ in pairs]]
-    b.branch(loop)
-    b.position_at_end(by_lane)
-    begin = [at(start, b.mul(start_row, _i64(i))) for i in range(rows)]
-    first.append([read(at(begin[i], _i64(v * LANES))) for i, v in pairs])
+    entered, piece_begins, loop, piece_ends = b.block, block("piece"), block("loop"), block("piece_ends")
+    b.branch(piece_begins)
+
+    b.position_at_end(piece_begins)
+    piece, low = b.phi(_i64), b.phi(_i64)
+    piece.add_incoming(_i64(0), entered)
+    low.add_incoming(_i64(0), entered)
+    after_piece = b.add(low, _i64(PIECE))
+    high = b.select(b.icmp_signed("<", after_piece, depth), after_piece, depth)
+    of_whole = b.and_(piece, _i64(PIECES - 1))  # which of the pieces that are added up first
     b.branch(loop)
 
     b.position_at_end(loop)
@@ -106,16 +120,74 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
         weight = spread(b.load(at(from_w[i], place)))
         added += [b.call(fma, [weight, seen[v], sums[i * vectors + v]]) for v in range(vectors)]
     following = b.add(k, _i64(1))
-    for block, begun in zip((by_row, by_lane), first, strict=True):
-        k.add_incoming(_i64(0), block)
-        for total, value in zip(sums, begun, strict=True):
-            total.add_incoming(value, block)
+    k.add_incoming(low, piece_begins)
     k.add_incoming(following, loop)
     for total, value in zip(sums, added, strict=True):
+        total.add_incoming(zero, piece_begins)
         total.add_incoming(value, loop)
-    b.cbranch(b.icmp_signed("<", following, depth), loop, done)
+    b.cbranch(b.icmp_signed("<", following, high), loop, piece_ends)
+
+    def kept(to: Any, values: list[Any]) -> None:
+        for n, value in enumerate(values):
+            b.store(value, at(to, _i64(n)))
+
+    def joined(of: Any, values: list[Any]) -> list[Any]:
+        return [b.fadd(b.load(at(of, _i64(n))), value) for n, value in enumerate(values)]
+
+    def if_so(condition: Any, name: str, of: Any, values: list[Any]) -> list[Any]:
+        """What is held of `of`, where the condition holds, and the values, added."""
+        before, so, on = b.block, block(name), block(f"after_{name}")
+        b.cbranch(condition, so, on)
+        b.position_at_end(so)
+        both = joined(of, values)
+        b.branch(on)
+        b.position_at_end(on)
+        found = [b.phi(_lanes) for _ in values]
+        for phi, one, other in zip(found, values, both, strict=True):
+            phi.add_incoming(one, before)
+            phi.add_incoming(other, so)
+        return found
+
+    done, goes_on, next_piece = block("done"), block("goes_on"), block("next_piece")
+    keep, fold = block("keep"), block("fold")
+    b.position_at_end(piece_ends)
+    b.cbranch(b.icmp_signed("<", high, depth), goes_on, done)
+    b.position_at_end(goes_on)
+    so_far = if_so(b.icmp_signed("!=", of_whole, _i64(0)), "with_pieces", partial, added)
+    b.cbranch(b.icmp_signed("==", of_whole, _i64(PIECES - 1)), fold, keep)
+    b.position_at_end(keep)
+    kept(partial, so_far)
+    b.branch(next_piece)
+    b.position_at_end(fold)
+    first_whole = b.icmp_signed("==", piece, _i64(PIECES - 1))
+    kept(whole, if_so(b.not_(first_whole), "with_whole", whole, so_far))
+    b.branch(next_piece)
+    b.position_at_end(next_piece)
+    piece.add_incoming(b.add(piece, _i64(1)), next_piece)
+    low.add_incoming(high, next_piece)
+    b.branch(piece_begins)
 
     b.position_at_end(done)
+    total = if_so(b.icmp_signed("!=", of_whole, _i64(0)), "last_pieces", partial, added)
+    total = if_so(b.icmp_signed(">=", piece, _i64(PIECES)), "last_whole", whole, total)
+    by_row, by_lane, out = block("by_row"), block("by_lane"), block("out")
+    b.cbranch(b.icmp_signed(">=", start_row, _i64(0)), by_lane, by_row)
+    b.position_at_end(by_row)
+    values = [spread(b.load(at(start, _i64(i)))) for i in range(rows)]
+    first = [b.fadd(values[i], value) for (i, _), value in zip(pairs, total, strict=True)]
+    b.branch(out)
+    b.position_at_end(by_lane)
+    begin = [at(start, b.mul(start_row, _i64(i))) for i in range(rows)]
+    second = [
+        b.fadd(read(at(begin[i], _i64(v * LANES))), value) for (i, v), value in zip(pairs, total, strict=True)
+    ]
+    b.branch(out)
+    b.position_at_end(out)
+    results = [b.phi(_lanes) for _ in pairs]
+    for phi, one, other in zip(results, first, second, strict=True):
+        phi.add_incoming(one, by_row)
+        phi.add_incoming(other, by_lane)
+
     mask_type = ir.VectorType(ir.IntType(1), LANES)
     kinds = [_lanes, _lanes.as_pointer(), _i32, mask_type]
     stored = llvm_own(module, f"masked.store.v{LANES}f32.p0", ir.VoidType(), kinds)
@@ -131,7 +203,7 @@ def _tile(module: Any, rows: int, vectors: int) -> Any:
         mask = b.icmp_signed("<", count_up, b.shuffle_vector(held, held, none))
         to = at(y, b.load(at(columns, _i64(v))))
         for i in range(rows):
-            value = added[i * vectors + v]
+            value = results[i * vectors + v]
             # so that NaN stays what it is
             value = b.select(relu, b.select(b.fcmp_ordered("<", value, zero), zero, value), value)
             value = b.select(relu6, b.select(b.fcmp_ordered(">", value, six), six, value), value)

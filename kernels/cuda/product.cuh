@@ -1,6 +1,7 @@
 // One tile of a matrix product that is a stage of its own: TILE_M × TILE_N elements a block, THREAD_M × THREAD_N a
 // thread, TILE_K steps of the sum at a time, as those defines say.
 #pragma once
+#include "sums.cuh"
 #include "tiles.cuh"
 
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of the right factor was");
@@ -22,6 +23,7 @@ __device__ __forceinline__ void multiply(Factors& tile, const float* left, index
     Operand<TILE_M, TILE_K, true, V, THREADS> next_left;
     Operand<TILE_N, TILE_K, false, 4, THREADS> next_right;
     float sum[THREAD_M][THREAD_N] = {};
+    Wholes<THREAD_M * THREAD_N> wholes(steps);
 
     auto fetch = [&](int k0) {
         next_left.fetch(left + k0, lead_left, rows, steps - k0);
@@ -52,7 +54,9 @@ __device__ __forceinline__ void multiply(Factors& tile, const float* left, index
         next_left.keep(tile.left[slot ^ 1]);
         next_right.keep(tile.right[slot ^ 1]);
         __syncthreads();
+        if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(&sum[0][0], k0 < wholes.TERMS);
     }
+    wholes.give(&sum[0][0], steps > wholes.TERMS - TILE_K);
     // Out through shared memory, a row of every band at a time: neighbouring threads then store neighbours.
     float(*out)[TILE_N + 4] = tile.right[0];
 #pragma unroll

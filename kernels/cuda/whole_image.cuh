@@ -7,6 +7,7 @@
 #pragma once
 #include "common.cuh"
 #include "overlap.cuh"
+#include "sums.cuh"
 
 #if SHARES > 1 && DOWN > 1
 #error "sums that are shared have one cell a thread"
@@ -64,6 +65,10 @@ __device__ __forceinline__ void whole_image(const float* __restrict__ x, const f
             const int share = e / WORK, quad = e % WORK / STRIPS, strip = e % STRIPS;
             const int oy = strip / OUT_W * DOWN, ox = strip % OUT_W;
             sums_t sum = {};
+            Wholes<TALL * CELL_W * FOUR> wholes(n);
+            constexpr int OF_PIECE = KH * KW < wholes.TERMS ? wholes.TERMS / (KH * KW) : 1;  // channels
+            constexpr bool LONG = OF_EACH > OF_PIECE;
+            int done = 0;
 #pragma unroll 1
             for (int ci = share * OF_EACH; ci < min(CHANNELS, (share + 1) * OF_EACH); ++ci) {
 #pragma unroll
@@ -89,7 +94,9 @@ __device__ __forceinline__ void whole_image(const float* __restrict__ x, const f
                         }
                     }
                 }
+                if (LONG && ++done % OF_PIECE == 0) wholes.take(&sum[0][0][0], done == OF_PIECE);
             }
+            if (LONG) wholes.give(&sum[0][0][0], done >= OF_PIECE);
 #if SHARES > 1
 #pragma unroll
             for (int i = 0; i < TALL * CELL_W; ++i) {

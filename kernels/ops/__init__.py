@@ -17,6 +17,9 @@ from types import MappingProxyType, ModuleType
 
 from kernels.ops._base import (
     ACTIVATIONS,
+    FEW_TERMS,
+    FLOATS,
+    HALVES,
     ITEMSIZE,
     LEAST_ITEMSIZE,
     MAX_RANK,
@@ -31,6 +34,9 @@ from kernels.ops._windows import sized
 
 __all__ = [
     "ACTIVATIONS",
+    "FEW_TERMS",
+    "FLOATS",
+    "HALVES",
     "ITEMSIZE",
     "LEAST_ITEMSIZE",
     "MAX_RANK",

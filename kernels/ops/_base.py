@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import ml_dtypes  # noqa: F401 - NumPy learns of bfloat16
 import numpy as np
 
 from kernels.errors import KernelError
@@ -20,13 +21,16 @@ from kernels.errors import KernelError
 # What a kernel computes in: strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in
 # float32.
 PRECISIONS = ("fp32", "fp32-tc", "tf32", "fp16")
-# How a kernel works out its sums: term by term; by Winograd's, Fourier's or Strassen's way, with fewer
-# multiplications; or with each number as a sum of narrower ones, whose products add up.
-METHODS = ("direct", "winograd", "fft", "strassen", "split")
+# How a kernel works out its sums: term by term, long ones in pieces; by Winograd's, Fourier's or Strassen's
+# way, with fewer multiplications; with each number as a sum of narrower ones, whose products add up; or
+# plainly, each term added to all before it: then a sum of n equal terms is off by up to n / 3 · 2⁻²⁴ of it.
+METHODS = ("direct", "winograd", "fft", "strassen", "split", "plain")
+FEW_TERMS = 64  # up to which it makes no difference
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "relu6")
 ITEMSIZE = {
     "float32": 4,
     "float16": 2,
+    "bfloat16": 2,
     "float64": 8,
     "int32": 4,
     "int64": 8,
@@ -34,6 +38,8 @@ ITEMSIZE = {
     "int8": 1,
     "bool": 1,
 }
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+HALVES = FLOATS[:2]  # where no kernel computes in them: in float32, rounded when stored
 MAX_RANK = 6  # axes that element-wise CUDA kernels take
 # Bytes that a number in float32 takes at least where a kernel of a precision reads it: of weights, which are
 # packed once, and of what is worked out in a pass. Scaled float16 has all bits of TF32; eight bits more have

@@ -6,12 +6,27 @@
 
 import numpy as np
 
-from kernels.cpu.common import activation, carve, interior, padded_hw, scratch_nbytes, windows
+from kernels.cpu.common import (
+    activation,
+    carve,
+    interior,
+    padded_hw,
+    product,
+    room_elements,
+    scratch_nbytes,
+    sequence,
+    windows,
+)
 
 
 def _shapes(p):
-    # one padded image, one column matrix
-    return (1, p.c, *padded_hw(p)), (p.c, p.kh, p.kw, p.out_h, p.out_w)
+    # one padded image, one column matrix, room for sums of pieces
+    room = room_elements(_depth(p), p.m // p.group, p.out_h * p.out_w, p.group)
+    return (1, p.c, *padded_hw(p)), (p.c, p.kh, p.kw, p.out_h, p.out_w), (room,)
+
+
+def _depth(p):
+    return p.c // p.group * p.kh * p.kw
 
 
 def workspace(p):
@@ -20,13 +35,14 @@ def workspace(p):
 
 def bind(p, inputs, output, workspace):
     x = inputs[0].reshape(p.n, 1, p.c, p.h, p.w)
-    depth = p.c // p.group * p.kh * p.kw
+    depth = _depth(p)
     weights = inputs[1].reshape(p.group, p.m // p.group, depth)
     y = output.reshape(p.n, p.group, p.m // p.group, p.out_h * p.out_w)
-    padded, columns = carve(workspace, *_shapes(p))
+    padded, columns, room = carve(workspace, *_shapes(p))
     inside = interior(p, padded)
     shifted = windows(p, padded)[0]
     matrices = columns.reshape(p.group, depth, p.out_h * p.out_w)
+    products = [sequence(product(weights, matrices, image, room)) for image in y]
     after = activation(p.activation, output)
 
     def run():
@@ -34,7 +50,7 @@ def bind(p, inputs, output, workspace):
         for image in range(p.n):
             np.copyto(inside, x[image])
             np.copyto(columns, shifted)
-            np.matmul(weights, matrices, out=y[image])
+            products[image]()
         if p.bias:
             np.add(y, inputs[2].reshape(p.group, p.m // p.group, 1), out=y)
         for call in after:

@@ -14,6 +14,8 @@ from functools import partial
 import numpy as np
 
 from kernels.cpu.common import (
+    FEW,
+    PIECE,
     activation,
     carve,
     copy,
@@ -21,6 +23,8 @@ from kernels.cpu.common import (
     merged,
     needs_padding,
     padded_hw,
+    product,
+    room_elements,
     scratch_nbytes,
     sequence,
     windows,
@@ -54,13 +58,23 @@ def _shapes(p):
     n = images * rows * p.out_w
     depth = p.c // p.group * p.kh * p.kw
     padded = (images, p.c, *padded_hw(p)) if needs_padding(p) else (0,)
-    product = (groups * p.m // p.group, n) if images > 1 else (0,)
-    return padded, (groups * depth, n), product
+    result = (groups * p.m // p.group, n) if images > 1 else (0,)
+    # Of fewer images or rows, in a last block, sums may be blocked where those of a whole one are not.
+    whole = room_elements(depth, p.m // p.group, n, groups)
+    room = max(whole, min(FEW, -(-depth // PIECE) * groups * (p.m // p.group) * n) if depth > PIECE else 0)
+    return padded, (groups * depth, n), result, (room,)
+
+
+def _room(p):
+    """Elements of sums of pieces where there are no columns."""
+    if _pointwise(p):
+        return room_elements(p.c // p.group, p.m // p.group, p.h * p.w, p.n * p.group)
+    return room_elements(p.c * p.kh * p.kw, p.n, p.m)
 
 
 def workspace(p):
     if _pointwise(p) or _whole_image(p):
-        return 0
+        return scratch_nbytes((_room(p),))
     return scratch_nbytes(*_shapes(p))
 
 
@@ -72,14 +86,14 @@ def bind(p, inputs, output, workspace):
         weights = inputs[1].reshape(p.group, p.m // p.group, p.c // p.group)
         if p.group == 1:
             x, y, weights = x[:, 0], y[:, 0], weights[0]
-        calls = [partial(np.matmul, weights, x, y)]
+        calls = product(weights, x, y, workspace)
         if bias is not None:
             y = output.reshape(p.n, p.m, p.h * p.w)
             calls.append(partial(np.add, y, bias.reshape(p.m, 1), y))
         return sequence(calls + activation(p.activation, output))
     if _whole_image(p):
         y = output.reshape(p.n, p.m)
-        calls = [partial(np.matmul, inputs[0].reshape(p.n, -1), inputs[1].reshape(p.m, -1).T, y)]
+        calls = product(inputs[0].reshape(p.n, -1), inputs[1].reshape(p.m, -1).T, y, workspace)
         if bias is not None:
             calls.append(partial(np.add, y, bias.reshape(p.m), y))
         return sequence(calls + activation(p.activation, output))
@@ -87,7 +101,7 @@ def bind(p, inputs, output, workspace):
     images, rows, groups = _block(p)
     x = inputs[0].reshape(p.n, p.c, p.h, p.w)
     y = output.reshape(p.n, p.m, p.out_h, p.out_w)
-    padded, columns, product = carve(workspace, *_shapes(p))
+    padded, columns, result, room = carve(workspace, *_shapes(p))
     calls = []
     if needs_padding(p):
         calls.append(partial(padded.fill, 0))
@@ -101,12 +115,12 @@ def bind(p, inputs, output, workspace):
             for g in range(0, p.group, groups):
                 part = y[first : first + count, :, top : top + rows]
                 calls += _product(p, block, inputs[1], bias, part, top, range(g, min(g + groups, p.group)),
-                                  columns, product)  # fmt: skip
+                                  columns, result, room)  # fmt: skip
         calls += activation(p.activation, y[first : first + count])
     return sequence(calls)
 
 
-def _product(p, x, weights, bias, y, top, groups, columns, product):
+def _product(p, x, weights, bias, y, top, groups, columns, result, room):
     """Calls for some groups of one block: x (images, c, …) padded, y (images, m, rows, out_w)."""
     per_group, filters = p.c // p.group, p.m // p.group
     images, _, rows, _ = y.shape
@@ -122,12 +136,12 @@ def _product(p, x, weights, bias, y, top, groups, columns, product):
             into, (len(groups), filters, n), (filters * into.strides[1], into.strides[1], into.strides[3])
         )
     else:
-        result = product.reshape(-1)[: len(groups) * filters * n].reshape(len(groups), filters, n)
+        result = result.reshape(-1)[: len(groups) * filters * n].reshape(len(groups), filters, n)
     calls = [copy(matrix.reshape(seen.shape), seen)]
     if len(groups) == 1:
-        calls.append(partial(np.matmul, w[0], matrix[0], result[0]))
+        calls += product(w[0], matrix[0], result[0], room)
     else:
-        calls.append(partial(np.matmul, w, matrix, result))
+        calls += product(w, matrix, result, room)
     ordered = into
     if not direct:
         ordered = result.reshape(len(groups) * filters, images, rows, p.out_w).transpose(1, 0, 2, 3)

@@ -14,12 +14,26 @@ padding's zeros, so that only NaN and infinity within a window reach its output.
 
 import numpy as np
 
-from kernels.cpu.common import activation, carve, interior, padded_hw, scratch_nbytes
+from kernels.cpu.common import (
+    activation,
+    carve,
+    interior,
+    padded_hw,
+    product,
+    room_elements,
+    scratch_nbytes,
+    sequence,
+)
 
 
 def workspace(p):
-    area = padded_hw(p)
-    return scratch_nbytes((p.c, *area), (p.m // p.group, *area))
+    return scratch_nbytes(*_shapes(p))
+
+
+def _shapes(p):
+    height, width = padded_hw(p)
+    room = room_elements(p.c // p.group, p.m // p.group, height * width)
+    return (p.c, height, width), (p.m // p.group, height, width), (room,)
 
 
 def pack(p, inputs):
@@ -38,10 +52,14 @@ def bind(p, inputs, output, workspace):
         weights = pack(p, inputs)[1]
     y = output.reshape(p.n, p.group, p.m // p.group, p.out_h, p.out_w)
     height, width = padded_hw(p)
-    padded, products = carve(workspace, (p.c, height, width), (p.m // p.group, height, width))
+    padded, products, room = carve(workspace, *_shapes(p))
     inside = interior(p, padded[None])[0]
     images = padded.reshape(p.group, p.c // p.group, height * width)
     flat = products.reshape(p.m // p.group, height * width)
+    calls = {
+        (i, j, g): sequence(product(weights[i, j, g], images[g], flat, room))
+        for i, j, g in np.ndindex(p.kh, p.kw, p.group)
+    }
     after = activation(p.activation, output)
 
     def run():
@@ -52,7 +70,7 @@ def bind(p, inputs, output, workspace):
                 y[n, g] = 0 if not p.bias else inputs[2].reshape(p.group, -1, 1, 1)[g]
                 for i in range(p.kh):
                     for j in range(p.kw):
-                        np.matmul(weights[i, j, g], images[g], out=flat)
+                        calls[i, j, g]()
                         top, left = i * p.dilation_h, j * p.dilation_w
                         y[n, g] += products[:, top : top + p.out_h, left : left + p.out_w]
         for call in after:

@@ -10,6 +10,7 @@ The image lies padded in scratch, for a stride s along the rows as s images of e
 outputs side by side read 16 inputs side by side, whatever the window: where a window's element lies is a
 table's to say. Weights are packed as they are read: for up to 8 maps, one after the other for each element of
 the window. Rows too short for vectors are computed with the padding between them, and picked out.
+Sums are blocked (kernels.cpu.tiles says how, and how exact they are).
 """
 
 from dataclasses import replace

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from kernels.cpu.common import carve, copy, scratch_nbytes, sequence
+from kernels.cpu.common import carve, copy, product, room_elements, scratch_nbytes, sequence
 
 
 def _reach(p):
@@ -24,7 +24,8 @@ def _reach(p):
 
 def _shapes(p):
     area = p.out[1] * p.out[2]
-    return (p.c, *_reach(p)), (p.depth, area), (p.m // p.group, area)
+    room = room_elements(p.depth, p.m // p.group, area)
+    return (p.c, *_reach(p)), (p.depth, area), (p.m // p.group, area), (room,)
 
 
 def workspace(p):
@@ -35,7 +36,7 @@ def bind(p, inputs, output, workspace):
     x = inputs[0].reshape(p.n, p.c, *p.size)
     weights = inputs[1].reshape(p.group, p.m // p.group, p.depth)
     y = output.reshape(p.n, p.group, p.m // p.group, p.out[0], -1)
-    padded, columns, product = carve(workspace, *_shapes(p))
+    padded, columns, sums, room = carve(workspace, *_shapes(p))
     per_group = p.c // p.group
     inside = padded[:, *(slice(before, before + size) for before, size in zip(p.pad, p.size, strict=True))]
     calls = [partial(padded.fill, 0)]
@@ -46,12 +47,12 @@ def bind(p, inputs, output, workspace):
             for o in range(p.out[0]):
                 seen = _windows(p, channels[:, o * p.stride[0] :])
                 calls.append(copy(columns.reshape(seen.shape), seen))
-                calls.append(partial(np.matmul, weights[g], columns, product))
+                calls += product(weights[g], columns, sums, room)
                 if p.bias:
                     shift = inputs[2].reshape(p.group, -1, 1)[g]
-                    calls.append(partial(np.add, product, shift, y[n, g, :, o]))
+                    calls.append(partial(np.add, sums, shift, y[n, g, :, o]))
                 else:
-                    calls.append(partial(np.copyto, y[n, g, :, o], product))
+                    calls.append(partial(np.copyto, y[n, g, :, o], sums))
     return sequence(calls)
 
 

@@ -9,22 +9,23 @@ from functools import partial
 
 import numpy as np
 
-from kernels.cpu.common import carve, scratch_nbytes, sequence
+from kernels.cpu.common import carve, product, room_elements, scratch_nbytes, sequence
 
 
-def _shape(p):
-    return (p.m // p.group, p.kh, p.kw, p.h, p.w)
+def _shapes(p):
+    added = (p.m // p.group, p.kh, p.kw, p.h, p.w)
+    return added, (room_elements(p.c // p.group, added[0] * p.kh * p.kw, p.h * p.w),)
 
 
 def workspace(p):
-    return scratch_nbytes(_shape(p))
+    return scratch_nbytes(*_shapes(p))
 
 
 def bind(p, inputs, output, workspace):
     x = inputs[0].reshape(p.n, p.group, p.c // p.group, p.h * p.w)
     weights = inputs[1].reshape(p.group, p.c // p.group, -1)
     y = output.reshape(p.n, p.group, p.m // p.group, p.out_h, p.out_w)
-    (added,) = carve(workspace, _shape(p))
+    added, room = carve(workspace, *_shapes(p))
     flat = added.reshape(-1, p.h * p.w)
     shift = np.float32(0)
     if p.bias:
@@ -32,7 +33,7 @@ def bind(p, inputs, output, workspace):
     calls = [partial(np.copyto, y, shift)]
     for n in range(p.n):
         for g in range(p.group):
-            calls.append(partial(np.matmul, weights[g].T, x[n, g], flat))
+            calls += product(weights[g].T, x[n, g], flat, room)
             for i in range(p.kh):
                 rows, down = _reach(i * p.dilation_h - p.pad_top, p.stride_h, p.h, p.out_h)
                 for j in range(p.kw):

@@ -4,14 +4,25 @@
 # idea = "Leaves the product to BLAS, which reads transposed matrices as they lie, and finishes in place."
 # [needs]
 # dtype = ["float32", "float64"]
-"""y = activation(alpha · a @ b + beta · bias), the product by sgemm straight into y."""
+"""y = activation(alpha · a @ b + beta · bias), the product by sgemm straight into y; long sums of few
+outputs in pieces (kernels.cpu.common.product, which says how exact they are)."""
 
 from functools import partial
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from kernels.cpu.common import activation, merged, sequence
+from kernels.cpu.common import activation, merged, product, room_elements, sequence, typed, typed_nbytes
+
+LEAST = 256  # terms that are left to BLAS as they are: calls for fewer cost more than the product
+
+
+def _room(p):
+    return room_elements(p.k, p.m, p.n, p.batch, LEAST)
+
+
+def workspace(p):
+    return typed_nbytes(_room(p), p.dtype)
 
 
 def bind(p, inputs, output, workspace):
@@ -19,8 +30,8 @@ def bind(p, inputs, output, workspace):
     y = output.reshape(p.batch, p.m, p.n)
     a = _matrices(a, p.batch, p.stride_a, p.m, p.k, p.trans_a)
     b = _matrices(b, p.batch, p.stride_b, p.k, p.n, p.trans_b)
-    product = (a[0], b[0], y[0]) if p.batch == 1 else (a, b, y)
-    calls = [partial(np.matmul, *product)]
+    room = typed(workspace, _room(p), p.dtype)
+    calls = product(*((a[0], b[0], y[0]) if p.batch == 1 else (a, b, y)), room, LEAST)
     scalar = y.dtype.type
     if p.alpha != 1:
         calls.append(partial(np.multiply, y, scalar(p.alpha), y))

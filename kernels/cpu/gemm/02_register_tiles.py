@@ -8,7 +8,8 @@
 
 b lies in panels: 16 columns (a vector's) side by side, row after row, so that a tile reads it from its
 beginning to its end; alpha is in it. Each element of a is read once a tile and spread over a vector. Long
-sums of many rows are cut, so that the part of the panels at hand stays in the second-level cache.
+sums of many rows are cut, so that the part of the panels at hand stays in the second-level cache. Sums are
+blocked (kernels.cpu.tiles says how, and how exact they are).
 """
 
 import numpy as np

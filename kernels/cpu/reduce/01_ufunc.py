@@ -11,13 +11,12 @@ from functools import partial
 
 import numpy as np
 
-from kernels.cpu.common import sequence, typed, typed_nbytes
+from kernels.cpu.common import PIECE, sequence, total, typed, typed_nbytes
 
 PLAIN = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}
 PLACES = {"argmax": np.argmax, "argmin": np.argmin}
 FIRST = {"l1", "l2", "sumsquare", "logsumexp"}  # a function of each element comes before the sum
 SHORT = 1 << 14  # BLAS adds one after the other, a ufunc in pairs, which of long rows is the more exact
-PIECE = 1 << 10  # rows side by side are added one after the other too: so many elements of them at once
 MANY = 1 << 10  # rows side by side, from which on a call for each element of the axis is worth it
 
 
@@ -55,9 +54,9 @@ def bind(p, inputs, output, workspace):
         calls.append(partial(np.vecdot, x, x, y) if squared else partial(np.matmul, x, _ones(p), y))
     elif p.kind in FIRST:
         made, top = made.reshape(x.shape), top.reshape(y.shape)
-        calls += [*_functions(p.kind, x, made, top), *_total(made, y, sums)]
+        calls += [*_functions(p.kind, x, made, top), *total(made, y, sums)]
     else:
-        calls += _total(x, y, sums)
+        calls += total(x, y, sums)
     if p.kind == "mean":
         calls.append(partial(np.divide, y, y.dtype.type(p.axis), y))
     elif p.kind == "l2":
@@ -71,15 +70,6 @@ def bind(p, inputs, output, workspace):
 
 def _ones(p):
     return np.ones(p.axis, p.dtype)
-
-
-def _total(x, y, sums):
-    """The sums of x along its axis 1; of rows side by side in pieces."""
-    if sums.shape[1] <= 1:
-        return [partial(np.add.reduce, x, 1, y.dtype, y)]
-    pieces = (slice(first, first + PIECE) for first in range(0, x.shape[1], PIECE))
-    calls = [partial(np.add.reduce, x[:, piece], 1, y.dtype, sums[:, k]) for k, piece in enumerate(pieces)]
-    return [*calls, partial(np.add.reduce, sums, 1, y.dtype, y)]
 
 
 def _functions(kind, x, made, top):

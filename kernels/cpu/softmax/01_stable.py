@@ -8,12 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from kernels.cpu.common import carve, scratch_nbytes, sequence
+from kernels.cpu.common import PIECE, carve, scratch_nbytes, sequence, total
 
 
 def _shapes(p):
     rows = (p.outer, 1, p.inner)
-    return (rows, (p.outer, p.axis, p.inner)) if p.log else (rows,)
+    pieces = -(-p.axis // PIECE) if p.inner > 1 else 0
+    return (rows, (p.outer, pieces, p.inner), *([(p.outer, p.axis, p.inner)] if p.log else []))
 
 
 def workspace(p):
@@ -22,10 +23,10 @@ def workspace(p):
 
 def bind(p, inputs, output, workspace):
     x, y = inputs[0].reshape(p.outer, p.axis, p.inner), output.reshape(p.outer, p.axis, p.inner)
-    rows, *scratch = carve(workspace, *_shapes(p))
+    rows, sums, *scratch = carve(workspace, *_shapes(p))
     calls = [partial(np.maximum.reduce, x, 1, None, rows, True), partial(np.subtract, x, rows, y)]
     powers = scratch[0] if p.log else y
-    calls += [partial(np.exp, y, powers), partial(np.add.reduce, powers, 1, None, rows, True)]
+    calls += [partial(np.exp, y, powers), *total(powers, rows[:, 0], sums)]
     if p.log:
         calls += [partial(np.log, rows, rows), partial(np.subtract, y, rows, y)]
     else:

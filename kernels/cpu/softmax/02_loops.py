@@ -10,20 +10,21 @@ import math
 import numpy as np
 
 from kernels.cpu import simd
+from kernels.cpu.common import PIECE
 from kernels.cpu.compiled import Call, compiled
 from kernels.cpu.loops import ZERO, exp
 
 
 @compiled
 def step(a, low, high, scratch):
-    """scratch: the maximum and the sum of each of the `inner` columns."""
+    """scratch: of each of the `inner` columns the maximum, the sum of a piece, and that of all before it."""
     axis, inner, log = a[1], a[2], a[3]
-    most, total = scratch, simd.shifted(scratch, inner)
+    most, total, before = scratch, simd.shifted(scratch, inner), simd.shifted(scratch, 2 * inner)
     for row in range(low, high):
         x = simd.shifted(simd.floats(a[4]), row * axis * inner)
         y = simd.shifted(simd.floats(a[5]), row * axis * inner)
         for k in range(inner):
-            most[k], total[k] = x[k], ZERO
+            most[k], total[k], before[k] = x[k], ZERO, ZERO
         for i in range(1, axis):
             of = simd.shifted(x, i * inner)
             for k in range(inner):
@@ -46,6 +47,12 @@ def step(a, low, high, scratch):
                 for k in range(inner):
                     to[k] = exp(of[k] - most[k])
                     total[k] += to[k]
+                if i % PIECE == PIECE - 1:
+                    for k in range(inner):
+                        before[k] += total[k]
+                        total[k] = ZERO
+            for k in range(inner):
+                total[k] += before[k]
             for i in range(axis):
                 of, to = simd.shifted(x, i * inner), simd.shifted(y, i * inner)
                 if log:
@@ -57,7 +64,7 @@ def step(a, low, high, scratch):
 
 
 def workspace(p):
-    return 8 * p.inner
+    return 12 * p.inner
 
 
 def bind(p, inputs, output, workspace):

@@ -2,6 +2,7 @@
 op = "conv"
 rung = 3
 name = "map_a_block"
+method = "plain"  # term after term: n equal terms are off by up to n / 3 · 2⁻²⁴ of their sum
 idea = "A block an image and map: as many blocks as maps, so that few images too keep the device busy."
 launch = "conv_map_a_block"
 [defines]

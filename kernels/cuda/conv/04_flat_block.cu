@@ -2,6 +2,7 @@
 op = "conv"
 rung = 4
 name = "flat_block"
+method = "plain"  # term after term: n equal terms are off by up to n / 3 · 2⁻²⁴ of their sum
 idea = "A one-dimensional block of 1,024 threads takes the pixels of a map as one long row: where maps are narrower than 32, threads no longer idle at the end of every row, and at most one warp is partly idle."
 launch = "conv_map_a_block"
 [defines]

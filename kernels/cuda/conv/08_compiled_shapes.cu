@@ -2,6 +2,7 @@
 op = "conv"
 rung = 8
 name = "compiled_shapes"
+method = "plain"  # term after term: n equal terms are off by up to n / 3 · 2⁻²⁴ of their sum
 idea = "All shapes are compiled in: places in the tile become constants added to one address, and divisions become multiplications."
 launch = "conv_compiled"
 [defines]

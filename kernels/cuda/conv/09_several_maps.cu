@@ -2,6 +2,7 @@
 op = "conv"
 rung = 9
 name = "several_maps"
+method = "plain"  # term after term: n equal terms are off by up to n / 3 · 2⁻²⁴ of their sum
 idea = "A thread computes its pixel in several maps, whose weights lie in shared memory too: a value of the image, once read, serves as many multiplications."
 launch = "conv_several_maps"
 [defines]

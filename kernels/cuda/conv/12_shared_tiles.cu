@@ -11,6 +11,7 @@ TILE_K = 16  # taps (channel, row, column of the filter) a step
 ROWS = 4     # channels a thread
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 #define THREADS (TILE_M / ROWS * TILE_N)
 static_assert(TILE_M % ROWS == 0 && TILE_M * TILE_K % THREADS == 0 && TILE_N * TILE_K % THREADS == 0,
@@ -42,6 +43,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float* filters = weight + (index_t)(g * outputs + first_output) * taps;
 
     float sum[ROWS] = {};
+    Wholes<ROWS> wholes(p.c);
     for (int k0 = 0; k0 < taps; k0 += TILE_K) {
         for (int e = threadIdx.x; e < TILE_M * TILE_K; e += THREADS) {
             const int k = e % TILE_K, o = e / TILE_K;
@@ -63,7 +65,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int i = 0; i < ROWS; ++i) sum[i] += weights[k][row * ROWS + i] * v;
         }
         __syncthreads();  // all have multiplied before the next tiles are written over these
+        if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(sum, k0 < wholes.TERMS);
     }
+    wholes.give(sum, taps > wholes.TERMS - TILE_K);
     if (pixel >= pixels) return;
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {

@@ -12,6 +12,7 @@ THREAD_N = 4  # pixels a thread
 TILE_K = 16   # taps a step
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 #define THREADS ((TILE_M / THREAD_M) * (TILE_N / THREAD_N))
 #define WEIGHT_LOADS (TILE_M * TILE_K / THREADS)
@@ -69,6 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
     float next_weights[WEIGHT_LOADS], next_patches[PATCH_LOADS];
     float sum[THREAD_M][THREAD_N] = {};
+    Wholes<THREAD_M * THREAD_N> wholes(p.c);
 
     auto fetch = [&](int k0, int slot) {
 #pragma unroll
@@ -121,7 +123,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
         if (step + 1 < steps) keep(slot ^ 1);
         __syncthreads();  // the next tiles are whole, and nobody needs these any more
+        const int terms = (step + 1) * TILE_K;
+        if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms == wholes.TERMS);
     }
+    wholes.give(&sum[0][0], steps * TILE_K >= wholes.TERMS);
 
 #pragma unroll
     for (int j = 0; j < THREAD_N; ++j) {

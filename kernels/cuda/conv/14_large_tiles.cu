@@ -12,6 +12,7 @@ THREAD_N = 8
 TILE_K = 8
 VECTOR_W = 4  # weights at once: 4 where every filter begins on 16 bytes, else 1
 */
+#include "sums.cuh"
 #include "taps.cuh"
 
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of patches was");
@@ -52,6 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     Operand<TILE_M, TILE_K, true, VECTOR_W, THREADS> next_weights;
     float next_patches[PATCH_LOADS];
     float sum[THREAD_M][THREAD_N] = {};
+    Wholes<THREAD_M * THREAD_N> wholes(p.c);
 
     auto fill_table = [&](int k0) {
         for (int e = thread; e < TABLE; e += THREADS)
@@ -100,7 +102,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         }
         keep(slot ^ 1);
         __syncthreads();  // the next tiles are whole, and nobody needs these any more
+        if (next % wholes.TERMS == 0) wholes.take(&sum[0][0], next == wholes.TERMS);
     }
+    wholes.give(&sum[0][0], taps > wholes.TERMS - TILE_K);
 
     // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring pixels,
     // and each thread the one pixel whose place it knows.

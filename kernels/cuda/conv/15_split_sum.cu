@@ -15,6 +15,7 @@ VECTOR_W = 4  # weights at once: 4 where every filter begins on 16 bytes, else 1
 PARTS = 1     # of the taps; with one there is no second kernel
 */
 #include "overlap.cuh"
+#include "sums.cuh"
 #include "taps.cuh"
 
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of patches was");
@@ -59,6 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     Operand<TILE_M, TILE_K, true, VECTOR_W, THREADS> next_weights;
     float next_patches[PATCH_LOADS];
     float sum[THREAD_M][THREAD_N] = {};
+    Wholes<THREAD_M * THREAD_N> wholes(p.c);
 
     auto fill_table = [&](int k0) {
         for (int e = thread; e < TABLE; e += THREADS)
@@ -110,7 +112,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         }
         keep(slot ^ 1);
         __syncthreads();  // the next tiles are whole, and nobody needs these any more
+        if ((next - begin) % wholes.TERMS == 0) wholes.take(&sum[0][0], next - begin == wholes.TERMS);
     }
+    wholes.give(&sum[0][0], end - begin > wholes.TERMS - TILE_K);
     let_next_begin();
 
     // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring pixels,

@@ -17,6 +17,7 @@ STAGES = 4    # tiles in shared memory at once
 compute_capability = "8.0"
 */
 #include "async.cuh"
+#include "sums.cuh"
 #include "taps.cuh"
 
 #define WEIGHT_LOADS ((TILE_M * TILE_K + THREADS - 1) / THREADS)
@@ -58,6 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int column = strip_of(thread) * COLUMNS;
 
     float sum[THREAD_M][THREAD_N] = {};
+    Wholes<THREAD_M * THREAD_N> wholes(p.c);
 
     auto fill_table = [&](int k0) {
         for (int e = thread; e < TABLE; e += THREADS)
@@ -113,7 +115,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 for (int j = 0; j < THREAD_N; ++j)
                     sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
         }
+        const int terms = k0 + TILE_K - begin;
+        if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms == wholes.TERMS);
     }
+    wholes.give(&sum[0][0], end - begin > wholes.TERMS - TILE_K);
     __syncthreads();
 
     // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring pixels,

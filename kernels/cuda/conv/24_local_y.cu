@@ -2,6 +2,7 @@
 op = "conv"
 rung = 24
 name = "local_y"
+method = "plain"  # term after term: n equal terms are off by up to n / 3 · 2⁻²⁴ of their sum
 idea = "A thread keeps the sums of many maps at its pixel in an array of registers, so that every element of x is read once for all of them; blocks of 1,024 threads leave each thread 64 registers, fewer than it wants, and what is left over spills."
 launch = "conv_image_a_block"
 side = true

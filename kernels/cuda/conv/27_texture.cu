@@ -2,6 +2,7 @@
 op = "conv"
 rung = 27
 name = "texture"
+method = "plain"  # term after term: n equal terms are off by up to n / 3 · 2⁻²⁴ of their sum
 idea = "Rung 4 with x read as a texture: the texture units fetch and keep what neighbouring threads ask for, by an index alone. It is what a read-only pointer (const, __restrict__) has got by itself since both share one cache."
 launch = "conv_texture"
 side = true

@@ -25,6 +25,7 @@ dilation = 1
 #include "common.cuh"
 #include "async.cuh"
 #include "overlap.cuh"
+#include "sums.cuh"
 
 #define MAPS 8  // of a thread
 #define THREADS (PAIRS * BAND * GROUPS)
@@ -91,6 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     };
 
     float sum[MAPS][8] = {};
+    Wholes<MAPS * 8> wholes(p.c);
+    constexpr int OF_PIECE = KW < wholes.TERMS ? wholes.TERMS / KW : 1;  // steps
 #pragma unroll
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) fetch(ahead, ahead);
     for (int step = 0, slot = 0; step < steps; ++step, slot = slot + 1 == STAGES ? 0 : slot + 1) {
@@ -124,7 +127,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                     for (int i = 0; i < 8; ++i) sum[m][i] += w[m] * v[i / 4][tap + i % 4];
             }
         }
+        if ((step + 1) % OF_PIECE == 0) wholes.take(&sum[0][0], step < OF_PIECE);
     }
+    wholes.give(&sum[0][0], steps >= OF_PIECE);
     let_next_begin();
 
     const int oy = first_row + row;

@@ -63,6 +63,7 @@ m_min = 16           # of a block
 #include "cluster.cuh"
 #include "common.cuh"
 #include "overlap.cuh"
+#include "sums.cuh"
 #include "warp.cuh"
 
 #if RANKS > 1
@@ -200,6 +201,10 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
 
     const float* own = weights + team * TAPS * MAPS + (down * SPREAD + lane / BESIDE) * OF_THREAD;
     float sum[OF_THREAD][EACH] = {};
+    Wholes<OF_THREAD * EACH> wholes(p.c);
+    constexpr int OF_PIECE = most_of(wholes.TERMS / TAPS, 1);  // channels
+    constexpr bool LONG = rounded_up(CHANNELS, TEAMS) * 2 > OF_PIECE * 3;
+    int done = 0;
 #pragma unroll 1
     for (int part = 0; part < 2; ++part) {
         if (part == 0)
@@ -239,8 +244,10 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
             own += (TEAMS - 1) * TAPS * MAPS;
 #pragma unroll
             for (int j = 0; j < EACH; ++j) under[j] += TEAMS * PLANE - KH * DILATION_H * PITCH;
+            if (LONG && ++done % OF_PIECE == 0) wholes.take(&sum[0][0], done == OF_PIECE);
         }
     }
+    if (LONG) wholes.give(&sum[0][0], done >= OF_PIECE);
 
     // `count` fours of the same line, one behind the other.
     auto added = [&](const float4* of, int count, int apart) {

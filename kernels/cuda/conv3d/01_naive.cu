@@ -2,10 +2,11 @@
 op = "conv3d"
 rung = 1
 name = "naive"
-idea = "One thread an output: it walks its box of the volume, the sum in a register."
+idea = "One thread an output: it walks its box of the volume, the sum, a piece of it at a time, in a register."
 launch = "one_thread_an_output"
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 // x is (N, C, D, H, W), weight (M, C / group, KD, KH, KW), y (N, M, OD, OH, OW); 0, 1, 2 are depth, height, width.
 extern "C" __global__ void conv3d(const float* __restrict__ x, const float* __restrict__ weight,
@@ -20,7 +21,7 @@ extern "C" __global__ void conv3d(const float* __restrict__ x, const float* __re
         const int om = map % p.m;
         const index_t first = map / p.m * p.c + om / (p.m / p.group) * channels;  // the first channel that it reads
         const float* tap = weight + (index_t)om * channels * p.kernel[0] * p.kernel[1] * p.kernel[2];
-        float sum = bias ? bias[om] : 0.0f;
+        LongSum sum;
         for (int ci = 0; ci < channels; ++ci) {
             for (int q = 0; q < p.kernel[0]; ++q) {
                 const int iz = front + q * p.dilation[0];
@@ -30,11 +31,12 @@ extern "C" __global__ void conv3d(const float* __restrict__ x, const float* __re
                     const bool within = iz >= 0 && iz < p.size[0] && iy >= 0 && iy < p.size[1];
                     for (int s = 0; s < p.kernel[2]; ++s, ++tap) {
                         const int ix = left + s * p.dilation[2];
-                        if (within && ix >= 0 && ix < p.size[2]) sum += row[ix] * *tap;
+                        if (within && ix >= 0 && ix < p.size[2]) sum.part += row[ix] * *tap;
                     }
+                    sum.added(p.kernel[2]);
                 }
             }
         }
-        y[i] = sum;
+        y[i] = bias ? sum.total() + bias[om] : sum.total();
     }
 }

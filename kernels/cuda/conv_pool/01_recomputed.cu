@@ -6,6 +6,7 @@ idea = "One thread an output: it computes every output of the convolution in its
 launch = "one_thread_an_output"
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 // x is (N, C, H, W), weight (M, C / group, KH, KW), y (N, M, POOL_OUT_H, POOL_OUT_W); the pool reads (OH, OW).
 extern "C" __global__ void conv_pool(const float* __restrict__ x, const float* __restrict__ weight,
@@ -32,7 +33,7 @@ extern "C" __global__ void conv_pool(const float* __restrict__ x, const float* _
                 const bool inside = oy >= 0 && oy < p.out_h && ox >= 0 && ox < p.out_w;
                 counted += inside || p.count_include_pad;
                 if (!inside) continue;
-                float sum = 0.0f;
+                LongSum sum;
                 for (int ci = 0; ci < channels; ++ci) {
                     for (int r = 0; r < p.kh; ++r) {
                         const int iy = oy * p.stride_h - p.pad_top + r * p.dilation_h;
@@ -40,12 +41,13 @@ extern "C" __global__ void conv_pool(const float* __restrict__ x, const float* _
                         for (int s = 0; s < p.kw; ++s) {
                             const int ix = ox * p.stride_w - p.pad_left + s * p.dilation_w;
                             if (ix < 0 || ix >= p.w) continue;
-                            sum += in[((index_t)ci * p.h + iy) * p.w + ix] *
-                                   filter[((index_t)ci * p.kh + r) * p.kw + s];
+                            sum.part += in[((index_t)ci * p.h + iy) * p.w + ix] *
+                                        filter[((index_t)ci * p.kh + r) * p.kw + s];
                         }
+                        sum.added(p.kw);
                     }
                 }
-                const float v = activate(bias ? sum + bias[om] : sum, p.activation);
+                const float v = activate(bias ? sum.total() + bias[om] : sum.total(), p.activation);
                 total_of_window += v;
                 best = larger(best, v);
             }

@@ -6,6 +6,7 @@ idea = "One thread an output: it gathers what the elements within reach add to i
 launch = "one_thread_an_output"
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 // x is (N, C, H, W), weight (C, M / group, KH, KW), y (N, M, OH, OW). Tap (r, s) of the window adds element (iy, ix) to
 // row iy · stride + r · dilation - pad: of each tap there is one such element, or none.
@@ -21,7 +22,7 @@ extern "C" __global__ void conv_transpose(const float* __restrict__ x, const flo
         const int om = map % p.m, g = om / maps;
         const float* in = x + (map / p.m * p.c + g * channels) * plane;
         const float* of_map = weight + (index_t)g * channels * filters + (index_t)(om % maps) * p.kh * p.kw;
-        float sum = bias ? bias[om] : 0.0f;
+        LongSum sum;
         for (int r = 0; r < p.kh; ++r) {
             const int down = oy + p.pad_top - r * p.dilation_h, iy = down / p.stride_h;
             if (down < 0 || down % p.stride_h != 0 || iy >= p.h) continue;
@@ -30,9 +31,13 @@ extern "C" __global__ void conv_transpose(const float* __restrict__ x, const flo
                 if (across < 0 || across % p.stride_w != 0 || ix >= p.w) continue;
                 const float* at = in + (index_t)iy * p.w + ix;
                 const float* tap = of_map + r * p.kw + s;
-                for (int ci = 0; ci < channels; ++ci) sum += at[ci * plane] * tap[ci * filters];
+                for (int first = 0; first < channels; first += PIECE) {
+                    const int last = min(channels, first + PIECE);
+                    for (int ci = first; ci < last; ++ci) sum.part += at[ci * plane] * tap[ci * filters];
+                    sum.added(last - first);
+                }
             }
         }
-        y[i] = sum;
+        y[i] = bias ? sum.total() + bias[om] : sum.total();
     }
 }

@@ -16,6 +16,7 @@ TILE_K = [16, 32, 64]
 ROWS = [2, 4, 8]
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 #define THREADS (TILE_M / ROWS * TILE_N)
 static_assert(TILE_M % ROWS == 0, "a thread takes ROWS whole rows");
@@ -38,6 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const float* pa = a + matrix * p.stride_a;
         const float* pb = b + matrix * p.stride_b;
         float sum[ROWS] = {};
+        Wholes<ROWS> wholes(p.k);
         for (int k0 = 0; k0 < p.k; k0 += TILE_K) {
             for (int e = threadIdx.x; e < TILE_M * TILE_K; e += THREADS) {
                 const int i = p.trans_a ? e % TILE_M : e / TILE_K, j = p.trans_a ? e / TILE_M : e % TILE_K;
@@ -57,7 +59,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 for (int i = 0; i < ROWS; ++i) sum[i] += left[j][row + i] * v;
             }
             __syncthreads();  // all have multiplied before the next tiles are written over these
+            if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(sum, k0 < wholes.TERMS);
         }
+        wholes.give(sum, p.k > wholes.TERMS - TILE_K);
         const int c = first_column + column;
         if (c >= p.n) continue;
 #pragma unroll

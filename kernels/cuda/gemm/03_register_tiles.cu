@@ -14,6 +14,7 @@ TRANS_B = 0
 TILE_K = 16
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 #define THREADS ((TILE_M / THREAD_M) * (TILE_N / THREAD_N))
 #define LEFT_LOADS (TILE_M * TILE_K / THREADS)
@@ -59,6 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const float* pb = b + matrix * p.stride_b + right_start;
         float next_left[LEFT_LOADS], next_right[RIGHT_LOADS];
         float sum[THREAD_M][THREAD_N] = {};
+        Wholes<THREAD_M * THREAD_N> wholes(p.k);
 
         auto fetch = [&](int k0) {
 #pragma unroll
@@ -104,7 +106,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             }
             if (step + 1 < steps) keep(slot ^ 1);
             __syncthreads();  // the next tiles are whole, and nobody needs these any more
+            const int terms = (step + 1) * TILE_K;
+            if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms == wholes.TERMS);
         }
+        wholes.give(&sum[0][0], steps * TILE_K >= wholes.TERMS);
 #pragma unroll
         for (int i = 0; i < THREAD_M; ++i) {
             const int r = first_row + row + i;

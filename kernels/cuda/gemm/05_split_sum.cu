@@ -19,6 +19,7 @@ PARTS = 1     # of the sum; with one there is no second kernel
 */
 #include "common.cuh"
 #include "overlap.cuh"
+#include "sums.cuh"
 #include "tiles.cuh"
 
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of b was");
@@ -56,6 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         Operand<TILE_M, TILE_K, !TRANS_A, VECTOR_A, THREADS> next_left;
         Operand<TILE_N, TILE_K, TRANS_B, VECTOR_B, THREADS> next_right;
         float sum[THREAD_M][THREAD_N] = {};
+        Wholes<THREAD_M * THREAD_N> wholes(p.k);
 
         auto fetch = [&] {
             next_left.fetch(pa, lead_a, p.m - first_row, remain);
@@ -68,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         next_left.keep(left[0]);
         next_right.keep(right[0]);
         __syncthreads();  // the first tiles are whole
-        for (int slot = 0; remain > -TILE_K; slot ^= 1) {
+        for (int slot = 0, terms = TILE_K; remain > -TILE_K; slot ^= 1, terms += TILE_K) {
             fetch();
 #pragma unroll
             for (int j = 0; j < TILE_K; ++j) {
@@ -89,7 +91,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             next_left.keep(left[slot ^ 1]);
             next_right.keep(right[slot ^ 1]);
             __syncthreads();  // the next tiles are whole, and nobody needs these any more
+            if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms == wholes.TERMS);
         }
+        wholes.give(&sum[0][0], end - begin > wholes.TERMS - TILE_K);
         let_next_begin();
         // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
         // elements, and no thread works out 64 places.

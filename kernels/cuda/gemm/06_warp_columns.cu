@@ -17,6 +17,7 @@ batch = 1
 */
 #include "common.cuh"
 #include "overlap.cuh"
+#include "sums.cuh"
 #include "warp.cuh"
 
 // b is (n, k), so that a column of the product reads a contiguous row of it.
@@ -35,27 +36,39 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     a = written(a);
 
     float sum[ROWS] = {};
+    Wholes<ROWS> wholes(p.k);
+    constexpr int STRIDE = LANES * WARPS;
     if (p.k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
         const float4* wide = reinterpret_cast<const float4*>(weights);
+        constexpr int STEP = STRIDE * (wholes.TERMS / 4);
+        for (int begin = share; begin < last / 4; begin += STEP) {
 #pragma unroll 4
-        for (int j = share; j < last / 4; j += LANES * WARPS) {
-            const float4 v = wide[j];
+            for (int j = begin; j < min(last / 4, begin + STEP); j += STRIDE) {
+                const float4 v = wide[j];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                const float4 u = reinterpret_cast<const float4*>(a + (index_t)r * p.k)[j];
-                sum[r] += u.x * v.x;
-                sum[r] += u.y * v.y;
-                sum[r] += u.z * v.z;
-                sum[r] += u.w * v.w;
+                for (int r = 0; r < ROWS; ++r) {
+                    const float4 u = reinterpret_cast<const float4*>(a + (index_t)r * p.k)[j];
+                    sum[r] += u.x * v.x;
+                    sum[r] += u.y * v.y;
+                    sum[r] += u.z * v.z;
+                    sum[r] += u.w * v.w;
+                }
             }
+            if (begin + STEP < last / 4) wholes.take(sum, begin == share);
         }
+        wholes.give(sum, share + STEP < last / 4);
     } else {
+        constexpr int STEP = STRIDE * wholes.TERMS;
+        for (int begin = share; begin < last; begin += STEP) {
 #pragma unroll 4
-        for (int j = share; j < last; j += LANES * WARPS) {
-            const float v = weights[j];
+            for (int j = begin; j < min(last, begin + STEP); j += STRIDE) {
+                const float v = weights[j];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) sum[r] += a[(index_t)r * p.k + j] * v;
+                for (int r = 0; r < ROWS; ++r) sum[r] += a[(index_t)r * p.k + j] * v;
+            }
+            if (begin + STEP < last) wholes.take(sum, begin == share);
         }
+        wholes.give(sum, share + STEP < last);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {

@@ -22,6 +22,7 @@ multiple_of = {k = 4}
 #include "async.cuh"
 #include "common.cuh"
 #include "overlap.cuh"
+#include "sums.cuh"
 
 #define FOUR 4  // steps of the sum that one load from shared memory brings
 #define ACROSS 8
@@ -89,6 +90,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     }
 
     float sum[THREAD_M][THREAD_N] = {};
+    Wholes<THREAD_M * THREAD_N> wholes(p.k);
+    constexpr int OF_PIECE = wholes.TERMS / FOUR;  // steps
     for (int step = 0; step < steps; ++step) {
         wait_for_all_but<STAGES - 2>();
         __syncthreads();  // this tile has come, and nobody reads the one whose place the next takes
@@ -114,7 +117,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
 #pragma unroll
             for (int i = 0; i < THREAD_M; ++i) sum[i][j] += u[i].w * v.w;
         }
+        if ((step + 1) % OF_PIECE == 0) wholes.take(&sum[0][0], step < OF_PIECE);
     }
+    wholes.give(&sum[0][0], steps >= OF_PIECE);
     let_next_begin();
 
     // The slices' sums together, the upper half's to the lower half's, in the same order each time.

@@ -23,6 +23,7 @@ multiple_of = {k = 4}
 #include "cluster.cuh"
 #include "common.cuh"
 #include "overlap.cuh"
+#include "sums.cuh"
 #include "warp.cuh"
 
 #define FOUR 4  // steps of the sum that 16 bytes bring
@@ -76,6 +77,9 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     a = written(a);
 
     float sum[SHARED] = {};
+    Wholes<SHARED> wholes(p.k);
+    constexpr int OF_PIECE = wholes.TERMS / FOUR * PARTS * THREADS;  // fours of a round of all threads
+    const int first = j;
     if (j < STEPS) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) u[r] = r < rows ? pa[r * STEPS + j] : zero;
@@ -101,7 +105,9 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
             }
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) v[c] = later[c];
+            if (STEPS > OF_PIECE && next % OF_PIECE == first && more) wholes.take(sum, next < 2 * OF_PIECE);
         }
+        if (STEPS > OF_PIECE) wholes.give(sum, first + OF_PIECE < STEPS);
     }
     add_lanes<SHARED / 2, LANES / 2>(sum, lane);
 #pragma unroll

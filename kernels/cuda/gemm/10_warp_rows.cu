@@ -19,6 +19,7 @@ batch = 1
 */
 #include "common.cuh"
 #include "overlap.cuh"
+#include "sums.cuh"
 #include "warp.cuh"
 
 // b is (n, k), so that a column of the product reads a contiguous row of it. A warp a ROWS × COLUMNS piece of y:
@@ -39,37 +40,48 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     for (int c = 0; c < COLUMNS; ++c) columns[c] = b + (index_t)min(column + c, p.n - 1) * p.k;
 
     float sum[ROWS][COLUMNS] = {};
+    Wholes<ROWS * COLUMNS> wholes(p.k);
     if (p.k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
+        constexpr int STEP = LANES * (wholes.TERMS / 4);
+        for (int begin = lane; begin < p.k / 4; begin += STEP) {
 #pragma unroll 2
-        for (int j = lane; j < p.k / 4; j += LANES) {
-            float4 v[COLUMNS];
+            for (int j = begin; j < min(p.k / 4, begin + STEP); j += LANES) {
+                float4 v[COLUMNS];
 #pragma unroll
-            for (int c = 0; c < COLUMNS; ++c) v[c] = reinterpret_cast<const float4*>(columns[c])[j];
+                for (int c = 0; c < COLUMNS; ++c) v[c] = reinterpret_cast<const float4*>(columns[c])[j];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                const float4 u = reinterpret_cast<const float4*>(rows[r])[j];
+                for (int r = 0; r < ROWS; ++r) {
+                    const float4 u = reinterpret_cast<const float4*>(rows[r])[j];
 #pragma unroll
-                for (int c = 0; c < COLUMNS; ++c) {
-                    sum[r][c] += u.x * v[c].x;
-                    sum[r][c] += u.y * v[c].y;
-                    sum[r][c] += u.z * v[c].z;
-                    sum[r][c] += u.w * v[c].w;
+                    for (int c = 0; c < COLUMNS; ++c) {
+                        sum[r][c] += u.x * v[c].x;
+                        sum[r][c] += u.y * v[c].y;
+                        sum[r][c] += u.z * v[c].z;
+                        sum[r][c] += u.w * v[c].w;
+                    }
                 }
             }
+            if (begin + STEP < p.k / 4) wholes.take(&sum[0][0], begin == lane);
         }
+        wholes.give(&sum[0][0], lane + STEP < p.k / 4);
     } else {
+        constexpr int STEP = LANES * wholes.TERMS;
+        for (int begin = lane; begin < p.k; begin += STEP) {
 #pragma unroll 2
-        for (int j = lane; j < p.k; j += LANES) {
-            float v[COLUMNS];
+            for (int j = begin; j < min(p.k, begin + STEP); j += LANES) {
+                float v[COLUMNS];
 #pragma unroll
-            for (int c = 0; c < COLUMNS; ++c) v[c] = columns[c][j];
+                for (int c = 0; c < COLUMNS; ++c) v[c] = columns[c][j];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                const float u = rows[r][j];
+                for (int r = 0; r < ROWS; ++r) {
+                    const float u = rows[r][j];
 #pragma unroll
-                for (int c = 0; c < COLUMNS; ++c) sum[r][c] += u * v[c];
+                    for (int c = 0; c < COLUMNS; ++c) sum[r][c] += u * v[c];
+                }
             }
+            if (begin + STEP < p.k) wholes.take(&sum[0][0], begin == lane);
         }
+        wholes.give(&sum[0][0], lane + STEP < p.k);
     }
     // Every lane ends with the same sums; lane i keeps and writes the i-th.
     float mine = 0.0f;

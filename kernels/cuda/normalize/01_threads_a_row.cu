@@ -11,6 +11,7 @@ ACROSS = 0
 */
 #include "common.cuh"
 #include "row.cuh"
+#include "sums.cuh"
 
 // x is (count, length), scale and bias (channels,), or null; y is as x, or (count, 1).
 extern "C" __global__ void normalize(const float* __restrict__ x, const float* __restrict__ scale,
@@ -22,15 +23,17 @@ extern "C" __global__ void normalize(const float* __restrict__ x, const float* _
 
     float mean = 0.0f;
     if (p.centred) {
-        for (int j = lane_of_row(); j < length; j += LANES) mean += from[j];
-        mean = of_row(mean, Added()) / p.length;
+        LongSum sum;
+        for (int j = lane_of_row(); j < length; j += LANES) sum.part += from[j], sum.added(1);
+        mean = of_row(sum.total(), Added()) / p.length;
     }
-    float squares = 0.0f;  // about the mean: a difference of two sums would cancel
+    LongSum squares;  // about the mean: a difference of two sums would cancel
     for (int j = lane_of_row(); j < length; j += LANES) {
         const float v = from[j] - mean;
-        squares += v * v;
+        squares.part += v * v;
+        squares.added(1);
     }
-    const float factor = 1.0f / sqrtf(of_row(squares, Added()) / p.length + p.epsilon);
+    const float factor = 1.0f / sqrtf(of_row(squares.total(), Added()) / p.length + p.epsilon);
 
     if (p.gives != NORMALIZE_ALL) {
         if (there && lane_of_row() == 0) y[row] = p.gives == NORMALIZE_MEAN ? mean : factor;

@@ -6,6 +6,7 @@ idea = "One thread an output: it walks its window."
 launch = "one_thread_an_output"
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 // x is (N, C, H, W), y (N, C, OH, OW).
 extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, const PoolParams p) {
@@ -15,7 +16,7 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
         const int oy = i / p.out_w % p.out_h;
         const float* in = x + i / ((index_t)p.out_w * p.out_h) * p.h * p.w;
         float best = minus_infinity();
-        float sum = 0.0f;
+        LongSum sum;
         int counted = 0;
         for (int r = 0; r < p.kh; ++r) {
             const int iy = oy * p.stride_h - p.pad_top + r * p.dilation_h;
@@ -27,10 +28,11 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
                 counted += inside || p.count_include_pad;
                 if (!inside) continue;
                 const float v = in[(index_t)iy * p.w + ix];
-                sum += v;
+                sum.part += v;
                 best = larger(best, v);
             }
+            sum.added(p.kw);
         }
-        y[i] = activate(p.kind == POOL_MAX ? best : sum / counted, p.activation);
+        y[i] = activate(p.kind == POOL_MAX ? best : sum.total() / counted, p.activation);
     }
 }

@@ -45,15 +45,17 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
     int counted = 0;
 #pragma unroll
     for (int r = 0; r < KH; ++r) {
+        float of_row = 0.0f;  // summed by itself: up to 256 pixels one after the other would lose digits
 #pragma unroll
         for (int s = 0; s < KW; ++s) {
             const int iy = top + r * DILATION_H, ix = left + s * DILATION_W;
             const bool inside = iy >= 0 && iy < H && ix >= 0 && ix < W;
             counted += inside || (COUNT_PAD && iy < H + PAD_BOTTOM && ix < W + PAD_RIGHT);
             const float v = inside ? in[iy * W + ix] : start();
-            sum += v;
+            of_row += v;
             best = larger(best, v);
         }
+        sum += of_row;
     }
     y[i] = activate(KIND == POOL_MAX ? best : sum / counted, AFTER);
 }

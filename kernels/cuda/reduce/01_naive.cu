@@ -6,6 +6,7 @@ idea = "One thread an output: it walks its row from end to end."
 launch = "one_thread_an_output"
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 // x is (outer, axis, inner), y (outer, inner); a row runs along the middle axis of x.
 extern "C" __global__ void reduce(const float* __restrict__ x, void* __restrict__ y, const ReduceParams p) {
@@ -28,17 +29,19 @@ extern "C" __global__ void reduce(const float* __restrict__ x, void* __restrict_
             for (int i = 1; i < p.axis; ++i) top = larger(top, from[i * p.inner]);
             if (!(fabsf(top) < -minus_infinity())) top = 0.0f;
         }
+        LongSum sum;
         for (int i = 0; i < p.axis; ++i) {
             float v = from[i * p.inner];
             if (p.kind == REDUCE_L1) v = fabsf(v);
             else if (p.kind == REDUCE_L2 || p.kind == REDUCE_SUMSQUARE) v *= v;
             else if (p.kind == REDUCE_LOGSUMEXP) v = expf(v - top);
-            if (i == 0) result = v;
-            else if (p.kind == REDUCE_MAX) result = larger(result, v);
+            if (p.kind == REDUCE_MAX) result = larger(result, v);
             else if (p.kind == REDUCE_MIN) result = -larger(-result, -v);
-            else if (p.kind == REDUCE_PROD) result *= v;
-            else result += v;
+            else if (p.kind == REDUCE_PROD) result = i ? result * v : v;
+            else sum.part += v, sum.added(1);
         }
+        const bool summed = p.kind != REDUCE_MAX && p.kind != REDUCE_MIN && p.kind != REDUCE_PROD;
+        if (summed) result = sum.total();
         if (p.kind == REDUCE_MEAN) result /= p.axis;
         else if (p.kind == REDUCE_L2) result = sqrtf(result);
         else if (p.kind == REDUCE_LOGSUM || p.kind == REDUCE_LOGSUMEXP) result = logf(result) + top;

@@ -14,6 +14,9 @@ kind = ["sum", "mean", "max", "min", "prod", "l1", "l2", "sumsquare", "logsum", 
 */
 #include "common.cuh"
 #include "row.cuh"
+#include "sums.cuh"
+
+#define SUMMED (KIND != REDUCE_MAX && KIND != REDUCE_MIN && KIND != REDUCE_PROD)
 
 struct Joined {  // two values of a row as one
     __device__ __forceinline__ float operator()(float a, float b) const {
@@ -52,6 +55,7 @@ extern "C" __global__ void reduce(const float* __restrict__ x, void* __restrict_
     if (!(fabsf(top) < -minus_infinity())) top = 0.0f;
 #endif
     float result = nothing();
+    LongSum sum;
     for (int i = lane_of_row(); i < count; i += LANES) {
         float v = from[i * p.inner];
 #if KIND == REDUCE_L1
@@ -61,8 +65,12 @@ extern "C" __global__ void reduce(const float* __restrict__ x, void* __restrict_
 #elif KIND == REDUCE_LOGSUMEXP
         v = expf(v - top);
 #endif
-        result = join(result, v);
+        if (SUMMED)
+            sum.part += v, sum.added(1);
+        else
+            result = join(result, v);
     }
+    if (SUMMED) result = sum.total();
     result = of_row(result, join);
     if (!there || lane_of_row()) return;
 #if KIND == REDUCE_MEAN

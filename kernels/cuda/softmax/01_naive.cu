@@ -6,6 +6,7 @@ idea = "One thread a row: first the maximum, then the sum of the exponentials of
 launch = "softmax_rows"
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 // x and y are (outer, axis, inner); a row runs along the middle one.
 extern "C" __global__ void softmax(const float* __restrict__ x, float* __restrict__ y, const SoftmaxParams p) {
@@ -13,8 +14,9 @@ extern "C" __global__ void softmax(const float* __restrict__ x, float* __restric
         const index_t base = row / p.inner * p.axis * p.inner + row % p.inner;
         float top = minus_infinity();
         for (int i = 0; i < p.axis; ++i) top = larger(top, x[base + i * p.inner]);
-        float sum = 0.0f;
-        for (int i = 0; i < p.axis; ++i) sum += expf(x[base + i * p.inner] - top);
+        LongSum powers;
+        for (int i = 0; i < p.axis; ++i) powers.part += expf(x[base + i * p.inner] - top), powers.added(1);
+        const float sum = powers.total();
         const float log_sum = p.log_of_it ? logf(sum) : 0.0f;
         for (int i = 0; i < p.axis; ++i) {
             const float v = x[base + i * p.inner] - top;

@@ -6,6 +6,7 @@ idea = "A warp a row: neighbouring lanes read neighbouring elements, and the max
 launch = "one_warp_a_row"
 */
 #include "common.cuh"
+#include "sums.cuh"
 
 #define LANES 32
 #define ALL 0xffffffffu
@@ -20,8 +21,9 @@ extern "C" __global__ void softmax(const float* __restrict__ x, float* __restric
         for (int i = lane; i < p.axis; i += LANES) top = fmaxf(top, x[base + i * p.inner]);
 #pragma unroll
         for (int d = LANES / 2; d; d /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, d));
-        float sum = 0.0f;
-        for (int i = lane; i < p.axis; i += LANES) sum += expf(x[base + i * p.inner] - top);
+        LongSum powers;
+        for (int i = lane; i < p.axis; i += LANES) powers.part += expf(x[base + i * p.inner] - top), powers.added(1);
+        float sum = powers.total();
 #pragma unroll
         for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(ALL, sum, d);
         const float log_sum = p.log_of_it ? logf(sum) : 0.0f;

@@ -1,0 +1,98 @@
+"""Half precision on the CPU: computed in float32, and stored as the file says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from engine.backends.engine_cpu import EngineCpuHere
+from engine.graph import importer
+from engine.options import Options
+from engine.planning.planner import plan
+from kernels.ops import HALVES
+
+TYPES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+QUANTUM = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # of a number of its own size
+SHAPES = {"w": (8, 3, 3, 3), "b": (8,), "k": (1, 8, 1, 1), "w2": (8, 5), "b2": (5,)}
+
+
+def _model(half: str) -> tuple[Any, dict[str, np.ndarray]]:
+    random = np.random.default_rng(0)
+    dtype = np.dtype(half)
+    weights = {
+        n: (0.4 * random.standard_normal(s)).astype(np.float32).astype(dtype) for n, s in SHAPES.items()
+    }
+    node = helper.make_node
+    nodes = [
+        node("Cast", ["x"], ["xh"], to=TYPES[half]),
+        node("Conv", ["xh", "w", "b"], ["c"], kernel_shape=[3, 3], pads=[1] * 4),
+        node("Relu", ["c"], ["r"]),
+        node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        node("Erf", ["p"], ["e"]),
+        node("Add", ["e", "k"], ["a"]),
+        node("Clip", ["a"], ["l"]),
+        node("Transpose", ["l"], ["t"], perm=[0, 1, 3, 2]),
+        node("GlobalAveragePool", ["t"], ["g"]),
+        node("Flatten", ["g"], ["f"]),
+        node("Gemm", ["f", "w2", "b2"], ["q"]),
+        node("Softmax", ["q"], ["yh"]),
+        node("Cast", ["yh"], ["y"], to=TensorProto.FLOAT),
+    ]
+    made = helper.make_graph(
+        nodes,
+        "half",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 5])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), weights
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_answers_are_float32s_to_the_types_rounding(half: str) -> None:
+    model, weights = _model(half)
+    graph = importer.from_proto(model, "half")
+    x = np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)
+    x = x.astype(half).astype(np.float32)
+    wide = importer.from_proto(_widened(model, weights), "wide")
+    got, wanted = (_answer(each, x) for each in (graph, wide))
+    off = np.abs(got - wanted).max()
+    assert 0 < off < 4 * QUANTUM[half], "stored in the type after each node, and no coarser"
+    assert np.array_equal(got, got.astype(half).astype(np.float32)), "the answer is a number of the type"
+
+
+def test_each_kernel_computes_in_float32_and_what_is_moved_stays_as_it_is() -> None:
+    graph = importer.from_proto(_model("float16")[0], "half")
+    made = plan(graph, 2)
+    computed = {step.op: step.params.dtype for step in made.steps if step.params.flops}
+    assert set(computed) >= {"conv", "pool", "unary", "binary", "gemm", "softmax"}
+    assert set(computed.values()) == {"float32"}
+    assert {step.params.dtype for step in made.steps if step.op == "transpose"} == {"float16"}
+    assert all(array.dtype == np.float32 for array in made.weights.values())
+
+
+def _answer(graph: Any, x: np.ndarray) -> np.ndarray:
+    session = EngineCpuHere(graph, len(x), "fp32", Options())
+    try:
+        session.bind({"x": x})
+        session.run()
+        return session.fetch()["y"].copy()
+    finally:
+        session.close()
+
+
+def _widened(model: Any, weights: dict[str, np.ndarray]) -> Any:
+    """The same model in float32."""
+    wide = type(model)()
+    wide.CopyFrom(model)
+    del wide.graph.initializer[:]
+    wide.graph.initializer.extend(
+        numpy_helper.from_array(array.astype(np.float32), name) for name, array in weights.items()
+    )
+    for node in wide.graph.node:
+        if node.op_type == "Cast":
+            node.attribute[0].i = TensorProto.FLOAT
+    return wide
