@@ -37,5 +37,6 @@ ON_CUDA = {
 }
 # Pattern of test names → why they say nothing here.
 LEFT_OUT = {
+    r"^test_dft_inverse": "what it expects holds a rounding of float32, 1.9e-7, where the right answer is 0",
     r"operator_add(_|constant)": "float64 values beyond float32, in which sessions answer",
 }
