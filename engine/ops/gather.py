@@ -19,6 +19,10 @@ from engine.ops._parts import along, taken
 from kernels.ops.gather import INDEX_TYPES, Gather
 
 OP_TYPES = ("Compress", "Gather", "GatherElements", "GatherND", "ReverseSequence", "Tile")
+HINTS = dict.fromkeys(
+    ("NonMaxSuppression", "NonZero", "Unique"),
+    "how much it finds depends on values, which no plan knows beforehand; only the reference runs it",
+)
 
 
 def lower(node: Node, scope: Scope) -> Lowered:

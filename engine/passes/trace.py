@@ -15,6 +15,7 @@ from engine.graph.shapes import infer_node
 from engine.ops import DEFAULT_DOMAINS, Kernel, Lowered, Scope, View, full_name, hints, lower, operators
 from engine.passes.control import controlled
 from engine.passes.fold import fold
+from engine.passes.widened import widened
 from engine.passes.written_out import defined, own
 from kernels.errors import InputError, UnsupportedError
 
@@ -151,11 +152,18 @@ def trace(graph: Graph, batch: int) -> Program:
         lowered = advance(node, scope, graph)
         if lowered is not None:
             items.extend(_signed(item, node, scope) for item in lowered.items)
+    for info in graph.outputs:
+        if info.name in scope.specs and 0 in scope.shape(info.name):
+            raise UnsupportedError(
+                f"model {graph.name!r} gives out {info.name!r} of shape {scope.shape(info.name)}, and "
+                "tensors without elements are not supported"
+            )
+    made, specs, constants = widened(tuple(items), scope.specs, scope.constants)
     return Program(
         batch=batch,
-        items=tuple(items),
-        specs=scope.specs,
-        constants=scope.constants,
+        items=made,
+        specs=specs,
+        constants=constants,
         inputs=tuple(info.name for info in graph.inputs),
         outputs=tuple(info.name for info in graph.outputs),
     )

@@ -272,8 +272,8 @@ def _called(
             names[inner] = output
     write.nodes(protos, names, write.prefix, replace(scope, opset=opset), inner_graph)
     for inner, output in zip(function.output, node.outputs, strict=False):
-        if output and (output in scope.consumed or names[inner] in scope.specs):
-            write.same(names[inner], output)
+        if output and (output in scope.consumed or names.get(inner, inner) in scope.specs):
+            write.same(names.get(inner, inner), output)
     return write.finished()
 
 

@@ -649,6 +649,9 @@ def _transpose(rng: np.random.Generator) -> Iterator[Case]:
     ):
         x = _normal(rng, *shape)
         yield Case(Transpose(shape, perm), (x,), np.ascontiguousarray(x.transpose(perm)))
+    for dtype in ("float64", "float16", "int64", "uint8", "bool"):
+        x = np.abs(4 * _normal(rng, 3, 5)).astype(dtype)
+        yield Case(Transpose((3, 5), (1, 0), dtype), (x,), np.ascontiguousarray(x.T))
 
 
 def _pad(rng: np.random.Generator) -> Iterator[Case]:

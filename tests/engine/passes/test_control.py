@@ -89,7 +89,7 @@ def test_branches_of_different_shapes_are_refused_where_the_condition_is_compute
         ),
     ]
     graph = from_proto(make_model(nodes, {"x": (2, 3)}, ["y"], {"zero": np.float32(0)}), "shapes")
-    said = r"node 'choice' \(If\): its condition is computed, and its branches give float32 of shape \(2, 3\) and"
+    said = r"node 'choice' \(If\): its condition is computed, and its branches give float32 of shape \(2, 3\)"
     with pytest.raises(UnsupportedError, match=said):
         bare(graph, 2)
 
