@@ -152,12 +152,6 @@ def trace(graph: Graph, batch: int) -> Program:
         lowered = advance(node, scope, graph)
         if lowered is not None:
             items.extend(_signed(item, node, scope) for item in lowered.items)
-    for info in graph.outputs:
-        if info.name in scope.specs and 0 in scope.shape(info.name):
-            raise UnsupportedError(
-                f"model {graph.name!r} gives out {info.name!r} of shape {scope.shape(info.name)}, and "
-                "tensors without elements are not supported"
-            )
     made, specs, constants = widened(tuple(items), scope.specs, scope.constants)
     return Program(
         batch=batch,

@@ -16,7 +16,9 @@ _OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic"}  # of opset 16
 
 class GridSample(_Mended):
     """ "the output Y is computed by reading X at the pixel locations of grid": a place g along an axis of d
-    elements is (g + 1) / 2 · (d − 1) with align_corners, else ((g + 1) · d − 1) / 2."""
+    elements is (g + 1) / 2 · (d − 1) with align_corners, else ((g + 1) · d − 1) / 2. Of a cubic convolution
+    each tap is held within X by itself (border), as PyTorch and ONNX Runtime do; `onnx.reference` holds the
+    place."""
 
     def _run(self, x: Array, grid: Array, **_: Any) -> tuple[Array, ...]:
         mode = self._get("mode", "linear")
@@ -44,7 +46,7 @@ class GridSample(_Mended):
         v = (g + 1) / 2 * (size - 1) if self.corners else ((g + 1) * size - 1) / 2
         v = np.rint(v) if self.mode == "nearest" else v
         outside = (v < low) | (v > high)
-        if self.padding == "border":
+        if self.padding == "border" and self.mode != "cubic":
             v = np.where(outside, np.clip(v, 0, size - 1), v)
         elif self.padding == "reflection":
             v = np.where(outside, _reflected(v, low, high), v)

@@ -41,7 +41,7 @@ def _along(p, size, grid):
     v = (grid + one) / 2 * np.float32(size - 1) if p.corners else ((grid + one) * np.float32(size) - one) / 2
     if p.mode == "nearest":
         v = np.rint(v)
-    if p.padding == "border":
+    if p.padding == "border" and p.mode != "cubic":  # whose taps are held within x each by itself
         v = np.where((v < low) | (v > high), np.clip(v, 0, size - 1), v)
     elif p.padding == "reflection":
         v = _reflected(v, low, high)

@@ -4,7 +4,6 @@ rung = 40
 name = "double"
 idea = "As the plain kernel in double precision, for what is computed so: transforms, and models that say float64."
 launch = "one_thread_typed"
-side = true
 [defines]
 DTYPE = 2  # of the elements, which the launch sets
 [needs]

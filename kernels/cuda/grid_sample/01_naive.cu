@@ -63,7 +63,9 @@ extern "C" __global__ void grid_sample(const float* __restrict__ x, const float*
             const float g = at[2 - axis], edge = p.corners ? 0.0f : 0.5f;
             float v = p.corners ? (g + 1.0f) / 2.0f * (size - 1) : ((g + 1.0f) * size - 1.0f) / 2.0f;
             if (p.mode == GRID_NEAREST) v = rintf(v);
-            if (p.padding == BEYOND_BORDER && (v < -edge || v > size - 1 + edge)) v = v < 0.0f ? 0.0f : size - 1;
+            if (p.padding == BEYOND_BORDER && p.mode != GRID_CUBIC && (v < -edge || v > size - 1 + edge)) {
+                v = v < 0.0f ? 0.0f : size - 1;  // of a cubic one each tap is held within x by itself
+            }
             if (p.padding == BEYOND_REFLECTION) v = reflected(v, -edge, size - 1 + edge);
             // Far beyond x, and NaN, are as good as just beyond it: a whole number holds them.
             v = v > -4.0f ? v < size + 4.0f ? v : size + 4.0f : -4.0f;
