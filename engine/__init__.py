@@ -10,18 +10,22 @@
   them as they are (`engine.ort.sessions`), without serialisation. `Graph.whole_proto()` puts both
   together, for whoever needs a file.
 - `engine/ops/`: one small file an ONNX op: checks it, infers shapes, lowers it to params or refuses with
-  the reason.
-- `engine.passes` (`trace`: from a graph to lowered nodes): constant folding, BatchNormalization and
-  Dropout removal, functions in the nodes that exporters write them as (`engine.passes.gates`),
-  Conv/Gemm/Add + activation grouping. Tanh and sigmoid go behind the max pool that reads
-  them (`engine.passes.pools`: neither ever falls, so the maximum may come first, and of 2×2 windows a
-  quarter of the values is left). LRN and the pool behind it are one step: what lies between is never
-  written. LRN is not done on the way out of the convolution, as bias and activation are: it needs all
-  neighbouring channels of a pixel, and a tile of the product ends among them, or holds a part of the sum
-  alone. A convolution and the pool behind it are one step on a GPU where the kernel for both takes them,
-  as it does small images (`engine.planning.step_fusion` says where two are one; for ladders, `plan(…,
-  joined=True)`, they are wherever they can be). In tf32 and fp16, too, in fp32 as their kernel is, unless
-  two steps in the precision asked for were timed to be faster: at least as precise is allowed.
+  the reason. What needs no kernel of its own says in which other ONNX nodes it can be written
+  (`engine.ops._nodes`).
+- `engine.passes` (`trace`: from a graph to lowered nodes): constant folding, BatchNormalization and Dropout
+  removal, functions in the nodes that exporters write them as (`engine.passes.gates`), Conv/Gemm/Add +
+  activation grouping. Nodes that stand for others are written out: If, Loop and Scan (`control`), functions
+  of the model's own, and operators that ONNX defines as functions and no file of `engine/ops` takes
+  (`written_out`). What computes in float16 is fed float32 and rounds once (`widened`). Tanh and sigmoid go
+  behind the max pool that reads them (`engine.passes.pools`: neither ever falls, so the maximum may come
+  first, and of 2×2 windows a quarter of the values is left). LRN and the pool behind it are one step: what
+  lies between is never written. LRN is not done on the way out of the convolution, as bias and activation
+  are: it needs all neighbouring channels of a pixel, and a tile of the product ends among them, or holds a
+  part of the sum alone. A convolution and the pool behind it are one step on a GPU where the kernel for
+  both takes them, as it does small images (`engine.planning.step_fusion` says where two are one; for
+  ladders, `plan(…, joined=True)`, they are wherever they can be). In tf32 and fp16, too, in fp32 as their
+  kernel is, unless two steps in the precision asked for were timed to be faster: at least as precise is
+  allowed.
 - A small net is one launch where that was timed to be faster: `engine.planning.runs` finds the longest run of
   steps each of which alone reads what the one before gives, `kernels.net` makes one kernel of them (what lies
   between stays in shared memory; a block or a cluster computes a group of images),

@@ -88,7 +88,7 @@ def preview(asked: WhichPreview, progress: Progress | None = None) -> Preview:
 
 def _specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
     try:
-        return known(graph, batch).specs
+        return dict(known(graph, batch).specs)
     except (InputError, UnsupportedError):
         return {}  # which `devices` says
 

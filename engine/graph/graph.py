@@ -27,7 +27,8 @@ class TensorInfo:
 @dataclass(frozen=True)
 class Node:
     """One ONNX node. `name` is unique in the graph (made up as "<op_type>_<index>" where the file has none);
-    an optional input or output that is absent is ""."""
+    an optional input or output that is absent is "". captured: what the graphs within it (the branches of an
+    If, the body of a Loop) read of the tensors around it."""
 
     name: str
     op_type: str
@@ -35,6 +36,24 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     domain: str = ""
+    captured: tuple[str, ...] = ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Every tensor that it needs."""
+        return tuple(name for name in (*self.inputs, *self.captured) if name)
+
+    def proto(self) -> onnx.NodeProto:
+        """The node as ONNX writes it."""
+        attributes = {
+            name: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+            for name, value in self.attributes.items()
+        }
+        made = onnx.helper.make_node(self.op_type, self.inputs, self.outputs, self.name, domain=self.domain)
+        made.attribute.extend(
+            onnx.helper.make_attribute(name, value) for name, value in sorted(attributes.items())
+        )
+        return made
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 
 from engine.graph import initializers as weights
 from engine.graph.graph import Graph, Node, Shape, TensorInfo
-from engine.graph.normal_form import normalise
+from engine.graph.normal_form import captured, normalise
 from engine.graph.proto_checks import check_names, check_size
 from engine.graph.skeleton import checked
 from kernels.errors import ModelError, UnsupportedError, one_line
@@ -116,13 +116,11 @@ def from_proto(
     types = checked(proto, opset, where)
     nodes = []
     for made in proto.graph.node:
-        attributes = {a.name: _attribute(a, made.name, where) for a in made.attribute}
-        if made.op_type == "Constant" and made.domain in ("", "ai.onnx"):
-            initializers[made.output[0]] = _constant(attributes, f"{where}, node {made.name!r} (Constant)")
-            continue
-        nodes.append(
-            Node(made.name, made.op_type, tuple(made.input), tuple(made.output), attributes, made.domain)
-        )
+        node = read_node(made, where)
+        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+            initializers[made.output[0]] = constant(node, where)
+        else:
+            nodes.append(node)
     inputs = tuple(_info(v, where, "input") for v in proto.graph.input if v.name not in initializers)
     outputs = tuple(
         _info(v if v.type.tensor_type.HasField("shape") else types.get(v.name, v), where, "output")
@@ -194,6 +192,13 @@ def _kept(array: np.ndarray) -> np.ndarray:
     return view
 
 
+def read_node(made: onnx.NodeProto, where: str) -> Node:
+    """One node of a file. Raises ModelError for a broken tensor among its attributes."""
+    attributes = {a.name: _attribute(a, made.name, where) for a in made.attribute}
+    names = (tuple(made.input), tuple(made.output))
+    return Node(made.name, made.op_type, *names, attributes, made.domain, captured(made))
+
+
 def _attribute(attribute: onnx.AttributeProto, node: str, where: str) -> Any:
     if attribute.ref_attr_name:
         return None
@@ -207,7 +212,9 @@ def _attribute(attribute: onnx.AttributeProto, node: str, where: str) -> Any:
     return tuple(item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
 
 
-def _constant(attributes: dict[str, Any], where: str) -> np.ndarray:
+def constant(node: Node, where: str) -> np.ndarray:
+    """The value of a Constant node. Raises UnsupportedError for a sparse one."""
+    attributes = node.attributes
     for name, dtype in (("value_float", np.float32), ("value_floats", np.float32)):
         if name in attributes:
             return np.array(attributes[name], dtype)
@@ -219,6 +226,7 @@ def _constant(attributes: dict[str, Any], where: str) -> np.ndarray:
             return np.array(attributes[name], object)
     if isinstance(attributes.get("value"), np.ndarray):
         return attributes["value"]
+    where = f"{where}, node {node.name!r} (Constant)"
     raise UnsupportedError(f"{where}: a sparse value is not supported, only a dense one")
 
 

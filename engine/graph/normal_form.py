@@ -71,14 +71,30 @@ def _inner(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     ]
 
 
+def captured(node: onnx.NodeProto) -> tuple[str, ...]:
+    """The tensors that the graphs within a node (the branches of an If, the body of a Scan) read from around
+    it, in order of first use. A name that such a graph makes itself is its own, whatever has the same name
+    around it."""
+    found: dict[str, None] = {}
+    for attribute in node.attribute:
+        for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+            found |= dict.fromkeys(_taken(graph))
+    return tuple(found)
+
+
+def _taken(graph: onnx.GraphProto) -> list[str]:
+    """What a graph within a node takes from around it."""
+    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    own |= {tensor.values.name for tensor in graph.sparse_initializer}
+    own |= {name for node in graph.node for name in node.output}
+    read = [name for node in graph.node for name in (*node.input, *captured(node))]
+    read += [value.name for value in graph.output]
+    return [name for name in read if name and name not in own]
+
+
 def _reads(node: onnx.NodeProto) -> set[str]:
     """What a node reads, that which its graphs take from around them included."""
-    names, waiting = set(node.input), _inner(node)
-    while waiting:
-        inner = waiting.pop()
-        names.update(inner.input)
-        waiting.extend(_inner(inner))
-    return names
+    return {*node.input, *captured(node)}
 
 
 def _order(nodes: Iterable[onnx.NodeProto], where: str) -> list[int] | None:

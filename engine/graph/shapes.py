@@ -20,11 +20,11 @@ def infer_node(
     node: Node, specs: Mapping[str, TensorSpec], constants: Mapping[str, np.ndarray], graph: Graph
 ) -> dict[str, TensorSpec]:
     """Specs of the node's outputs that ONNX can tell from its inputs' specs and constants; maybe none."""
-    found = graph.node_protos.get(node.name)
-    names = [name for name in node.inputs if name]
-    if found is None or any(name not in specs for name in names):
+    names = list(node.reads)
+    if any(name not in specs for name in names):
         return {}
     try:
+        found = graph.node_protos.get(node.name) or node.proto()
         return _known(_inferred(found, names, specs, constants, graph))
     except Exception:
         # Inference is a courtesy here: the node is shown without a shape.

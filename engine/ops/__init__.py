@@ -30,6 +30,14 @@ __all__ = ["Kernel", "Lowered", "Refused", "Scope", "View", "lower", "operators"
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
+class MissingOperatorError(UnsupportedError):
+    """Raised for a node whose operator nobody here handles. operator: its name."""
+
+    def __init__(self, text: str, operator: str) -> None:
+        super().__init__(text)
+        self.operator = operator
+
+
 @functools.cache
 def _modules() -> tuple[ModuleType, ...]:
     names = [info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")]
@@ -77,13 +85,13 @@ def lower(node: Node, scope: Scope) -> Lowered:
     op = full_name(node.domain, node.op_type)
     if op not in operators():
         instead = hints().get(node.op_type) or f"it supports {', '.join(supported())}"
-        raise UnsupportedError(
-            f"{where}: the engine does not support {op} on data that depends on the graph's inputs; {instead}"
-        )
+        why = f"the engine does not support {op} on data that depends on the graph's inputs; {instead}"
+        raise MissingOperatorError(f"{where}: {why}", op)
     try:
         lowered = operators()[op](node, scope)
         for name, spec in lowered.specs.items():
-            _check_elements(name, spec.shape)
+            if name not in lowered.constants:  # a constant without elements is as good as none
+                _check_elements(name, spec.shape)
         for item in lowered.items:
             if isinstance(item, Kernel) and item.params.dtype not in ITEMSIZE:
                 known = ", ".join(ITEMSIZE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,8 +63,8 @@ class Scope:
     """
 
     opset: int
-    specs: dict[str, TensorSpec]
-    constants: dict[str, np.ndarray]
+    specs: MutableMapping[str, TensorSpec]
+    constants: MutableMapping[str, np.ndarray]
     consumed: frozenset[str]
 
     def spec(self, name: str) -> TensorSpec:
@@ -93,18 +93,19 @@ class Scope:
         return self.constants[name]
 
     def integers(self, node: Node, index: int, what: str) -> list[int] | None:
-        """The whole numbers of constant input `index` with one axis, None where that input is absent.
+        """The whole numbers of constant input `index` with one axis (or a single number), None where that
+        input is absent.
 
         Raises Refused for any other constant."""
         value = self.constant(node, index, what)
         if value is None:
             return None
-        if value.ndim != 1 or value.dtype.kind not in "iu" or value.size > MOST_INTEGERS:
+        if value.ndim > 1 or value.dtype.kind not in "iu" or value.size > MOST_INTEGERS:
             raise Refused(
                 f"its {what} must be up to {MOST_INTEGERS} whole numbers along one axis, and it has the "
                 f"shape {value.shape} of {value.dtype.name}"
             )
-        return [int(number) for number in value]
+        return [int(number) for number in value.reshape(-1)]
 
     def refuse_outputs(self, node: Node, what: str) -> None:
         """Refuse a node whose outputs beyond the first are used."""

@@ -1,7 +1,7 @@
-"""Gather, GatherElements, GatherND and Tile: elements picked by their places.
+"""Gather, GatherElements, GatherND, Compress, ReverseSequence and Tile: elements picked by their places.
 
 Constant places are looked through at plan time: what lies together is cut out, and GatherElements and
-GatherND become places in the tensor as one row. Computed ones are taken as they come by Gather alone.
+GatherND become places in the tensor as one row. Computed ones become such places in each pass.
 """
 
 from __future__ import annotations
@@ -9,14 +9,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import onnx
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Lowered, Refused, Scope, kernel, normal_axis, view
+from engine.ops._base import Lowered, Refused, Scope, contiguous_strides, kernel, normal_axis, view
+from engine.ops._nodes import Nodes
 from engine.ops._parts import along, taken
 from kernels.ops.gather import INDEX_TYPES, Gather
 
-OP_TYPES = ("Gather", "GatherElements", "GatherND", "Tile")
+OP_TYPES = ("Compress", "Gather", "GatherElements", "GatherND", "ReverseSequence", "Tile")
+HINTS = dict.fromkeys(
+    ("NonMaxSuppression", "NonZero", "Unique"),
+    "how much it finds depends on values, which no plan knows beforehand; only the reference runs it",
+)
 
 
 def lower(node: Node, scope: Scope) -> Lowered:
@@ -25,10 +31,13 @@ def lower(node: Node, scope: Scope) -> Lowered:
         return _tile(node, scope)
     if node.op_type == "Gather":
         return _gather(node, scope)
-    places = scope.constant(node, 1, "indices")
-    if places is None or places.dtype.kind not in "iu":
+    if node.op_type == "Compress":
+        return _compressed(node, scope)
+    if node.op_type == "ReverseSequence":
+        return _reversed(node, scope)
+    if np.dtype(scope.spec(node.inputs[1]).dtype).kind not in "iu":
         raise Refused("its indices are not whole numbers")
-    return _elements(node, scope, places) if node.op_type == "GatherElements" else _nd(node, scope, places)
+    return _elements(node, scope) if node.op_type == "GatherElements" else _nd(node, scope)
 
 
 def _gather(node: Node, scope: Scope) -> Lowered:
@@ -54,49 +63,129 @@ def _gather(node: Node, scope: Scope) -> Lowered:
     return kernel(node, params, (x, indices), out, dtype)
 
 
-def _elements(node: Node, scope: Scope, places: np.ndarray) -> Lowered:
+def _elements(node: Node, scope: Scope) -> Lowered:
     """As large as the indices: element by element the place along the axis, the other axes as they are."""
-    shape = scope.shape(node.inputs[0])
+    x, indices = node.inputs
+    shape, of = scope.shape(x), scope.shape(indices)
     axis = normal_axis(int(node.attributes.get("axis", 0)), len(shape))
-    if places.ndim != len(shape) or any(
-        p > d for a, (p, d) in enumerate(zip(places.shape, shape, strict=True)) if a != axis
+    nodes = Nodes(node, scope)
+    flat = flat_elements(nodes, indices, shape, axis)
+    source = nodes.shaped(x, (math.prod(shape),))
+    nodes.shaped(nodes("Gather", source, flat, axis=0), of, output=node.outputs[0])
+    return nodes.lowered()
+
+
+def flat_elements(nodes: Nodes, indices: str, shape: tuple[int, ...], axis: int) -> str:
+    """The places in a tensor of `shape` as one row that GatherElements and ScatterElements mean by their
+    indices. Raises Refused."""
+    of = nodes.shape(indices)
+    if len(of) != len(shape) or any(
+        p > d for a, (p, d) in enumerate(zip(of, shape, strict=True)) if a != axis
     ):
-        raise Refused(f"indices of shape {places.shape} do not fit a tensor of shape {shape}")
-    _check(places, shape[axis])
-    whole: list[np.ndarray] = list(np.indices(places.shape))
-    whole[axis] = places % shape[axis]
-    return _flat(node, scope, np.asarray(np.ravel_multi_index(whole, shape)), 1, places.shape)
+        raise Refused(f"indices of shape {of} do not fit a tensor of shape {shape}")
+    steps = contiguous_strides(shape)
+    others = sum((grid * steps[a] for a, grid in enumerate(np.indices(of)) if a != axis), np.zeros(of, int))
+    if indices in nodes.scope.constants:
+        places = nodes.scope.constants[indices]
+        _check(places, shape[axis])
+        return nodes.constant((others + places % shape[axis] * steps[axis]).reshape(-1), np.int64)
+    place = _from_the_front(nodes, indices, np.array(shape[axis]))
+    if steps[axis] != 1:
+        place = nodes("Mul", place, nodes.constant(steps[axis], np.int64))
+    return nodes.shaped(nodes("Add", place, nodes.constant(others, np.int64)), (math.prod(of),))
 
 
-def _nd(node: Node, scope: Scope, places: np.ndarray) -> Lowered:
-    """The last axis of the indices holds a place on each of the axes behind `batch_dims`."""
-    shape = scope.shape(node.inputs[0])
-    batch, depth = int(node.attributes.get("batch_dims", 0)), places.shape[-1] if places.ndim else 0
-    if not 0 <= batch < max(1, places.ndim) or not 1 <= depth <= len(shape) - batch:
-        raise Refused(f"indices of shape {places.shape} do not fit a tensor of shape {shape}")
-    if places.shape[:batch] != shape[:batch]:
-        raise Refused(f"the first {batch} axes of {places.shape} and {shape} differ")
-    on_axes = [places[..., i] for i in range(depth)]
-    for i, place in enumerate(on_axes):
-        _check(place, shape[batch + i])
-        on_axes[i] = place % shape[batch + i]
-    first = list(np.indices(places.shape[:-1])[:batch])
-    flat = np.ravel_multi_index([*first, *on_axes], shape[: batch + depth])
-    inner = shape[batch + depth :]
-    return _flat(node, scope, np.asarray(flat), math.prod(inner), (*places.shape[:-1], *inner))
+def _from_the_front(nodes: Nodes, indices: str, sizes: np.ndarray) -> str:
+    """Computed places as int64, those below 0 counted from the end."""
+    if nodes.dtype(indices) != "int64":
+        indices = nodes("Cast", indices, to=onnx.TensorProto.INT64)
+    below = nodes("Less", indices, nodes.constant(0, np.int64))
+    return nodes("Where", below, nodes("Add", indices, nodes.constant(sizes, np.int64)), indices)
+
+
+def _nd(node: Node, scope: Scope) -> Lowered:
+    x, indices = node.inputs
+    shape, batch = scope.shape(x), int(node.attributes.get("batch_dims", 0))
+    nodes = Nodes(node, scope)
+    flat, inner = flat_nd(nodes, indices, shape, batch)
+    rows = nodes.shaped(x, (math.prod(shape) // math.prod(inner), math.prod(inner)))
+    out = (*scope.shape(indices)[:-1], *inner)
+    nodes.shaped(nodes("Gather", rows, flat, axis=0), out, output=node.outputs[0])
+    return nodes.lowered()
+
+
+def flat_nd(
+    nodes: Nodes, indices: str, shape: tuple[int, ...], batch: int = 0
+) -> tuple[str, tuple[int, ...]]:
+    """The places, along the first axes of a tensor of `shape` as one row, that GatherND and ScatterND mean by
+    their indices, whose last axis holds a place on each of the axes behind `batch`; and the axes left over.
+    Raises Refused."""
+    of = nodes.shape(indices)
+    depth = of[-1] if of else 0
+    if not 0 <= batch < max(1, len(of)) or not 1 <= depth <= len(shape) - batch:
+        raise Refused(f"indices of shape {of} do not fit a tensor of shape {shape}")
+    if of[:batch] != shape[:batch]:
+        raise Refused(f"the first {batch} axes of {of} and {shape} differ")
+    inner, sizes = shape[batch + depth :], np.array(shape[batch : batch + depth])
+    steps = np.array(contiguous_strides(shape[: batch + depth]))
+    lead = np.indices(of[:-1])[:batch]
+    first = sum((grid * step for grid, step in zip(lead, steps, strict=False)), np.zeros(of[:-1], int))
+    if indices in nodes.scope.constants:
+        places = nodes.scope.constants[indices]
+        for i, size in enumerate(sizes):
+            _check(places[..., i], int(size))
+        flat = first + (places % sizes * steps[batch:]).sum(axis=-1)
+        return nodes.constant(flat.reshape(-1), np.int64), inner
+    place = nodes("Mul", _from_the_front(nodes, indices, sizes), nodes.constant(steps[batch:], np.int64))
+    row = nodes("Gather", place, nodes.constant(0, np.int64), axis=-1)
+    for i in range(1, depth):
+        row = nodes("Add", row, nodes("Gather", place, nodes.constant(i, np.int64), axis=-1))
+    if batch:
+        row = nodes("Add", row, nodes.constant(first, np.int64))
+    return nodes.shaped(row, (math.prod(of[:-1]),)), inner
+
+
+def _compressed(node: Node, scope: Scope) -> Lowered:
+    """The places at which a constant condition is true, along an axis or in the tensor as one row."""
+    nodes, x = Nodes(node, scope), node.inputs[0]
+    if node.inputs[1] not in scope.constants:
+        raise Refused("its condition is computed, and how much it leaves would change from pass to pass")
+    kept = np.flatnonzero(scope.constants[node.inputs[1]])
+    axis = node.attributes.get("axis")
+    if axis is None:
+        x = nodes.shaped(x, (math.prod(scope.shape(x)),))
+    nodes("Gather", x, nodes.constant(kept, np.int64), output=node.outputs[0], axis=int(axis or 0))
+    return nodes.lowered()
+
+
+def _reversed(node: Node, scope: Scope) -> Lowered:
+    """The first places along the time axis in reverse order, as many as each of the batch says."""
+    nodes, (x, lengths) = Nodes(node, scope), node.inputs
+    shape = scope.shape(x)
+    axes = [int(node.attributes.get(name, usual)) for name, usual in (("batch_axis", 1), ("time_axis", 0))]
+    if len(shape) < 2 or sorted(axes) != [0, 1]:
+        raise Refused(f"its batch and time axis are {axes} of a tensor of shape {shape}")
+    batch, time = axes
+    places = np.arange(shape[time]).reshape((-1, 1) if time == 0 else (1, -1))
+    each = nodes.shaped(lengths, (1, -1) if batch else (-1, 1))
+    turned = nodes("Sub", each, nodes.constant(places + 1, np.int64))
+    straight = nodes.constant(np.broadcast_to(places, shape[:2]), np.int64)
+    within = nodes("Less", straight, each)
+    chosen = nodes("Where", within, turned, straight)
+    index = nodes.constant(np.indices(shape[:2])[batch], np.int64)
+    pairs = [
+        nodes.shaped(each, (*shape[:2], 1)) for each in ((index, chosen) if batch == 0 else (chosen, index))
+    ]
+    both = nodes("Concat", *pairs, axis=-1)
+    flat, inner = flat_nd(nodes, both, shape)
+    rows = nodes.shaped(x, (shape[0] * shape[1], math.prod(inner)))
+    nodes.shaped(nodes("Gather", rows, flat, axis=0), shape, output=node.outputs[0])
+    return nodes.lowered()
 
 
 def _check(places: np.ndarray, size: int) -> None:
     if places.size and (places.min() < -size or places.max() >= size):
         raise Refused(f"its indices reach from {places.min()} to {places.max()} on an axis of {size}")
-
-
-def _flat(node: Node, scope: Scope, places: np.ndarray, inner: int, out: tuple[int, ...]) -> Lowered:
-    """Places in the tensor as rows of `inner` elements."""
-    x, output = node.inputs[0], node.outputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
-    made = taken(x, (math.prod(shape) // inner, inner), 0, places, output, dtype)
-    return Lowered(made.items, {**made.specs, output: TensorSpec(out, dtype)}, made.constants)
 
 
 def _tile(node: Node, scope: Scope) -> Lowered:

@@ -1,4 +1,4 @@
-"""Pad: constant, reflect and edge."""
+"""Pad: constant, reflect, edge and wrap."""
 
 from __future__ import annotations
 

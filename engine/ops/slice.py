@@ -63,13 +63,16 @@ def _split(node: Node, scope: Scope) -> Lowered:
             raise Refused(f"{shape[axis]} along axis {axis} do not divide into {count} equal parts")
         given = [max(0, min(each, shape[axis] - i * each)) for i in range(count)]
     parts = [int(part) for part in given]
-    if len(parts) != count or sum(parts) != shape[axis] or min(parts) < 1:
+    if len(parts) != count or sum(parts) != shape[axis] or min(parts) < 0:
         raise Refused(f"its parts {parts} do not make up the {shape[axis]} along axis {axis}")
-    items, specs = [], {}
+    items, specs, constants = [], {}, {}
     for output, first, part in zip(node.outputs, np.cumsum([0, *parts[:-1]]), parts, strict=True):
         if output:
             begin, size = [0] * len(shape), list(shape)
             begin[axis], size[axis] = int(first), part
-            items.append(cut(x, shape, begin, size, output, dtype))
             specs[output] = TensorSpec(tuple(size), dtype)
-    return Lowered(tuple(items), specs)
+            if part:
+                items.append(cut(x, shape, begin, size, output, dtype))
+            else:
+                constants[output] = np.zeros(size, dtype)
+    return Lowered(tuple(items), specs, constants)

@@ -74,7 +74,7 @@ def evaluate(node: Node, inputs: dict[str, np.ndarray | None], graph: Graph) -> 
         empty = onnx.TypeProto()
         model = onnx.helper.make_model(
             onnx.helper.make_graph(
-                [proto_of(node)],
+                [node.proto()],
                 "fold",
                 [onnx.helper.make_value_info(name, empty) for name in inputs],
                 [onnx.helper.make_value_info(name, empty) for name in outputs],
@@ -99,16 +99,3 @@ def _opsets(node: Node, graph: Graph) -> list[onnx.OperatorSetIdProto]:
         onnx.helper.make_opsetid(entry.domain, max(entry.version, least * (entry.domain in DEFAULT_DOMAINS)))
         for entry in graph.proto.opset_import
     ]
-
-
-def proto_of(node: Node) -> onnx.NodeProto:
-    """The node as ONNX writes it."""
-    attributes = {
-        name: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
-        for name, value in node.attributes.items()
-    }
-    made = onnx.helper.make_node(node.op_type, node.inputs, node.outputs, node.name, domain=node.domain)
-    made.attribute.extend(
-        onnx.helper.make_attribute(name, value) for name, value in sorted(attributes.items())
-    )
-    return made

@@ -12,11 +12,16 @@ import numpy as np
 from engine.graph.graph import Graph, Node, TensorInfo
 from engine.graph.plan import MOST_ELEMENTS, TensorSpec
 from engine.graph.shapes import infer_node
-from engine.ops import Kernel, Lowered, Scope, View, lower
+from engine.ops import DEFAULT_DOMAINS, Kernel, Lowered, Scope, View, full_name, hints, lower, operators
+from engine.passes.control import controlled
 from engine.passes.fold import fold
+from engine.passes.widened import widened
+from engine.passes.written_out import defined, own
 from kernels.errors import InputError, UnsupportedError
 
 MAX_BATCH = 2**24
+# Operators whose functions take shapes that ONNX's text of the operator forbids.
+STRICT = ("Clip", "PRelu")
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def start(graph: Graph, batch: int) -> Scope:
     found = input_specs(graph, check_batch(batch))
     constants = dict(graph.initializers)
     found.update((name, TensorSpec(array.shape, array.dtype.name)) for name, array in constants.items())
-    consumed = {name for node in graph.nodes for name in node.inputs} | {info.name for info in graph.outputs}
+    consumed = {name for node in graph.nodes for name in node.reads} | {info.name for info in graph.outputs}
     return Scope(graph.opset, found, constants, frozenset(consumed))
 
 
@@ -108,10 +113,32 @@ def advance(node: Node, scope: Scope, graph: Graph) -> Lowered | None:
             (name, TensorSpec(array.shape, array.dtype.name)) for name, array in folded.items()
         )
         return None
-    lowered = lower(node, scope)
+    lowered = _written(node, scope, graph) or _lowered(node, scope, graph)
     scope.specs.update(lowered.specs)
     scope.constants.update(lowered.constants)
     return lowered
+
+
+def _written(node: Node, scope: Scope, graph: Graph) -> Lowered | None:
+    """What stands for other nodes whatever operators the engine has."""
+    return controlled(node, scope, graph, advance) or own(node, scope, graph, advance)
+
+
+def _lowered(node: Node, scope: Scope, graph: Graph) -> Lowered:
+    """By the engine's kernels, else as the function that ONNX defines the operator as."""
+    try:
+        return lower(node, scope)
+    except UnsupportedError as error:
+        if node.op_type in STRICT and node.domain in DEFAULT_DOMAINS:
+            raise
+        try:
+            written = defined(node, scope, graph, advance)
+        except UnsupportedError as inner:
+            known = full_name(node.domain, node.op_type) in operators() or node.op_type in hints()
+            raise (error if known else inner) from None
+        if written is None:
+            raise
+        return written
 
 
 def trace(graph: Graph, batch: int) -> Program:
@@ -125,11 +152,12 @@ def trace(graph: Graph, batch: int) -> Program:
         lowered = advance(node, scope, graph)
         if lowered is not None:
             items.extend(_signed(item, node, scope) for item in lowered.items)
+    made, specs, constants = widened(tuple(items), scope.specs, scope.constants)
     return Program(
         batch=batch,
-        items=tuple(items),
-        specs=scope.specs,
-        constants=scope.constants,
+        items=made,
+        specs=specs,
+        constants=constants,
         inputs=tuple(info.name for info in graph.inputs),
         outputs=tuple(info.name for info in graph.outputs),
     )

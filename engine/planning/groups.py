@@ -104,7 +104,7 @@ def together(op_types: Sequence[str]) -> str:
 def outside(nodes: Sequence[Node], constants: Container[str]) -> tuple[str, ...]:
     """The tensors that these nodes read, neither constant nor made by one of them, in order of first use."""
     made = {name for node in nodes for name in node.outputs}
-    read = dict.fromkeys(name for node in nodes for name in node.inputs if name)
+    read = dict.fromkeys(name for node in nodes for name in node.reads)
     return tuple(name for name in read if name not in made and name not in constants)
 
 
@@ -133,7 +133,7 @@ def _single(graph: Graph, scope: Scope) -> tuple[Group, ...]:
     for node, parameters, params in reversed(found):
         if needed.isdisjoint(node.outputs):
             continue
-        needed.update(node.inputs)
+        needed.update(node.reads)
         output = next(name for name in node.outputs if name)
         spec = scope.specs.get(output)
         result.append(

@@ -24,6 +24,7 @@ from kernels.errors import InputError, UnsupportedError
 from kernels.layouts import PLAIN, nbytes
 from kernels.nearest import did_you_mean
 from kernels.ops import PRECISIONS, Params
+from kernels.ops.cast import Cast
 from kernels.ops.unary import Unary
 
 
@@ -279,7 +280,10 @@ def _with_outputs_placed(
                 aliases[name] = source
             continue
         spec = specs[name]
-        copy = Unary(kind="identity", size=math.prod(spec.shape), dtype=spec.dtype)
+        size = math.prod(spec.shape)
+        copy: Params = Unary(kind="identity", size=size, dtype=spec.dtype)
+        if spec.dtype == "float16":  # which functions are not computed in, on a GPU
+            copy = Cast(size=size, dtype=spec.dtype, to=spec.dtype)
         copies.append(Kernel(copy, (held,), name, covers.get(name, (name,))))
     # First, because other steps may read the copy.
     kernels = copies + kernels

@@ -39,9 +39,9 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
             raise InputError(f"model {graph.name!r} has no node {name!r}{did_you_mean(name, by_name)}")
     picked = [node for node in graph.nodes if node.name in chosen]
     scope = known(graph, batch)
-    read_outside = {name for node in graph.nodes if node.name not in chosen for name in node.inputs}
+    read_outside = {name for node in graph.nodes if node.name not in chosen for name in node.reads}
     read_outside |= {info.name for info in graph.outputs}
-    read_inside = {name for node in picked for name in node.inputs}
+    read_inside = {name for node in picked for name in node.reads}
     outputs = [
         name
         for node in picked
@@ -60,7 +60,7 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
     constants = {
         name: np.asarray(scope.constants[name])
         for node in picked
-        for name in node.inputs
+        for name in node.reads
         if name in scope.constants
     }
     protos = {made.name: made for made in graph.proto.graph.node}

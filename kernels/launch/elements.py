@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from kernels.errors import KernelError
 from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
@@ -11,13 +12,16 @@ from kernels.ops import ITEMSIZE, MAX_RANK, Params, code
 from kernels.ops._broadcast import Broadcast
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.concat import Concat
+from kernels.ops.cumulate import Cumulate
 from kernels.ops.multiply_add import MultiplyAdd
+from kernels.ops.recurrent import Recurrent
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
 from kernels.registry import Rung
 
 _WORTH_TURNING = 8  # elements along both axes below which a tile would stay almost empty
 _TILE = 32
+_MOST_SHARED = 48 << 10  # bytes of a block, where nothing more is asked for
 
 
 @shape
@@ -31,6 +35,33 @@ def one_thread_an_output(params: Params, rung: Rung) -> Launch:
 def one_thread_typed(params: Params, rung: Rung) -> Launch:
     """As one_thread_an_output; DTYPE: the number of the inputs' element type."""
     return _strided(params, rung, params.outputs, {"DTYPE": code("DTYPE", params.dtype)})
+
+
+@shape
+def one_thread_an_input(params: Params, rung: Rung) -> Launch:
+    """As one_thread_typed, an element of the first input a thread."""
+    return _strided(params, rung, math.prod(params.input_shapes[0]), {"DTYPE": code("DTYPE", params.dtype)})
+
+
+@shape
+def one_thread_a_row(params: Cumulate, rung: Rung) -> Launch:
+    """As one_thread_typed, a row a thread: outer × inner of them."""
+    return _strided(params, rung, params.outer * params.inner, {"DTYPE": code("DTYPE", params.dtype)})
+
+
+@shape
+def one_block_a_sequence(params: Recurrent, rung: Rung) -> Launch:
+    """A block of BLOCK threads, whole warps, a sequence and direction; four times its hidden elements in
+    shared memory."""
+    shared = 4 * 4 * params.hidden
+    if shared > _MOST_SHARED:
+        raise KernelError(
+            f"{rung.label}: {params.hidden} hidden elements take {shared:,} bytes of shared memory, and "
+            f"{_MOST_SHARED:,} is what every device has"
+        )
+    block = define(rung, "BLOCK", 256)
+    grid = params.directions * params.n
+    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), shared_nbytes=shared)
 
 
 @shape

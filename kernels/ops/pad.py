@@ -13,7 +13,7 @@ from kernels.errors import KernelError
 from kernels.ops._axes import contiguous, lead
 from kernels.ops._base import ITEMSIZE, MAX_RANK, Division, Params, Scalar, Shape, undivided
 
-PAD_MODES = ("constant", "reflect", "edge")
+PAD_MODES = ("constant", "reflect", "edge", "wrap")
 _Ints = tuple[int, ...]
 # Shapes with what is added before and behind, each axis otherwise; reflected, less than there is.
 _PADS: tuple[tuple[_Ints, _Ints, _Ints], ...] = (

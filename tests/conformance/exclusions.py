@@ -10,32 +10,31 @@ from __future__ import annotations
 EVERYWHERE = {
     r"_(u?int16|uint32|uint64)(_expanded)?$": "arithmetic on these integers is no part of the nets in view",
     r"_(pow|neg|bitwise_.*|bitshift_.*)_u?int8$": "these of bytes are no part of the nets in view",
-    r"convtranspose_3d": "images that are enlarged have one or two spatial axes, not three",
     r"cast(like)?_.*(BFLOAT16|FLOAT8|FLOAT4|INT[24])": "the element types are those of kernels.ops",
     r"resize_.*antialias": "an axis that becomes shorter is sampled, not averaged",
     r"training_dropout": "only inference is run",
     r"batchnorm_.*training_mode": "only inference is run",
     r"maxpool.*_uint8$": "the kernels of pools compute in floating point alone",
     r"slice_start_out_of_bounds|_empty_set|zero_size_splits": "tensors without elements are refused",
-    r"bfloat16": "the element types are those of kernels.ops",
+    r"tri[lu]_zero|_match_empty$|_empty_tensor$|kernel_size_one": "tensors without elements are refused",
+    r"bfloat16|_bf16": "the element types are those of kernels.ops",
+    r"^test_range_|(blackman|hamming|hann)window|^test_loop11$": "how long they are depends on values",
+    r"_local_window_gqa_rank4_mask|flexattention_double": "softmax is computed in float32",
+    r"get_element_optional_tensor$|has_element_(optional|tensor)_input$": "optionals are no tensors",
+    r"^test_scan_sum$": "before opset 9 a Scan takes a batch",
     r"PReLU_[123]d_multiparam": "its slopes are a channel's, which ONNX has had otherwise since opset 7",
     r"equal_string": "the element types are those of kernels.ops",
     r"quantizelinear_(blocked|e4m3fn|e5m2|float4e2m1|u?int[24]$)": "eight bits alone are quantized to",
     r"^test_dynamicquantizelinear.*_expanded$": "scales of quantization are constant",
     r"allowzero": "tensors without elements are refused",
     r"^test_mvn$": "without its axes ONNX's own inference of shapes fails on it",
-    r"wrap_pad": "wrapping is no padding mode of the nets in view",
 }
 ON_CUDA = {
-    r"reduce.*_bool_inputs|gathernd_example_int32": "the CUDA kernels take float32 alone",
-    r"(edge|reflect)_pad$": "the CUDA kernels of pads move float32 alone",
-    r"(celu|isinf|isnan|max|min|mod|swiglu)_.*float16": (
-        "arithmetic in half precision is asked for as a precision, of a float32 model"
-    ),
     r"reduce_log_sum_exp_.*_expanded$": "functions of double precision have no kernel on CUDA",
-    r"reduce_log_sum_exp_.*(example|random)$": "they are in float64, and the CUDA kernels take float32 alone",
 }
 # Pattern of test names → why they say nothing here.
 LEFT_OUT = {
+    r"^test_dft_inverse": "what it expects holds a rounding of float32, 1.9e-7, where the right answer is 0",
+    r"^test_attention_4d_causal_fp16": "what it expects was rounded to float16 at every step",
     r"operator_add(_|constant)": "float64 values beyond float32, in which sessions answer",
 }

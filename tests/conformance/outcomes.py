@@ -15,16 +15,19 @@ import numpy as np
 from engine import backends
 from engine.backend import Options
 from engine.graph.importer import from_proto
+from engine.ops import MissingOperatorError
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError
 from tests.conformance.onnx_suite import Case, cases
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """kind: "right", "refused" or "wrong"; why: of the last two."""
+    """kind: "right", "refused" or "wrong"; why: of the last two. lacking: the operator for want of which a
+    test is refused, which may be one of those that its own is written as."""
 
     kind: str
     why: str = ""
+    lacking: str = ""
 
 
 @functools.cache
@@ -59,6 +62,8 @@ def came_of(backend: str, case: Case) -> Outcome:
         answers = _answers(backend, case)
     except (KernelError, OutOfMemoryError, UnavailableError) as error:
         return Outcome("wrong", f"{type(error).__name__}: {error}")
+    except MissingOperatorError as error:
+        return Outcome("refused", str(error), error.operator)
     except KernelscopeError as error:
         return Outcome("refused", str(error))
     try:

@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 import onnx
 
-from engine.ops import full_name, supported
+from engine.ops import supported
 from tests.conformance import kept, outcomes
 from tests.conformance.exclusions import EVERYWHERE, LEFT_OUT, ON_CUDA
 from tests.conformance.kept import Count
 from tests.conformance.onnx_suite import Case, cases
+from tests.conformance.outcomes import Outcome, outcome
 
 BACKEND = "engine-cpu"
 COMMAND = "python -m tests.conformance --write docs/conformance.md"
@@ -21,18 +22,12 @@ CUDA_COMMAND = "python -m tests.conformance --cuda"
 _NO_KERNEL = "no kernel"
 
 
-def reason(case: Case) -> str:
+def reason(case: Case, came: Outcome) -> str:
     """Why a test is not run, by the list of exclusions or for want of an operator; "" where neither says."""
     for pattern, why in (*LEFT_OUT.items(), *EVERYWHERE.items()):
         if re.search(pattern, case.name):
             return why
-    return _NO_KERNEL if missing(case) else ""
-
-
-def missing(case: Case) -> list[str]:
-    """Operators of the test that the engine does not have."""
-    nodes = [node for node in case.proto.graph.node if node.op_type != "Constant"]
-    return sorted({full_name(node.domain, node.op_type) for node in nodes}.difference(supported()))
+    return _NO_KERNEL if came.lacking else ""
 
 
 def counts(backend: str, processes: int = 1) -> dict[str, Count]:
@@ -101,11 +96,16 @@ def text() -> str:
     kinds = _kinds(BACKEND)
     nodes = [name for name, forms in tests.items() if forms[0].node]
     refused = [name for name in tests if not kinds[name] & {"right", "wrong"}]
-    why = Counter(reason(tests[name][0]) for name in refused)
-    lacking = Counter(op for name in refused for op in missing(tests[name][0]))
+    first = {case.name: outcome(BACKEND, index) for index, case in reversed([*enumerate(cases())])}
+    why = Counter(reason(tests[name][0], first[name]) for name in refused)
+    lacking = Counter(
+        first[name].lacking for name in refused if reason(tests[name][0], first[name]) == _NO_KERNEL
+    )
+    occurring = {op for name in nodes for op in tests[name][0].op_types}
     claimed = [
-        (op, sum(op in tests[name][0].op_types for name in nodes), _right(op, nodes, tests, kinds))
-        for op in supported()
+        (op, sum(op in tests[name][0].op_types for name in nodes), right)
+        for op in sorted(occurring | set(supported()))
+        if (right := _right(op, nodes, tests, kinds)) or op in supported()
     ]
     lines = [
         "# Conformance",

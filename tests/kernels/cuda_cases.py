@@ -264,6 +264,8 @@ def _gemm(rng: np.random.Generator) -> Iterator[Case]:
     yield gemm_case(rng, Gemm(17, 20, 640, trans_a=True, batch=2, stride_a=640 * 17, stride_b=640 * 20))
     yield gemm_case(rng, Gemm(2, 5, 2052, trans_b=True, bias=True))
     yield gemm_case(rng, Gemm(1, 1, 1))
+    a, b = rng.standard_normal((2, 5, 70)), rng.standard_normal((2, 70, 9))
+    yield Case(Gemm(5, 9, 70, batch=2, stride_a=350, stride_b=630, dtype="float64"), (a, b, None), a @ b)
     yield gemm_case(rng, Gemm(5, 6, 7, batch=70_000, stride_a=35, stride_b=0))  # more than grid.z holds
     for _ in range(24):
         m, n, k = (_pick(rng, 1, 2, 9, 16, 31, 64, 100) for _ in range(3))
@@ -647,6 +649,9 @@ def _transpose(rng: np.random.Generator) -> Iterator[Case]:
     ):
         x = _normal(rng, *shape)
         yield Case(Transpose(shape, perm), (x,), np.ascontiguousarray(x.transpose(perm)))
+    for dtype in ("float64", "float16", "int64", "uint8", "bool"):
+        x = np.abs(4 * _normal(rng, 3, 5)).astype(dtype)
+        yield Case(Transpose((3, 5), (1, 0), dtype), (x,), np.ascontiguousarray(x.T))
 
 
 def _pad(rng: np.random.Generator) -> Iterator[Case]:
@@ -668,6 +673,10 @@ def _pad(rng: np.random.Generator) -> Iterator[Case]:
                 continue  # ONNX leaves open whether what is cut away is still reflected
             options = {"constant_values": np.float32(0.25)} if mode == "constant" else {}
             yield Case(Pad(shape, begin, end, mode, 0.25), (x,), np.pad(kept, widths, mode=mode, **options))
+    for dtype in ("float64", "float16", "int32", "int64", "uint8", "int8", "bool"):
+        x = np.abs(4 * _normal(rng, 3, 4)).astype(dtype)
+        filled = np.pad(x, ((1, 0), (2, 1)), constant_values=np.array(1, dtype))
+        yield Case(Pad((3, 4), (1, 2), (0, 1), value=1.0, dtype=dtype), (x,), filled)
 
 
 def _cast(rng: np.random.Generator) -> Iterator[Case]:

@@ -270,7 +270,7 @@ def transpose(draw) -> Transpose:
 
 @st.composite
 def pad(draw) -> Pad:
-    mode = draw(st.sampled_from(["constant", "reflect", "edge"]))
+    mode = draw(st.sampled_from(["constant", "reflect", "edge", "wrap"]))
     shape = tuple(draw(st.lists(st.integers(2, 6), min_size=1, max_size=4)))
     low = -1 if mode == "constant" else 0
     begin = tuple(draw(st.integers(low, d - 1)) for d in shape)

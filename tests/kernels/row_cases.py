@@ -14,6 +14,7 @@ from kernels.ops.gather import INDEX_TYPES, Gather
 from kernels.ops.normalize import Normalize
 from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
+from tests.kernels import drawn_sequences
 
 Array = np.ndarray
 Made = tuple[Params, tuple[Array | None, ...], Array]
@@ -47,6 +48,16 @@ def _reduce(rng: np.random.Generator) -> Iterator[Made]:
                 x = np.rint(4 * x)  # several places hold the extreme value
             for last in (False, True) if kind in PLACES else (False,):
                 yield (Reduce(kind, outer, axis, inner, last), (x,), _reduced(kind, last, x))
+    yield from _typed(rng)
+
+
+def _typed(rng: np.random.Generator) -> Iterator[Made]:
+    """Of other types than float32; sums of whole numbers stay so."""
+    for dtype in ("float64", "int32", "int64", "uint8"):
+        for kind in REDUCE_KINDS if dtype == "float64" else ("sum", "max", "min", "prod", "argmax"):
+            x = rng.integers(1, 3, (3, 7, 5)).astype(dtype)
+            y = _reduced(kind, False, x)
+            yield Reduce(kind, 3, 7, 5, dtype=dtype), (x,), y if kind in PLACES else y.astype(dtype)
 
 
 def _reduced(kind: str, last: bool, x: Array) -> Array:
@@ -141,4 +152,5 @@ MAKERS: dict[str, Callable[[np.random.Generator], Iterator[Made]]] = {
     "quantize": _quantize,
     "gather": _gather,
     "normalize": _normalize,
+    **{op: drawn_sequences.cases(op) for op in drawn_sequences.DRAWN},
 }

@@ -42,6 +42,7 @@ from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
 from kernels.ops.where import Where
+from tests.kernels import drawn_sequences
 
 RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if not rung.language]
 EXAMPLES: dict[str, Params] = {
@@ -72,6 +73,7 @@ EXAMPLES: dict[str, Params] = {
     "quantize": Quantize(2, 3, 4, "int8"),
     "gather": Gather(2, 3, 4, 5),
     "normalize": Normalize(6, 20, 5, 3, affine=True),
+    **drawn_sequences.PLAIN,
 }
 
 

@@ -15,8 +15,10 @@ from kernels.ops.conv import Conv
 from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
+from kernels.ops.cumulate import Cumulate
 from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
+from kernels.ops.grid_sample import GridSample
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.multiply_add import MultiplyAdd
@@ -25,9 +27,12 @@ from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
 from kernels.ops.quantize import Quantize
+from kernels.ops.recurrent import Recurrent
 from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Place, Resize
+from kernels.ops.scatter import Scatter
 from kernels.ops.softmax import Softmax
+from kernels.ops.top_k import TopK
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
 from kernels.ops.where import Where
@@ -208,6 +213,37 @@ def _quantize(given: list[Any], bias: bool) -> Quantize:
     return Quantize(outer, channels, inner, through, _word("DTYPE", target), _word("DTYPE", source))
 
 
+def _scatter(given: list[Any], bias: bool) -> Scatter:
+    size, inner, count, kind = given
+    return Scatter(_word("SCATTER", kind), size, inner, count)
+
+
+def _cumulate(given: list[Any], bias: bool) -> Cumulate:
+    outer, axis, inner, kind, exclusive, reverse = given
+    return Cumulate(_word("CUMULATE", kind), outer, axis, inner, bool(exclusive), bool(reverse))
+
+
+def _top_k(given: list[Any], bias: bool) -> TopK:
+    outer, axis, inner, k, largest = given
+    return TopK(outer, axis, inner, k, bool(largest))
+
+
+def _grid_sample(given: list[Any], bias: bool) -> GridSample:
+    n, c = given[:2]
+    size, out = tuple(given[2:5]), tuple(given[5:8])
+    dims, mode, padding, corners = given[8:]
+    return GridSample(n, c, size, out, dims, _word("GRID", mode), _word("BEYOND", padding), bool(corners))
+
+
+def _recurrent(given: list[Any], bias: bool) -> Recurrent:
+    steps, n, hidden, kind, direction, linear, coupled, clip, *functions = given
+    words = (_word("GATE", function) for function in functions)
+    return Recurrent(
+        _word("RECURRENT", kind), steps, n, hidden, _word("DIRECTION", direction), bool(linear),
+        bool(coupled), clip, *words,
+    )  # fmt: skip
+
+
 def _axes(given: list[Any], rows: int) -> list[tuple[int, ...]]:
     return [tuple(given[row * MAX_RANK : (row + 1) * MAX_RANK]) for row in range(rows)]
 
@@ -237,4 +273,9 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "quantize": _quantize,
     "gather": _gather,
     "normalize": _normalize,
+    "scatter": _scatter,
+    "cumulate": _cumulate,
+    "top_k": _top_k,
+    "grid_sample": _grid_sample,
+    "recurrent": _recurrent,
 }

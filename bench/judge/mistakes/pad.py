@@ -14,6 +14,7 @@ _WORDS = {
     "constant": "the value is added, whatever mode was asked for",
     "edge": "the edge is repeated, whatever mode was asked for",
     "reflect": "the input is reflected, whatever mode was asked for",
+    "wrap": "the input wraps around",
 }
 
 
@@ -25,7 +26,6 @@ def mistakes(p: Pad, x: np.ndarray) -> Iterator[Mistake]:
         if mode != p.mode:
             yield "pad", _WORDS[mode], partial(made, mode=mode)
     yield "pad", "the reflection has the edge twice", partial(made, mode="symmetric")
-    yield "pad", "the input wraps around", partial(made, mode="wrap")
     yield "pad", "what is added at the beginning and at the end is swapped", partial(made, begin=p.end)
     yield "pad", "what is added at the beginning is ignored", partial(made, begin=(0,) * len(p.begin))
     yield (

@@ -21,7 +21,7 @@ from engine.graph import importer
 from engine.graph.graph import Graph
 from kernels.ops import Params
 
-OPSET = 19
+OPSET = 20
 IR_VERSION = 9
 OUTPUT = "y"
 

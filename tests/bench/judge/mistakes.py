@@ -25,6 +25,7 @@ from tests.bench.judge import (
     planted_gemm,
     planted_pools,
     planted_rows,
+    planted_sequences,
     planted_unnamed,
     planted_values,
     planting,
@@ -38,6 +39,7 @@ __all__ = [
     "planted_gemm",
     "planted_pools",
     "planted_rows",
+    "planted_sequences",
     "planted_unnamed",
     "planted_values",
 ]

@@ -37,6 +37,7 @@ from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
 from kernels.ops.where import Where
+from tests.kernels import drawn_sequences
 
 FIRST = 101  # the first planted rung's number
 
@@ -69,6 +70,7 @@ TIMED: dict[str, Params] = {
     "quantize": Quantize(3, 4, 10, "uint8"),
     "gather": Gather(3, 10, 4, 7),
     "normalize": Normalize(6, 20, 5, 3, affine=True, epsilon=0.01),
+    **drawn_sequences.PLAIN,
 }  # fmt: skip
 
 

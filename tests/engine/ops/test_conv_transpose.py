@@ -52,7 +52,7 @@ def test_conv_transpose(data: Any) -> None:
 @pytest.mark.parametrize(
     ("said", "shape", "weight", "attributes"),
     [
-        ("3 spatial axes, and 1 or 2", (1, 2, 3, 3, 3), (2, 3, 2, 2, 2), {}),
+        ("4 spatial axes, and 1 to 3", (1, 2, 3, 3, 3, 3), (2, 3, 2, 2, 2, 2), {}),
         ("its bias has the shape", (1, 2, 3, 3), (2, 4, 2, 2), {}),
         ("its kernel_shape .* is not that", (1, 2, 3, 3), (2, 3, 2, 2), {"kernel_shape": [3, 3]}),
         ("leave nothing", (1, 2, 1, 1), (2, 3, 2, 2), {"pads": [1, 1, 1, 1]}),

@@ -1,0 +1,88 @@
+"""GridSample for the oracle: `onnx.reference` walks the outputs one by one in Python and rounds their places
+to float32; here they are worked out all at once, in float64."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from bench.measure.answers.oracle_ops import _Mended
+
+Array = np.ndarray
+_OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic"}  # of opset 16
+
+
+class GridSample(_Mended):
+    """ "the output Y is computed by reading X at the pixel locations of grid": a place g along an axis of d
+    elements is (g + 1) / 2 · (d − 1) with align_corners, else ((g + 1) · d − 1) / 2. Of a cubic convolution
+    each tap is held within X by itself (border), as PyTorch and ONNX Runtime do; `onnx.reference` holds the
+    place."""
+
+    def _run(self, x: Array, grid: Array, **_: Any) -> tuple[Array, ...]:
+        mode = self._get("mode", "linear")
+        self.mode = _OLD_NAMES.get(mode, mode)
+        self.padding, self.corners = self._get("padding_mode", "zeros"), self._get("align_corners", 0)
+        n, c, *sizes = x.shape
+        axes = [self._taps(grid[..., -1 - i].reshape(n, -1), size) for i, size in enumerate(sizes)]
+        flat = x.reshape(n, c, -1)
+        y = np.zeros((n, c, axes[0][0][0].shape[1]), x.dtype)
+        for chosen in product(*(range(len(places)) for places, _ in axes)):
+            place = np.zeros((n, y.shape[2]), np.int64)
+            weight, inside = np.ones((n, y.shape[2])), np.ones((n, y.shape[2]), np.bool_)
+            for (places, weights), which, size in zip(axes, chosen, sizes, strict=True):
+                inside = inside & (places[which] >= 0)
+                place = place * size + np.maximum(places[which], 0)
+                weight = weight * weights[which]
+            read = np.take_along_axis(flat, place[:, None], 2)
+            y += np.where(inside[:, None], weight[:, None] * read, 0)
+        return (y.reshape(n, c, *grid.shape[1:-1]),)
+
+    def _taps(self, g: Array, size: int) -> tuple[list[Array], list[Array]]:
+        """Which elements of an axis are read, −1 for a zero, and their weights."""
+        low = 0.0 if self.corners else -0.5
+        high = size - 1 - low
+        v = (g + 1) / 2 * (size - 1) if self.corners else ((g + 1) * size - 1) / 2
+        v = np.rint(v) if self.mode == "nearest" else v
+        outside = (v < low) | (v > high)
+        if self.padding == "border" and self.mode != "cubic":
+            v = np.where(outside, np.clip(v, 0, size - 1), v)
+        elif self.padding == "reflection":
+            v = np.where(outside, _reflected(v, low, high), v)
+        v = np.where(v > -4, np.minimum(v, size + 4), -4.0)
+        first = np.trunc(v) if self.mode == "nearest" else np.floor(v)
+        t = v - first
+        if self.mode == "nearest":
+            offsets, weights = [0], [np.ones_like(t)]
+        elif self.mode == "linear":
+            offsets, weights = [0, 1], [1 - t, t]
+        else:
+            offsets, weights = [-1, 0, 1, 2], [_keys(np.abs(t - i)) for i in (-1, 0, 1, 2)]
+        return [self._element(first.astype(np.int64) + i, size, low, high) for i in offsets], weights
+
+    def _element(self, place: Array, size: int, low: float, high: float) -> Array:
+        inside = (place >= 0) & (place < size)
+        if self.padding == "zeros":
+            return np.where(inside, place, -1)
+        if self.padding == "reflection":
+            place = np.where(inside, place, np.trunc(_reflected(place.astype(np.float64), low, high)))
+        return np.clip(place, 0, size - 1).astype(np.int64)
+
+
+def _reflected(v: Array, low: float, high: float) -> Array:
+    """Reflected at both ends as often as it takes: a zigzag of twice their distance."""
+    if high <= low:
+        return np.full_like(v, low)
+    turn = np.mod(v - low, 2 * (high - low))
+    return low + np.minimum(turn, 2 * (high - low) - turn)
+
+
+def _keys(s: Array) -> Array:
+    """Weights of a cubic convolution (Keys, 1981) with a = −0.75 at a distance s."""
+    a = -0.75
+    far = ((a * s - 5 * a) * s + 8 * a) * s - 4 * a
+    return np.where(s <= 1, ((a + 2) * s - (a + 3)) * s * s + 1, far)
+
+
+MENDED = (GridSample,)

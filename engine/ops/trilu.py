@@ -1,0 +1,29 @@
+"""Trilu: a choice between x and 0, by the diagonal that an element lies on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.graph.graph import Node
+from engine.ops._base import Lowered, Refused, Scope, optional_input
+from engine.ops._nodes import Nodes
+
+OP_TYPES = ("Trilu",)
+
+
+def lower(node: Node, scope: Scope) -> Lowered:
+    """x (…, rows, columns), the diagonal k (0 where it is absent) → y of the same shape."""
+    nodes, x, k = Nodes(node, scope), node.inputs[0], optional_input(node, 1)
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    if len(shape) < 2:
+        raise Refused(f"its input of shape {shape} is no matrix")
+    upper = bool(node.attributes.get("upper", 1))
+    diagonals = np.subtract.outer(-np.arange(shape[-2]), -np.arange(shape[-1]))
+    if k and k not in scope.constants:
+        known = nodes.constant(diagonals, np.int64)
+        kept = nodes("GreaterOrEqual" if upper else "LessOrEqual", known, nodes.shaped(k, ()))
+    else:
+        first = int(scope.constants[k].reshape(-1)[0]) if k else 0
+        kept = nodes.constant(diagonals >= first if upper else diagonals <= first)
+    nodes("Where", kept, x, nodes.constant(0, dtype), output=node.outputs[0])
+    return nodes.lowered()

@@ -1,0 +1,69 @@
+"""Sums or products of all that comes before along an axis: what its kernels are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+
+CUMULATE_KINDS = ("sum", "prod")
+
+
+@dataclass(frozen=True)
+class Cumulate(Params):
+    """y (outer, axis, inner) of x of the same shape: each element the sum or product, `kind`, of those up to
+    it along `axis`; `exclusive`: of those before it (0 or 1 at the first); `reverse`: counted from the
+    end."""
+
+    op: ClassVar[str] = "cumulate"
+    struct: ClassVar[str] = "index_t outer; int axis; index_t inner; int kind, exclusive, reverse"
+    enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"kind": ("CUMULATE", CUMULATE_KINDS)}
+
+    kind: str
+    outer: int
+    axis: int
+    inner: int
+    exclusive: bool = False
+    reverse: bool = False
+    dtype: str = "float32"
+
+    @property
+    def flops(self) -> int:
+        return self.outer * self.axis * self.inner
+
+    @property
+    def nbytes(self) -> int:
+        return 2 * self.outer * self.axis * self.inner * ITEMSIZE[self.dtype]
+
+    @property
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return ((self.outer, self.axis, self.inner),)
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        return (self.outer, self.axis, self.inner)
+
+    @property
+    def rows(self) -> int | None:
+        return self.outer
+
+    def _of_rows(self, count: int) -> Cumulate:
+        return replace(self, outer=count)
+
+    def scalars(self) -> tuple[Scalar, ...]:
+        told = int32(CUMULATE_KINDS.index(self.kind), self.exclusive, self.reverse)
+        return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *told)
+
+    @property
+    def division(self) -> Division:
+        row = self.axis * self.inner
+        return Division(self.outer, (row,), row, self._of_rows)
+
+    def small_shapes(self) -> Iterator[Shape]:
+        yield Shape("own", replace(self, outer=min(self.outer, 3), inner=min(self.inner, 70)))
+        for outer, axis, inner in ((1, 7, 1), (3, 100, 1), (2, 9, 19)):
+            yield Shape("size", replace(self, outer=outer, axis=axis, inner=inner))
