@@ -16,12 +16,14 @@ def lower(node: Node, scope: Scope) -> Lowered:
     heads · elements). Cosines and sines of half the elements that are turned: by place, or by image and place
     where no places are given."""
     x, cosines, sines = node.inputs[:3]
-    return rotated(node, scope, x, cosines, sines, optional_input(node, 3))
+    return rotated(Composed(node, scope), node, scope, x, cosines, sines, optional_input(node, 3))
 
 
-def rotated(node: Node, scope: Scope, x: str, cosines: str, sines: str, places: str) -> Lowered:
+def rotated(
+    made: Composed, node: Node, scope: Scope, x: str, cosines: str, sines: str, places: str
+) -> Lowered:
     """y = x · cos + (x with each pair's two changed for each other) · ±sin."""
-    made, shape = Composed(node, scope), scope.shape(x)
+    shape = scope.shape(x)
     if len(shape) == 3:
         heads = int(node.attributes.get("num_heads", 0))
         if heads < 1 or shape[2] % heads:

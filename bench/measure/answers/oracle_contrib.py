@@ -1,0 +1,119 @@
+"""Operators of ONNX Runtime's own in float64, as its documentation (docs/ContribOperators.md) says what they
+compute; `onnx.reference` has none of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_rotary_embedding import rotary_embedding
+
+DOMAIN = "com.microsoft"
+
+
+class _Contrib(OpRun):
+    op_domain = DOMAIN
+
+    def _get(self, name: str, default: Any) -> Any:
+        for attribute in self.onnx_node.attribute:
+            if attribute.name == name:
+                return attribute.f if attribute.type == attribute.FLOAT else attribute.i
+        return default
+
+    def _some(self, *results: np.ndarray) -> tuple[np.ndarray, ...]:
+        """As many as the node has outputs."""
+        return results[: len(self.onnx_node.output)]
+
+
+class Gelu(_Contrib):
+    """ "y = 0.5 · x · (1 + erf(x / √2))" """
+
+    def _run(self, x, **_):
+        return (0.5 * x * (1 + _erf(x / np.sqrt(2.0))),)
+
+
+class BiasGelu(Gelu):
+    """ "Bias Gelu": Gelu of x + bias."""
+
+    def _run(self, x, bias, **_):
+        return super()._run(x + bias)
+
+
+class FastGelu(_Contrib):
+    """ "GELU (Gaussian Error Linear Unit) approximation: Y = 0.5 · X · (1 + tanh(0.797885 · X + 0.035677 · X ·
+    X · X)) with an optional input of bias that will be added to X before GELU": √(2/π), and that times
+    0.044715."""
+
+    def _run(self, x, bias=None, **_):
+        x = x if bias is None else x + bias
+        return (0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),)
+
+
+class QuickGelu(_Contrib):
+    """ "Compute x · Sigmoid(alpha · x)" """
+
+    def _run(self, x, **_):
+        return (x * np.exp(-np.logaddexp(0, -self._get("alpha", 1.702) * x)),)
+
+
+class SkipLayerNormalization(_Contrib):
+    """ "Skip and Layer Normalization Fusion": of input + skip + bias, which is the fourth output."""
+
+    def _run(self, x, skip, gamma, beta=None, bias=None, **_):
+        total = x + skip + (0 if bias is None else bias)
+        mean = total.mean(axis=-1, keepdims=True)
+        factor = 1 / np.sqrt(total.var(axis=-1, keepdims=True) + self._get("epsilon", 1e-12))
+        y = (total - mean) * factor * gamma + (0 if beta is None else beta)
+        return self._some(y, mean, factor, total)
+
+
+class SkipSimplifiedLayerNormalization(_Contrib):
+    """ "Skip and Root Mean Square Layer Normalization" """
+
+    def _run(self, x, skip, gamma, bias=None, **_):
+        total = x + skip + (0 if bias is None else bias)
+        square = np.square(total).mean(axis=-1, keepdims=True)
+        factor = 1 / np.sqrt(square + self._get("epsilon", 1e-5))
+        return self._some(total * factor * gamma, np.zeros_like(factor), factor, total)
+
+
+class SimplifiedLayerNormalization(_Contrib):
+    """Root mean square normalisation over the axes from `axis` on; ONNX Runtime has it in ONNX's domain."""
+
+    op_domain = ""
+
+    def _run(self, x, scale, **_):
+        axes = tuple(range(self._get("axis", -1) % x.ndim, x.ndim))
+        square = np.square(x).mean(axis=axes, keepdims=True)
+        factor = 1 / np.sqrt(square + self._get("epsilon", 1e-5))
+        return self._some(x * factor * scale, factor)
+
+
+class RotaryEmbedding(_Contrib):
+    """As ONNX's; "position_ids: 1D tensor with shape (1) or 2D tensor with shape (batch_size,
+    sequence_length)", the first place and each."""
+
+    def _run(self, x, places, cosines, sines, **_):
+        along = x.shape[1] if x.ndim == 3 else x.shape[2]
+        if places.shape == (1,):
+            places = np.broadcast_to(places + np.arange(along), (x.shape[0], along))
+        told = (self._get(name, 0) or None for name in ("interleaved", "rotary_embedding_dim", "num_heads"))
+        return (rotary_embedding(x, cosines, sines, places, *told),)
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
+
+
+CONTRIB = (
+    BiasGelu,
+    FastGelu,
+    Gelu,
+    QuickGelu,
+    RotaryEmbedding,
+    SimplifiedLayerNormalization,
+    SkipLayerNormalization,
+    SkipSimplifiedLayerNormalization,
+)
