@@ -89,7 +89,9 @@ class Transformer(Net):
         }
         turned = {
             of: self.put("Transpose", f"{name}.{of}_turned", [made], perm=perm)
-            for (of, made), perm in zip(apart.items(), ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]), strict=True)
+            for (of, made), perm in zip(
+                apart.items(), ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]), strict=True
+            )
         }
         product = self.put("MatMul", f"{name}.product", [turned["query"], turned["key"]])
         root = self.constant(f"{name}.root", math.sqrt(depth))
@@ -124,7 +126,9 @@ def _before(net: Transformer, name: str, x: str, tokens: int, width: int, heads:
             epsilon: float, gelu: Callable[[str, str], str]) -> str:  # fmt: skip
     """A block that normalises what goes into attention and into the two products behind it."""
     seen = net.norm(f"{name}.norm1", x, width, epsilon)
-    x = net.put("Add", f"{name}.sum1", [x, net.attention(f"{name}.attention", seen, tokens, width, heads, causal)])
+    x = net.put(
+        "Add", f"{name}.sum1", [x, net.attention(f"{name}.attention", seen, tokens, width, heads, causal)]
+    )
     seen = net.norm(f"{name}.norm2", x, width, epsilon)
     inner = gelu(f"{name}.gelu", net.linear(f"{name}.wide", seen, width, 4 * width))
     return net.put("Add", f"{name}.sum2", [x, net.linear(f"{name}.narrow", inner, 4 * width, width)])

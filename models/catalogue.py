@@ -202,7 +202,11 @@ def _key(entry: Entry) -> str:
 
 def _serialized(entry: Entry, progress: Progress | None) -> bytes:
     """The ONNX file's bytes, its weights checked against the entry's SHA-256."""
-    from models import builders, builders_alexnet, builders_transformers  # onnx is imported only where a file is built
+    from models import (
+        builders,
+        builders_alexnet,
+        builders_transformers,
+    )  # onnx is imported only where a file is built
 
     say = progress or (lambda text, fraction: None)
     words = f"building {entry.name}"

@@ -85,7 +85,15 @@ class _Lowering:
         shape = self._mask_shape(mask, keys) if mask else ()
         scale = node.attributes.get("scale")
         params = Attention(
-            *(self.q.batch, self.q.heads, self.q.places, keys, self.q.elements, self.v.elements, self.k.heads),
+            *(
+                self.q.batch,
+                self.q.heads,
+                self.q.places,
+                keys,
+                self.q.elements,
+                self.v.elements,
+                self.k.heads,
+            ),
             scale=1 / math.sqrt(self.q.elements) if scale is None else float(scale),
             softcap=float(node.attributes.get("softcap", 0.0)),
             earliest=earliest,
@@ -146,7 +154,9 @@ class _Lowering:
             return ""
         shape, kind = self.scope.shape(name), np.dtype(self.scope.spec(name).dtype).kind
         if kind not in "bf" or not shape:
-            raise Refused(f"its mask is of {self.scope.spec(name).dtype}, and truth or floating point is wanted")
+            raise Refused(
+                f"its mask is of {self.scope.spec(name).dtype}, and truth or floating point is wanted"
+            )
         missing = keys - shape[-1]
         known = self.scope.constants.get(name)
         if known is not None:
@@ -179,7 +189,9 @@ class _Lowering:
         """What is added where an image has fewer keys than there is room for; the last query then stands at
         the last of them."""
         places = np.arange(keys, dtype=np.int64)
-        away = places - np.arange(self.q.places)[:, None] + self.q.places  # (queries, keys), to be ≤ the count
+        away = (
+            places - np.arange(self.q.places)[:, None] + self.q.places
+        )  # (queries, keys), to be ≤ the count
         counts = self.scope.constants.get(name)
         if counts is not None:
             counts = counts.reshape(-1, 1, 1, 1)

@@ -205,7 +205,12 @@ def _attended(p: Attention, names: list[str]) -> tuple[list[Any], dict[str, np.n
         node("Transpose", [name], [f"{name}_turned"], perm=[0, 2, 1, 3] if way else [0, 1, 2, 3])
         for name, way in zip(names[:3], p.swapped, strict=False)
     ]
-    nodes.append(node("Add", ["seen", names[3]], ["mask"]) if p.mask else node("Identity", ["seen"], ["mask"]))
+    nodes.append(
+        node("Add", ["seen", names[3]], ["mask"]) if p.mask else node("Identity", ["seen"], ["mask"])
+    )
     told = {"scale": p.scale, **({"softcap": p.softcap} if p.softcap else {})}
     nodes.append(node("Attention", [*(f"{name}_turned" for name in names[:3]), "mask"], ["plain"], **told))
-    return [*nodes, node("Transpose", ["plain"], ["y"], perm=[0, 2, 1, 3] if p.swapped[3] else [0, 1, 2, 3])], constants
+    return [
+        *nodes,
+        node("Transpose", ["plain"], ["y"], perm=[0, 2, 1, 3] if p.swapped[3] else [0, 1, 2, 3]),
+    ], constants

@@ -56,7 +56,11 @@ def mistakes(
         for words, place in (("queries", "q"), ("keys", "k"), ("values", "v")):
             given = {"q": q, "k": k, "v": v}[place]
             first = given[:1].repeat(p.batch, 0)
-            yield "batch_one_only", f"every image has the {words} of the first", partial(made, **{place: first})  # type: ignore[arg-type]
+            yield (
+                "batch_one_only",
+                f"every image has the {words} of the first",
+                partial(made, **{place: first}),
+            )  # type: ignore[arg-type]
     yield "left_out", "the last element of each score is left out", partial(made, q=_without_last(q))
     yield "left_out", "the last key is left out", partial(made, last=True)
     for whole in (4, 8, 16, 32, 64):

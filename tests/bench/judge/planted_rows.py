@@ -121,7 +121,11 @@ _eight("not held within limits", held=False)
 
 def _attention(name: str, *says: str, params: Any = None, **wrong: Any) -> None:
     answers(
-        "attention", f"attention: {name}", lambda p, *given: _attended(p, *given, **wrong), *says, params=params
+        "attention",
+        f"attention: {name}",
+        lambda p, *given: _attended(p, *given, **wrong),
+        *says,
+        params=params,
     )
 
 

@@ -57,7 +57,12 @@ def right(graph: Graph, fed: dict[str, np.ndarray]) -> None:
 
 @st.composite
 def drawn(draw: Any) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], int, dict[str, Any]]:
-    batch, kv_heads, queries, keys = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(sizes), draw(sizes)
+    batch, kv_heads, queries, keys = (
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 2)),
+        draw(sizes),
+        draw(sizes),
+    )
     heads, depth, depth_v = kv_heads * draw(st.integers(1, 2)), draw(sizes), draw(sizes)
     flat, told = draw(st.booleans()), {"is_causal": int(draw(st.booleans()))}
     if draw(st.booleans()):
@@ -164,7 +169,9 @@ def test_rotary_embedding(batch: int, heads: int, along: int, data: Any) -> None
     if not known:
         fed |= {name: arrays.pop(name) for name in list(arrays)}
     of = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in fed.items()}
-    proto = make_model([node], {name: a.shape for name, a in fed.items()}, ["y"], arrays, 23, {"y": len(shape)}, of)
+    proto = make_model(
+        [node], {name: a.shape for name, a in fed.items()}, ["y"], arrays, 23, {"y": len(shape)}, of
+    )
     proto.ir_version = 10
     graph = from_proto(proto, "rotary")
     (ours,) = run_plan(graph, batch, fed).values()
@@ -172,7 +179,9 @@ def test_rotary_embedding(batch: int, heads: int, along: int, data: Any) -> None
     np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
 
 
-def contrib(op_type: str, names: list[str], arrays: dict[str, np.ndarray], outputs: list[str], **told: Any) -> Graph:
+def contrib(
+    op_type: str, names: list[str], arrays: dict[str, np.ndarray], outputs: list[str], **told: Any
+) -> Graph:
     node = helper.make_node(op_type, names, outputs, "it", domain=DOMAIN, **told)
     ranks = dict.fromkeys(filter(None, outputs), 3)
     kept = [name for name in outputs if name]
@@ -199,7 +208,12 @@ CASES = {
         {"epsilon": 0.1},
     ),
     "RotaryEmbedding": (["x", "place", "cos", "sin"], ["place", "cos", "sin"], ["y"], {"num_heads": 2}),
-    "RotaryEmbedding, by places": (["x", "places", "cos", "sin"], ["places", "cos", "sin"], ["y"], {"num_heads": 2}),
+    "RotaryEmbedding, by places": (
+        ["x", "places", "cos", "sin"],
+        ["places", "cos", "sin"],
+        ["y"],
+        {"num_heads": 2},
+    ),
 }
 ANGLES = random((20, 2), 3)
 KNOWN = VECTORS | {

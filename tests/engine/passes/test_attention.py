@@ -190,16 +190,29 @@ def test_a_row_of_a_condition_that_hides_all_keeps_what_replaces_them() -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.booleans())
+@given(
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.integers(1, 5),
+    st.booleans(),
+)
 def test_drawn_shapes(batch: int, heads: int, queries: int, keys: int, depth: int, masked: bool) -> None:
     """Heads in front from the beginning, keys that are not as many as the queries."""
-    nodes = [node("Transpose", "k", "kt", perm=[0, 1, 3, 2]), node("MatMul", "q kt", "s"), node("Div", "s root", "d")]
+    nodes = [
+        node("Transpose", "k", "kt", perm=[0, 1, 3, 2]),
+        node("MatMul", "q kt", "s"),
+        node("Div", "s root", "d"),
+    ]
     if masked:
         nodes.append(node("Add", "d mask", "m"))
     nodes += [node("Softmax", "m" if masked else "d", "p", axis=-1), node("MatMul", "p v", "y")]
     inputs = {"q": ("N", heads, queries, depth), "k": ("N", heads, keys, depth), "v": ("N", heads, keys, 3)}
     mask = {"mask": random((heads, 1, keys), 4)} if masked else {}
-    made = from_proto(make_model(nodes, inputs, ["y"], {"root": CONSTANTS["root"], **mask}, 17, {"y": 4}), "drawn")
+    made = from_proto(
+        make_model(nodes, inputs, ["y"], {"root": CONSTANTS["root"], **mask}, 17, {"y": 4}), "drawn"
+    )
     agree(made, feeds(made, batch), batch)
     if batch * heads > 1 and min(keys, depth) > 1:
         assert [step.op for step in bare(made, batch).steps] == ["attention"]

@@ -86,11 +86,21 @@ OTHER = {
         *(node("Mul", "root_of_pi b", "i"), *BY_TANH, node("Mul", "x half", "h"), node("Mul", "h g", "y")),
     ],
     "another cube": [
-        *(node("Neg", "x", "n"), node("Pow", "n three", "c"), node("Mul", "c cubic", "a"), node("Add", "x a", "b")),
+        *(
+            node("Neg", "x", "n"),
+            node("Pow", "n three", "c"),
+            node("Mul", "c cubic", "a"),
+            node("Add", "x a", "b"),
+        ),
         *(node("Mul", "root_of_pi b", "i"), *BY_TANH, node("Mul", "x half", "h"), node("Mul", "h g", "y")),
     ],
     "the slope of another": [
-        *(node("Neg", "x", "n"), node("Mul", "n slope", "s"), node("Sigmoid", "s", "g"), node("Mul", "x g", "y")),
+        *(
+            node("Neg", "x", "n"),
+            node("Mul", "n slope", "s"),
+            node("Sigmoid", "s", "g"),
+            node("Mul", "x g", "y"),
+        ),
     ],
     "another x": [node("Neg", "x", "n"), node("Sigmoid", "n", "g"), node("Mul", "x g", "y")],
     "another slope": [node("HardSigmoid", "x", "g"), node("Mul", "x g", "y")],
