@@ -158,7 +158,7 @@ def vit_tiny() -> Transformer:
 
 
 def bert_small() -> Transformer:
-    """128 embedded tokens, 256 wide; 4 layers, 4 heads, each sum normalised; two classes by the first token."""
+    """128 embedded tokens, 256 wide; 4 layers, 4 heads, each sum normalised; 2 classes by the first token."""
     tokens, width, heads = 128, 256, 4
     net = Transformer(1, tokens, width)
     x = net.reshaped("tokens", INPUT, [0, tokens, width])

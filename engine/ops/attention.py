@@ -55,9 +55,10 @@ class _Lowering:
         )
         fitting = self.q.batch == self.k.batch == self.v.batch and self.q.elements == self.k.elements
         if not fitting or (self.k.heads, self.k.places) != (self.v.heads, self.v.places):
+            shapes = ", ".join(str(sizes.shape) for sizes in (self.q, self.k, self.v))
             raise Refused(
-                f"queries, keys and values of shapes {', '.join(str(s.shape) for s in (self.q, self.k, self.v))}"
-                " (batch, heads, places, elements) do not fit together"
+                f"queries, keys and values of shapes {shapes} "
+                "(batch, heads, places, elements) do not fit together"
             )
         if self.q.heads % self.k.heads:
             raise Refused(f"{self.q.heads} heads of queries do not divide among {self.k.heads} of keys")

@@ -12,8 +12,8 @@ OP_TYPES = ("RotaryEmbedding",)
 
 
 def lower(node: Node, scope: Scope) -> Lowered:
-    """x, cosines, sines, places → y of x's shape, which is (batch, heads, places, elements) or (batch, places,
-    heads · elements). Cosines and sines of half the elements that are turned: by place, or by image and place
+    """x, cosines, sines, places → y of x's shape, (batch, heads, places, elements) or (batch, places, heads ·
+    elements). Cosines and sines of half the elements that are turned: by place, or by image and place
     where no places are given."""
     x, cosines, sines = node.inputs[:3]
     return rotated(Composed(node, scope), node, scope, x, cosines, sines, optional_input(node, 3))

@@ -4,8 +4,9 @@
 
 The scale is a number by which the product is multiplied or divided, or by which q and kᵀ were before it. The
 mask is added, or takes the place of scores by a constant condition (Where with −∞, or with a number so low
-that no weight is left of it). Behind Softmax there may be a Where that makes NaN 0. Transpositions of q, k and
-v that bring heads in front, and that of y which brings them back, vanish: kernels read and write both ways.
+that no weight is left of it). Behind Softmax there may be a Where that makes NaN 0. Transpositions of q, k
+and v that bring heads in front, and that of y which brings them back, vanish: kernels read and write both
+ways.
 
 A tensor that the graph gives out, or that something else reads, is never fused away.
 """

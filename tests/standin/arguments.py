@@ -204,8 +204,8 @@ def _attention(given: list[Any], masked: bool) -> Attention:
     whole = (batch, heads, queries, keys)
     mask = tuple(size if step else 1 for size, step in zip(whole, strides, strict=True)) if masked else ()
     return Attention(
-        batch, heads, queries, keys, depth, depth_v, kv_heads, scale, softcap, earliest, latest, bool(guarded),
-        mask, tuple(bool(ways >> place & 1) for place in range(4)),
+        batch, heads, queries, keys, depth, depth_v, kv_heads, scale, softcap, earliest, latest,
+        bool(guarded), mask, tuple(bool(ways >> place & 1) for place in range(4)),
     )  # fmt: skip
 
 

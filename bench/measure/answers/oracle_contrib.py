@@ -42,8 +42,8 @@ class BiasGelu(Gelu):
 
 
 class FastGelu(_Contrib):
-    """ "GELU (Gaussian Error Linear Unit) approximation: Y = 0.5 · X · (1 + tanh(0.797885 · X + 0.035677 · X ·
-    X · X)) with an optional input of bias that will be added to X before GELU": √(2/π), and that times
+    """ "GELU (Gaussian Error Linear Unit) approximation: Y = 0.5 · X · (1 + tanh(0.797885 · X + 0.035677 · X
+    · X · X)) with an optional input of bias that will be added to X before GELU": √(2/π), and that times
     0.044715."""
 
     def _run(self, x, bias=None, **_):

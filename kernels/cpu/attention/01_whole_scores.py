@@ -1,7 +1,7 @@
 # op = "attention"
 # rung = 1
 # name = "whole_scores"
-# idea = "Both products by BLAS, head by head, with the scores of all queries and keys written out in between."
+# idea = "Both products by BLAS, head by head, the scores of all queries and keys written out in between."
 # [needs]
 # dtype = ["float32", "float64"]
 """y = softmax(cap(scale · q kᵀ) + mask) · v: scores, their softmax in place, and what they weigh."""

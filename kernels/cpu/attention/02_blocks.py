@@ -1,7 +1,7 @@
 # op = "attention"
 # rung = 2
 # name = "blocks"
-# idea = "Keys and values a block at a time, with the softmax kept up as it goes: the scores of all keys are never written."
+# idea = "Keys and values a block at a time, the softmax kept up on the way: all scores are never written."
 # compiled = true
 """y = softmax(cap(scale · q kᵀ) + mask) · v, block by block of the queries and of the keys.
 

@@ -121,7 +121,7 @@ GIVEN_OUT = {"the weights are given out": "p", "the scores are given out": "d"}
 
 def graph(nodes: list[NodeProto], given_out: str = "", width: int = WIDTH) -> Graph:
     read = {name for each in nodes for name in each.input}
-    inputs: dict[str, Any] = {name: ("N", TOKENS, width) for name in "qkv"}
+    inputs: dict[str, Any] = dict.fromkeys("qkv", ("N", TOKENS, width))
     if "mask" in read:
         inputs["mask"] = ("N", 1, 1, TOKENS)
     held = {name: value for name, value in CONSTANTS.items() if name in read}
@@ -183,7 +183,7 @@ def test_a_row_of_a_condition_that_hides_all_keeps_what_replaces_them() -> None:
     none = np.ones((TOKENS, TOKENS), bool)
     none[2] = False
     held = {name: CONSTANTS[name] for name in ("apart", "whole", "root", "low")} | {"none": none}
-    inputs = {name: ("N", TOKENS, WIDTH) for name in "qkv"}
+    inputs = dict.fromkeys("qkv", ("N", TOKENS, WIDTH))
     made = from_proto(make_model(nodes, inputs, ["y"], held, 20, {"y": 3}), "hidden")
     assert "attention" not in {step.op for step in bare(made, BATCH).steps}
     agree(made, feeds(made), BATCH)
