@@ -19,6 +19,7 @@ _SECTOR = 8  # float32 elements: the least that memory gives at once
 _WARP, _BLOCK = 32, 1024
 _THREADS = 128  # of a block whose rows are short
 _TILE, _SIDE = 64, 16  # attention: queries of a block, threads along a side of it
+_WIDEST_TENSOR = 128  # elements of a key or value on the tensor cores
 _WIDEST = 16  # elements of the answer that such a thread has of each of its queries
 
 
@@ -102,6 +103,24 @@ def attention_tiles(params: Attention, rung: Rung) -> Launch:
         )
     blocks = params.batch * params.heads * ceil(params.queries, _TILE)
     return Launch((blocks, 1, 1), (_SIDE**2, 1, 1), params.scalars(), defines={"ACROSS": across})
+
+
+@shape
+def attention_tensor(params: Attention, rung: Rung) -> Launch:
+    """A block of four warps for 64 queries of a head. DEPTH, DEPTH_V: elements of keys and values, filled up;
+    KEYS: in shared memory at a time. Raises KernelError for more elements than fit into registers."""
+    widest = max(params.depth, params.depth_v)
+    if widest > _WIDEST_TENSOR:
+        raise KernelError(
+            f"{rung.label} takes up to {_WIDEST_TENSOR} elements a key and value, and these have {widest}"
+        )
+    keys = 64 if rung.precision == "fp16" or widest <= 64 else 32
+    defines: dict[str, Define] = {
+        "DEPTH": 16 * ceil(params.depth, 16),
+        "DEPTH_V": 8 * ceil(params.depth_v, 8),
+    }
+    blocks = params.batch * params.heads * ceil(params.queries, _TILE)
+    return Launch((blocks, 1, 1), (_TILE * 2, 1, 1), params.scalars(), defines={**defines, "KEYS": keys})
 
 
 def _fitted(axis: int, inner: int) -> tuple[int, int, int]:

@@ -28,6 +28,7 @@ def node(op_type: str, inputs: str, output: str, **attributes: Any) -> NodeProto
 CONSTANTS = {
     "apart": np.array([0, TOKENS, HEADS, DEPTH]),
     "whole": np.array([0, TOKENS, WIDTH]),
+    "as_columns": np.array([0, HEADS, DEPTH, TOKENS]),
     "as_matrices": np.array([-1, TOKENS, DEPTH]),
     "as_heads": np.array([-1, HEADS, TOKENS, DEPTH]),
     "as_scores": np.array([-1, HEADS, TOKENS, TOKENS]),
@@ -107,6 +108,9 @@ WRITTEN = {
 OTHER = {
     "scaled behind the mask": [
         *(*HEAD, *PRODUCT, node("Add", "s mask", "m"), node("Mul", "m factor", "d"), *soft("d"))
+    ],
+    "keys in another shape, not turned": [
+        *(*QUERY, *VALUE, node("Reshape", "k as_columns", "kt"), *DIVIDED, *soft("d")),
     ],
     "another axis": [*HEAD, *DIVIDED, node("Softmax", "d", "p", axis=2), *END],
     "a factor a key": [*HEAD, *PRODUCT, node("Mul", "s scalars", "d"), *soft("d")],
