@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import helper, numpy_helper
@@ -26,7 +27,7 @@ class Transformer(Net):
         super().__init__(channels, height, width)
         self.fans: dict[str, int] = {}
 
-    def put(self, op_type: str, name: str, inputs: Sequence[str], **attributes: object) -> str:
+    def put(self, op_type: str, name: str, inputs: Sequence[str], **attributes: Any) -> str:
         self.nodes.append(helper.make_node(op_type, list(inputs), [name], name=name, **attributes))
         self.tensor = name
         return name

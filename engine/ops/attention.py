@@ -104,7 +104,7 @@ class _Lowering:
             swapped=(self.flat, key_apart, value_apart, self.flat),
             dtype=self.dtype,
         )
-        out = (self.q.batch, self.q.heads, self.q.places, self.v.elements)
+        out: tuple[int, ...] = (self.q.batch, self.q.heads, self.q.places, self.v.elements)
         if self.flat:
             out = (self.q.batch, self.q.places, self.q.heads * self.v.elements)
         inputs = (node.inputs[0], key, value, *((mask,) if mask else ()))

@@ -53,14 +53,10 @@ def mistakes(
     yield "axis", "the softmax runs over the queries", partial(made, over_queries=True)
     yield "layout", "heads take their keys and values in turns", partial(made, in_turns=True)
     if p.batch > 1:
-        for words, place in (("queries", "q"), ("keys", "k"), ("values", "v")):
-            given = {"q": q, "k": k, "v": v}[place]
-            first = given[:1].repeat(p.batch, 0)
-            yield (
-                "batch_one_only",
-                f"every image has the {words} of the first",
-                partial(made, **{place: first}),
-            )  # type: ignore[arg-type]
+        alike = [of[:1].repeat(p.batch, 0) for of in (q, k, v)]
+        yield "batch_one_only", "every image has the queries of the first", partial(made, q=alike[0])
+        yield "batch_one_only", "every image has the keys of the first", partial(made, k=alike[1])
+        yield "batch_one_only", "every image has the values of the first", partial(made, v=alike[2])
     yield "left_out", "the last element of each score is left out", partial(made, q=_without_last(q))
     yield "left_out", "the last key is left out", partial(made, last=True)
     for whole in (4, 8, 16, 32, 64):

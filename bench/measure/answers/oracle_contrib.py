@@ -31,14 +31,14 @@ class Gelu(_Contrib):
     """ "y = 0.5 · x · (1 + erf(x / √2))" """
 
     def _run(self, x, **_):
-        return (0.5 * x * (1 + _erf(x / np.sqrt(2.0))),)
+        return (_gelu(x),)
 
 
-class BiasGelu(Gelu):
+class BiasGelu(_Contrib):
     """ "Bias Gelu": Gelu of x + bias."""
 
     def _run(self, x, bias, **_):
-        return super()._run(x + bias)
+        return (_gelu(x + bias),)
 
 
 class FastGelu(_Contrib):
@@ -103,8 +103,9 @@ class RotaryEmbedding(_Contrib):
         return (rotary_embedding(x, cosines, sines, places, *told),)
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
+def _gelu(x: np.ndarray) -> np.ndarray:
+    erf = np.vectorize(math.erf, otypes=[np.float64])
+    return np.asarray(0.5 * x * (1 + erf(x / np.sqrt(2.0))))
 
 
 CONTRIB = (

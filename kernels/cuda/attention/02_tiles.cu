@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE)
             turned(some_q, queries, of_q.row, rows, slice, p.depth);
             turned(some_k, keys + first * of_k.row, of_k.row, count, slice, p.depth);
             __syncthreads();  // the slices are whole
-#pragma unroll 8
+#pragma unroll 4
             for (int e = 0; e < SLICE; ++e) {
                 const float4 a = *reinterpret_cast<const float4*>(&some_q[e * LINE + row]);
                 const float4 b = *reinterpret_cast<const float4*>(&some_k[e * LINE + column * OWN]);
