@@ -159,7 +159,7 @@ def vit_tiny() -> Transformer:
 
 
 def bert_small() -> Transformer:
-    """128 embedded tokens, 256 wide; 4 layers, 4 heads, each sum normalised; 2 classes by the first token."""
+    """128 embedded tokens, 256 wide; 4 layers, 4 heads, each sum normalised; 1,000 scores by the first."""
     tokens, width, heads = 128, 256, 4
     net = Transformer(1, tokens, width)
     x = net.reshaped("tokens", INPUT, [0, tokens, width])
@@ -173,7 +173,7 @@ def bert_small() -> Transformer:
         narrow = net.linear(f"{name}.narrow", inner, 4 * width, width)
         x = net.norm(f"{name}.norm2", net.put("Add", f"{name}.sum2", [narrow, x]), width, 1e-12)
     net.first_token(x, 0, width)
-    net.fc("pooler", width).tanh("pooled").fc("head", 2).softmax("prob")
+    net.fc("pooler", width).tanh("pooled").fc("head", 1000).softmax("prob")
     net.fans |= {"pooler.weight": width, "head.weight": width}
     return net
 

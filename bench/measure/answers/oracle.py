@@ -157,10 +157,10 @@ class Evaluation:
                 # Loaded here: long to load, and what has been answered is kept.
                 from onnx.reference import ReferenceEvaluator
 
-                from bench.measure.answers.oracle_contrib import CONTRIB
                 from bench.measure.answers.oracle_ops import MENDED
+                from bench.measure.answers.oracle_transformers import TRANSFORMERS
 
-                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*MENDED, *CONTRIB])
+                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*MENDED, *TRANSFORMERS])
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:

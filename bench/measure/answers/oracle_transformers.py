@@ -1,5 +1,6 @@
-"""Operators of ONNX Runtime's own in float64, as its documentation (docs/ContribOperators.md) says what they
-compute; `onnx.reference` has none of them."""
+"""Operators of transformers in float64: ONNX Runtime's own as its documentation (docs/ContribOperators.md)
+says what they compute, for `onnx.reference` has none of them; and Attention, where that departs from ONNX's
+text."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_attention import Attention as ReferenceAttention
 from onnx.reference.ops.op_rotary_embedding import rotary_embedding
 
 DOMAIN = "com.microsoft"
@@ -25,6 +27,25 @@ class _Contrib(OpRun):
     def _some(self, *results: np.ndarray) -> tuple[np.ndarray, ...]:
         """As many as the node has outputs."""
         return results[: len(self.onnx_node.output)]
+
+
+class Attention(ReferenceAttention):
+    """is_causal: "a lower triangular square matrix" for all queries, however many the mask has; the reference
+    takes as many queries as the mask. qk_matmul_output_mode 0: "raw QK matmul result"; the reference caps it.
+    """
+
+    op_domain = ""
+    _validate_attention25 = False
+
+    def _run(self, q, k, v, mask=None, *others, **told):
+        if mask is not None and mask.ndim > 1 and told.get("is_causal"):
+            queries = q.shape[-2]
+            mask = np.broadcast_to(mask, (*mask.shape[:-2], queries, mask.shape[-1])).copy()
+        found = super()._run(q, k, v, mask, *others, **told)
+        if told.get("softcap") and not told.get("qk_matmul_output_mode"):
+            plain = super()._run(q, k, v, mask, *others, **{**told, "softcap": None})
+            found = (*found[:3], plain[3])
+        return found
 
 
 class Gelu(_Contrib):
