@@ -129,7 +129,8 @@ def _gelu(x: np.ndarray) -> np.ndarray:
     return np.asarray(0.5 * x * (1 + erf(x / np.sqrt(2.0))))
 
 
-CONTRIB = (
+TRANSFORMERS = (
+    Attention,
     BiasGelu,
     FastGelu,
     Gelu,
