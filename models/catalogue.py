@@ -202,7 +202,11 @@ def _key(entry: Entry) -> str:
 
 def _serialized(entry: Entry, progress: Progress | None) -> bytes:
     """The ONNX file's bytes, its weights checked against the entry's SHA-256."""
-    from models import builders, builders_alexnet  # onnx is imported only where a file is built
+    from models import (
+        builders,
+        builders_alexnet,
+        builders_transformers,
+    )  # onnx is imported only where a file is built
 
     say = progress or (lambda text, fraction: None)
     words = f"building {entry.name}"
@@ -217,6 +221,9 @@ def _serialized(entry: Entry, progress: Progress | None) -> bytes:
             drawn, builders_alexnet.SEED, lambda fraction: say(words, 0.5 * fraction)
         )
         weights |= head
+    elif entry.net in builders_transformers.NETS:
+        of_attention = builders_transformers.NETS[entry.net]()
+        net, weights = of_attention, of_attention.drawn()
     else:
         net = builders.SMALL_NETS[entry.net]()
         weights = _shipped(entry.name)

@@ -1,4 +1,5 @@
 """Layer-, Instance-, Group-, RMS- and MeanVarianceNormalization: rows brought to mean 0 and deviation 1.
+SimplifiedLayerNormalization is what ONNX Runtime calls RMSNormalization.
 
 What is normalised together has to lie together, a row: where it does not (MeanVarianceNormalization over the
 batch, too), the axes are permuted before it and back again behind it.
@@ -26,6 +27,7 @@ OP_TYPES = (
     "LayerNormalization",
     "MeanVarianceNormalization",
     "RMSNormalization",
+    "SimplifiedLayerNormalization",
 )
 _VARIANCE_OF_MVN = 1e-18  # the square of what its text adds to the deviation
 
@@ -37,7 +39,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
         raise Refused(f"it computes in {dtype}, and floating point is supported")
     if node.op_type == "MeanVarianceNormalization":
         return _mean_variance(node, scope)
-    if node.op_type in ("LayerNormalization", "RMSNormalization"):
+    if node.op_type in ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"):
         return _layer(node, scope)
     return _groups(node, scope)
 
@@ -80,7 +82,8 @@ def _layer(node: Node, scope: Scope) -> Lowered:
             specs[to] = whole
             made = to
     kept = TensorSpec((*shape[:axis], *(1,) * (len(shape) - axis)), dtype)
-    for name, gives in zip(node.outputs[1:], ("mean", "factor"), strict=False):
+    beside = ("mean", "factor") if plain.centred else ("factor",)
+    for name, gives in zip(node.outputs[1:], beside, strict=False):
         if name and name in scope.consumed:
             if dtype != "float32":
                 raise Refused(

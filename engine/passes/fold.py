@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -33,8 +34,9 @@ NOT_FOLDED = frozenset({*FAULTY, *RANDOM, "Dropout"})
 def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None:
     """The outputs of a node that do not depend on the values of the graph's inputs, by name, else None.
 
-    That is a node with constant inputs alone, and Shape and Size of any tensor, which are known because the
-    batch is fixed. Raises UnsupportedError where the node has constant inputs that it cannot take.
+    That is a node with constant inputs alone, Shape and Size of any tensor, which are known because the batch
+    is fixed, and a constant cast to the type of any. Raises UnsupportedError where the node has constant
+    inputs that it cannot take.
     """
     if node.domain not in DEFAULT_DOMAINS or node.op_type in NOT_FOLDED:
         return None
@@ -46,6 +48,9 @@ def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None
         return {
             node.outputs[0]: np.array(int(np.prod(scope.shape(node.inputs[0]), dtype=np.int64)), np.int64)
         }
+    if node.op_type == "CastLike" and node.inputs[0] in scope.constants:  # of the other only its type counts
+        to = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(scope.spec(node.inputs[1]).dtype))
+        node = replace(node, op_type="Cast", inputs=node.inputs[:1], attributes={**node.attributes, "to": to})
     inputs = {name: scope.constants.get(name) for name in node.inputs if name}
     if any(array is None for array in inputs.values()):
         return None

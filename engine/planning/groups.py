@@ -17,6 +17,7 @@ from kernels.ops import Params
 # Operators that take time of their own; the others end in a step of theirs, or begin it.
 MAIN = frozenset(
     {
+        "Attention",
         "Conv",
         "Gemm",
         "MatMul",

@@ -1,11 +1,13 @@
-"""The launch shapes of operators that reduce rows, softmax among them."""
+"""The launch shapes of operators that reduce rows, softmax and attention among them."""
 
 from __future__ import annotations
 
+from kernels.errors import KernelError
 from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
+from kernels.ops.attention import Attention
 from kernels.ops.normalize import Normalize
 from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
@@ -16,6 +18,9 @@ _FEW_VALUES = 4
 _SECTOR = 8  # float32 elements: the least that memory gives at once
 _WARP, _BLOCK = 32, 1024
 _THREADS = 128  # of a block whose rows are short
+_TILE, _SIDE = 64, 16  # attention: queries of a block, threads along a side of it
+_WIDEST_TENSOR = 128  # elements of a key or value on the tensor cores
+_WIDEST = 16  # elements of the answer that such a thread has of each of its queries
 
 
 @shape
@@ -78,6 +83,44 @@ def normalize_rows(params: Normalize, rung: Rung) -> Launch:
     lanes, rows, across = _fitted(params.length, 1)
     defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": across}
     return Launch((ceil(params.count, rows), 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
+
+
+@shape
+def attention_queries(params: Attention, rung: Rung) -> Launch:
+    """A block of BLOCK threads a query of a head."""
+    blocks = params.batch * params.heads * params.queries
+    return Launch((blocks, 1, 1), (define(rung, "BLOCK"), 1, 1), params.scalars())
+
+
+@shape
+def attention_tiles(params: Attention, rung: Rung) -> Launch:
+    """A block of 256 threads for 64 queries of a head. ACROSS: elements of the answer a thread, of each of
+    four queries. Raises KernelError where values have more elements than threads have registers for."""
+    across = ceil(params.depth_v, _SIDE)
+    if across > _WIDEST:
+        raise KernelError(
+            f"{rung.label} takes values of up to {_WIDEST * _SIDE} elements, and these have {params.depth_v}"
+        )
+    blocks = params.batch * params.heads * ceil(params.queries, _TILE)
+    return Launch((blocks, 1, 1), (_SIDE**2, 1, 1), params.scalars(), defines={"ACROSS": across})
+
+
+@shape
+def attention_tensor(params: Attention, rung: Rung) -> Launch:
+    """A block of four warps for 64 queries of a head. DEPTH, DEPTH_V: elements of keys and values, filled up;
+    KEYS: in shared memory at a time. Raises KernelError for more elements than fit into registers."""
+    widest = max(params.depth, params.depth_v)
+    if widest > _WIDEST_TENSOR:
+        raise KernelError(
+            f"{rung.label} takes up to {_WIDEST_TENSOR} elements a key and value, and these have {widest}"
+        )
+    keys = 64 if rung.precision == "fp16" or widest <= 64 else 32
+    defines: dict[str, Define] = {
+        "DEPTH": 16 * ceil(params.depth, 16),
+        "DEPTH_V": 8 * ceil(params.depth_v, 8),
+    }
+    blocks = params.batch * params.heads * ceil(params.queries, _TILE)
+    return Launch((blocks, 1, 1), (_TILE * 2, 1, 1), params.scalars(), defines={**defines, "KEYS": keys})
 
 
 def _fitted(axis: int, inner: int) -> tuple[int, int, int]:

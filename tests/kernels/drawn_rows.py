@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+from hypothesis import assume
 from hypothesis import strategies as st
 from onnx import helper
 
 from kernels.ops import Params
+from kernels.ops.attention import FAR, Attention
 from kernels.ops.gather import INDEX_TYPES, Gather
 from kernels.ops.normalize import Normalize
 from kernels.ops.quantize import Quantize
@@ -57,7 +59,31 @@ def quantize(draw) -> Quantize:
     return Quantize(draw(small), draw(small), draw(small), through, target, source)
 
 
-DRAWN: dict[str, Any] = {strategy.__name__: strategy() for strategy in (reduce, normalize, gather, quantize)}
+@st.composite
+def attention(draw) -> Attention:
+    """Queries that see no key at all where such are guarded alone."""
+    kv_heads, queries, keys = draw(st.integers(1, 2)), draw(st.integers(1, 70)), draw(st.integers(1, 140))
+    batch, heads = draw(st.integers(1, 2)), kv_heads * draw(st.integers(1, 2))
+    earliest, latest = draw(st.sampled_from([(-FAR, FAR), (-FAR, 0), (-FAR, keys - queries), (-3, 2)]))
+    guarded = draw(st.booleans())
+    assume(guarded or all(max(0, i + earliest) <= min(keys - 1, i + latest) for i in range(queries)))
+    whole = (batch, heads, queries, keys)
+    return Attention(
+        *(batch, heads, queries, keys, draw(st.sampled_from([1, 8, 33])), draw(st.sampled_from([1, 8, 20]))),
+        kv_heads,
+        scale=draw(st.sampled_from([0.125, 1.0])),
+        softcap=draw(st.sampled_from([0.0, 0.0, 2.0])),
+        earliest=earliest,
+        latest=latest,
+        guarded=guarded,
+        mask=tuple(size if draw(st.booleans()) else 1 for size in whole) if draw(st.booleans()) else (),
+        swapped=tuple(draw(st.booleans()) for _ in range(4)),
+    )
+
+
+DRAWN: dict[str, Any] = {
+    strategy.__name__: strategy() for strategy in (reduce, normalize, gather, quantize, attention)
+}
 DRAWN |= drawn_sequences.DRAWN
 
 _REDUCE = {
@@ -90,6 +116,8 @@ def fitting(p: Params, arrays: list[np.ndarray]) -> list[np.ndarray]:
         others = [np.exp2(random.integers(-7, -4, p.channels)).astype(np.float32)]
         others.append(random.integers(low, high + 1, p.channels).astype(np.float32))
         x = np.rint(128 * x) / np.float32(128) if p.dtype == "float32" else x * 50 - x
+    if isinstance(p, Attention) and p.mask and p.mask[3] > 1:
+        others[-1][..., ::3] = -np.inf if p.guarded else -1e4  # where that leaves nothing there is an answer
     return [x.astype(p.dtype), *others]
 
 
@@ -107,7 +135,8 @@ def model(p: Params, element: int) -> onnx.ModelProto:
         [helper.make_tensor_value_info("y", _element(p.out_dtype, element), None)],
         [onnx.numpy_helper.from_array(array, name) for name, array in extra.items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    opset = 23 if isinstance(p, Attention) else 21
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
 def _element(dtype: str, element: int) -> int:
@@ -122,6 +151,8 @@ def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray
         return drawn_sequences.written(p, names)
     if isinstance(p, Normalize):
         return _normal(p, names)
+    if isinstance(p, Attention):
+        return _attended(p, names)
     if isinstance(p, Gather):
         return [node("Gather", names, ["y"], axis=1)], {}
     if isinstance(p, Quantize):
@@ -168,3 +199,24 @@ def _normal(p: Normalize, names: list[str]) -> tuple[list[Any], dict[str, np.nda
     nodes += [node("Gather", [name, "places"], [f"{name}_all"]) for name in names[1:]]
     nodes += [node("Mul", ["normal", "in1_all"], ["scaled"]), node("Add", ["scaled", "in2_all"], ["y"])]
     return nodes, constants
+
+
+def _attended(p: Attention, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """ONNX's own operator, told by a mask what a query sees; a query that sees nothing it gives 0."""
+    node = helper.make_node
+    away = np.arange(p.keys) - np.arange(p.queries)[:, None]
+    seen = (p.earliest <= away) & (away <= p.latest)
+    constants = {"seen": np.where(seen, 0.0, -np.inf)}
+    nodes = [
+        node("Transpose", [name], [f"{name}_turned"], perm=[0, 2, 1, 3] if way else [0, 1, 2, 3])
+        for name, way in zip(names[:3], p.swapped, strict=False)
+    ]
+    nodes.append(
+        node("Add", ["seen", names[3]], ["mask"]) if p.mask else node("Identity", ["seen"], ["mask"])
+    )
+    told = {"scale": p.scale, **({"softcap": p.softcap} if p.softcap else {})}
+    nodes.append(node("Attention", [*(f"{name}_turned" for name in names[:3]), "mask"], ["plain"], **told))
+    return [
+        *nodes,
+        node("Transpose", ["plain"], ["y"], perm=[0, 2, 1, 3] if p.swapped[3] else [0, 1, 2, 3]),
+    ], constants

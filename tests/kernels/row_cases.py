@@ -6,10 +6,12 @@ The answers are NumPy's, in float64 where anything is computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from kernels.ops import Params
+from kernels.ops.attention import Attention
 from kernels.ops.gather import INDEX_TYPES, Gather
 from kernels.ops.normalize import Normalize
 from kernels.ops.quantize import Quantize
@@ -147,10 +149,63 @@ def _quantized(p: Quantize, x: Array, scale: Array, zero: Array) -> Array:
     return (q - zero) * scale if p.to == "float32" else q.astype(p.to)
 
 
+def _attention(rng: np.random.Generator) -> Iterator[Made]:
+    plain = Attention(2, 3, 5, 7, 4, 4, 3, scale=0.5)
+    several = Attention(1, 2, 70, 131, 33, 20, 2, scale=0.2)  # beyond one tile of queries, two of keys
+    swapped = (True, True, False, True)
+    for p in (
+        plain,
+        Attention(1, 1, 1, 1, 1, 1, 1),
+        replace(plain, mask=(2, 1, 5, 7)),
+        replace(plain, mask=(1, 3, 1, 7), swapped=(True,) * 4, depth_v=9),
+        replace(plain, mask=(2, 3, 5, 1), swapped=swapped, guarded=True),
+        replace(plain, heads=6, softcap=2.0, mask=(1, 1, 1, 1)),
+        replace(plain, queries=9, latest=-2, guarded=True),  # some see nothing
+        replace(plain, earliest=-1, latest=1),
+        several,
+        replace(several, latest=61, mask=(1, 2, 70, 131), softcap=3.0, swapped=swapped),
+        Attention(1, 1, 3, 200, 16, 100, 1, scale=0.25),
+        Attention(1, 2, 2, 9, 70, 256, 1, scale=0.1, latest=7),
+        Attention(2, 6, 197, 197, 64, 64, 6, scale=0.125, swapped=(True,) * 4),  # a small vision transformer
+    ):
+        q, k, v = (normal(rng, *shape) for shape in p.input_shapes[:3])
+        q = 3 * q  # few keys have most of the weight
+        mask = None
+        if p.mask:
+            mask = normal(rng, *p.mask)
+            if p.mask[3] > 1:
+                mask[..., -2] = -np.inf
+            elif p.guarded:
+                mask[:, :, -1] = -np.inf
+        yield p, (q, k, v, mask), _attended(p, q, k, v, mask)
+
+
+def _attended(p: Attention, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
+    q, k, v = (
+        (of.swapaxes(1, 2) if way else of).astype(np.float64)
+        for of, way in zip((q, k, v), p.swapped, strict=False)
+    )
+    k, v = (np.repeat(of, p.heads // p.kv_heads, axis=1) for of in (k, v))
+    scores = p.scale * q @ k.swapaxes(2, 3)
+    if p.softcap:
+        scores = p.softcap * np.tanh(scores / p.softcap)
+    away = np.arange(p.keys) - np.arange(p.queries)[:, None]
+    scores = np.where((p.earliest <= away) & (away <= p.latest), scores, -np.inf)
+    if mask is not None:
+        scores = scores + mask
+    most = scores.max(axis=3, keepdims=True)
+    powers = np.exp(scores - np.where(np.isneginf(most), 0, most))
+    with np.errstate(invalid="ignore"):
+        weights = powers / powers.sum(axis=3, keepdims=True)
+    y = (np.where(np.isneginf(most), 0, weights) if p.guarded else weights) @ v
+    return y.swapaxes(1, 2) if p.swapped[3] else y
+
+
 MAKERS: dict[str, Callable[[np.random.Generator], Iterator[Made]]] = {
     "reduce": _reduce,
     "quantize": _quantize,
     "gather": _gather,
     "normalize": _normalize,
     **{op: drawn_sequences.cases(op) for op in drawn_sequences.DRAWN},
+    "attention": _attention,
 }

@@ -21,6 +21,7 @@ from kernels import jit, registry
 from kernels.cpu import load
 from kernels.errors import KernelError
 from kernels.ops import ACTIVATIONS, OPS, Params
+from kernels.ops.attention import Attention
 from kernels.ops.binary import Binary
 from kernels.ops.compare import COMPARE_KINDS, Compare
 from kernels.ops.conv import Conv
@@ -243,6 +244,7 @@ def test_nan_and_infinity_go_through(rung: Rung, bad: float) -> None:
             Conv(1, 1, 6, 6, 2, 3, 3, 4, 4, activation="tanh"), Pool("max", 1, 2, 4, 4, 2, 2, 2, 2, 2, 2)
         ),
         "softmax": Softmax(2, 4, 1),
+        "attention": Attention(1, 2, 3, 200, 4, 5, 1),
         "unary": Unary("tanh", 8),
         "binary": Binary("add", (4,), (1,), (1,)),
     }

@@ -18,6 +18,7 @@ from kernels.estimates import tiles
 from kernels.launch import products, sliced
 from kernels.ops import ITEMSIZE, OPS, Params, code, codes
 from kernels.ops._axes import merge_axes
+from kernels.ops.attention import Attention
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.compare import Compare
@@ -74,6 +75,7 @@ EXAMPLES: dict[str, Params] = {
     "gather": Gather(2, 3, 4, 5),
     "normalize": Normalize(6, 20, 5, 3, affine=True),
     **drawn_sequences.PLAIN,
+    "attention": Attention(2, 4, 5, 7, 8, 6, 2, mask=(2, 1, 5, 7), latest=0),
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernels.ops import ITEMSIZE, MAX_RANK, Params, codes
+from kernels.ops.attention import Attention
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.compare import Compare
@@ -201,6 +202,18 @@ def _normalize(given: list[Any], affine: bool) -> Normalize:
     return Normalize(count, length, inner, groups, affine, bool(centred), epsilon, word)
 
 
+def _attention(given: list[Any], masked: bool) -> Attention:
+    """The mask's shape by its strides: where an axis takes no step there is one for all."""
+    batch, heads, kv_heads, queries, keys, depth, depth_v, scale, softcap = given[:9]
+    earliest, latest, guarded, ways, *strides = given[9:]
+    whole = (batch, heads, queries, keys)
+    mask = tuple(size if step else 1 for size, step in zip(whole, strides, strict=True)) if masked else ()
+    return Attention(
+        batch, heads, queries, keys, depth, depth_v, kv_heads, scale, softcap, earliest, latest,
+        bool(guarded), mask, tuple(bool(ways >> place & 1) for place in range(4)),
+    )  # fmt: skip
+
+
 def _gather(given: list[Any], bias: bool) -> Gather:
     outer, axis, count, inner, wide = given
     return Gather(outer, axis, inner, count, "int64" if wide else "int32")
@@ -278,4 +291,5 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "top_k": _top_k,
     "grid_sample": _grid_sample,
     "recurrent": _recurrent,
+    "attention": _attention,
 }

@@ -277,7 +277,8 @@ def test_an_operator_is_read_back_from_its_arguments(op: str) -> None:
         # What the program packs, read as C would read it.
         told = kernel.told(kernel_arguments.packed(op, scalars).tobytes())
         assert told == [value.item() for value in scalars]
-        back = arguments.params(op, told, getattr(params, "bias", False) is True)
+        optional = bool(getattr(params, "mask", ())) or getattr(params, "bias", False) is True
+        back = arguments.params(op, told, optional)
         assert back.scalars() == scalars
         assert np.prod(back.output_shape) == np.prod(params.output_shape)
 

@@ -19,7 +19,13 @@ from tests.zoo.drawn import emptied
 from tests.zoo.nets import Export, exports
 
 SEED = 14
-MODULES = {"torchscript": "pytorch", "dynamo": "pytorch", "keras": "keras_onnx", "scikit": "scikit"}
+MODULES = {
+    "torchscript": "pytorch",
+    "dynamo": "pytorch",
+    "keras": "keras_onnx",
+    "scikit": "scikit",
+    "built": "built",
+}
 
 
 def write(wanted: Export, folder: Path) -> Path:

@@ -13,6 +13,7 @@ EXPORTERS = {
     "dynamo": "PyTorch, `dynamo=True`",
     "keras": 'Keras, `export(format="onnx")`',
     "scikit": "scikit-learn, skl2onnx",
+    "built": "`models/builders_transformers.py`",
 }
 
 
@@ -48,6 +49,9 @@ NETS = (
     Net("efficientnet_b0", "EfficientNet-B0"),
     Net("regnet_y", "RegNet-Y 400MF"),
     Net("convnext_tiny", "ConvNeXt-Tiny"),
+    Net("vit_tiny", "ViT-Tiny", exporters=("built",)),
+    Net("bert_small", "Encoder like BERT, four layers", (1, 128, 256), ("built",)),
+    Net("gpt_small", "Two blocks like GPT-2's", (1, 128, 256), ("built",)),
 )
 
 

@@ -30,6 +30,7 @@ ROLES = {
     "BatchNormalization": {1: FACTOR, 2: ADDED, 3: ADDED, 4: FACTOR},
     "LayerNormalization": {1: FACTOR, 2: ADDED},
     "Add": {0: ADDED, 1: ADDED},
+    "Expand": {0: ADDED},
     "Mul": {0: FACTOR, 1: FACTOR},
 }
 VIEWS = ("Identity", "Transpose", "Reshape", "Unsqueeze")  # hand on a weight in another form

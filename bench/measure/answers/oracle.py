@@ -158,9 +158,10 @@ class Evaluation:
                 from onnx.reference import ReferenceEvaluator
 
                 from bench.measure.answers import oracle_ops, oracle_recurrent, oracle_sampling
+                from bench.measure.answers.oracle_transformers import TRANSFORMERS
 
                 mended = [op for of in (oracle_ops, oracle_recurrent, oracle_sampling) for op in of.MENDED]
-                self._evaluator = ReferenceEvaluator(self._proto, new_ops=mended)
+                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*mended, *TRANSFORMERS])
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.ops.attention import Attention
 from kernels.ops.gather import Gather
 from kernels.ops.normalize import Normalize
 from kernels.ops.quantize import Quantize
@@ -116,3 +117,58 @@ _eight("halves upwards", "halves are rounded up", rounded=lambda v: np.floor(v +
 _eight("cut", "towards 0", rounded=np.trunc)
 _eight("no zero", "zero is ignored", zeros=False)
 _eight("not held within limits", held=False)
+
+
+def _attention(name: str, *says: str, params: Any = None, **wrong: Any) -> None:
+    answers(
+        "attention",
+        f"attention: {name}",
+        lambda p, *given: _attended(p, *given, **wrong),
+        *says,
+        params=params,
+    )
+
+
+def _attended(
+    p: Attention,
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None = None,
+    *,
+    scaled: bool = True,
+    masked: bool = True,
+    late: bool = False,
+    ahead: bool = False,
+    largest: bool = True,
+    restarted: bool = False,
+    in_turns: bool = False,
+) -> Array:
+    """restarted: of the keys four at a time, what was summed is not made smaller by a larger score."""
+    q, k, v = (of.swapaxes(1, 2) if way else of for of, way in zip((q, k, v), p.swapped, strict=False))
+    heads = np.arange(p.heads)
+    of = heads % p.kv_heads if in_turns else heads // (p.heads // p.kv_heads)
+    k, v = k[:, of], v[:, of]
+    scores = q @ k.swapaxes(2, 3) * np.float32(p.scale if scaled else 1)
+    if mask is not None and masked:
+        scores = scores + mask
+    away = np.arange(p.keys) - np.arange(p.queries)[:, None]
+    if not ahead:
+        scores = np.where(away > p.latest - late, np.float32(-np.inf), scores)
+    with np.errstate(all="ignore"):
+        powers = np.exp(scores - (scores.max(axis=3, keepdims=True) if largest else 0))
+        if restarted:
+            most = np.maximum.accumulate(scores, axis=3)[..., 3::4].repeat(4, axis=3)[..., : p.keys]
+            most = np.concatenate([most, scores.max(axis=3, keepdims=True).repeat(p.keys, 3)], axis=3)
+            powers = np.exp(scores - most[..., : p.keys])
+        y = powers / powers.sum(axis=3, keepdims=True) @ v
+    return y.swapaxes(1, 2) if p.swapped[3] else y
+
+
+_attention("scale left out", "not scaled", scaled=False)
+_attention("mask left out", "mask is missing", masked=False)
+_attention("keys ahead are seen", "sees all keys", ahead=True)
+_attention("one key too few", "too few ahead", late=True)
+_attention("heads share in turns", "in turns", in_turns=True)
+_attention("maximum not subtracted", "NaN|infinity", largest=False)
+_attention("sums kept as they were", restarted=True)

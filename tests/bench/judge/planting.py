@@ -13,6 +13,7 @@ import numpy as np
 
 from kernels import registry
 from kernels.ops import Params
+from kernels.ops.attention import Attention
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.compare import Compare
@@ -71,6 +72,7 @@ TIMED: dict[str, Params] = {
     "gather": Gather(3, 10, 4, 7),
     "normalize": Normalize(6, 20, 5, 3, affine=True, epsilon=0.01),
     **drawn_sequences.PLAIN,
+    "attention": Attention(2, 4, 6, 11, 8, 5, 2, scale=0.35, mask=(2, 1, 6, 11), latest=5),
 }  # fmt: skip
 
 

@@ -21,6 +21,9 @@ NUMBERS = {
     "zero": 0.0,
     "root": 1.4142135,
     "root_half": 0.70710677,
+    "root_of_pi": 0.7978845608,
+    "cubic": 0.044715,
+    "slope": 1.702,
 }
 
 
@@ -36,6 +39,11 @@ def graph(nodes: list[NodeProto], outputs: tuple[str, ...] = ("y",)) -> Graph:
 
 
 ERF = [node("Div", "x root", "d"), node("Erf", "d", "e"), node("Add", "e one", "g")]
+CUBIC = [
+    *(node("Pow", "x three", "c"), node("Mul", "c cubic", "a"), node("Add", "x a", "b")),
+    node("Mul", "root_of_pi b", "i"),
+]
+BY_TANH = [node("Tanh", "i", "t"), node("Add", "t one", "g")]
 WRITTEN = {
     "swish": [node("Sigmoid", "x", "g"), node("Mul", "x g", "y")],
     "swish, the gate first": [node("Sigmoid", "x", "g"), node("Mul", "g x", "y")],
@@ -56,9 +64,44 @@ WRITTEN = {
         node("Div", "x two", "h"),
         node("Mul", "g h", "y"),
     ],
+    "gelu, its gate halved": [*ERF, node("Mul", "half g", "h"), node("Mul", "x h", "y")],
+    "gelu_tanh": [*CUBIC, *BY_TANH, node("Mul", "x g", "m"), node("Mul", "m half", "y")],
+    "gelu_tanh, halved first": [*CUBIC, *BY_TANH, node("Mul", "x half", "h"), node("Mul", "h g", "y")],
+    "gelu_tanh of a product of three": [
+        *(node("Mul", "x x", "s"), node("Mul", "x s", "c"), node("Mul", "cubic c", "a")),
+        *(node("Add", "a x", "b"), node("Mul", "b root_of_pi", "i"), *BY_TANH),
+        *(node("Mul", "g x", "m"), node("Mul", "half m", "y")),
+    ],
+    "gelu_tanh, x outside": [
+        *(node("Mul", "x x", "s"), node("Mul", "s cubic", "a"), node("Add", "a one", "b")),
+        *(node("Mul", "x root_of_pi", "r"), node("Mul", "r b", "i"), *BY_TANH),
+        *(node("Mul", "x half", "h"), node("Mul", "h g", "y")),
+    ],
+    "swish, quick": [node("Mul", "x slope", "s"), node("Sigmoid", "s", "g"), node("Mul", "x g", "y")],
 }
 # What differs in one number, one tensor, or has another reader.
 OTHER = {
+    "another power": [
+        *(node("Pow", "x two", "c"), node("Mul", "c cubic", "a"), node("Add", "x a", "b")),
+        *(node("Mul", "root_of_pi b", "i"), *BY_TANH, node("Mul", "x half", "h"), node("Mul", "h g", "y")),
+    ],
+    "another cube": [
+        *(
+            node("Neg", "x", "n"),
+            node("Pow", "n three", "c"),
+            node("Mul", "c cubic", "a"),
+            node("Add", "x a", "b"),
+        ),
+        *(node("Mul", "root_of_pi b", "i"), *BY_TANH, node("Mul", "x half", "h"), node("Mul", "h g", "y")),
+    ],
+    "the slope of another": [
+        *(
+            node("Neg", "x", "n"),
+            node("Mul", "n slope", "s"),
+            node("Sigmoid", "s", "g"),
+            node("Mul", "x g", "y"),
+        ),
+    ],
     "another x": [node("Neg", "x", "n"), node("Sigmoid", "n", "g"), node("Mul", "x g", "y")],
     "another slope": [node("HardSigmoid", "x", "g"), node("Mul", "x g", "y")],
     "another bound": [

@@ -1,0 +1,156 @@
+"""Attention: what its kernels are told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from kernels.ops._axes import contiguous
+from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+
+FAR = 2**30  # a distance that no place of a row is away
+
+
+@dataclass(frozen=True)
+class Attention(Params):
+    """y = softmax(cap(scale · q kᵀ) + mask) · v, for each head of each image.
+
+    Tensors in order: q (batch, heads, queries, depth); k (batch, kv_heads, keys, depth); v (batch, kv_heads,
+    keys, depth_v); mask, added, of the shape `mask` (batch or 1, heads or 1, queries or 1, keys or 1), ()
+    where there is none; y (batch, heads, queries, depth_v). swapped: which of q, k, v and y lie with their
+    second
+    and third axes in the other order, (batch, queries, heads, depth), as products leave them.
+
+    Neighbouring heads, heads / kv_heads of them, share one of k and v. cap(s) = softcap · tanh(s / softcap),
+    or s where softcap is 0. Query i sees key j where earliest ≤ j − i ≤ latest; other scores are −∞. A query
+    all of whose scores are −∞ has no weights: its y is NaN, as a softmax of them is, or 0 where `guarded`.
+    """
+
+    op: ClassVar[str] = "attention"
+    struct: ClassVar[str] = (
+        "int batch, heads, kv_heads, queries, keys, depth, depth_v; float scale, softcap;"
+        "int earliest, latest, guarded, swapped;"
+        "index_t mask_image, mask_head, mask_query, mask_key"
+    )
+    most_inputs: ClassVar[int] = 4
+    axes: ClassVar[tuple[str, ...]] = ("image", "head", "query", "element")
+
+    batch: int
+    heads: int
+    queries: int
+    keys: int
+    depth: int
+    depth_v: int
+    kv_heads: int
+    scale: float = 1.0
+    softcap: float = 0.0
+    earliest: int = -FAR
+    latest: int = FAR
+    guarded: bool = False
+    mask: tuple[int, ...] = ()
+    swapped: tuple[bool, bool, bool, bool] = (False, False, False, False)
+    dtype: str = "float32"
+
+    @property
+    def flops(self) -> int:
+        """Two products, and about five operations for each weight."""
+        pairs = self.batch * self.heads * self.queries * self.keys
+        return pairs * (2 * self.depth + 2 * self.depth_v + 5)
+
+    def least_flops(self, method: str) -> float:
+        """A query need not look at keys that it does not see; what a mask hides is not known here."""
+        if self.mask:
+            return 0.0
+        first = np.clip(np.arange(self.queries, dtype=np.int64) + self.earliest, 0, self.keys)
+        last = np.clip(np.arange(self.queries, dtype=np.int64) + self.latest + 1, 0, self.keys)
+        seen = int(np.maximum(last - first, 0).sum())
+        return 2.0 * self.batch * self.heads * seen * (self.depth + self.depth_v)
+
+    @property
+    def nbytes(self) -> int:
+        elements = sum(math.prod(shape) for shape in self.input_shapes) + self.outputs
+        return elements * ITEMSIZE[self.dtype]
+
+    def least_read(self) -> int:
+        """Keys and values that no query sees need not be read, nor what a mask says of them."""
+        seen = max(0, min(self.keys, self.queries + self.latest) - max(0, self.earliest))
+        q = self.batch * self.heads * self.queries * self.depth if seen else 0
+        return q + self.batch * self.kv_heads * seen * (self.depth + self.depth_v)
+
+    @property
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        shapes = (
+            (self.batch, self.heads, self.queries, self.depth),
+            (self.batch, self.kv_heads, self.keys, self.depth),
+            (self.batch, self.kv_heads, self.keys, self.depth_v),
+        )
+        found = tuple(_lying(shape, way) for shape, way in zip(shapes, self.swapped, strict=False))
+        return (*found, *((self.mask,) if self.mask else ()))
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        return _lying((self.batch, self.heads, self.queries, self.depth_v), self.swapped[3])
+
+    @property
+    def mask_strides(self) -> tuple[int, ...]:
+        """Elements of the mask from one image, head, query and key to the next; 0 where one serves all."""
+        if not self.mask:
+            return (0, 0, 0, 0)
+        steps = contiguous(self.mask)
+        return tuple(step if size > 1 else 0 for size, step in zip(self.mask, steps, strict=True))
+
+    @property
+    def rows(self) -> int | None:
+        """Images."""
+        return self.batch
+
+    def _of_rows(self, count: int) -> Attention:
+        mask = (count if self.mask[0] > 1 else 1, *self.mask[1:]) if self.mask else ()
+        return replace(self, batch=count, mask=mask)
+
+    def has_rows(self, place: int) -> bool:
+        return place < 3 or self.mask[0] > 1
+
+    def scalars(self) -> tuple[Scalar, ...]:
+        sizes = (self.batch, self.heads, self.kv_heads, self.queries, self.keys, self.depth, self.depth_v)
+        ways = sum(1 << place for place, way in enumerate(self.swapped) if way)
+        return (
+            *int32(*sizes),
+            np.float32(self.scale),
+            np.float32(self.softcap),
+            *int32(self.earliest, self.latest, self.guarded, ways),
+            *(np.int64(step) for step in self.mask_strides),
+        )
+
+    @property
+    def division(self) -> Division:
+        p = self
+        sizes = [math.prod(shape[1:]) for shape in p.input_shapes]
+        if p.mask and p.mask[0] == 1:
+            sizes[3] = 0
+        return Division(p.batch, tuple(sizes), math.prod(p.output_shape[1:]), p._of_rows)
+
+    def small_shapes(self) -> Iterator[Shape]:
+        p = self
+        plain = replace(p, batch=2, heads=2, kv_heads=2, queries=5, keys=7, depth=8, depth_v=8, mask=(),
+                        earliest=-FAR, latest=FAR, softcap=0.0)  # fmt: skip
+        yield Shape("plain", plain)
+        yield Shape("size", replace(plain, batch=1, queries=67, keys=131, depth=min(p.depth, 33), depth_v=9))
+        yield Shape("mask", replace(plain, mask=(2, 1, 5, 7)))
+        if p.latest != FAR or p.earliest != -FAR:
+            low = -2 if p.earliest != -FAR else -FAR
+            yield Shape("causal", replace(plain, earliest=low, latest=1 if p.latest != FAR else FAR))
+        if p.heads != p.kv_heads:
+            yield Shape("group", replace(plain, heads=4))
+        if p.softcap:
+            yield Shape("softcap", replace(plain, softcap=2.0))
+        small = replace(plain, heads=4, latest=1, mask=(1, 4, 1, 7), depth=12, depth_v=20)
+        yield Shape("all", replace(small, softcap=p.softcap))
+
+
+def _lying(shape: tuple[int, ...], swapped: bool) -> tuple[int, ...]:
+    return (shape[0], shape[2], shape[1], shape[3]) if swapped else shape
