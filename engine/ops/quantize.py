@@ -1,6 +1,7 @@
 """QuantizeLinear and DequantizeLinear, by tensor or by axis, to eight bits.
 
-Weights are dequantized at plan time, as anything that is constant (engine.passes.fold); of activations a
+Weights are dequantized at plan time, as anything that is constant (engine.passes.fold). A product between
+DequantizeLinear and QuantizeLinear becomes one step of whole numbers (engine.passes.quantized); elsewhere a
 QuantizeLinear and the DequantizeLinear behind it become one step (engine.passes.fuse).
 """
 
@@ -17,23 +18,6 @@ from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis
 from kernels.ops.quantize import THROUGH, Quantize
 
 OP_TYPES = ("DequantizeLinear", "QuantizeLinear")
-_INSTEAD = (
-    "the engine computes in floating point, and runs quantized models in the QDQ form, whose operators stand "
-    "between DequantizeLinear and QuantizeLinear (quant_format QDQ of ONNX Runtime's quantize_static)"
-)
-HINTS = dict.fromkeys(
-    (
-        "ConvInteger",
-        "DynamicQuantizeLinear",
-        "MatMulInteger",
-        "QLinearAdd",
-        "QLinearConv",
-        "QLinearGlobalAveragePool",
-        "QLinearMatMul",
-    ),
-    _INSTEAD,
-)
-
 
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, scale, optional zero point → y of the same shape."""

@@ -1,5 +1,5 @@
-"""The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, see a function in
-the nodes that it was written as, fuse.
+"""The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, multiply whole numbers
+where a quantized model has them, see a function in the nodes that it was written as, fuse.
 
 `grouped` is what `engine.planning.groups` starts from, so that a group of nodes means the same to every
 backend; `program` is what a plan is made of. The two differ where a step's work is done by another one than
@@ -12,6 +12,7 @@ from engine.graph.graph import Graph
 from engine.passes.fuse import fuse
 from engine.passes.gates import gated
 from engine.passes.pools import Joins, join, postpone
+from engine.passes.quantized import in_whole_numbers
 from engine.passes.trace import Program, alive, check_batch, known, trace
 
 __all__ = ["Joins", "Program", "alive", "check_batch", "fuse", "grouped", "join", "known", "program", "trace"]
@@ -23,9 +24,9 @@ def program(graph: Graph, batch: int, joins: Joins) -> Program:
     joins: which pools become one kernel with what they read. Raises InputError for a batch size out of range,
     UnsupportedError for a node or batch size refused.
     """
-    return join(fuse(postpone(gated(alive(trace(graph, batch))))), joins)
+    return join(fuse(postpone(gated(in_whole_numbers(alive(trace(graph, batch)))))), joins)
 
 
 def grouped(traced: Program, joins: Joins) -> Program:
     """A traced graph fused as its nodes are grouped: the same on every device."""
-    return join(fuse(gated(alive(traced))), joins)
+    return join(fuse(gated(in_whole_numbers(alive(traced)))), joins)

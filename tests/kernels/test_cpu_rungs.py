@@ -20,6 +20,7 @@ from kernels import jit, registry
 from kernels.cpu import load
 from kernels.errors import KernelError
 from kernels.ops import ACTIVATIONS, OPS, Params
+from kernels.ops._quantized import Quantized
 from kernels.ops.binary import Binary
 from kernels.ops.compare import COMPARE_KINDS, Compare
 from kernels.ops.conv import Conv
@@ -36,7 +37,7 @@ from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
 from kernels.registry import Rung
-from tests.kernels import elementwise
+from tests.kernels import elementwise, quantized_cases
 from tests.kernels.drawn import DRAWN, ELEMENTWISE, inputs_for, model, output_shape
 
 pytestmark = pytest.mark.slow
@@ -116,6 +117,8 @@ def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
 
 
 def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
+    if isinstance(p, Quantized):
+        return quantized_cases.answer(p, *inputs)
     if isinstance(p, Lrn):  # onnx.reference goes over N where it means C: right for C copies of one image
         copies = [np.broadcast_to(image, (p.c, *image.shape)) for image in inputs[0]]
         return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])

@@ -31,7 +31,8 @@ from tests.standin.memory import Memory
 
 # Of the CPU's rungs those that keep nothing of the weights when they are bound: these may change.
 _RUNGS = {"conv": "batched_im2col", "pool": "separable", "lrn": "blocks"}
-_OPTIONAL = ("conv", "gemm", "conv_pool", "normalize")  # whose third input may be absent
+# Inputs that may be absent, by their places.
+_OPTIONAL = {**dict.fromkeys(("conv", "gemm", "conv_pool", "normalize"), 2), "qconv": 6, "qgemm": 6}
 _PROBED_FLOPS = 256  # of a thread in a round: a multiply-add is two
 _COPIED_NBYTES = (
     1 << 16
@@ -56,7 +57,7 @@ def bind(
     if module.op == "probe":
         return _probe(memory, module, pointers, scalars)
     op = module.op
-    params = arguments.params(op, scalars, bool(op in _OPTIONAL and pointers[2]))
+    params = arguments.params(op, scalars, bool(op in _OPTIONAL and pointers[_OPTIONAL[op]]))
     if "DTYPE" in module.defines:  # what the scalars do not tell is compiled in
         params = replace(params, dtype=tuple(ITEMSIZE)[module.define("DTYPE")])  # type: ignore[call-arg]
     count = POINTERS[op]
