@@ -55,7 +55,9 @@ def check_eight_bits(*dtypes: str) -> None:
     """Raises Refused for any other type."""
     for dtype in dtypes:
         if dtype not in EIGHT_BITS:
-            raise Refused(f"it multiplies whole numbers of {dtype}, and {' and '.join(EIGHT_BITS)} are supported")
+            raise Refused(
+                f"it multiplies whole numbers of {dtype}, and {' and '.join(EIGHT_BITS)} are supported"
+            )
 
 
 def quantized(product: Kernel, x: Whole, weight: Whole, behind: Behind | None = None) -> Lowered:
@@ -78,7 +80,8 @@ def quantized(product: Kernel, x: Whole, weight: Whole, behind: Behind | None = 
 
     channels = bare.m if isinstance(bare, Conv) else bare.n
     zeros = _zeros(weight, channels)
-    _check_sums(bare, weight, zeros)
+    if behind is not None:
+        _check_sums(bare, weight, zeros)
     factor = weight.name
     if isinstance(bare, Gemm) and weight.value is not None and weight.value.ndim == 2 and not bare.trans_b:
         # Along k, as the rows of a lie.
@@ -142,7 +145,7 @@ def _each(values: np.ndarray, channels: int, what: str) -> np.ndarray:
 
 
 def _check_sums(product: Conv | Gemm, weight: Whole, zeros: Zero) -> None:
-    """Raises Refused where a sum may leave 32 bits."""
+    """Raises Refused where a sum may leave 32 bits; where these are the answer ONNX allows that."""
     terms = product.k if isinstance(product, Gemm) else product.weights // product.m
     if terms <= TOO_MANY:
         return
@@ -163,4 +166,3 @@ def scale_of(product_of: tuple[np.ndarray, ...]) -> np.ndarray:
     for scale in product_of:
         made = made * scale.astype(np.float64).reshape(-1)
     return made
-

@@ -55,17 +55,19 @@ def lower(node: Node, scope: Scope) -> Lowered:
     equal = step(f"{stem}:equal", Compare("equal", (1,), (1,), (1,)), most, least)
     width = both("width", "sub", most, least)
     width = step(f"{stem}:range", Where((1,), (1,), (1,), (1,)), equal, unit, width)
-    scale = step(scale_out or f"{stem}:scale", binary_params("div", (1,), (1,), (1,), "float32"), width, steps)
+    scale = step(
+        scale_out or f"{stem}:scale", binary_params("div", (1,), (1,), (1,), "float32"), width, steps
+    )
     quotient = both("quotient", "div", least, scale)
     begin = both("begin", "sub", none, quotient)
     begin = step(f"{stem}:saturated", Unary("clip", 1, alpha=0.0, beta=255.0), begin)
     zero = step(f"{stem}:zero", Unary("round", 1), begin)
-    if y:
-        items.append(Kernel(Quantize(1, 1, size, "uint8", to="uint8"), (x, scale, zero), y))
-        specs[y] = TensorSpec(shape, "uint8")
     if zero_out:
         items.append(Kernel(Cast(1, "float32", "uint8"), (zero,), zero_out))
         specs[zero_out] = TensorSpec((), "uint8")
     if scale_out:
         specs[scale_out] = TensorSpec((), "float32")
+    if y:  # last: it is what the node is looked at by
+        items.append(Kernel(Quantize(1, 1, size, "uint8", to="uint8"), (x, scale, zero), y))
+        specs[y] = TensorSpec(shape, "uint8")
     return Lowered(tuple(items), specs, constants)

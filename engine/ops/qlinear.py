@@ -72,21 +72,23 @@ def _product(node: Node, scope: Scope) -> Lowered:
     attributes = {name: value for name, value in node.attributes.items() if name in ("transA", "transB")}
     plain = replace(node, op_type="Gemm", inputs=(a, b), attributes=attributes)
     factors = (
-        factor(node, scope, a, 2, "a's zero point"),
-        factor(node, scope, b, 5, "b's zero point"),
+        factor(node, scope, a, 2, "first zero point"),
+        factor(node, scope, b, 5, "weights' zero point"),
     )
-    of_a, of_b = one_scale(node, scope, 1, "a's scale"), scope.constant(node, 4, "b's scale")
+    of_a, of_b = one_scale(node, scope, 1, "first scale"), scope.constant(node, 4, "weights' scale")
     c = scope.constant(node, 6, "c")
     if of_b is None or of_b.dtype != np.float32:
-        raise Refused("b's scale is not float32, and no other is supported")
+        raise Refused("the scale of its weights is not float32, and no other is supported")
     if c is not None and (c.dtype != np.int32 or c.ndim > 1 and math.prod(c.shape[:-1]) != 1):
-        raise Refused(f"c is {c.dtype.name} of shape {c.shape}, and int32 with a number a column is supported")
+        raise Refused(
+            f"c is {c.dtype.name} of shape {c.shape}, and int32 with a number a column is supported"
+        )
     alpha = np.array([float(node.attributes.get("alpha", 1.0))])
     behind = Behind(scale_of((of_a, of_b, alpha)), c)
     if optional_input(node, 7):
         to, zero = out_zero(node, scope, 8, scope.spec(a).dtype)
         low, high = within(to)
-        scale = float(one_scale(node, scope, 7, "y's scale")[0])
+        scale = float(one_scale(node, scope, 7, "last scale")[0])
         behind = replace(behind, to=to, out_scale=scale, out_zero=zero, low=low, high=high)
     return rewritten(gemm.lower(plain, scope), *factors, behind)
 
@@ -111,7 +113,7 @@ def _between(
     for number, (place, of_scale, of_zero) in enumerate(given):
         x = scope.spec(node.inputs[place])
         check_eight_bits(x.dtype)
-        name, scale = f"{y}:real{number}", one_scale(node, scope, of_scale, "a scale")
+        name, scale = f"{y}:real{number}", one_scale(node, scope, of_scale, "scale")
         _, zero = out_zero(node, scope, of_zero, x.dtype)
         params = Quantize(1, 1, math.prod(x.shape), x.dtype, "float32", x.dtype)
         done(_linear(params, node.inputs[place], name, scale, zero, x.shape))
@@ -132,7 +134,7 @@ def _between(
         done(made(replace(plain, op_type=op_type), inner))
     shape = specs[result].shape
     to, zero = out_zero(node, scope, out[1], first)
-    scale = one_scale(node, scope, out[0], "y's scale")
+    scale = one_scale(node, scope, out[0], "last scale")
     done(_linear(Quantize(1, 1, math.prod(shape), to, to), result, y, scale, zero, shape))
     return Lowered(tuple(items), specs, constants)
 

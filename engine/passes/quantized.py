@@ -77,9 +77,7 @@ class _Pass:
                 items.append(steps[item.output])
             elif item.output not in self.taken:
                 items.append(item)
-        return alive(
-            replace(self.program, items=tuple(items), specs=self.specs, constants=self.constants)
-        )
+        return alive(replace(self.program, items=tuple(items), specs=self.specs, constants=self.constants))
 
     def _with_their_ends(self, steps: dict[str, Kernel]) -> dict[str, Kernel]:
         """Each DequantizeLinear whose every reader became a step is a node of the first of these."""
@@ -257,9 +255,7 @@ class _Pass:
         # Rounding keeps order: what is held before it is held between these numbers behind it.
         least, most = within(p.to)
         ends = [float(np.clip(np.rint(end / step) + at, least, most)) for end in (low, high)]
-        return replace(
-            behind, to=p.to, out_scale=step, out_zero=at, low=int(ends[0]), high=int(ends[1])
-        )
+        return replace(behind, to=p.to, out_scale=step, out_zero=at, low=int(ends[0]), high=int(ends[1]))
 
 
 def _limits(params: object) -> tuple[float, float] | None:

@@ -360,14 +360,18 @@ def resize(draw) -> Resize:
     )
 
 
-DRAWN = {
-    strategy.__name__: strategy()
-    for strategy in (
-        *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
-        *(softmax, unary, binary, compare, where, multiply_add, concat, transpose, pad, cast),
-        *(resize, conv_transpose, conv3d, pool_index),
-    )
-} | drawn_rows.DRAWN | quantized_cases.DRAWN
+DRAWN = (
+    {
+        strategy.__name__: strategy()
+        for strategy in (
+            *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
+            *(softmax, unary, binary, compare, where, multiply_add, concat, transpose, pad, cast),
+            *(resize, conv_transpose, conv3d, pool_index),
+        )
+    }
+    | drawn_rows.DRAWN
+    | quantized_cases.DRAWN
+)
 
 
 def input_shapes(p: Params) -> list[tuple[int, ...]]:

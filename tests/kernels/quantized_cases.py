@@ -82,7 +82,9 @@ def inputs(p: Quantized, seed: int = 0) -> list[Array]:
         elif name == "int32":
             arrays.append(random.integers(-(2**17), 2**17, shape).astype(name))
         elif place == 5:
-            scale = np.exp2(random.integers(-14, -10, shape)) if seed % 2 else random.uniform(1e-4, 1e-3, shape)
+            scale = (
+                np.exp2(random.integers(-14, -10, shape)) if seed % 2 else random.uniform(1e-4, 1e-3, shape)
+            )
             arrays.append(scale.astype(np.float32).astype(np.float64))
         else:
             arrays.append(np.rint(random.uniform(-64, 64, shape)) / 8)
@@ -101,7 +103,10 @@ def sums(p: Quantized, x: Array, weight: Array, x_zero: Array, weight_zero: Arra
     y = np.zeros(p.output_shape, np.int64)
     maps, depth = c.m // c.group, c.c // c.group
     for r, s, oy, ox in itertools.product(*map(range, (c.kh, c.kw, c.out_h, c.out_w))):
-        iy, ix = oy * c.stride_h - c.pad_top + r * c.dilation_h, ox * c.stride_w - c.pad_left + s * c.dilation_w
+        iy, ix = (
+            oy * c.stride_h - c.pad_top + r * c.dilation_h,
+            ox * c.stride_w - c.pad_left + s * c.dilation_w,
+        )
         if 0 <= iy < c.h and 0 <= ix < c.w:
             for g in range(c.group):
                 of = slice(g * maps, (g + 1) * maps)

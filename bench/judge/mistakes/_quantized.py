@@ -15,7 +15,9 @@ Array = np.ndarray
 Product = Callable[[Array, Array], Array]
 
 
-def mistakes(p: Quantized, product: Product, axis: int, outer: int, inputs: Sequence[Array]) -> Iterator[Mistake]:
+def mistakes(
+    p: Quantized, product: Product, axis: int, outer: int, inputs: Sequence[Array]
+) -> Iterator[Mistake]:
     """axis: of the channels, in the weights; outer: in the answer."""
     x, weight, x_zero, weight_zero, *behind = (array.astype(np.float64) for array in inputs)
     along = [1] * weight.ndim
@@ -35,12 +37,18 @@ def mistakes(p: Quantized, product: Product, axis: int, outer: int, inputs: Sequ
         yield "layout", words, partial(made, zeros=np.full_like(zeros, zeros.flat[0]))
     for name, array, dtype in (("x", x, p.dtype), ("the weights", weight, p.weight_dtype)):
         held = np.iinfo(dtype)
-        other = np.where(array > 127, array - 256, array) if held.min == 0 else np.where(array < 0, array + 256, array)
+        other = (
+            np.where(array > 127, array - 256, array)
+            if held.min == 0
+            else np.where(array < 0, array + 256, array)
+        )
         words = f"{name} of {dtype} is read as {EIGHT_BITS[held.min == 0]}"
         yield "kind", words, partial(made, **{"x" if name == "x" else "weight": other})
     words = "the sums are held in 16 bits"
-    yield "half_precision", words, lambda: finished(
-        p, (product(x - x_zero, weight - zeros) + 2**15) % 2**16 - 2**15, outer, behind
+    yield (
+        "half_precision",
+        words,
+        lambda: finished(p, (product(x - x_zero, weight - zeros) + 2**15) % 2**16 - 2**15, outer, behind),
     )
     if not behind:
         return

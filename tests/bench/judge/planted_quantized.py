@@ -15,7 +15,9 @@ from tests.kernels.quantized_cases import sums
 Array = np.ndarray
 
 
-def made(p: Quantized, whole: Array, behind: tuple[Array, ...], rounded: Any = np.rint, wraps: bool = False) -> Array:
+def made(
+    p: Quantized, whole: Array, behind: tuple[Array, ...], rounded: Any = np.rint, wraps: bool = False
+) -> Array:
     """What p makes of its sums."""
     shape = [1] * 4 if isinstance(p, QConv) else [1] * 3
     shape[1 if isinstance(p, QConv) else 2] = -1
@@ -30,13 +32,19 @@ def _planted(name: str, says: str, wrong: Callable[..., Array]) -> None:
     """In both operators. wrong: (p, x, weight, x_zero, weight_zero, behind) → y."""
     for op in ("qconv", "qgemm"):
 
-        def answer(p: Quantized, x: Array, weight: Array, x_zero: Array, weight_zero: Array, *behind: Array) -> Array:
+        def answer(
+            p: Quantized, x: Array, weight: Array, x_zero: Array, weight_zero: Array, *behind: Array
+        ) -> Array:
             return wrong(p, x, weight, x_zero, weight_zero, behind)
 
         answers(op, f"{op}: {name}", answer, *filter(None, (says,)))
 
 
-_planted("no zero of x", "zero point of x is ignored", lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, 0 * xz, wz), b))
+_planted(
+    "no zero of x",
+    "zero point of x is ignored",
+    lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, 0 * xz, wz), b),
+)
 _planted(
     "no zero of the weights",
     "zero point of the weights is ignored",
@@ -45,7 +53,9 @@ _planted(
 _planted("cut", "towards 0", lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, xz, wz), b, rounded=np.trunc))
 _planted("wraps", "wraps around", lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, xz, wz), b, wraps=True))
 _planted(
-    "no bias", "bias is missing", lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, xz, wz), (0 * b[0], *b[1:]))
+    "no bias",
+    "bias is missing",
+    lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, xz, wz), (0 * b[0], *b[1:])),
 )
 _planted(
     "one scale",
@@ -57,7 +67,9 @@ _planted(
     "16 bits",
     lambda p, x, w, xz, wz, b: made(p, sums(p, x, w, xz, wz).astype(np.int16).astype(np.int64), b),
 )
-_planted("one quantum now and then", "", lambda p, x, w, xz, wz, b: _moved(p, made(p, sums(p, x, w, xz, wz), b)))
+_planted(
+    "one quantum now and then", "", lambda p, x, w, xz, wz, b: _moved(p, made(p, sums(p, x, w, xz, wz), b))
+)
 
 
 def _moved(p: Quantized, y: Array) -> Array:

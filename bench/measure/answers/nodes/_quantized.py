@@ -13,7 +13,9 @@ from kernels.ops._quantized import EIGHT_BITS, Quantized
 TYPICAL = 60.0  # of an answer in eight bits: some are beyond what these hold, most are not
 
 
-def nodes(p: Quantized, names: Sequence[str], output: str, op: str, axis: int, how: dict[str, object]) -> Nodes:
+def nodes(
+    p: Quantized, names: Sequence[str], output: str, op: str, axis: int, how: dict[str, object]
+) -> Nodes:
     """op: "Conv" or "MatMul", with the attributes `how`; axis: of the channels, in the weights.
 
     What one node of whole numbers says is that node (ConvInteger, QLinearConv, …); else its parts in floating
@@ -42,7 +44,11 @@ def nodes(p: Quantized, names: Sequence[str], output: str, op: str, axis: int, h
         return [*made, *_held(p, output)], extra | held | _limits(p)
     made.append(node("DequantizeLinear", [x, "one", "x_zero"], "real_x"))
     extra["ones"] = np.ones(p.weight_zeros, np.float32)
-    lone = node("Reshape", ["ones", "none"], "unit") if p.weight_zeros == 1 else node("Identity", ["ones"], "unit")
+    lone = (
+        node("Reshape", ["ones", "none"], "unit")
+        if p.weight_zeros == 1
+        else node("Identity", ["ones"], "unit")
+    )
     made += [lone, node("DequantizeLinear", [weight, "unit", "weight_zero"], "real_weight", axis=axis)]
     made.append(node(op, ["real_x", "real_weight"], "sums", **how))
     shape = [-1, 1, 1] if op == "Conv" else [-1]
@@ -82,7 +88,9 @@ def drawn(p: Quantized, place: int, values: np.ndarray, random: np.random.Genera
     return np.float64(np.float32(0.3 * wanted * values))
 
 
-def finished(p: Quantized, sums: np.ndarray, channels: np.ndarray, behind: Sequence[np.ndarray]) -> np.ndarray:
+def finished(
+    p: Quantized, sums: np.ndarray, channels: np.ndarray, behind: Sequence[np.ndarray]
+) -> np.ndarray:
     """Float64: the answer out of sums, each of one of the channels."""
     if p.to == "int32":
         return sums
