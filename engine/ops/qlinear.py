@@ -14,8 +14,8 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops import concat, gemm, global_pool, pool, quantize, softmax, unary
 from engine.ops import binary as arithmetic
+from engine.ops import concat, gemm, global_pool, pool, quantize, softmax, unary
 from engine.ops._base import Kernel, Lowered, Refused, Scope, View, optional_input
 from engine.ops._quantized import Behind, check_eight_bits, rewritten, scale_of, within
 from engine.ops.integer import factor, one_scale, out_zero
@@ -79,7 +79,7 @@ def _product(node: Node, scope: Scope) -> Lowered:
     c = scope.constant(node, 6, "c")
     if of_b is None or of_b.dtype != np.float32:
         raise Refused("the scale of its weights is not float32, and no other is supported")
-    if c is not None and (c.dtype != np.int32 or c.ndim > 1 and math.prod(c.shape[:-1]) != 1):
+    if c is not None and (c.dtype != np.int32 or (c.ndim > 1 and math.prod(c.shape[:-1]) != 1)):
         raise Refused(
             f"c is {c.dtype.name} of shape {c.shape}, and int32 with a number a column is supported"
         )

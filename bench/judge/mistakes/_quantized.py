@@ -83,7 +83,7 @@ def finished(
     out_zero: int | None = None,
     limits: tuple[int, int] | None = None,
 ) -> Array:
-    """What p makes of its sums. axis: of the channels; rounded: how; wraps: what is too large is taken modulo
+    """What p makes of its sums. axis: of the channels; rounded: how; wraps: nothing is held, but taken modulo
     256."""
     if not behind:
         return sums
@@ -96,7 +96,8 @@ def finished(
         return real
     q = rounded(real / np.float32(p.out_scale)) + (p.out_zero if out_zero is None else out_zero)
     least = np.iinfo(p.to).min
-    q = (q - least) % 256 + least if wraps else q
+    if wraps:
+        return np.asarray((q - least) % 256 + least)
     return np.asarray(np.clip(q, *(limits or (p.low, p.high))))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 
 from bench.measure.answers.oracle_ops import AveragePool, Conv, DequantizeLinear, _Mended
 from engine.ort.fused_conv import DOMAIN

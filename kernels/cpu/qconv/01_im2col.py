@@ -7,8 +7,9 @@
 # to = ["int32", "float32", "uint8", "int8"]
 """Per image, and as many of its rows at once as a core's caches hold: y (m / g, rows) = w[g] @ columns."""
 
-import numpy as np
 from functools import partial
+
+import numpy as np
 
 from kernels.cpu.common import copy, interior, padded_hw, sequence, windows
 from kernels.cpu.quantized import carrier, carved, carved_nbytes, centred, finish

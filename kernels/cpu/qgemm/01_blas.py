@@ -7,8 +7,9 @@
 # to = ["int32", "float32", "uint8", "int8"]
 """By columns: of b as many at once, widened, as a core's own cache holds."""
 
-import numpy as np
 from functools import partial
+
+import numpy as np
 
 from kernels.cpu.common import sequence
 from kernels.cpu.quantized import carrier, carved, carved_nbytes, centred, finish

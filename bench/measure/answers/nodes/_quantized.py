@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from bench.measure.answers.nodes._common import Nodes, node
 from kernels.ops._quantized import EIGHT_BITS, Quantized
