@@ -32,8 +32,8 @@ class Whole:
 @dataclass(frozen=True)
 class Behind:
     """What becomes of a sum (kernels.ops._quantized): real = (sum + bias) · scale + shift, float64 of one
-    element or one a channel, which is y in float32, or is divided by out_scale, rounded, moved by out_zero and
-    held between low and high."""
+    element or one a channel. That is y in float32, or is divided by out_scale, rounded, moved by out_zero
+    and held between low and high."""
 
     scale: np.ndarray
     bias: np.ndarray | None = None
@@ -119,9 +119,9 @@ def rewritten(lowered: Lowered, x: Whole, weight: Whole, behind: Behind | None =
     *before, last = lowered.items
     if isinstance(last, View):
         raise Refused("it is no product")
-    changed = last.inputs[1] != weight.name
-    made = quantized(last, replace(x, name=last.inputs[0]),
-                     replace(weight, name=last.inputs[1], value=None if changed else weight.value), behind)  # fmt: skip
+    a, b = last.inputs[:2]  # which may be other tensors than the node's, made of them
+    known = weight.value if b == weight.name else None
+    made = quantized(last, replace(x, name=a), replace(weight, name=b, value=known), behind)
     to = "int32" if behind is None else behind.to
     specs = {**lowered.specs, **made.specs}
     specs[last.output] = replace(specs[last.output], dtype=to)

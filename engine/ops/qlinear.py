@@ -1,4 +1,4 @@
-"""Operators of com.microsoft between eight-bit tensors, as ONNX Runtime's quantisation writes them (QOperator).
+"""Operators of com.microsoft between eight-bit tensors, as ONNX Runtime writes them (QOperator).
 
 QGemm is a product of whole numbers. The others are dequantized, worked out in floating point and quantized
 again, which is what their text says; one rounding of float32 apart from exact arithmetic.
@@ -40,8 +40,8 @@ OP_TYPES = (
 )
 
 _INSTEAD = (
-    "the engine runs models in the QDQ form (quant_format QDQ of ONNX Runtime's quantize_static), where such an "
-    "operator stands in floating point between DequantizeLinear and QuantizeLinear"
+    "the engine runs models in the QDQ form (quant_format QDQ of ONNX Runtime's quantize_static), where such "
+    "an operator stands in floating point between DequantizeLinear and QuantizeLinear"
 )
 HINTS = dict.fromkeys(
     (

@@ -174,7 +174,7 @@ class _Pass:
         return Whole(made.source, made.value.dtype.name, made.zero, made.value), made.scale
 
     def _exact(self, name: str) -> np.ndarray | None:
-        """A constant in float64: of what was dequantized the exact product, not the float32 that it became."""
+        """A constant in float64: of what was dequantized the exact product, not the float32 that it is."""
         made = self.program.dequantized.get(name)
         if made is not None:
             return _dequantized(made)

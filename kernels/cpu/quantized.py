@@ -46,8 +46,8 @@ def centred(into: Array, x: Array, zero: Array) -> list[Callable[[], object]]:
 def finish(
     p: Quantized, sums: Array, wide: Array, y: Array, behind: Sequence[Array], axis: int
 ) -> list[Callable[[], object]]:
-    """Calls that make y of the sums. wide: float64, of the sums' shape. behind: bias, scale and shift, where p
-    has them. axis: that of the channels."""
+    """Calls that make y of the sums. wide: float64, of the sums' shape. behind: bias, scale and shift, where
+    p has them. axis: that of the channels."""
     if p.to == "int32":
         if sums.dtype != np.float64:
             return [partial(np.copyto, y, sums, "unsafe")]

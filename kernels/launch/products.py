@@ -54,8 +54,8 @@ def qgemm_tiles(params: QGemm, rung: Rung) -> Launch:
 
 @shape
 def qconv_tiles(params: QConv, rung: Rung) -> Launch:
-    """A block of 256 threads TILE maps of a group by TILE outputs of any image: tiles in grid.x, outputs first;
-    groups in grid.z. KH and KW are compiled in."""
+    """A block of 256 threads TILE maps of a group by TILE outputs of any image: tiles in grid.x, outputs
+    first; groups in grid.z. KH and KW are compiled in."""
     p, tile = params.product, define(rung, "TILE")
     tiles = ceil(p.n * p.out_h * p.out_w, tile) * ceil(p.m // p.group, tile)
     if tiles > MAX_X or p.group > MAX_YZ:

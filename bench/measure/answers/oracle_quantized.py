@@ -62,8 +62,8 @@ class QLinearConv(Conv):
 
 
 class MatMulInteger(_Mended):
-    """ "Matrix product that behaves like numpy.matmul", of a with a zero point for all or a row, and b with one
-    for all or a column."""
+    """ "Matrix product that behaves like numpy.matmul", of a with a zero point for all or one a row, and b
+    with one for all or one a column."""
 
     def _run(self, a, b, a_zero=None, b_zero=None, **_):
         return (_wrapped(_less(a, a_zero, a.ndim - 2) @ _less(b, b_zero, b.ndim - 1)),)
@@ -86,8 +86,8 @@ class _Microsoft(_Mended):
 
 
 class QGemm(_Microsoft):
-    """ "Quantized Gemm": y = alpha · a · b + c, c in int32 by alpha · a_scale · b_scale; float32 where y has no
-    scale."""
+    """ "Quantized Gemm": y = alpha · a · b + c, c in int32 by alpha · a_scale · b_scale; float32 where y has
+    no scale."""
 
     def _run(self, a, a_scale, a_zero, b, b_scale, b_zero, c=None, y_scale=None, y_zero=None, **_):
         a, b = _less(a, a_zero), _less(b, b_zero, 0 if self._get("transB", 0) else 1)

@@ -1,7 +1,7 @@
 # op = "qconv"
 # rung = 1
 # name = "im2col"
-# idea = "An image's windows as columns of floating-point numbers, whose sums are exact in BLAS; outside the image is 0."
+# idea = "An image's windows, less their zero point, as floating-point columns, whose sums are exact in BLAS."
 # [needs]
 # dtype = ["uint8", "int8"]
 # to = ["int32", "float32", "uint8", "int8"]

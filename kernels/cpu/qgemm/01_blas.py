@@ -1,7 +1,7 @@
 # op = "qgemm"
 # rung = 1
 # name = "blas"
-# idea = "The eight-bit matrices, less their zero points, as floating-point ones, whose sums are exact in BLAS."
+# idea = "The matrices, less their zero points, as floating-point ones, whose sums are exact in BLAS."
 # [needs]
 # dtype = ["uint8", "int8"]
 # to = ["int32", "float32", "uint8", "int8"]
@@ -30,7 +30,7 @@ def workspace(p):
 
 def bind(p, inputs, output, workspace):
     g = p.product
-    a, b = (array.reshape(shape) for array, shape in zip(inputs, p.input_shapes[:2]))
+    a, b = (array.reshape(shape) for array, shape in zip(inputs, p.input_shapes[:2], strict=False))
     y = output.reshape(g.batch, g.m, g.n)
     left, right, sums, wide = carved(workspace, *_shapes(p))
     step = max(right.shape[0] if g.trans_b else right.shape[1], 1)

@@ -69,9 +69,10 @@ TIMED: dict[str, Params] = {
     "resize": Resize(3, 6, 7, 9, 10, 9 / 6, 10 / 7, mode="linear"),
     "reduce": Reduce("sum", 3, 10, 4),
     "quantize": Quantize(3, 4, 10, "uint8"),
-    "qconv": QConv(replace(CONV, bias=False, activation=None), weight_zeros=8, to="int8", out_scale=0.1, out_zero=-9,
-                   low=-9, high=127),
-    "qgemm": QGemm(Gemm(6, 50, 40, trans_b=True), weight_dtype="uint8", to="uint8", shifted=True, out_zero=99),
+    "qconv": QConv(replace(CONV, bias=False, activation=None), weight_zeros=8, to="int8", out_scale=0.1,
+                   out_zero=-9, low=-9, high=127),
+    "qgemm": QGemm(Gemm(6, 50, 40, trans_b=True), weight_dtype="uint8", to="uint8", shifted=True,
+                   out_zero=99),
     "gather": Gather(3, 10, 4, 7),
     "normalize": Normalize(6, 20, 5, 3, affine=True, epsilon=0.01),
 }  # fmt: skip

@@ -1,5 +1,5 @@
-"""Operators of eight-bit numbers: equal to exact arithmetic in every number, whatever the types, zero points and
-scales; what cannot be exact is refused in words."""
+"""Operators of eight-bit numbers: equal to exact arithmetic in every number, whatever the types, zero points
+and scales; what cannot be exact is refused in words."""
 
 from __future__ import annotations
 
@@ -274,8 +274,12 @@ def test_a_range_that_is_found_in_the_pass(seed: int, side: str, count: int) -> 
     x = random.normal(size=(2, count)).astype(np.float32)
     x = {"both": x, "above": np.abs(x) + 1, "below": -np.abs(x), "none": 0 * x}[side]
     node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "scale", "zero"], "it")
-    values = [helper.make_tensor_value_info(n, t, s) for n, t, s in
-              (("y", TensorProto.UINT8, [None, None]), ("scale", TensorProto.FLOAT, []), ("zero", TensorProto.UINT8, []))]  # fmt: skip
+    outputs = {
+        "y": (TensorProto.UINT8, [None, None]),
+        "scale": (TensorProto.FLOAT, []),
+        "zero": (TensorProto.UINT8, []),
+    }
+    values = [helper.make_tensor_value_info(name, *how) for name, how in outputs.items()]
     made = helper.make_graph(
         [node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)], values
     )

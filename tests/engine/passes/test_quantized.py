@@ -1,5 +1,5 @@
-"""Products between DequantizeLinear and QuantizeLinear become one step of whole numbers, whose answer is that of
-exact arithmetic, ties included; what does not fit stays as it is."""
+"""Products between DequantizeLinear and QuantizeLinear become one step of whole numbers, whose answer is that
+of exact arithmetic, ties included; what does not fit stays as it is."""
 
 from __future__ import annotations
 
@@ -211,7 +211,8 @@ def _two_readers(by: str) -> Graph:
     ]
     other = "d"
     if by == "Conv":
-        nodes += [node("DequantizeLinear", ["v", "s", "wz"], ["vd"], "vd"), node("Conv", ["d", "vd"], ["b"], "b"),
+        nodes += [node("DequantizeLinear", ["v", "s", "wz"], ["vd"], "vd"),
+                  node("Conv", ["d", "vd"], ["b"], "b"),
                   node("QuantizeLinear", ["b", "t", "z"], ["bq"], "bq"),
                   node("DequantizeLinear", ["bq", "t", "z"], ["bd"], "bd")]  # fmt: skip
         other = "bd"
