@@ -19,11 +19,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
 from engine.ops._base import Dequantized, Refused
 from engine.ops._quantized import Behind, Whole, quantized, scale_of, within
 from engine.passes.trace import Program, alive
-from kernels.ops._quantized import EIGHT_BITS
+from kernels.ops._quantized import EIGHT_BITS, FEWER_BITS
 from kernels.ops.binary import Binary
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -163,7 +164,7 @@ class _Pass:
     def _of_constant(self, name: str, params: Conv | Gemm) -> tuple[Whole, np.ndarray] | None:
         """Weights that were dequantized beforehand, by one scale or by one a channel of the answer."""
         made = self.program.dequantized.get(name)
-        if made is None or made.value.dtype.name not in EIGHT_BITS:
+        if made is None or made.value.dtype.name not in (*EIGHT_BITS, *FEWER_BITS):
             return None
         if made.scale.size > 1:
             rank = made.value.ndim
@@ -171,7 +172,15 @@ class _Pass:
             wanted = 0 if isinstance(params, Conv) else rank - (1 if not params.trans_b else 2)
             if axis != wanted or (isinstance(params, Gemm) and rank != 2):
                 return None
+        if made.value.dtype.name in FEWER_BITS:
+            return self._widened(made), made.scale
         return Whole(made.source, made.value.dtype.name, made.zero, made.value), made.scale
+
+    def _widened(self, made: Dequantized) -> Whole:
+        """Weights of fewer bits in int8, which holds them all."""
+        name, value = f"{made.source}:int8", made.value.astype(np.int8)
+        self.constants[name], self.specs[name] = value, TensorSpec(value.shape, "int8")
+        return Whole(name, "int8", None if made.zero is None else made.zero.astype(np.int8), value)
 
     def _exact(self, name: str) -> np.ndarray | None:
         """A constant in float64: of what was dequantized the exact product, not the float32 that it is."""

@@ -14,6 +14,7 @@ from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 
 EIGHT_BITS = ("uint8", "int8")
+FEWER_BITS = ("uint4", "int4", "uint2", "int2")  # which int8 holds
 LARGEST = 255  # of a factor less its zero point
 TOO_MANY = 2**31 // LARGEST**2  # so many products stay within 32 bits; one more may not
 

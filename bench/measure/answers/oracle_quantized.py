@@ -47,7 +47,7 @@ class ConvInteger(Conv):
     """ "The integer convolution operator consumes an input tensor, its zero-point, a filter, and its
     zero-point, and computes the output": padding is the zero point."""
 
-    def _run(self, x, w, x_zero=None, w_zero=None, **_):
+    def _run(self, x, w, x_zero=None, w_zero=None, **_):  # type: ignore[override]
         (sums,) = super()._run(_less(x, x_zero), _less(w, w_zero, 0))
         return (_wrapped(sums),)
 
@@ -55,7 +55,7 @@ class ConvInteger(Conv):
 class QLinearConv(Conv):
     """ "B … must be quantized using scale = x_scale * w_scale and zero_point = 0"."""
 
-    def _run(self, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b=None, **_):
+    def _run(self, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b=None, **_):  # type: ignore[override]
         (sums,) = super()._run(_less(x, x_zero), _less(w, w_zero, 0), None if b is None else b.astype(float))
         scale = _along(x_scale.astype(float) * w_scale.astype(float), x.ndim, 1)
         return (_to_eight_bits(sums * scale, y_scale.astype(float), y_zero, x),)

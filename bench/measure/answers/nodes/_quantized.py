@@ -22,18 +22,20 @@ def nodes(
     point, between DequantizeLinear and QuantizeLinear.
     """
     x, weight, x_zero, weight_zero, *behind = names
+    extra: dict[str, np.ndarray] = {}
     if p.weight_zeros == 1:
-        made, extra = [node("Reshape", [weight_zero, "none"], "weight_zero")], {"none": np.zeros(0, np.int64)}
+        made = [node("Reshape", [weight_zero, "none"], "weight_zero")]
+        extra["none"] = np.zeros(0, np.int64)
     else:
-        made, extra = [node("Identity", [weight_zero], "weight_zero")], {}
+        made = [node("Identity", [weight_zero], "weight_zero")]
     made.append(node("Reshape", [x_zero, "scalar"], "x_zero"))
     extra["scalar"] = np.zeros(0, np.int64)
     if p.to == "int32":
         return [*made, node(f"{op}Integer", [x, weight, "x_zero", "weight_zero"], output, **how)], extra
     bias, scale, *shift = behind
-    extra |= {"one": np.float32(1)}
+    extra["one"] = np.array(1, np.float32)
     made.append(node("Cast", [scale], "scale", to=TensorProto.FLOAT))
-    held = {"out_scale": np.float32(p.out_scale), "out_zero": np.array(p.out_zero, p.to)}
+    held = {"out_scale": np.array(p.out_scale, np.float32), "out_zero": np.array(p.out_zero, p.to)}
     if op == "Conv" and p.to in EIGHT_BITS and not shift:
         if p.weight_zeros == 1:
             made.append(node("Expand", ["weight_zero", "channels"], "zeros"))
@@ -84,8 +86,8 @@ def drawn(p: Quantized, place: int, values: np.ndarray, random: np.random.Genera
         return np.rint(0.5 * spread * np.clip(values, -3, 3)).astype(np.int32)
     wanted = (TYPICAL if p.to in EIGHT_BITS else 1.0) * p.out_scale
     if place == 5:
-        return np.float64(np.float32(wanted / spread * np.exp(0.3 * np.clip(values, -3, 3))))
-    return np.float64(np.float32(0.3 * wanted * values))
+        return (wanted / spread * np.exp(0.3 * np.clip(values, -3, 3))).astype(np.float32).astype(np.float64)
+    return np.asarray(0.3 * wanted * values, np.float32).astype(np.float64)
 
 
 def finished(
