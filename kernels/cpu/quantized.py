@@ -46,15 +46,15 @@ def centred(into: Array, x: Array, zero: Array) -> list[Callable[[], object]]:
 def finish(
     p: Quantized, sums: Array, wide: Array, y: Array, behind: Sequence[Array], axis: int
 ) -> list[Callable[[], object]]:
-    """Calls that make y of the sums. wide: float64, of the sums' shape. behind: bias, scale and shift, where
-    p has them. axis: that of the channels."""
+    """Calls that make y of the sums, of some of the channels. wide: float64, of the sums' shape. behind:
+    bias, scale and shift of these channels, where p has them. axis: along which they lie."""
     if p.to == "int32":
         if sums.dtype != np.float64:
             return [partial(np.copyto, y, sums, "unsafe")]
         whole = wide.view(np.int64)  # of a sum beyond 32 bits what 32 bits keep of it
         return [partial(np.copyto, whole, sums, "unsafe"), partial(np.copyto, y, whole, "unsafe")]
     shape = [1] * sums.ndim
-    shape[axis] = p.channels
+    shape[axis] = -1
     bias, scale, *shift = (array.reshape(shape) for array in behind)
     calls: list[Callable[[], object]] = [
         partial(np.add, sums, bias, wide),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
@@ -40,7 +41,6 @@ class Quantized(Params):
     most_inputs: ClassVar[int] = 7
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2, 3, 4, 5, 6)
 
-    product: Conv | Gemm
     _: KW_ONLY
     dtype: str = "uint8"
     weight_dtype: str = "int8"
@@ -53,6 +53,15 @@ class Quantized(Params):
     high: int = 255
 
     @property
+    @abstractmethod
+    def product(self) -> Conv | Gemm:
+        """What it would be of real numbers."""
+
+    @abstractmethod
+    def of(self, product: Any) -> Quantized:
+        """The same of another product, with a zero point a channel where there are several."""
+
+    @property
     def channels(self) -> int:
         return self.product.m if isinstance(self.product, Conv) else self.product.n
 
@@ -62,11 +71,6 @@ class Quantized(Params):
         if isinstance(self.product, Gemm):
             return self.product.k
         return self.product.weights // self.product.m
-
-    def of(self, product: Any) -> Quantized:
-        """The same of another product, with a zero point a channel where there are several."""
-        made = replace(self, product=product)
-        return replace(made, weight_zeros=made.channels if self.weight_zeros > 1 else 1)
 
     @property
     def out_dtype(self) -> str:
@@ -121,8 +125,8 @@ class Quantized(Params):
             *int32(self.out_zero, self.low, self.high),
         )
 
-    def _product_scalars(self) -> tuple[Scalar, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def _product_scalars(self) -> tuple[Scalar, ...]: ...
 
     @property
     def division(self) -> Division:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from kernels.ops._base import Scalar
@@ -23,7 +23,14 @@ class QConv(Quantized):
     axes: ClassVar[tuple[str, ...]] = Conv.axes
     images: ClassVar[bool] = True
 
-    product: Conv
+    conv: Conv
+
+    @property
+    def product(self) -> Conv:
+        return self.conv
+
+    def of(self, product: Conv) -> QConv:
+        return replace(self, conv=product, weight_zeros=product.m if self.weight_zeros > 1 else 1)
 
     def _product_scalars(self) -> tuple[Scalar, ...]:
         return self.product.scalars()[:-1]  # but for the activation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +27,14 @@ class QGemm(Quantized):
     )
     axes: ClassVar[tuple[str, ...]] = Gemm.axes
 
-    product: Gemm
+    gemm: Gemm
+
+    @property
+    def product(self) -> Gemm:
+        return self.gemm
+
+    def of(self, product: Gemm) -> QGemm:
+        return replace(self, gemm=product, weight_zeros=product.n if self.weight_zeros > 1 else 1)
 
     def _product_scalars(self) -> tuple[Scalar, ...]:
         p = self.product

@@ -32,8 +32,9 @@ class Net:
     """x → Q → DQ → a product by dequantized weights → what follows → Q → DQ → y.
 
     kind: "Conv", "Gemm" or "MatMul". bias: "none", "whole" (int32, dequantized), "real" or "added". after: an
-    op type or "". powers: scales that are powers of two, so that many answers are ties. last: whether the
-    product is quantized again. outputs: tensors that the graph gives out beside y."""
+    op type or "". scales: "powers" of two, or "alike" (y's is 64 times x's, the weights' are powers of two),
+    so that many answers are ties, or "any". last: whether the product is quantized again. outputs: tensors
+    that the graph gives out beside y."""
 
     kind: str = "Conv"
     x: str = "uint8"
@@ -42,7 +43,7 @@ class Net:
     several: bool = False
     bias: str = "whole"
     after: str = ""
-    powers: bool = True
+    scales: str = "powers"
     last: bool = True
     seed: int = 0
     outputs: tuple[str, ...] = ()
@@ -54,11 +55,11 @@ class Net:
         w = whole(random, (m, 3, 3, 2) if conv else (9, m), self.w)
         channels = (m,) if self.several else ()
         scales = {
-            "xs": self._scale(random, ()),
-            "ws": self._scale(random, channels),
-            "ys": self._scale(random, ()),
+            "xs": self._scale(random, (), self.scales == "powers"),
+            "ws": self._scale(random, channels, self.scales != "any"),
         }
-        scales["ys"] = np.float32(scales["ys"] * 64)
+        other = scales["xs"] if self.scales == "alike" else self._scale(random, (), self.scales == "powers")
+        scales["ys"] = np.asarray(np.float32(64) * other)
         zeros = {
             "xz": whole(random, (), self.x),
             "wz": whole(random, channels, self.w),
@@ -111,8 +112,9 @@ class Net:
             make_model(nodes, {"x": ("N", *shape[1:])}, outputs, constants, 17, ranks, types), "net"
         )
 
-    def _scale(self, random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        drawn = np.exp2(random.integers(-5, -2, shape)) if self.powers else random.uniform(0.02, 0.2, shape)
+    @staticmethod
+    def _scale(random: np.random.Generator, shape: tuple[int, ...], power: bool) -> np.ndarray:
+        drawn = np.exp2(random.integers(-5, -2, shape)) if power else random.uniform(0.02, 0.2, shape)
         return np.asarray(drawn, np.float32)
 
     def fed(self) -> np.ndarray:
@@ -134,7 +136,7 @@ def nets(draw: Any) -> Net:
         several=draw(st.booleans()),
         bias=draw(st.sampled_from(["none", "whole", "real", "added"])),
         after=draw(st.sampled_from(["", "Relu", "Clip"])),
-        powers=draw(st.booleans()),
+        scales=draw(st.sampled_from(["powers", "alike", "any"])),
         seed=draw(st.integers(0, 1 << 16)),
     )
 
