@@ -66,8 +66,11 @@ def _amount(wrong: Sequence[TriedShape]) -> Explanation | None:
 
 
 def _rounded(wrong: Sequence[TriedShape]) -> Explanation | None:
-    """Every answer is one that a narrower type can hold, and hardly another than the right one."""
+    """Every answer is one that a narrower type can hold, and hardly another than the right one. Whole numbers
+    are that anyway."""
     for case in wrong:
+        if np.dtype(case.params.out_dtype).kind != "f":
+            return None
         got, expected = _both(case)
         norm = float(np.sqrt((expected * expected).sum())) or 1.0
         off = float(np.sqrt(np.square(got - expected).sum())) / norm

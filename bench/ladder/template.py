@@ -7,6 +7,7 @@ one for every operator.
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from dataclasses import replace
@@ -31,8 +32,7 @@ name = "{name}"
 # One sentence: what this rung does that the one below it does not.
 idea = "{idea}"
 {launched}# What a problem must be for this rung to apply; else it is refused, in these words.
-# [needs]
-# {need}
+{need}
 {needs}
 """
 _OPENING = {
@@ -109,7 +109,7 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
         name=name,
         idea="Mine: as the rung it began from, for now.",
         launched=launched,
-        need=_NEED.get(op, 'dtype = ["float32"]'),
+        need=_need(first),
         needs=_note(f"All that may stand there for {op}: {', '.join(_needs(op, first.device))}."),
     )
     record = OPS[op].__name__
@@ -136,6 +136,15 @@ def _plain(first: Rung) -> Rung:
     return replace(
         first, path=path, source=source, launch=header.get("launch", ""), defines=header["defines"]
     )
+
+
+def _need(first: Rung) -> str:
+    """An example behind its mark; where the operator has no float32, which is what is taken where nothing is
+    said, the types themselves."""
+    if "float32" in first.needs.get("dtype", ["float32"]):
+        return "# [needs]\n# " + _NEED.get(first.op, 'dtype = ["float32"]')
+    types = {key: first.needs[key] for key in ("dtype", "to") if key in first.needs}
+    return "[needs]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in types.items())
 
 
 def _note(text: str, mark: str = "# ") -> str:

@@ -133,9 +133,10 @@ class Plan:
         return ", ".join(said)
 
     def finer(self, step: Step) -> bool:
-        """Whether a product (what it multiplies by is a weight) computes in a finer precision than the
-        plan's."""
-        return bool(step.params.weight_inputs) and step.precision != self.precision
+        """Whether a product of real numbers (what it multiplies by is a weight) computes in a finer precision
+        than the plan's."""
+        real = np.dtype(step.params.dtype).kind == "f"
+        return real and bool(step.params.weight_inputs) and step.precision != self.precision
 
     @property
     def turns_words(self) -> str:

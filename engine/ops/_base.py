@@ -54,18 +54,33 @@ class Lowered:
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Dequantized:
+    """A constant that was dequantized beforehand: the node, the eight-bit or 32-bit tensor that it read, and
+    its scale and zero point, of one element or of one for each place along `axis`."""
+
+    node: str
+    source: str
+    value: np.ndarray
+    scale: np.ndarray
+    zero: np.ndarray | None
+    axis: int
+
+
 @dataclass
 class Scope:
     """What is known where a node stands: every tensor before it, with the batch fixed.
 
     opset: of the default domain. specs: shape and dtype by tensor name. constants: the values of those that
-    do not depend on the graph's inputs. consumed: every name that a node reads or the graph gives out.
+    do not depend on the graph's inputs; dequantized: of some of these, what they were made of. consumed:
+    every name that a node reads or the graph gives out.
     """
 
     opset: int
     specs: MutableMapping[str, TensorSpec]
     constants: MutableMapping[str, np.ndarray]
     consumed: frozenset[str]
+    dequantized: dict[str, Dequantized] = field(default_factory=dict)
 
     def spec(self, name: str) -> TensorSpec:
         """Shape and dtype of a tensor. Raises Refused where nothing is known of it."""

@@ -8,11 +8,14 @@ sides' counts multiplied.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope
 from engine.ops._window import IDLE, WindowAxis, resolve
+from kernels.ops._quantized import EIGHT_BITS
+from kernels.ops.cast import Cast
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
 
@@ -25,6 +28,8 @@ def lower(node: Node, scope: Scope) -> Lowered:
     shape, dtype = scope.shape(x), scope.spec(x).dtype
     if len(shape) < 3:
         raise Refused(f"its input {shape} has no spatial axes")
+    if dtype in EIGHT_BITS and node.op_type == "MaxPool" and not any(node.outputs[1:]):
+        return _of_bytes(node, scope, dtype)
     axes = resolve(node, shape[2:], tuple(node.attributes["kernel_shape"]))
     for axis in axes:
         # A window that lies in padding alone has no maximum and no mean.
@@ -57,6 +62,19 @@ def lower(node: Node, scope: Scope) -> Lowered:
         items.append(Kernel(index, (x,), places))
         specs[places] = TensorSpec(tuple(sizes), "int64")
     return Lowered(tuple(items), specs)
+
+
+def _of_bytes(node: Node, scope: Scope, dtype: str) -> Lowered:
+    """The maximum of eight-bit numbers, which float32 holds as they are."""
+    x, y = node.inputs[0], node.outputs[0]
+    shape, wide, made = scope.shape(x), f"{y}:wide", f"{y}:pooled"
+    inner = replace(scope, specs={**scope.specs, wide: TensorSpec(shape, "float32")})
+    pooled = lower(replace(node, inputs=(wide,), outputs=(made,)), inner)
+    out = pooled.specs[made].shape
+    there = Kernel(Cast(math.prod(shape), dtype, "float32"), (x,), wide)
+    back = Kernel(Cast(math.prod(out), "float32", dtype), (made,), y)
+    specs = {**pooled.specs, wide: inner.specs[wide], y: TensorSpec(out, dtype)}
+    return Lowered((there, *pooled.items, back), specs)
 
 
 def _pool(node: Node, height: WindowAxis, width: WindowAxis, n: int, c: int, dtype: str) -> Pool:

@@ -1,6 +1,7 @@
 """QuantizeLinear and DequantizeLinear, by tensor or by axis, to eight bits.
 
-Weights are dequantized at plan time, as anything that is constant (engine.passes.fold); of activations a
+Weights are dequantized at plan time, as anything that is constant (engine.passes.fold). A product between
+DequantizeLinear and QuantizeLinear becomes one step of whole numbers (engine.passes.quantized); elsewhere a
 QuantizeLinear and the DequantizeLinear behind it become one step (engine.passes.fuse).
 """
 
@@ -13,76 +14,68 @@ import onnx
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis
+from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis, optional_input
+from kernels.ops.cast import Cast
 from kernels.ops.quantize import THROUGH, Quantize
 
 OP_TYPES = ("DequantizeLinear", "QuantizeLinear")
-_INSTEAD = (
-    "the engine computes in floating point, and runs quantized models in the QDQ form, whose operators stand "
-    "between DequantizeLinear and QuantizeLinear (quant_format QDQ of ONNX Runtime's quantize_static)"
-)
-HINTS = dict.fromkeys(
-    (
-        "ConvInteger",
-        "DynamicQuantizeLinear",
-        "MatMulInteger",
-        "QLinearAdd",
-        "QLinearConv",
-        "QLinearGlobalAveragePool",
-        "QLinearMatMul",
-    ),
-    _INSTEAD,
-)
 
 
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, scale, optional zero point → y of the same shape."""
     x, output = node.inputs[0], node.outputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
-    scale, zero = scope.constant(node, 1, "scale"), scope.constant(node, 2, "zero point")
-    if scale is None or scale.dtype != np.float32:
-        raise Refused("its scale is not float32, and no other is supported")
+    scale, zero = node.inputs[1], optional_input(node, 2)
+    of_scale, of_zero = scope.spec(scale), scope.spec(zero) if zero else None
+    if of_scale.dtype != "float32":
+        raise Refused(f"its scale is {of_scale.dtype}, and float32 is supported")
     if node.attributes.get("block_size", 0):
         raise Refused(
             "scales of blocks (block_size) are supported where its input is constant, and here it is not"
         )
     if node.op_type == "QuantizeLinear":
-        to = through = _type(node, zero)
+        to = through = _type(node, of_zero)
         if dtype != "float32":
             raise Refused(f"it quantizes {dtype}, and float32 is supported")
     else:
         to, through = "float32", dtype
     if through not in THROUGH or to == "int32":
         raise Refused(f"it goes through {through}, and uint8 and int8 are supported")
-    if zero is not None and (zero.dtype.name != through or zero.shape != scale.shape):
+    if of_zero is not None and (of_zero.dtype != through or of_zero.shape != of_scale.shape):
         raise Refused(
-            f"its zero point is {zero.dtype.name} of shape {zero.shape}, and does not fit its scale"
+            f"its zero point is {of_zero.dtype} of shape {of_zero.shape}, and does not fit its scale"
         )
-    sizes = _sizes(node, scale, shape)
-    params = Quantize(*sizes, through=through, to=to, dtype=dtype)
+    params = Quantize(*_sizes(node, of_scale.shape, shape), through=through, to=to, dtype=dtype)
     held = (f"{output}:scale", f"{output}:zero")
-    zeros = np.zeros(params.channels) if zero is None else zero
-    constants = {held[0]: scale.reshape(-1), held[1]: zeros.reshape(-1).astype(np.float32)}
     specs = {name: TensorSpec((params.channels,), "float32") for name in held}
     specs[output] = TensorSpec(shape, to)
-    return Lowered((Kernel(params, (x, *held), output),), specs, constants)
+    constants: dict[str, np.ndarray] = {}
+    items: list[Kernel | View] = []
+    if scale in scope.constants:
+        constants[held[0]] = scope.constants[scale].reshape(-1)
+    else:
+        items.append(View(scale, held[0]))
+    if not zero or zero in scope.constants:
+        values = scope.constants[zero] if zero else np.zeros(params.channels)
+        constants[held[1]] = values.reshape(-1).astype(np.float32)
+    else:
+        items.append(Kernel(Cast(params.channels, through, "float32"), (zero,), held[1]))
+    return Lowered((*items, Kernel(params, (x, *held), output)), specs, constants)
 
 
-def _type(node: Node, zero: np.ndarray | None) -> str:
+def _type(node: Node, zero: TensorSpec | None) -> str:
     """What it quantizes to: the zero point's type, or the one that is named, or uint8."""
     if zero is not None:
-        return zero.dtype.name
+        return zero.dtype
     named = int(node.attributes.get("output_dtype", 0))
     return onnx.helper.tensor_dtype_to_np_dtype(named).name if named else "uint8"
 
 
-def _sizes(node: Node, scale: np.ndarray, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def _sizes(node: Node, scale: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int]:
     """What lies before the axis that has a scale each, the scales, and what lies behind it."""
-    if scale.size == 1:
+    if math.prod(scale) == 1:
         return 1, 1, math.prod(shape)
     axis = normal_axis(int(node.attributes.get("axis", 1)), len(shape))
-    if scale.shape != (shape[axis],):
-        raise Refused(
-            f"its scale of shape {scale.shape} does not fit axis {axis} of an input of shape {shape}"
-        )
+    if scale != (shape[axis],):
+        raise Refused(f"its scale of shape {scale} does not fit axis {axis} of an input of shape {shape}")
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])

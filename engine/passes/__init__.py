@@ -1,5 +1,6 @@
-"""The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, see a function in
-the nodes that it was written as, fuse; and where a device has no kernels in half precision, widen.
+"""The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, multiply in whole
+numbers where a model is quantized, see a function in the nodes that it was written as, fuse; and where a
+device has no kernels in half precision, widen.
 
 `grouped` is what `engine.planning.groups` starts from, so that a group of nodes means the same to every
 backend; `program` is what a plan is made of. The two differ where a step's work is done by another one than
@@ -13,6 +14,7 @@ from engine.passes.attention import attended
 from engine.passes.fuse import fuse
 from engine.passes.gates import gated
 from engine.passes.pools import Joins, join, postpone
+from engine.passes.quantized import in_whole_numbers
 from engine.passes.trace import Program, alive, check_batch, known, trace
 from engine.passes.widen import widen
 
@@ -37,9 +39,9 @@ def program(graph: Graph, batch: int, joins: Joins) -> Program:
     joins: which pools become one kernel with what they read. Raises InputError for a batch size out of range,
     UnsupportedError for a node or batch size refused.
     """
-    return join(fuse(postpone(gated(attended(alive(trace(graph, batch)))))), joins)
+    return join(fuse(postpone(gated(attended(in_whole_numbers(alive(trace(graph, batch))))))), joins)
 
 
 def grouped(traced: Program, joins: Joins) -> Program:
     """A traced graph fused as its nodes are grouped: the same on every device."""
-    return join(fuse(gated(attended(alive(traced)))), joins)
+    return join(fuse(gated(attended(in_whole_numbers(alive(traced))))), joins)

@@ -106,7 +106,12 @@ class _Fuser:
         if before.to != before.through or replace(after, dtype="float32", to=before.to) != before:
             return None
         pairs = zip(producer.inputs[1:], item.inputs[1:], strict=True)
-        alike = all(np.array_equal(self.constants[one], self.constants[other]) for one, other in pairs)
+        alike = all(
+            one in self.constants
+            and other in self.constants
+            and np.array_equal(self.constants[one], self.constants[other])
+            for one, other in pairs
+        )
         return replace(before, to="float32") if alike else None
 
     def _activated(self, producer: Kernel, item: Kernel) -> Kernel | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from engine.graph.graph import Graph, Node, TensorInfo
 from engine.graph.plan import MOST_ELEMENTS, TensorSpec
 from engine.graph.shapes import infer_node
 from engine.ops import DEFAULT_DOMAINS, Kernel, Lowered, Scope, View, full_name, hints, lower, operators
+from engine.ops._base import Dequantized
 from engine.passes.control import controlled
 from engine.passes.fold import fold
 from engine.passes.widened import widened
@@ -29,8 +30,8 @@ class Program:
     """What runs, in order, before rungs and memory: kernels and views over named tensors.
 
     specs: every tensor, constants included. constants: values that do not depend on the inputs; a step reads
-    them in the type of their spec (folding keeps some in float64 until then). Inputs and outputs are the
-    graph's, by name.
+    them in the type of their spec (folding keeps some in float64 until then). dequantized: of some of these,
+    what they were made of. Inputs and outputs are the graph's, by name.
     """
 
     batch: int
@@ -39,6 +40,7 @@ class Program:
     constants: Mapping[str, np.ndarray]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    dequantized: Mapping[str, Dequantized] = field(default_factory=dict)
 
 
 def check_batch(batch: int) -> int:
@@ -108,6 +110,7 @@ def advance(node: Node, scope: Scope, graph: Graph) -> Lowered | None:
     Raises UnsupportedError."""
     folded = fold(node, scope, graph)
     if folded is not None:
+        _note_dequantized(node, scope)
         scope.constants.update(folded)
         scope.specs.update(
             (name, TensorSpec(array.shape, array.dtype.name)) for name, array in folded.items()
@@ -141,6 +144,18 @@ def _lowered(node: Node, scope: Scope, graph: Graph) -> Lowered:
         return written
 
 
+def _note_dequantized(node: Node, scope: Scope) -> None:
+    """Keep what a folded DequantizeLinear read: whole numbers may be multiplied as they are."""
+    if node.op_type != "DequantizeLinear" or node.attributes.get("block_size", 0):
+        return
+    value, scale, *zero = (scope.constants.get(name) for name in node.inputs)
+    if value is not None and scale is not None and scale.dtype == np.float32:
+        axis = int(node.attributes.get("axis", 1))
+        scope.dequantized[node.outputs[0]] = Dequantized(
+            node.name, node.inputs[0], value, scale, zero[0] if zero else None, axis
+        )
+
+
 def trace(graph: Graph, batch: int) -> Program:
     """Every node of the graph folded or lowered, in order, nothing dropped or fused.
 
@@ -160,6 +175,7 @@ def trace(graph: Graph, batch: int) -> Program:
         constants=constants,
         inputs=tuple(info.name for info in graph.inputs),
         outputs=tuple(info.name for info in graph.outputs),
+        dequantized=scope.dequantized,
     )
 
 

@@ -57,13 +57,14 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
             f"node {nodes[0]!r} of model {graph.name!r} cannot be taken out: the shape of tensor "
             f"{missing[0]!r} is not known at batch size {batch}"
         )
+    made = {name for node in picked for name in node.outputs}
     constants = {
         name: np.asarray(scope.constants[name])
         for node in picked
         for name in node.reads
-        if name in scope.constants
+        if name in scope.constants and name not in made
     }
-    protos = {made.name: made for made in graph.proto.graph.node}
+    protos = {each.name: each for each in graph.proto.graph.node}
     title = f"{graph.name}:{picked[0].name}"
     proto = onnx.ModelProto(ir_version=max(graph.proto.ir_version, IR_VERSION))
     proto.opset_import.extend(graph.proto.opset_import)

@@ -20,6 +20,8 @@ from kernels.launch.core import MAX_X, MAX_YZ, Launch, define, in_parts, shape
 from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.ops.qconv import QConv
+from kernels.ops.qgemm import QGemm
 from kernels.registry import Rung
 
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
@@ -41,6 +43,26 @@ def gemm_tiles(params: Gemm, rung: Rung) -> Launch:
     grid.x, column first; matrices of a batch in grid.z, several a block beyond 65,535."""
     m, n, rows = (define(rung, name) for name in ("TILE_M", "TILE_N", "ROWS"))
     return Launch(_gemm_grid(params, m, n), (m // rows * n, 1, 1), params.scalars())
+
+
+@shape
+def qgemm_tiles(params: QGemm, rung: Rung) -> Launch:
+    """A block of 256 threads a TILE × TILE tile of y, in the order of gemm_tiles."""
+    tile = define(rung, "TILE")
+    return Launch(_gemm_grid(params.product, tile, tile), (256, 1, 1), params.scalars())
+
+
+@shape
+def qconv_tiles(params: QConv, rung: Rung) -> Launch:
+    """A block of 256 threads TILE maps of a group by TILE outputs of any image: tiles in grid.x, outputs
+    first; groups in grid.z. KH and KW are compiled in."""
+    p, tile = params.product, define(rung, "TILE")
+    tiles = ceil(p.n * p.out_h * p.out_w, tile) * ceil(p.m // p.group, tile)
+    if tiles > MAX_X or p.group > MAX_YZ:
+        raise KernelError(
+            f"{rung.label} takes up to {MAX_X:,} tiles in up to {MAX_YZ:,} groups; {params} has more"
+        )
+    return Launch((tiles, 1, p.group), (256, 1, 1), params.scalars(), defines={"KH": p.kh, "KW": p.kw})
 
 
 @shape

@@ -40,7 +40,7 @@ from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS
 from kernels.registry import Rung
-from tests.kernels import elementwise, row_cases
+from tests.kernels import elementwise, quantized_cases, row_cases
 
 Array = np.ndarray
 OPSET = 19
@@ -67,7 +67,9 @@ class Case:
 def cases(op: str, seed: int = 0) -> Iterator[Case]:
     """Every case of an operator: corner cases by hand, then shapes drawn at random."""
     rng = np.random.default_rng([seed, *op.encode()])
-    if op in _MAKERS:
+    if op in quantized_cases.DRAWN:
+        yield from (Case(*case) for case in quantized_cases.cases(op, rng))
+    elif op in _MAKERS:
         yield from _MAKERS[op](rng)
     else:
         yield from (Case(*case) for case in row_cases.MAKERS[op](rng))

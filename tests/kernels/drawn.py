@@ -16,6 +16,7 @@ from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
 from bench.measure.answers.nodes.pool_index import nodes as of_places
 from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels.ops import ACTIVATIONS, Params
+from kernels.ops._quantized import Quantized
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.cast import Cast
 from kernels.ops.compare import COMPARE_KINDS, Compare
@@ -36,7 +37,7 @@ from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
 from kernels.ops.where import Where
-from tests.kernels import drawn_rows, elementwise
+from tests.kernels import drawn_rows, elementwise, quantized_cases
 
 ONNX_ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 
@@ -359,14 +360,18 @@ def resize(draw) -> Resize:
     )
 
 
-DRAWN = {
-    strategy.__name__: strategy()
-    for strategy in (
-        *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
-        *(softmax, unary, binary, compare, where, multiply_add, concat, transpose, pad, cast),
-        *(resize, conv_transpose, conv3d, pool_index),
-    )
-} | drawn_rows.DRAWN
+DRAWN = (
+    {
+        strategy.__name__: strategy()
+        for strategy in (
+            *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
+            *(softmax, unary, binary, compare, where, multiply_add, concat, transpose, pad, cast),
+            *(resize, conv_transpose, conv3d, pool_index),
+        )
+    }
+    | drawn_rows.DRAWN
+    | quantized_cases.DRAWN
+)
 
 
 def input_shapes(p: Params) -> list[tuple[int, ...]]:
@@ -374,7 +379,7 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
     if isinstance(p, Conv):
         shapes = [(p.n, p.c, p.h, p.w), (p.m, p.c // p.group, p.kh, p.kw)]
         return [*shapes, (p.m,)] if p.bias else shapes
-    if isinstance(p, ConvTranspose | Conv3d | PoolIndex):
+    if isinstance(p, ConvTranspose | Conv3d | PoolIndex | Quantized):
         return list(p.input_shapes)
     if isinstance(p, Gemm):
         a = (p.k, p.m) if p.trans_a else (p.m, p.k)
@@ -410,7 +415,7 @@ def output_shape(p: Params) -> tuple[int, ...]:
         return (p.n, p.c, p.out_h, p.out_w)
     if isinstance(p, ConvPool):
         return (p.n, p.m, p.pool.out_h, p.pool.out_w)
-    if isinstance(p, ELEMENTWISE):
+    if isinstance(p, (*ELEMENTWISE, Quantized)):
         return p.output_shape
     if isinstance(p, Conv3d):
         return (p.n, p.m, *p.out)
@@ -432,6 +437,8 @@ def inputs_for(p: Params, seed: int = 0) -> list[np.ndarray]:
     number will do."""
     if isinstance(p, ELEMENTWISE):
         return list(elementwise.inputs(p, seed))
+    if isinstance(p, Quantized):
+        return quantized_cases.inputs(p, seed)
     random = np.random.default_rng(seed)
     arrays = [random.uniform(-2, 2, shape).astype(p.dtype) for shape in input_shapes(p)]
     if p.op in drawn_rows.DRAWN:

@@ -20,7 +20,8 @@ from bench.measure.answers import one_node
 from kernels import jit, registry
 from kernels.cpu import load
 from kernels.errors import KernelError
-from kernels.ops import ACTIVATIONS, OPS, Params
+from kernels.ops import ACTIVATIONS, OPS, Params, sized
+from kernels.ops._quantized import Quantized
 from kernels.ops.attention import Attention
 from kernels.ops.binary import Binary
 from kernels.ops.compare import COMPARE_KINDS, Compare
@@ -34,11 +35,13 @@ from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.qconv import QConv
+from kernels.ops.qgemm import QGemm
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
 from kernels.registry import Rung
-from tests.kernels import drawn_sequences, elementwise
+from tests.kernels import drawn_sequences, elementwise, quantized_cases
 from tests.kernels.drawn import DRAWN, ELEMENTWISE, inputs_for, model, output_shape
 
 pytestmark = pytest.mark.slow
@@ -120,6 +123,8 @@ def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
 def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
     if p.op in drawn_sequences.DRAWN:
         return one_node.answer(p, inputs)
+    if isinstance(p, Quantized):
+        return quantized_cases.answer(p, *inputs)
     if isinstance(p, Lrn):  # onnx.reference goes over N where it means C: right for C copies of one image
         copies = [np.broadcast_to(image, (p.c, *image.shape)) for image in inputs[0]]
         return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])
@@ -227,6 +232,23 @@ def test_a_convolution_too_large_for_one_block(rung: Rung, group: int) -> None:
     skip_refused(rung, p)
     inputs = inputs_for(p)
     assert_close(run(rung, p, inputs, (1, 2)), onnx_runtime(p, inputs))
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(
+    "p",
+    [
+        QConv(sized(Conv(1, 200, 5, 160, 3, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1))),
+        QGemm(Gemm(2, 70, 9000, trans_b=True)),
+        QGemm(Gemm(2, 70, 9000)),
+    ],
+)
+def test_products_of_eight_bit_numbers_too_large_for_one_block(p: QConv | QGemm, several: bool) -> None:
+    """By rows of the output, and by columns of b."""
+    p = replace(p, to="uint8", shifted=True, out_scale=100.0, weight_zeros=p.channels if several else 1)
+    for rung in registry.rungs("cpu", p.op):
+        inputs = inputs_for(p)
+        np.testing.assert_array_equal(run(rung, p, inputs), quantized_cases.answer(p, *inputs))
 
 
 @pytest.mark.parametrize("rung", [r for r in RUNGS if not r.side], ids=lambda rung: rung.label)

@@ -65,6 +65,15 @@ def test_every_mode_of_a_kernel_that_has_many_is_right(op: str, answers: Answers
         assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words
 
 
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    "rung", [rung for rung in RUNGS if rung.op in ("qconv", "qgemm")], ids=lambda r: r.label
+)
+def test_every_pair_of_types_is_right(rung: Rung, answers: Answers) -> None:
+    for case in small(rung.op, MOST_OUTPUTS):
+        assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words
+
+
 def test_every_way_of_sharing_out_planes_is_right(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several planes a block, tiles of one, outputs below each other, strides, several maps a channel."""
     rung = registry.find("cuda", "conv", "depthwise")

@@ -31,8 +31,13 @@ from tests.standin.memory import Memory
 
 # Of the CPU's rungs those that keep nothing of the weights when they are bound: these may change.
 _RUNGS = {"conv": "batched_im2col", "pool": "separable", "lrn": "blocks"}
-# The place of the input that may be absent.
-_OPTIONAL = {"conv": 2, "gemm": 2, "conv_pool": 2, "normalize": 2, "attention": 3}
+# Inputs that may be absent, by their places.
+_OPTIONAL = {
+    **dict.fromkeys(("conv", "gemm", "conv_pool", "normalize"), 2),
+    "attention": 3,
+    "qconv": 6,
+    "qgemm": 6,
+}
 _PROBED_FLOPS = 256  # of a thread in a round: a multiply-add is two
 _COPIED_NBYTES = (
     1 << 16

@@ -27,6 +27,8 @@ from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.qconv import QConv
+from kernels.ops.qgemm import QGemm
 from kernels.ops.quantize import Quantize
 from kernels.ops.recurrent import Recurrent
 from kernels.ops.reduce import Reduce
@@ -42,7 +44,7 @@ _CONV, _POOLING = 16, 18  # scalars of a convolution without its activation, and
 
 
 def params(op: str, scalars: Sequence[Any], bias: bool) -> Params:
-    """bias: whether the optional input was given."""
+    """bias: whether the optional input was given, of products of eight-bit numbers the shift."""
     return _READ[op](list(scalars), bias)
 
 
@@ -257,6 +259,25 @@ def _recurrent(given: list[Any], bias: bool) -> Recurrent:
     )  # fmt: skip
 
 
+def _quantized(given: list[Any], shifted: bool) -> dict[str, Any]:
+    source, weight, zeros, to, out_scale, out_zero, low, high = given
+    return {
+        "dtype": _word("DTYPE", source), "weight_dtype": _word("DTYPE", weight), "weight_zeros": zeros,
+        "to": _word("DTYPE", to), "shifted": shifted, "out_scale": out_scale, "out_zero": out_zero,
+        "low": low, "high": high,
+    }  # fmt: skip
+
+
+def _qconv(given: list[Any], shifted: bool) -> QConv:
+    return QConv(_conv([*given[:_CONV], 0], False), **_quantized(given[_CONV:], shifted))
+
+
+def _qgemm(given: list[Any], shifted: bool) -> QGemm:
+    m, n, k, trans_b, batch, stride_a, stride_b = given[:7]
+    gemm = Gemm(m, n, k, trans_b=bool(trans_b), batch=batch, stride_a=stride_a, stride_b=stride_b)
+    return QGemm(gemm, **_quantized(given[7:], shifted))
+
+
 def _axes(given: list[Any], rows: int) -> list[tuple[int, ...]]:
     return [tuple(given[row * MAX_RANK : (row + 1) * MAX_RANK]) for row in range(rows)]
 
@@ -284,6 +305,8 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "resize": _resize,
     "reduce": _reduce,
     "quantize": _quantize,
+    "qconv": _qconv,
+    "qgemm": _qgemm,
     "gather": _gather,
     "normalize": _normalize,
     "scatter": _scatter,

@@ -36,7 +36,7 @@ from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
 
 MAX_IMAGES = 8
-# Of the answers: goes up with every change of bench.measure.answers.oracle_ops, so that no old file is read.
+# Of the answers: goes up with every change of the oracle's operators, so that no old file is read.
 VERSION = 3
 _DISK_NBYTES_A_MODEL = 64 << 20
 _DISK_NBYTES = 512 << 20
@@ -158,10 +158,14 @@ class Evaluation:
                 from onnx.reference import ReferenceEvaluator
 
                 from bench.measure.answers import oracle_ops, oracle_recurrent, oracle_sampling
+                from bench.measure.answers.oracle_quantized import QUANTIZED
                 from bench.measure.answers.oracle_transformers import TRANSFORMERS
 
                 mended = [op for of in (oracle_ops, oracle_recurrent, oracle_sampling) for op in of.MENDED]
-                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*mended, *TRANSFORMERS])
+                mended += [*TRANSFORMERS, *QUANTIZED]
+                self._evaluator = ReferenceEvaluator(
+                    self._proto, new_ops=mended
+                )
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:

@@ -37,11 +37,11 @@ class Attention(ReferenceAttention):
     op_domain = ""
     _validate_attention25 = False
 
-    def _run(self, q, k, v, mask=None, *others, **told):
+    def _run(self, q, k, v, mask=None, *others, **told):  # type: ignore[override]
         if mask is not None and mask.ndim > 1 and told.get("is_causal"):
             queries = q.shape[-2]
             mask = np.broadcast_to(mask, (*mask.shape[:-2], queries, mask.shape[-1])).copy()
-        found = super()._run(q, k, v, mask, *others, **told)
+        found: Any = super()._run(q, k, v, mask, *others, **told)
         if told.get("softcap") and not told.get("qk_matmul_output_mode"):
             plain = super()._run(q, k, v, mask, *others, **{**told, "softcap": None})
             found = (*found[:3], plain[3])

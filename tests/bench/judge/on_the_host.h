@@ -59,6 +59,10 @@ template <class To, class From> static To same_bits(From v) { To u; memcpy(&u, &
 static unsigned __float_as_uint(float v) { return same_bits<unsigned>(v); }
 static float __uint_as_float(unsigned v) { return same_bits<float>(v); }
 static float __int_as_float(int v) { return same_bits<float>(v); }
+static int __dp4a(int a, int b, int sum) {
+    for (int i = 0; i < 32; i += 8) sum += int((signed char)(a >> i)) * int((signed char)(b >> i));
+    return sum;
+}
 template <class A, class B> static A atomicAdd(A* at, B by) { const A was = *at; *at += by; return was; }
 unsigned long long host_ns();
 

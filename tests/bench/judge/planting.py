@@ -31,6 +31,8 @@ from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.qconv import QConv
+from kernels.ops.qgemm import QGemm
 from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Resize
@@ -69,6 +71,10 @@ TIMED: dict[str, Params] = {
     "resize": Resize(3, 6, 7, 9, 10, 9 / 6, 10 / 7, mode="linear"),
     "reduce": Reduce("sum", 3, 10, 4),
     "quantize": Quantize(3, 4, 10, "uint8"),
+    "qconv": QConv(replace(CONV, bias=False, activation=None), weight_zeros=8, to="int8", out_scale=0.1,
+                   out_zero=-9, low=-9, high=127),
+    "qgemm": QGemm(Gemm(6, 50, 40, trans_b=True), weight_dtype="uint8", to="uint8", shifted=True,
+                   out_zero=99),
     "gather": Gather(3, 10, 4, 7),
     "normalize": Normalize(6, 20, 5, 3, affine=True, epsilon=0.01),
     **drawn_sequences.PLAIN,
@@ -142,7 +148,7 @@ _TEXT = """\
 # name = "planted_{number}"
 # idea = "Planted: {name}."
 # [needs]
-# dtype = ["float32"]{to}
+# dtype = ["{dtype}"]{to}
 from tests.bench.judge import mistakes
 from tests.bench.judge.planting import bound
 
@@ -156,7 +162,10 @@ def rung_of(mistake: Planted, folder: Path) -> registry.Rung:
     """The mistake as a rung of the user's in a folder."""
     number = FIRST + list(ALL | APART).index(mistake.name)
     to = '\n# to = ["int32", "uint8", "bool"]' if mistake.op == "cast" else ""
-    text = _TEXT.format(op=mistake.op, number=number, name=mistake.name, to=to)
+    if mistake.op in ("qconv", "qgemm"):
+        to = f'\n# to = ["{mistake.params.out_dtype}"]'
+    dtype = mistake.params.dtype
+    text = _TEXT.format(op=mistake.op, number=number, name=mistake.name, to=to, dtype=dtype)
     alone = folder / str(number)
     alone.mkdir(parents=True, exist_ok=True)
     (alone / f"{number}_planted_{number}.py").write_text(text, encoding="utf-8")

@@ -15,7 +15,7 @@ from bench.judge.suite import small_shapes
 from bench.ladder.measure.entrants import params_of
 from engine.rung_session import GUARD_NBYTES
 from kernels import registry
-from kernels.ops import Params, sized
+from kernels.ops import OPS, Params, sized
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
@@ -25,6 +25,7 @@ from kernels.ops.pool import Pool
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
+from tests.bench.judge.planting import TIMED
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +160,12 @@ def test_shapes_a_rung_refuses_are_left_out() -> None:
     assert not {"stride", "strides", "dilation"} & {shape.tag for shape in shapes}
 
 
-def test_two_operators_in_one_are_tried_on_what_either_is_tried_on_and_read_back_as_they_were_told() -> None:
+@pytest.mark.parametrize("op", OPS)
+def test_params_are_read_back_as_they_were_told(op: str) -> None:
+    assert params_of(op, msgspec.json.decode(msgspec.json.encode(asdict(TIMED[op])))) == TIMED[op]
+
+
+def test_two_operators_in_one_are_tried_on_what_either_is_tried_on() -> None:
     p = _params(registry.find("cpu", "conv_pool", 1))
     shapes = small_shapes(registry.find("cpu", "conv_pool", 1), p)
     assert {"plain", "bias", "group", "dilation", "pad", "activation", "own", "all"} <= {
@@ -167,8 +173,6 @@ def test_two_operators_in_one_are_tried_on_what_either_is_tried_on_and_read_back
     }
     assert any(s.params.conv.group > 1 for s in shapes)
     assert any(s.params.pool.activation for s in shapes)
-    told = msgspec.json.decode(msgspec.json.encode(asdict(p)))
-    assert params_of("conv_pool", told) == p
     assert p.words == (
         "4×6×14×17 → 8×7×17, kernel 3×3, stride 2×1, pad 1, group 2, bias, relu; then → 3×8, max of 3×2, "
         "stride 2, tanh"

@@ -96,7 +96,6 @@ def test_weights_are_dequantized_beforehand(opset: int) -> None:
 @pytest.mark.parametrize(
     ("op_type", "constants", "gives", "reason"),
     [
-        ("DynamicQuantizeLinear", [], TensorProto.UINT8, "QDQ form"),
         ("QuantizeLinear", [np.float32(1), np.uint16(0)], TensorProto.UINT16, "uint16, and uint8 and int8"),
         ("QuantizeLinear", [np.ones(2, np.float32)], TensorProto.UINT8, "does not fit axis 1"),
     ],
@@ -105,8 +104,7 @@ def test_refusals_say_what_would_work(
     op_type: str, constants: list[np.ndarray], gives: int, reason: str
 ) -> None:
     named = {f"c{i}": np.asarray(value) for i, value in enumerate(constants)}
-    outputs = ["y", "scale", "zero"] if op_type.startswith("Dynamic") else ["y"]
-    node = helper.make_node(op_type, ["x", *named], outputs, "it")
+    node = helper.make_node(op_type, ["x", *named], ["y"], "it")
     proto = make_model([node], {"x": ("N", 3)}, ["y"], named, 21, types={"y": gives})
     with pytest.raises(UnsupportedError, match=rf"^node 'it' .*{reason}"):
         bare(from_proto(proto, "refused"), 2)

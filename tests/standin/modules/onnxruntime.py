@@ -23,6 +23,7 @@ def change(runtime: ModuleType) -> None:
     plain, plain_providers = runtime.InferenceSession, runtime.get_available_providers
 
     def session(model: Any, options: Any = None, providers: Any = None, **more: Any) -> Any:
+        options = more.pop("sess_options", options)  # as onnxruntime calls it
         wanted = dict(it if isinstance(it, tuple) else (it, {}) for it in providers or ())
         if PROVIDER not in wanted:
             return plain(model, options, providers=providers, **more)
