@@ -22,6 +22,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import types
 from collections.abc import Mapping, Sequence
@@ -153,7 +154,8 @@ def _forked(
         )
     except OSError:  # no folder is there to be in
         return 0
-    return _server(environment).ask(order, fds) if os.path.isdir(order.folder) else 0
+    server = _server(environment)
+    return server.ask(order, fds) if server is not None and os.path.isdir(order.folder) else 0
 
 
 def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
@@ -182,7 +184,7 @@ def _rest(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:
     return frozenset(
         (name, value)
         for name, value in environment.items()
-        if name == VARIABLE or (name not in ELSEWHERE and not name.startswith(LATER))
+        if name == VARIABLE or (name not in ELSEWHERE and not name.startswith((*LATER, "QT_")))
     )
 
 
@@ -198,10 +200,13 @@ def _umask() -> int:
 # ------------------------------------------------------------------------------------------------ the server
 
 
-def _server(environment: Mapping[str, str]) -> Server:
+def _server(environment: Mapping[str, str]) -> Server | None:
     key = frozenset((site, "") for site in _sites(environment))
     found = _servers.get(key)
     if found is None or found.owner != os.getpid():
+        # It ends with the thread that starts it.
+        if threading.current_thread() is not threading.main_thread():
+            return None
         found = _servers[key] = _started(environment)
     return found
 
