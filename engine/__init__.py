@@ -16,7 +16,8 @@
   removal, functions in the nodes that exporters write them as (`engine.passes.gates`), Conv/Gemm/Add +
   activation grouping. Nodes that stand for others are written out: If, Loop and Scan (`control`), functions
   of the model's own, and operators that ONNX defines as functions and no file of `engine/ops` takes
-  (`written_out`). What computes in float16 is fed float32 and rounds once (`widened`). Tanh and sigmoid go
+  (`written_out`). What a device computes in float32 alone is fed float32 and rounds once where a file is in
+  half precision (`widen`). Tanh and sigmoid go
   behind the max pool that reads them (`engine.passes.pools`: neither ever falls, so the maximum may come
   first, and of 2×2 windows a quarter of the values is left). LRN and the pool behind it are one step: what
   lies between is never written. LRN is not done on the way out of the convolution, as bias and activation

@@ -11,6 +11,7 @@ from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, optional_input
 from engine.ops._composed import Composed
 from engine.ops.binary import one_type
+from kernels.ops import FLOATS
 from kernels.ops.attention import FAR, Attention
 
 OP_TYPES = ("Attention",)
@@ -45,7 +46,7 @@ class _Lowering:
         self.node, self.scope = node, scope
         self.made = Composed(node, scope)
         self.dtype = one_type(node.inputs[:3], scope)
-        if np.dtype(self.dtype).kind != "f":
+        if self.dtype not in FLOATS:
             raise Refused(f"it computes in {self.dtype}, and floating point is supported")
         self.flat = len(scope.shape(node.inputs[0])) == 3
         heads, kv_heads = (int(node.attributes.get(f"{of}_num_heads", 0)) for of in ("q", "kv"))

@@ -12,6 +12,7 @@ from engine.ops import rotary_embedding
 from engine.ops._base import Lowered, Refused, Scope, kernel, optional_input
 from engine.ops._composed import Composed
 from engine.ops.unary import unary
+from kernels.ops import FLOATS
 
 DOMAIN = "com.microsoft"
 
@@ -24,7 +25,7 @@ def _function(node: Node, scope: Scope) -> Lowered:
         "QuickGelu": ("swish", float(node.attributes.get("alpha", 1.702))),
     }.get(node.op_type, ("gelu", 0.0))
     shape, dtype = scope.shape(x), scope.spec(x).dtype
-    if np.dtype(dtype).kind != "f":
+    if dtype not in FLOATS:
         raise Refused(f"it computes in {dtype}, and floating point is supported")
     bias = optional_input(node, 1) if node.op_type in ("BiasGelu", "FastGelu") else ""
     if not bias:

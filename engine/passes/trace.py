@@ -16,7 +16,6 @@ from engine.ops import DEFAULT_DOMAINS, Kernel, Lowered, Scope, View, full_name,
 from engine.ops._base import Dequantized
 from engine.passes.control import controlled
 from engine.passes.fold import fold
-from engine.passes.widened import widened
 from engine.passes.written_out import defined, own
 from kernels.errors import InputError, UnsupportedError
 
@@ -167,12 +166,11 @@ def trace(graph: Graph, batch: int) -> Program:
         lowered = advance(node, scope, graph)
         if lowered is not None:
             items.extend(_signed(item, node, scope) for item in lowered.items)
-    made, specs, constants = widened(tuple(items), scope.specs, scope.constants)
     return Program(
         batch=batch,
-        items=made,
-        specs=specs,
-        constants=constants,
+        items=tuple(items),
+        specs=scope.specs,
+        constants=scope.constants,
         inputs=tuple(info.name for info in graph.inputs),
         outputs=tuple(info.name for info in graph.outputs),
         dequantized=scope.dequantized,

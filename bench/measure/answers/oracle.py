@@ -163,9 +163,7 @@ class Evaluation:
 
                 mended = [op for of in (oracle_ops, oracle_recurrent, oracle_sampling) for op in of.MENDED]
                 mended += [*TRANSFORMERS, *QUANTIZED]
-                self._evaluator = ReferenceEvaluator(
-                    self._proto, new_ops=mended
-                )
+                self._evaluator = ReferenceEvaluator(self._proto, new_ops=mended)
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:
