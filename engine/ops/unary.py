@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel
+from kernels.ops import FLOATS
 from kernels.ops.unary import Unary
 
 # By op type the attributes that are the kernel's alpha and beta, with what they are where they are absent.
@@ -43,7 +44,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     """x → y of the same shape."""
     x, kind = node.inputs[0], _KINDS[node.op_type]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
-    if np.dtype(dtype).kind not in _TYPES.get(kind, "f"):
+    if ("f" if dtype in FLOATS else np.dtype(dtype).kind) not in _TYPES.get(kind, "f"):
         wanted = {"b": "truth values are", "f": "floating point is"}.get(_TYPES.get(kind, "f"), "numbers are")
         raise Refused(f"it computes in {dtype}, and {wanted} supported")
     if kind == "gelu" and (approximate := node.attributes.get("approximate", "none")) != "none":
