@@ -11,7 +11,7 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     launch = "conv_tiles"        # CUDA only, required: the name of a launch shape of kernels.launch
     language = "triton"          # CUDA in a .py, required: one of kernels.languages
     precision = "tf32"           # what it computes in, of kernels.ops.PRECISIONS; fp32 where absent
-    method = "winograd"          # how, of kernels.ops.METHODS; direct where absent: its sums term by term
+    method = "winograd"          # how, of kernels.ops.METHODS; direct where absent
     also = ["fp16"]              # coarser ones in which an engine tries it, too; one of fp32 in all of them
     priority = 17                # whose turn it is by default, the highest first; `rung` where absent
     side = true                  # beside the ladder: never taken but named, or timed to be the fastest
@@ -51,7 +51,7 @@ from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, parse, unmet
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
-from kernels.ops import FEW_TERMS, METHODS, OPS, PRECISIONS, Params
+from kernels.ops import METHODS, OPS, PRECISIONS, Params
 
 __all__ = [
     "NEEDS",
@@ -127,12 +127,6 @@ class Rung:
     def suits(self, params: Params) -> bool:
         """Whether it is meant for such params, so that an engine may take it untimed."""
         return all(unmet(key, value, params, None) is None for key, value in self.prefers.items())
-
-    def loses_digits(self, params: Params) -> bool:
-        """Whether it adds long sums a term after the other: an engine takes it only where nothing else does,
-        or where it is named."""
-        terms = params.least_flops("direct") / (2 * max(1, params.outputs))
-        return self.method == "plain" and terms > FEW_TERMS
 
     def refusal(self, params: Params, capability: tuple[int, int] | None = None) -> str | None:
         """Why this rung cannot run `params` (on a device of compute `capability`, if given), or None."""
@@ -220,7 +214,7 @@ def default(
     """The first of `candidates` that applies. Raises KernelError with every rung's reason where none does."""
     reasons = []
     able = candidates(device, params.op, precision, weights_known)
-    for rung in sorted(able, key=lambda rung: rung.loses_digits(params)):
+    for rung in sorted(able, key=lambda rung: params.loses_digits(rung.method)):
         reason = rung.refusal(params, capability)
         if reason is None and rung.suits(params):
             return rung
@@ -258,8 +252,7 @@ def _fitting(ours: Sequence[Rung], precision: str, weights_known: bool) -> tuple
 
 def precisions(device: str) -> tuple[str, ...]:
     """What the rungs of a device compute in, in the order of PRECISIONS."""
-    found = {rung.precision for op in OPS for rung in rungs(device, op)}
-    return tuple(name for name in PRECISIONS if name in found)
+    return tuple(name for name in PRECISIONS if offers(device, name))
 
 
 def offers(device: str, precision: str) -> bool:

@@ -55,8 +55,8 @@ def bound_of(params: Params, precision: str, method: str = "") -> float:
         return bound
     if isinstance(params, Unary | Binary):
         return ELEMENT_BOUND
-    if terms := params.least_flops("direct") / (2 * max(1, params.outputs)):
-        return min(bound, SUM_BOUND + TERM_BOUND * math.sqrt(terms))
+    if params.terms:
+        return min(bound, SUM_BOUND + TERM_BOUND * math.sqrt(params.terms))
     return bound
 
 

@@ -44,8 +44,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     """x → y of the same shape."""
     x, kind = node.inputs[0], _KINDS[node.op_type]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
-    of = "f" if dtype in FLOATS else np.dtype(dtype).kind  # which bfloat16 is none of, to NumPy
-    if of not in _TYPES.get(kind, "f"):
+    if ("f" if dtype in FLOATS else np.dtype(dtype).kind) not in _TYPES.get(kind, "f"):
         wanted = {"b": "truth values are", "f": "floating point is"}.get(_TYPES.get(kind, "f"), "numbers are")
         raise Refused(f"it computes in {dtype}, and {wanted} supported")
     if kind == "gelu" and (approximate := node.attributes.get("approximate", "none")) != "none":

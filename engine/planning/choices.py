@@ -88,10 +88,10 @@ def candidates(
         return not refused and (device != "cuda" or launch.refusal(params, rung) is None)
 
     ladder = list(filter(able, registry.candidates(device, params.op, precision, weights_known)))
-    ladder = [rung for rung in ladder if not rung.loses_digits(params)] or ladder
+    ladder = [rung for rung in ladder if not params.loses_digits(rung.method)] or ladder
     ladder.sort(key=lambda rung: not rung.suits(params))
     beside = list(filter(able, registry.beside(device, params.op, precision, weights_known)))
-    beside = [rung for rung in beside if not rung.loses_digits(params)]
+    beside = [rung for rung in beside if not params.loses_digits(rung.method)]
     if device == "cuda":
         beside = _promising(params, ladder, beside)
     return (*ladder[:1], *beside, *ladder[1:]) if ladder else ()

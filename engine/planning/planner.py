@@ -218,7 +218,7 @@ def ladder_choice(
                 return Chosen(timed, "timed", found.precision)
         reasons = []
         able = registry.candidates(device, wanted.op, precision, weights_known)
-        for rung in sorted(able, key=lambda rung: rung.loses_digits(wanted)):
+        for rung in sorted(able, key=lambda rung: wanted.loses_digits(rung.method)):
             if (rung.compiled and not options.compiled) or not rung.suits(wanted):
                 continue
             reason = rung.refusal(wanted, capability)

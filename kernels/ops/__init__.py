@@ -17,7 +17,6 @@ from types import MappingProxyType, ModuleType
 
 from kernels.ops._base import (
     ACTIVATIONS,
-    FEW_TERMS,
     FLOATS,
     HALVES,
     ITEMSIZE,
@@ -34,7 +33,6 @@ from kernels.ops._windows import sized
 
 __all__ = [
     "ACTIVATIONS",
-    "FEW_TERMS",
     "FLOATS",
     "HALVES",
     "ITEMSIZE",

@@ -160,6 +160,16 @@ class Params(ABC):
         0.0 where no method is known by what it multiplies. Only taps within the image count."""
         return 0.0
 
+    @property
+    def terms(self) -> float:
+        """Of one output's sum, on average; 0.0 where the answer is no sum of products."""
+        return self.least_flops("direct") / (2 * max(1, self.outputs))
+
+    def loses_digits(self, method: str) -> bool:
+        """Whether a rung of a method adds long sums plainly: an engine takes it only where it is named, or
+        nothing else applies."""
+        return method == "plain" and self.terms > FEW_TERMS
+
     def least_read(self) -> int:
         """Elements of the inputs that any kernel has to read; weights count nothing."""
         return sum(math.prod(self.input_shapes[i]) for i in self.data_inputs)
