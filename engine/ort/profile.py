@@ -153,7 +153,7 @@ def covered_nodes(graph: Graph, optimized: Path | None) -> dict[str, tuple[str, 
     for node in nodes:
         if node.op_type in ("ReorderInput", "ReorderOutput"):
             continue
-        output = node.output[0] if node.output else ""
+        output = next(filter(None, node.output), "")  # an optional one may be absent
         blocked = node.name.removesuffix("_nchwc")
         if output in producers:
             ends[node.name] = output
@@ -162,7 +162,7 @@ def covered_nodes(graph: Graph, optimized: Path | None) -> dict[str, tuple[str, 
         elif output in reordered:
             ends[node.name] = reordered[output]
         elif node.name in by_name:
-            ends[node.name] = by_name[node.name].outputs[0]
+            ends[node.name] = next(filter(None, by_name[node.name].outputs))
     stops = set(ends.values())
     order = {node.name: index for index, node in enumerate(graph.nodes)}
     covered = {}
@@ -173,6 +173,6 @@ def covered_nodes(graph: Graph, optimized: Path | None) -> dict[str, tuple[str, 
             node = waiting.pop()
             if node.name not in found:
                 found.add(node.name)
-                waiting += [producers[t] for t in node.inputs if t in producers and t not in stops]
+                waiting += [producers[t] for t in node.reads if t in producers and t not in stops]
         covered[name] = tuple(sorted(found, key=order.__getitem__))
     return covered
