@@ -16,7 +16,7 @@ from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.host_to_host import host_to_host
 from bench.measure.images import predictions
 from bench.measure.images.predictions import Predictions
-from bench.measure.loaded_model import ORACLE, LoadedModel
+from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import Incorrect, outcome
 from bench.measure.timing import Timing
 from bench.measure.tuned import tuning
@@ -268,8 +268,7 @@ class Contender:
         warnings += [*timing.few(timed), *filter(None, [unrest.warning(timed)])]
         if reason := self._facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
-        if self._loaded.judge != ORACLE:
-            warnings.append(self._loaded.judge)
+        warnings += self._loaded.doubts
         if doubt := accuracy.moving(self._output, self.bound_of()):
             warnings.append(doubt)
         return self._record(

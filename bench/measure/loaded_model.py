@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 
 from bench.measure import cases, rung_check
-from bench.measure.answers import accuracy, oracle
+from bench.measure.answers import accuracy, cross_check, oracle, room
 from bench.measure.answers.oracle import Golden
-from bench.measure.images import other_inputs, predictions
+from bench.measure.images import model_file, predictions
 from bench.measure.images.image_feed import ImageFeed
 from bench.measure.images.predictions import Predictions
 from bench.questions import confined
@@ -62,7 +62,9 @@ class LoadedModel:
         # A job that names no backend means all that can run here: their devices say what is one group of
         # nodes, and a group must be no smaller than a step of any of them.
         devices = sorted({backends.get(name).device for name in (*cases.backend_names(job), *compared)})
-        self.graph: Graph = replace(self._read_graph(), devices=tuple(devices))
+        found = self._read_graph()
+        self.graph: Graph = replace(found.graph, devices=tuple(devices))
+        self.notes = found.notes  # what was taken for what the file leaves open
         self.feed = ImageFeed(
             self.graph, job, self.spec.preprocess, self.spec.classes, dataset=self.spec.dataset
         )
@@ -81,17 +83,18 @@ class LoadedModel:
         self._moved: dict[str, np.ndarray] | None = None
         self._moves = False
         self.judge = ORACLE  # or why another had to judge
+        self.unchecked = ""  # where the oracle was not held against ONNX Runtime, and why
         self._filler: np.ndarray | None = None
         self._reference: dict[tuple[str, int], tuple[str, Predictions | None]] = {}
         self._check_weights()
 
-    def _read_graph(self) -> Graph:
+    def _read_graph(self) -> model_file.Read:
         """The model's file; one that the user named may be anybody's, and is read within limits."""
         if self.spec.path is None:
-            return importer.load(self.path)
+            return model_file.Read(importer.load(self.path))
         try:
             with confined.confined(self._job.timeout_s + ALARM_S):
-                return other_inputs.folded(importer.load(self.path), self._job.inputs)
+                return cases.read(self.spec, self._job)
         except MemoryError:
             raise OutOfMemoryError(confined.too_large(f"model file {str(self.path)!r}")) from None
 
@@ -105,10 +108,11 @@ class LoadedModel:
 
     def _check_weights(self) -> None:
         for name, array in self.graph.initializers.items():
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
+            # Infinity has a meaning: masks of attention are of 0 and -inf, as exporters write them.
+            if array.dtype.kind == "f" and np.isnan(array).any():
                 raise ModelError(
-                    f"weight {name} of model {self.graph.name} holds NaN or infinity: no answer of it means "
-                    "anything; export the model again from finite weights"
+                    f"weight {name} of model {self.graph.name} holds NaN: no answer of it means anything; "
+                    "export the model again from weights that are numbers"
                 )
 
     def tell(self, text: str) -> None:
@@ -163,12 +167,20 @@ class LoadedModel:
             self._progress(f"computing {self.graph.name} in float64", None)
             try:
                 found = oracle.golden(self.graph, inputs)
-                doubt = self._doubt(found)
+                crossed = self._crossed(found)
+                doubt, self.unchecked = crossed.doubt, crossed.unchecked
             except UnsupportedError as error:
                 found, doubt = None, str(error)
             if found is None or doubt:
                 self.judge = f"checked against {FALLBACK}: {doubt}"
-                found = self._fallback(inputs)
+                try:
+                    found = self._fallback(inputs)
+                except OutOfMemoryError:
+                    raise
+                except KernelscopeError as error:
+                    raise UnsupportedError(
+                        f"nobody can say what is right for model {self.graph.name}: {doubt}; {error}"
+                    ) from error
             self._golden = found
         return self._golden
 
@@ -185,6 +197,7 @@ class LoadedModel:
 
     def _golden_inputs(self) -> dict[str, np.ndarray]:
         count = self.golden_images
+        self.check_room(self.graph.fixed_batch or 1)
         if not self.takes_images:
             if self.spec.dataset != "random":
                 raise InputError(self.feed.takes_none(self.spec.dataset))
@@ -197,7 +210,8 @@ class LoadedModel:
             given = self.feed.constants
             return {
                 info.name: np.repeat(given[info.name][None], count, axis=0)
-                if info.name in given else _random_input(info, count, random)
+                if info.name in given
+                else _random_input(info, self.graph.batch_axes.get(info.name, 0), count, random)
                 for info in self.graph.inputs
             }  # fmt: skip
         pixels = self.feed.first_pixels(self.dataset(max(count, FILLERS)), max(count, FILLERS))
@@ -209,12 +223,22 @@ class LoadedModel:
             )
         return self.feed.inputs(pixels)
 
-    def _doubt(self, found: Golden) -> str | None:
-        """Why the oracle's answers cannot be trusted, or None: it has to agree with ONNX Runtime, layer by
-        layer."""
+    @property
+    def doubts(self) -> list[str]:
+        """What is to be known of every answer of this model, in sentences."""
+        judge = self.judge if self.judge != ORACLE else ""
+        return [*self.notes, *filter(None, (judge, self.unchecked))]
+
+    def check_room(self, batch: int) -> None:
+        """Raises OutOfMemoryError where memory does not hold the model, its right answers and passes at this
+        batch size together."""
+        room.check(self.graph, batch, self.golden_images)
+
+    def _crossed(self, found: Golden) -> cross_check.Crossed:
+        """How the oracle's answers stand to ONNX Runtime's, layer by layer."""
         if backends.get(FALLBACK).unavailable() is not None:
-            return None  # there is nothing to compare with
-        return oracle.cross_check(self.graph, found)
+            return cross_check.Crossed()  # there is nothing to compare with
+        return cross_check.cross_check(self.graph, found)
 
     def _fallback(self, inputs: Mapping[str, np.ndarray]) -> Golden:
         count = next(iter(inputs.values())).shape[0]
@@ -349,14 +373,12 @@ class LoadedModel:
             session.close()
 
 
-def _random_input(info: TensorInfo, count: int, random: np.random.Generator) -> np.ndarray:
-    """Uniform in [−1, 1), or 0 and 1 for integers, (count, …). Raises UnsupportedError for an open shape."""
-    rest = info.shape[1:]
-    if not info.shape or any(not isinstance(dim, int) for dim in rest):
-        raise UnsupportedError(
-            f"input {info.name} has shape {info.shape}; only its first axis, the batch, may be open"
-        )
-    shape = (count, *(int(dim) for dim in rest if isinstance(dim, int)))
+def _random_input(info: TensorInfo, batch_axis: int, count: int, random: np.random.Generator) -> np.ndarray:
+    """Uniform in [−1, 1), or 0 and 1 for integers, with `count` along the axis that is the batch."""
+    sizes = [size if isinstance(size, int) else count for size in info.shape]
+    if sizes and not isinstance(info.shape[batch_axis], int):
+        sizes[batch_axis] = count
+    shape = tuple(sizes)
     if np.dtype(info.dtype).kind != "f":
         return random.integers(0, 2, shape).astype(info.dtype)
     return (2 * random.random(math.prod(shape), np.float32) - 1).reshape(shape)

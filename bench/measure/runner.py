@@ -201,6 +201,7 @@ class Runner:
         if self._job.tune_reference:
             self._next.wait()  # the reference's configurations are timed
         try:
+            self._loaded.check_room(case.batch)
             begin = partial(self._say, CaseStarted(case=case, stage="tune"))
             tuning.tune(case, self._loaded, self._job, begin, self._progress)
         except Stopped:

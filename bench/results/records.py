@@ -74,6 +74,7 @@ class Job(Record, frozen=True):
     sweep of a case. instances: how many sessions of each contender are timed (1, as it was before records
     said so; whoever makes a job asks for bench.run.bounds.INSTANCES). end_to_end: also measure host images to
     host answers as a sustained rate; top_k: of which the best so many classes alone are wanted back (0: all).
+    dims: sizes of axes that a model's file leaves open, by name, "height", or for one model "MODEL:height".
     """
 
     models: tuple[str, ...]
@@ -103,6 +104,15 @@ class Job(Record, frozen=True):
     inputs: dict[str, str] = {}
     end_to_end: bool = False
     top_k: int = 0
+    dims: dict[str, int] = {}
+
+    def dims_of(self, model: str) -> dict[str, int]:
+        """The sizes that hold for a model, by the axes' names."""
+        found = {name: size for name, size in self.dims.items() if ":" not in name}
+        for owner in (stem(model), model):
+            start = f"{owner}:"
+            found |= {name[len(start) :]: n for name, n in self.dims.items() if name.startswith(start)}
+        return found
 
     def times_layers(self, backend: str) -> bool:
         """Whether the layers of a case on this backend are measured."""

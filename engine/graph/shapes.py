@@ -21,7 +21,7 @@ def infer_node(
 ) -> dict[str, TensorSpec]:
     """Specs of the node's outputs that ONNX can tell from its inputs' specs and constants; maybe none."""
     found = graph.node_protos.get(node.name)
-    names = [name for name in node.inputs if name]
+    names = list(node.reads)
     if found is None or any(name not in specs for name in names):
         return {}
     try:

@@ -54,23 +54,16 @@ def input_specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
 
     Raises UnsupportedError where the model is made for another batch size or another axis is dynamic.
     """
+    _check_axes(graph)
     fixed = graph.fixed_batch
     if fixed is not None and fixed != batch:
         raise UnsupportedError(
-            f"model {graph.name!r} is made for batch size {fixed} alone (input {graph.inputs[0].name!r} has "
-            f"the shape {_words(graph.inputs[0])}), and batch size {batch} was asked for"
+            f"model {graph.name!r} is made for batch size {fixed} alone ({_shaped(graph)}), and batch size "
+            f"{batch} was asked for"
         )
     found: dict[str, TensorSpec] = {}
-    symbols = {info.shape[0] for info in graph.inputs if info.shape and isinstance(info.shape[0], str)}
     for info in graph.inputs:
-        shape = []
-        for axis, size in enumerate(info.shape):
-            if not isinstance(size, int) and axis > 0 and size not in symbols:
-                raise UnsupportedError(
-                    f"model {graph.name!r} has an input {info.name!r} of shape {_words(info)}, and only the "
-                    "first axis of an input may be dynamic"
-                )
-            shape.append(size if isinstance(size, int) else batch)
+        shape = [size if isinstance(size, int) else batch for size in info.shape]
         if math.prod(shape) > MOST_ELEMENTS:
             raise UnsupportedError(
                 f"model {graph.name!r} has an input {info.name!r} of shape {_words(info)}: more elements "
@@ -84,6 +77,22 @@ def input_specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
     return found
 
 
+def _check_axes(graph: Graph) -> None:
+    """Raises UnsupportedError where an axis beside the batch has no size."""
+    for name, axis in graph.open_axes:
+        info = next(info for info in graph.inputs if info.name == name)
+        called = info.shape[axis] or f"{name}.{axis}"
+        raise UnsupportedError(
+            f"model {graph.name!r} has an input {name!r} of shape {_words(info)}, and beside its batch no "
+            f"axis may be open: give it a size, as with --dim {called}=128"
+        )
+
+
+def _shaped(graph: Graph) -> str:
+    info = next(info for info in graph.inputs if info.shape)
+    return f"input {info.name!r} has the shape {_words(info)}"
+
+
 def _words(info: TensorInfo) -> str:
     return "(" + ", ".join("?" if size is None else str(size) for size in info.shape) + ")"
 
@@ -93,7 +102,7 @@ def start(graph: Graph, batch: int) -> Scope:
     found = input_specs(graph, check_batch(batch))
     constants = dict(graph.initializers)
     found.update((name, TensorSpec(array.shape, array.dtype.name)) for name, array in constants.items())
-    consumed = {name for node in graph.nodes for name in node.inputs} | {info.name for info in graph.outputs}
+    consumed = graph.readers.keys() | {info.name for info in graph.outputs}
     return Scope(graph.opset, found, constants, frozenset(consumed))
 
 
@@ -120,6 +129,8 @@ def trace(graph: Graph, batch: int) -> Program:
     Raises InputError for the batch size, UnsupportedError for the first node that is refused.
     """
     scope = start(graph, batch)
+    if graph.refused:
+        raise UnsupportedError(graph.refused)
     items: list[Kernel | View] = []
     for node in graph.nodes:
         lowered = advance(node, scope, graph)
@@ -156,12 +167,18 @@ def known(graph: Graph, batch: int) -> Scope:
     """Every tensor of the graph whose shape or value can be known at this batch size.
 
     Nodes that the engine refuses are asked of ONNX's own shape inference.
+    Kept with the graph: it is asked for with every part that is taken out of it, and is not to be changed.
     Raises InputError or UnsupportedError for the batch size alone.
     """
+    key = ("known", batch)
+    if key in graph.kept:
+        found: Scope = graph.kept[key]
+        return found
     scope = start(graph, batch)
     for node in graph.nodes:
         try:
             advance(node, scope, graph)
         except UnsupportedError:
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
+    graph.kept[key] = scope
     return scope

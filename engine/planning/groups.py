@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.graph.graph import Graph, Node
@@ -55,9 +55,17 @@ def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
     """The groups of a model at one batch size, in the order they run.
 
     Constant nodes (folded before a run) and nodes that no output depends on are in none; every other node is
-    in exactly one. In a model that the engine refuses, every node is a group of its own. Raises InputError or
-    UnsupportedError for the batch size alone.
+    in exactly one. In a model that the engine refuses, every node is a group of its own. Kept with the graph.
+    Raises InputError or UnsupportedError for the batch size alone.
     """
+    key = ("groups", batch)
+    if key not in graph.kept:
+        graph.kept[key] = _groups(graph, batch)
+    found: tuple[Group, ...] = graph.kept[key]
+    return found
+
+
+def _groups(graph: Graph, batch: int) -> tuple[Group, ...]:
     scope = start(graph, batch)
     try:
         traced = trace(graph, batch)
@@ -73,11 +81,10 @@ def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
             gathered.append([])
         gathered[index].append(item)
         place.update((name, index) for name in item.nodes)
-    by_name = {node.name: node for node in graph.nodes}
-    return tuple(_group(items, by_name, program) for items in gathered)
+    return tuple(_group(items, graph.by_name, program) for items in gathered)
 
 
-def _group(items: Sequence[Kernel | View], by_name: dict[str, Node], program: Program) -> Group:
+def _group(items: Sequence[Kernel | View], by_name: Mapping[str, Node], program: Program) -> Group:
     names = tuple(dict.fromkeys(name for item in items for name in item.nodes))
     nodes = [by_name[name] for name in names]
     kernels = [item for item in items if isinstance(item, Kernel)]
@@ -104,7 +111,7 @@ def together(op_types: Sequence[str]) -> str:
 def outside(nodes: Sequence[Node], constants: Container[str]) -> tuple[str, ...]:
     """The tensors that these nodes read, neither constant nor made by one of them, in order of first use."""
     made = {name for node in nodes for name in node.outputs}
-    read = dict.fromkeys(name for node in nodes for name in node.inputs if name)
+    read = dict.fromkeys(name for node in nodes for name in node.reads)
     return tuple(name for name in read if name not in made and name not in constants)
 
 
@@ -133,8 +140,8 @@ def _single(graph: Graph, scope: Scope) -> tuple[Group, ...]:
     for node, parameters, params in reversed(found):
         if needed.isdisjoint(node.outputs):
             continue
-        needed.update(node.inputs)
-        output = next(name for name in node.outputs if name)
+        output = next(name for name in node.outputs if name in needed)
+        needed.update(node.reads)
         spec = scope.specs.get(output)
         result.append(
             Group(

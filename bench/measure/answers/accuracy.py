@@ -86,12 +86,13 @@ def error_stats(
                 f"instead of {reference[index]:.9g}"
             )
     elif rel_l2 > bound:
-        reason = f"relative L2 error {rel_l2:.2e} is above {bound:.0e}"
+        reason = f"relative L2 error {_above(rel_l2, bound)}"
     elif max_abs > allowed:
         index = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
         reason = (
             f"element {index} is {values[index]:.6g} instead of {reference[index]:.6g}, off by more than "
-            f"{allowed:.1e} ({ELEMENT_FACTOR:.0f} × {bound:.0e} of the tensor's largest value)"
+            f"{allowed:.1e} ({ELEMENT_FACTOR:.0f} × {BOUNDS[precision] * factor:.0e} of the tensor's largest "
+            f"value{'' if moved is None else ', and what the right answer itself moves by'})"
         )
     return ErrorStats(
         rel_l2=rel_l2,
@@ -103,6 +104,15 @@ def error_stats(
         ratio=ratio,
         reason=reason,
     )
+
+
+def _above(value: float, bound: float) -> str:
+    """Both numbers with as many digits as it takes to see that the first is larger."""
+    for digits in range(17):
+        one, other = f"{value:.{max(digits, 2)}e}", f"{bound:.{digits}e}"
+        if float(one) > float(other):
+            break
+    return f"{one} is above {other}"
 
 
 def judged(

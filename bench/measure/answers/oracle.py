@@ -2,7 +2,8 @@
 hash.
 
 The oracle answers for at most `MAX_IMAGES` images of a model; larger batches are judged on those images. It
-is cross-checked against ONNX Runtime in float32 before any backend is judged by it.
+is cross-checked against ONNX Runtime in float32 before any backend is judged by it
+(bench.measure.answers.cross_check).
 """
 
 from __future__ import annotations
@@ -26,14 +27,13 @@ import psutil
 from bench.measure.answers import accuracy, roundings
 from bench.measure.answers.roundings import one_rounding
 from bench.results.records import ErrorStats
-from engine import backends, tuned_store
 from engine.graph.graph import Graph
-from engine.ort import sessions as ort
 from engine.planning import groups as grouping
 from engine.planning import submodel
 from engine.planning.groups import Group
+from engine.planning.submodel import Apart
 from kernels.cache import atomic_file, cache_dir
-from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
+from kernels.errors import OutOfMemoryError, UnsupportedError
 
 MAX_IMAGES = 8
 # Of the answers: goes up with every change of bench.measure.answers.oracle_ops, so that no old file is read.
@@ -43,7 +43,7 @@ _DISK_NBYTES = 512 << 20
 _MEMORY_NBYTES = 1 << 30
 # Weights from this size on are kept in float64 while so many times their memory is free.
 _WEIGHTS_NBYTES, _ROOM = 1 << 20, 8
-_LONG_FLOPS = 2e8  # of a group's evaluation: some tenths of a second
+LONG_FLOPS = 2e8  # of a group's evaluation: some tenths of a second
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,6 @@ class Golden:
 
 _kept: OrderedDict[str, dict[str, np.ndarray]] = OrderedDict()
 _keeping = threading.Lock()  # a run's next model is made ready beside the one that is measured
-_cross_checked: dict[str, str | None] = {}
 
 
 def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] | None = None) -> Golden:
@@ -195,6 +194,21 @@ def alone(
     return answers._alone[key]
 
 
+def alone_together(graph: Graph, apart: Apart, parts: Sequence[Group], answers: Golden) -> None:
+    """Have `alone` answer for each of these groups, which were taken out of their model as `apart`, by one
+    evaluation; the inputs are those of float32. Raises as `golden` does."""
+    names = [part.output for part in parts if (part.output, False) not in answers._alone]
+    if names:
+        found = run(apart.graph, fed_apart(apart, answers), names)
+        answers._alone.update(((name, False), found[name]) for name in names)
+
+
+def fed_apart(apart: Apart, answers: Golden) -> dict[str, np.ndarray]:
+    """The golden inputs of groups taken out of their model, in float32."""
+    types = {info.name: info.dtype for info in apart.graph.inputs}
+    return {name: rounded(answers.tensors[of], types[name]) for name, of in apart.fed.items()}
+
+
 def moved(
     graph: Graph, part: Group, answers: Golden, precision: str = "fp32", extracted: Graph | None = None
 ) -> np.ndarray:
@@ -262,7 +276,7 @@ def judged_alone(
     precision rounded the inputs by more. Whatever is beyond the bound still is judged once more, by how far
     the right answer itself moves. Raises as `golden` does.
     """
-    if precision != "fp16" and part.flops > _LONG_FLOPS and part.output in answers.tensors:
+    if precision != "fp16" and part.flops > LONG_FLOPS and part.output in answers.tensors:
         stats = accuracy.judged(actual, answers.tensors[part.output], precision)
         if stats.ok:
             return stats
@@ -271,59 +285,6 @@ def judged_alone(
     if stats.ok or actual.shape != right.shape or not np.isfinite(actual).all():
         return stats
     return accuracy.judged(actual, right, precision, moved=moved(graph, part, answers, precision, extracted))
-
-
-# --------------------------------------------------------------------------------------------- cross-check
-
-
-def cross_check(graph: Graph, answers: Golden) -> str | None:
-    """Why the oracle cannot be trusted with this model, or None if it agrees with ONNX Runtime everywhere.
-
-    Every group alone is fed the oracle's own tensors in both: float64 here, ONNX Runtime's CPU provider in
-    float32 there, and the two have to meet within the fp32 bound. Kept by the model's hash, on disk where
-    they agree.
-    """
-    if graph.sha256 not in _cross_checked:
-        key = _checked_key(graph, answers)
-        agreed = tuned_store.read("oracle", key, bool)
-        _cross_checked[graph.sha256] = None if agreed else _disagreement(graph, answers)
-        if not agreed and _cross_checked[graph.sha256] is None:
-            with contextlib.suppress(KernelError):  # a read-only cache costs time, not the answer
-                tuned_store.write("oracle", key, True)
-    return _cross_checked[graph.sha256]
-
-
-def _checked_key(graph: Graph, answers: Golden) -> tuned_store.Key:
-    """What an agreement holds for: the model and its groups, these inputs, both programs' versions."""
-    return {
-        "answers": content_key(graph, answers.inputs),
-        "devices": ", ".join(graph.devices),
-        "onnxruntime": str(ort.import_onnxruntime().__version__),
-        "numpy": np.__version__,
-    }
-
-
-def _disagreement(graph: Graph, answers: Golden) -> str | None:
-    backend = backends.get("ort-cpu")
-    for part in grouping.groups(graph, answers.images):
-        sub = submodel.extract(graph, part.nodes, answers.images)
-        output = part.output
-        words = f"the oracle is not trusted with {graph.name}: at node {part.nodes[-1]} ({part.op_type})"
-        try:
-            session = backend.prepare(sub, sub.fixed_batch or answers.images)
-            try:
-                session.bind(feeds(sub, answers))
-                session.run()
-                session.synchronize()
-                actual = session.fetch()[output]
-            finally:
-                session.close()
-            stats = judged_alone(actual, graph, part, answers, "fp32", sub)
-        except KernelscopeError as error:
-            return f"{words} it could not be compared with ONNX Runtime: {error}"
-        if not stats.ok:
-            return f"{words} it differs from ONNX Runtime: {stats.reason}"
-    return None
 
 
 def rounded(array: np.ndarray, dtype: str, precision: str = "fp32") -> np.ndarray:
