@@ -136,6 +136,7 @@ class LoadedModel:
             preprocess=self.feed.named_preprocess,
             labels=self.feed.order_from,
             image=self.feed.words(),
+            notes=self.notes,
             sha256=self.graph.sha256,
             parameters=sum(a.size for a in self.graph.initializers.values() if a.dtype.kind == "f"),
             flops_per_image=flops,
@@ -225,9 +226,9 @@ class LoadedModel:
 
     @property
     def doubts(self) -> list[str]:
-        """What is to be known of every answer of this model, in sentences."""
+        """What speaks against the judgement of every answer of this model, in sentences."""
         judge = self.judge if self.judge != ORACLE else ""
-        return [*self.notes, *filter(None, (judge, self.unchecked))]
+        return [*filter(None, (judge, self.unchecked))]
 
     def check_room(self, batch: int) -> None:
         """Raises OutOfMemoryError where memory does not hold the model, its right answers and passes at this

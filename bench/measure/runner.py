@@ -157,6 +157,8 @@ class Runner:
             return
         self._loaded.beside = partial(self._next.begin, following)
         self._say(ModelLoaded(model=self._loaded.info()))
+        for note in self._loaded.notes:
+            self._say(Log(level="warning", text=f"{model}: {note}"))
         for group in members:
             later = self._group(group)
             for case in later:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from bench.results.names import check_name as check_name
 from bench.results.names import stem as stem
+from bench.results.surroundings import BackendInfo as BackendInfo
+from bench.results.surroundings import Environment as Environment
+from bench.results.surroundings import ModelInfo as ModelInfo
+from bench.results.surroundings import Record as Record
 
 SCHEMA = 1
 
@@ -48,10 +50,6 @@ PARTS = ("predictions", "layers")
 # others are medians of one host-to-host pass of one batch; what no phase explains is shown as the rest.
 PREPARE_PHASES = ("load", "compile", "alloc", "upload")
 RUN_PHASES = ("h2d", "compute", "d2h", "sync")
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all records."""
 
 
 class Job(Record, frozen=True):
@@ -337,61 +335,6 @@ class Measurement(Record, frozen=True):
 
     def __post_init__(self) -> None:
         check_name("backend", self.reference)
-
-
-class BackendInfo(Record, frozen=True):
-    """A backend as seen on the machine of the run; unavailable is the reason, or "". variant_of: the backend
-    that it is in another configuration ("": it stands for itself); such a one runs where it is asked for, and
-    so does a rival. get: how it comes to a machine; untried: what is to be known of one that nobody ran."""
-
-    name: str
-    device: str
-    precisions: tuple[str, ...]
-    reference: str
-    unavailable: str = ""
-    variant_of: str = ""
-    rival: bool = False
-    get: str = ""
-    untried: str = ""
-
-
-class Environment(Record, frozen=True):
-    """The machine and the software of a run, for the footer of every chart. gpu_fp32_flops_per_s: what all
-    cores of the GPU do at their highest clock, a multiply-add counted as two (0: not known)."""
-
-    machine: str = ""
-    os: str = ""
-    python: str = ""
-    cpu: str = ""
-    cores: int = 0
-    memory_nbytes: int = 0
-    gpu: str = ""
-    gpu_uuid: str = ""
-    gpu_fp32_flops_per_s: float = 0.0
-    driver: str = ""
-    cuda: str = ""
-    packages: dict[str, str] = {}
-    backends: tuple[BackendInfo, ...] = ()
-    kernelscope: str = ""
-
-
-class ModelInfo(Record, frozen=True):
-    """A model of the run: its name as in the cases, title, data set, SHA-256, parameters and FLOPs an image.
-    labels: where the order of its classes is from; image: what is done to an image, in words."""
-
-    name: str
-    title: str = ""
-    path: str = ""
-    dataset: str = ""
-    preprocess: str = ""
-    sha256: str = ""
-    parameters: int = 0
-    flops_per_image: int = 0
-    labels: str = ""
-    image: str = ""
-
-    def __post_init__(self) -> None:
-        check_name("data set", self.dataset.partition(":")[0])
 
 
 class Run(Record, frozen=True):

@@ -18,6 +18,7 @@ import numpy as np
 from bench.measure.answers import oracle
 from bench.measure.answers.oracle import Golden
 from engine import backends, tuned_store
+from engine.backend import Session
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.planning import groups as grouping
@@ -107,8 +108,13 @@ def _is_known(part: Group, answers: Golden) -> bool:
 def _ort(apart: Apart, answers: Golden) -> Mapping[str, np.ndarray]:
     """What ONNX Runtime's CPU provider answers for these groups."""
     session = backends.get("ort-cpu").prepare(apart.graph, apart.graph.fixed_batch or answers.images)
+    return answer_of(session, oracle.fed_apart(apart, answers))
+
+
+def answer_of(session: Session, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """What a session answers to these inputs; it is closed."""
     try:
-        session.bind(oracle.fed_apart(apart, answers))
+        session.bind(inputs)
         session.run()
         session.synchronize()
         return session.fetch()
@@ -120,13 +126,13 @@ Answer = Callable[[Apart, Golden], Mapping[str, np.ndarray]]
 
 
 def answered(
-    graph: Graph, parts: Sequence[Group], answers: Golden, answer: Answer
+    graph: Graph, parts: Sequence[Group], answers: Golden, answer: Answer, precision: str = "fp32"
 ) -> Iterator[tuple[Group, Any]]:
     """Each group and its output's array, as `answer` gives them of groups beside each other; the error in its
     place where it fails at the group alone. What they should answer is worked out with them (oracle.alone).
     Raises OutOfMemoryError."""
     for some in _together(parts, answers):
-        yield from _halved(graph, some, answers, answer)
+        yield from _halved(graph, some, answers, answer, precision)
 
 
 def _together(parts: Sequence[Group], answers: Golden) -> Iterator[Sequence[Group]]:
@@ -145,14 +151,14 @@ def _together(parts: Sequence[Group], answers: Golden) -> Iterator[Sequence[Grou
 
 
 def _halved(
-    graph: Graph, parts: Sequence[Group], answers: Golden, answer: Answer
+    graph: Graph, parts: Sequence[Group], answers: Golden, answer: Answer, precision: str
 ) -> Iterator[tuple[Group, Any]]:
     try:
         apart = submodel.side_by_side(graph, [part.nodes for part in parts], answers.images)
         found = answer(apart, answers)
         short = [part for part in parts if part.flops <= oracle.LONG_FLOPS]
         if len(parts) > 1 and short:
-            oracle.alone_together(graph, apart, short, answers)
+            oracle.alone_together(apart, short, answers, precision)
     except OutOfMemoryError:
         raise
     except KernelscopeError as error:
@@ -160,7 +166,7 @@ def _halved(
             yield parts[0], error
             return
         middle = len(parts) // 2
-        yield from _halved(graph, parts[:middle], answers, answer)
-        yield from _halved(graph, parts[middle:], answers, answer)
+        yield from _halved(graph, parts[:middle], answers, answer, precision)
+        yield from _halved(graph, parts[middle:], answers, answer, precision)
         return
     yield from ((part, found[part.output]) for part in parts)

@@ -194,19 +194,20 @@ def alone(
     return answers._alone[key]
 
 
-def alone_together(graph: Graph, apart: Apart, parts: Sequence[Group], answers: Golden) -> None:
+def alone_together(apart: Apart, parts: Sequence[Group], answers: Golden, precision: str) -> None:
     """Have `alone` answer for each of these groups, which were taken out of their model as `apart`, by one
-    evaluation; the inputs are those of float32. Raises as `golden` does."""
-    names = [part.output for part in parts if (part.output, False) not in answers._alone]
+    evaluation. Raises as `golden` does."""
+    half = precision == "fp16"
+    names = [part.output for part in parts if (part.output, half) not in answers._alone]
     if names:
-        found = run(apart.graph, fed_apart(apart, answers), names)
-        answers._alone.update(((name, False), found[name]) for name in names)
+        found = run(apart.graph, fed_apart(apart, answers, precision), names)
+        answers._alone.update(((name, half), found[name]) for name in names)
 
 
-def fed_apart(apart: Apart, answers: Golden) -> dict[str, np.ndarray]:
-    """The golden inputs of groups taken out of their model, in float32."""
+def fed_apart(apart: Apart, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
+    """As `feeds`, of groups that were taken out of their model beside each other."""
     types = {info.name: info.dtype for info in apart.graph.inputs}
-    return {name: rounded(answers.tensors[of], types[name]) for name, of in apart.fed.items()}
+    return {name: rounded(answers.tensors[of], types[name], precision) for name, of in apart.fed.items()}
 
 
 def moved(
