@@ -46,7 +46,7 @@ def told_apart(models: Sequence[str]) -> tuple[str, ...]:
 
 def one_slash(model: str) -> str:
     """The path without what `told_apart` writes into it."""
-    return model if "//" not in model else re.sub("/{2,}", "/", model).removeprefix("./")
+    return model if "//" not in model else re.sub("/{2,}", "/", model).replace("/./", "/").removeprefix("./")
 
 
 _DEEPEST = 64
@@ -57,5 +57,7 @@ def _split(model: str, depth: int) -> str:
     parts = model.replace("\\", "/").split("/")
     before, last = parts[:-depth], parts[-depth:]
     if last and last[0] == "":  # an absolute path, to its root
-        before, last = [""], last[1:]
+        before, last = ["", "."], last[1:]
+    if before == [""]:
+        before = ["", "."]  # two slashes in front would be no plain path
     return f"{'/'.join(before) if before else '.'}//{'/'.join(last)}"

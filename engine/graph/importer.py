@@ -127,6 +127,8 @@ def from_proto(
     _fill_names(proto)
     check_wiring(proto, where)
     types, fault = checked(proto, opset, where)
+    held = {tensor.name for tensor in proto.graph.initializer}
+    inputs = tuple(_info(v, where, "input") for v in proto.graph.input if v.name not in held)
     left_out = numbers_alone(proto, types, where)
     nodes = []
     for made in proto.graph.node:
@@ -136,7 +138,6 @@ def from_proto(
             continue
         names = (tuple(made.input), tuple(made.output))
         nodes.append(Node(made.name, made.op_type, *names, attributes, made.domain, captured(made)))
-    inputs = tuple(_info(v, where, "input") for v in proto.graph.input if v.name not in initializers)
     outputs = tuple(
         _info(v if v.type.tensor_type.HasField("shape") else types.get(v.name, v), where, "output")
         for v in proto.graph.output

@@ -292,7 +292,8 @@ def rounded(array: np.ndarray, dtype: str, precision: str = "fp32") -> np.ndarra
     """A golden tensor as a layer of `precision` is fed it: in its own `dtype`, through half for fp16."""
     if precision == "fp16" and np.dtype(dtype).kind == "f":
         return array.astype(np.float16).astype(dtype)
-    return array.astype(dtype)
+    with np.errstate(over="ignore"):  # beyond the largest number of its type it is infinity
+        return array.astype(dtype)
 
 
 # ------------------------------------------------------------------------------------------------- keeping
