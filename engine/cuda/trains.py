@@ -295,15 +295,15 @@ class DeviceSession:
         self._trains.forget()
         self._bound = {name: self._kept(array, self._inputs[name].dtype) for name, array in inputs.items()}
         with self._translated(f"the inputs of {self._what}"):
-            self._lay()
+            self._copy_in()
 
-    def _lay(self) -> None:
+    def _copy_in(self) -> None:
         """Put what is bound where a pass reads it."""
         for name, array in self._bound.items():
             self._staging.upload(array, self._inputs[name].pointer)
         self._stream.synchronize()
 
-    def _left(self) -> dict[str, np.ndarray]:
+    def _copied_out(self) -> dict[str, np.ndarray]:
         """Copies of what the last pass left, as it lies there."""
         found = {}
         for name, placed in self._outputs.items():
@@ -329,7 +329,7 @@ class DeviceSession:
     def fetch(self) -> dict[str, np.ndarray]:
         self._check_open()
         with self._translated(f"the outputs of {self._what}"):
-            left = self._left()
+            left = self._copied_out()
         return {name: array.astype(np.float32, copy=False) for name, array in left.items()}
 
     def time_runs(self, count: int, cold: bool = False) -> int:

@@ -267,7 +267,7 @@ class OrtCudaSession(LaunchedSession):
             self._next(PLAIN, f"bound, a pass fails ({ort.first_line(error)})")
             self._launch()
 
-    def _lay(self) -> None:
+    def _copy_in(self) -> None:
         for name, array in self._bound.items():
             to = self._inputs[name]
             if isinstance(to, binding.OnHost):
@@ -276,7 +276,7 @@ class OrtCudaSession(LaunchedSession):
                 self._staging.upload(array, to.pointer)
         self._stream.synchronize()
 
-    def _left(self) -> dict[str, np.ndarray]:
+    def _copied_out(self) -> dict[str, np.ndarray]:
         left = self._read()
         if self._checked or not self._bound:
             return left
@@ -324,7 +324,7 @@ class OrtCudaSession(LaunchedSession):
         self._release()
         self._fell_back(way, self._why)
         self._open(way)
-        self._lay()
+        self._copy_in()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """(): the pip build's profile holds host times alone; bench.measure.answers.layers times each group

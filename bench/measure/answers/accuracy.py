@@ -93,7 +93,7 @@ def error_stats(
         allowed += factor * float(np.max(moved, initial=0.0))
     reason = ""
     if expected.dtype.kind in "iub":
-        off = difference != 0 if moved is None else difference > np.ceil(factor * moved)
+        off = difference != 0 if moved is None else difference > np.ceil(min(factor, 2.0) * moved)
         if off.any():
             index = tuple(int(i) for i in np.argwhere(off)[0])
             reason = (

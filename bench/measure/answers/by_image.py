@@ -37,8 +37,10 @@ class Images:
     each: int = 1
 
     def rows(self, array: np.ndarray) -> np.ndarray:
-        """(images, each, …): the output with an image a row."""
+        """(images, …): the output with an image a row; of several places an image (images, each, …)."""
         moved = np.moveaxis(array, self.axis, 0)
+        if self.each == 1:
+            return moved
         count = len(moved) // self.each
         return moved.reshape(count, self.each, *moved.shape[1:])
 

@@ -170,7 +170,7 @@ class Evaluation:
 
                 from bench.measure.answers.oracle_ops import MENDED
 
-                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*MENDED, ties.OtherWay])
+                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*MENDED, ties.operator()])
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:
@@ -221,7 +221,7 @@ def moved(
     def otherwise() -> np.ndarray:
         return _distance(run(sub, fed, [part.output], (), True)[part.output], right)
 
-    return ties.beside(distance, sub, otherwise, 1.0)
+    return ties.beside(distance, sub, otherwise)
 
 
 def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -238,7 +238,8 @@ def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str
         other = run(graph, answers.inputs, wanted, (), True)
         for name, right in ((name, answers.tensors[name]) for name in wanted):
             of = partial(_distance, other[name], right)
-            distances[name] = ties.beside(distances[name], graph, of, accuracy.PROPAGATED_FACTOR)
+            share = ties.TIMES / accuracy.PROPAGATED_FACTOR
+            distances[name] = ties.beside(distances[name], graph, of, share)
     return {name: distance for name, distance in distances.items() if np.isfinite(distance).all()}
 
 

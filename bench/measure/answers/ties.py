@@ -8,10 +8,11 @@ way is what it may be off by, in every file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
 
 import numpy as np
 import onnx
-from onnx.reference.op_run import OpRun
 
 from bench.measure.answers import roundings
 from engine.graph.graph import Graph
@@ -47,45 +48,52 @@ def other_way(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
 
 
 def beside(
-    distance: np.ndarray, graph: Graph, otherwise: Callable[[], np.ndarray], factor: float
+    distance: np.ndarray, graph: Graph, otherwise: Callable[[], np.ndarray], share: float = 1.0
 ) -> np.ndarray:
     """How far an answer moves by roundings (`distance`) or by ties, the larger, element by element.
-    otherwise: how far where ties are rounded the other way; factor: what all is multiplied by later."""
-    if not quantizes(graph):
-        return distance
-    return np.fmax(distance, TIMES / factor * otherwise())
+    otherwise: how far where ties are rounded the other way, of which `share` counts."""
+    return np.fmax(distance, share * otherwise()) if quantizes(graph) else distance
 
 
 def other_side(values: np.ndarray) -> np.ndarray:
     """Steps (float64), those near to half-way moved to the other side of it."""
-    half = np.floor(values) + 0.5
-    off = values - half
-    near = np.abs(off) <= NEAR + OF_VALUE * np.abs(values)
-    even = np.where(np.floor(values) % 2 == 0, 1.0, -1.0)  # half-way itself goes to the even step
+    known = np.where(np.isfinite(values), values, 0.0)
+    half = np.floor(known) + 0.5
+    off = known - half
+    near = np.abs(off) <= NEAR + OF_VALUE * np.abs(known)
+    even = np.where(np.floor(known) % 2 == 0, 1.0, -1.0)  # half-way itself goes to the even step
     away = np.maximum(np.abs(off), NEAR)
     side = np.where(off == 0, even, -np.sign(off))
     return np.where(near & np.isfinite(values), half + side * away, values)
 
 
-class OtherWay(OpRun):
-    """x, as QuantizeLinear is to round it otherwise."""
+@cache
+def operator() -> Any:
+    """The operator for onnx.reference, which takes long to load: x, as QuantizeLinear is to round it
+    otherwise."""
+    from onnx.reference.op_run import OpRun
 
-    op_domain = roundings.DOMAIN
+    class OtherWay(OpRun):
+        op_domain = roundings.DOMAIN
 
-    def _run(self, x, scale=None, **_):
-        given = {it.name: it.i for it in self.onnx_node.attribute}
-        if scale is None:  # DynamicQuantizeLinear's own
-            scale = (max(float(x.max(initial=0)), 0.0) - min(float(x.min(initial=0)), 0.0)) / 255 or 1.0
-        scale = np.asarray(scale, np.float64)
-        axis, block = given.get("axis", 1), given.get("block_size", 0)
-        if scale.size == 1:
-            scale = scale.reshape(())
-        elif block:
-            scale = np.take(np.repeat(scale, block, axis), np.arange(x.shape[axis]), axis)
-        else:
-            column = [1] * x.ndim
-            column[axis] = -1
-            scale = scale.reshape(column)
-        with np.errstate(all="ignore"):
-            steps = np.asarray(x, np.float64) / scale
-            return (np.where(steps == other_side(steps), x, other_side(steps) * scale),)
+        def _run(self, x, scale=None, **_):
+            given = {it.name: it.i for it in self.onnx_node.attribute}
+            return (_rounded_otherwise(x, scale, given.get("axis", 1), given.get("block_size", 0)),)
+
+    return OtherWay
+
+
+def _rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block: int) -> np.ndarray:
+    """scale: None: DynamicQuantizeLinear's own."""
+    if scale is None:
+        scale = (max(float(x.max(initial=0)), 0.0) - min(float(x.min(initial=0)), 0.0)) / 255 or 1.0
+    scale = np.asarray(scale, np.float64)
+    if scale.size == 1:
+        scale = scale.reshape(())
+    elif block:
+        scale = np.take(np.repeat(scale, block, axis), np.arange(x.shape[axis]), axis)
+    else:
+        scale = scale.reshape([-1 if at == axis % x.ndim else 1 for at in range(x.ndim)])
+    with np.errstate(all="ignore"):
+        steps = np.asarray(x, np.float64) / scale
+        return np.where(steps == other_side(steps), x, other_side(steps) * scale)
