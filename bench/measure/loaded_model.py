@@ -211,6 +211,10 @@ class LoadedModel:
         """How many images `golden` answers for."""
         return self.graph.fixed_batch or max(2, min(oracle.MAX_IMAGES, self._most))
 
+    def given(self) -> Mapping[str, np.ndarray]:
+        """The inputs that `golden` answers for."""
+        return self._golden.inputs if self._golden is not None else self._golden_inputs()
+
     def _golden_inputs(self) -> dict[str, np.ndarray]:
         count = self.golden_images
         if not self.takes_images:

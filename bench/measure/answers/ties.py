@@ -86,7 +86,8 @@ def operator() -> Any:
 def _rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block: int) -> np.ndarray:
     """scale: None: DynamicQuantizeLinear's own."""
     if scale is None:
-        scale = (max(float(x.max(initial=0)), 0.0) - min(float(x.min(initial=0)), 0.0)) / 255 or 1.0
+        span = max(float(x.max(initial=0)), 0.0) - min(float(x.min(initial=0)), 0.0)
+        scale = np.float64(span / 255 or 1.0)
     scale = np.asarray(scale, np.float64)
     if scale.size == 1:
         scale = scale.reshape(())
