@@ -158,7 +158,8 @@ class ErrorStats(Record, frozen=True):
     rel_l2 = ‖y − ref‖ / ‖ref‖; max_abs and mean_abs in the tensor's unit; max_rel = max_abs / max |ref|.
     ratio is rel_l2 over the reference backend's own rel_l2 on the same tensor (None where that is not known);
     it is shown and never a gate. bound is what rel_l2 had to stay within; ok is the verdict with the
-    no-element-off-by-more-than-100×-bound rule applied too; reason says in words what failed.
+    no-element-off-by-more-than-100×-bound rule applied too; reason says in words what failed, note what is
+    to be known of an answer that passed.
     """
 
     rel_l2: float
@@ -169,6 +170,7 @@ class ErrorStats(Record, frozen=True):
     ok: bool
     ratio: float | None = None
     reason: str = ""
+    note: str = ""
 
 
 # Whether bytes came faster than the memory gives them: out of the "cache", or faster than a cache explains.

@@ -49,7 +49,7 @@ def import_onnxruntime() -> Any:
         import onnxruntime
     except ImportError as error:
         raise UnavailableError(
-            f"ONNX Runtime cannot be imported ({_first_line(error)}): install the extra cpu, or cuda on a "
+            f"ONNX Runtime cannot be imported ({first_line(error)}): install the extra cpu, or cuda on a "
             "machine with an NVIDIA GPU"
         ) from error
     onnxruntime.set_default_logger_severity(SILENT)
@@ -206,7 +206,7 @@ class translated(Translated):
     __slots__ = ()
 
     def ours(self, error: Exception) -> KernelscopeError | None:
-        text = _first_line(error)
+        text = first_line(error)
         if _ran_out(error):
             return self.ran_out(text)
         refused = type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf")
@@ -220,7 +220,7 @@ def _ran_out(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(mark in str(error).lower() for mark in _OUT_OF_MEMORY)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """The message's first line without "[ONNXRuntimeError] : 1 : FAIL : ", cut to a readable length."""
     lines = str(error).strip().splitlines()
     text = lines[0].strip() if lines else type(error).__name__

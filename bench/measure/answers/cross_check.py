@@ -88,7 +88,7 @@ def _crossed(graph: Graph, answers: Golden) -> Crossed:
                 continue
             return Crossed(f"{words} it answers in shape {right.shape}, ONNX Runtime in {actual.shape}")
         try:
-            stats = oracle.judged_alone(actual, graph, part, answers, "fp32")
+            stats = oracle.judged_alone(actual, graph, part, answers, "fp32", lossy=True)
         except OutOfMemoryError:
             raise
         except KernelscopeError as error:

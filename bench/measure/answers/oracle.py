@@ -12,20 +12,20 @@ import contextlib
 import hashlib
 import os
 import threading
-import weakref
 import zipfile
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import psutil
 
-from bench.measure.answers import accuracy, roundings
+from bench.measure.answers import accuracy, by_image, roundings, ties
 from bench.measure.answers.roundings import one_rounding
+from bench.measure.answers.widened import widened, widened_weights
 from bench.results.records import ErrorStats
 from engine.graph.graph import Graph
 from engine.planning import groups as grouping
@@ -41,8 +41,6 @@ VERSION = 2
 _DISK_NBYTES_A_MODEL = 64 << 20
 _DISK_NBYTES = 512 << 20
 _MEMORY_NBYTES = 1 << 30
-# Weights from this size on are kept in float64 while so many times their memory is free.
-_WEIGHTS_NBYTES, _ROOM = 1 << 20, 8
 LONG_FLOPS = 2e8  # of a group's evaluation: some tenths of a second
 
 
@@ -52,12 +50,14 @@ class Golden:
 
     inputs: what they were computed from, float32 or whole numbers (images, …) by name. tensors: float64, or
     whole numbers, by ONNX name, the inputs among them; the first axis is the batch wherever it is in the
-    model. The answers of groups alone (see `alone`) are kept with it.
+    model. together: whether its images change each other's answers, so that these are for this batch alone.
+    The answers of groups alone (see `alone`) are kept with it.
     """
 
     images: int
     inputs: Mapping[str, np.ndarray]
     tensors: Mapping[str, np.ndarray]
+    together: bool = False
     _alone: dict[tuple[str, bool], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -73,15 +73,16 @@ def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] 
     outputs; weights are left out). Answers are kept in memory, and on disk if they are small, by the hash of
     model and inputs. Raises UnsupportedError naming a node the oracle cannot run, and OutOfMemoryError.
     """
-    cut = {name: _as_fed(array[:MAX_IMAGES]) for name, array in inputs.items()}
-    images = next(iter(cut.values())).shape[0]
+    few = by_image.cut(graph, inputs, slice(MAX_IMAGES))  # a batch that is fixed cannot be cut
+    cut = {name: _as_fed(array) for name, array in few.items()}
+    images = by_image.count(graph, cut)
     if names is None:
         parts = grouping.groups(graph, images)
         names = {name for part in parts for name in (*part.inputs, part.output)}
     wanted = {*names, *(info.name for info in graph.outputs)} - set(graph.initializers) - set(cut)
     tensors = answered(graph, cut, wanted)
-    widened = {name: _widened(array) for name, array in cut.items()}
-    return Golden(images, cut, {**widened, **tensors})
+    wide = {name: widened(array) for name, array in cut.items()}
+    return Golden(images, cut, {**wide, **tensors})
 
 
 def _as_fed(array: np.ndarray) -> np.ndarray:
@@ -103,15 +104,22 @@ def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str
 
 
 def run(
-    graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str], moved: Collection[str] = ()
+    graph: Graph,
+    inputs: Mapping[str, np.ndarray],
+    names: Iterable[str],
+    moved: Collection[str] = (),
+    otherwise: bool = False,
 ) -> dict[str, np.ndarray]:
     """The tensors `names` of one evaluation in float64, nothing kept. moved: tensors that move by one
-    rounding of float32 on the way. Raises as `golden` does."""
-    values = {name: _widened_weights(array) for name, array in graph.initializers.items()}
-    values |= {name: _widened(array) for name, array in inputs.items()}
+    rounding of float32 on the way; otherwise: ties are rounded the other way (bench.measure.answers.ties).
+    Raises as `golden` does."""
+    values = {name: widened_weights(array) for name, array in graph.initializers.items()}
+    values |= {name: widened(array) for name, array in inputs.items()}
     nodes = [node for node in graph.proto.graph.node if not set(node.output) <= set(graph.initializers)]
     if moved:
         nodes = roundings.moving(nodes, moved)
+    if otherwise:
+        nodes = ties.other_way(nodes)
     evaluation = Evaluation(graph.name, nodes, graph.proto.opset_import, list(values), names)
     return evaluation.of(values)
 
@@ -146,8 +154,8 @@ class Evaluation:
     ) -> dict[str, np.ndarray]:
         """The tensors wanted. weights: of those that are the same the next time, too, as arrays. Raises as
         `golden` does."""
-        values = {name: _widened_weights(array) for name, array in weights.items()}
-        return self.of(values | {name: _widened(array) for name, array in inputs.items()})
+        values = {name: widened_weights(array) for name, array in weights.items()}
+        return self.of(values | {name: widened(array) for name, array in inputs.items()})
 
     def of(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The same, of what is float64 already."""
@@ -158,7 +166,7 @@ class Evaluation:
 
                 from bench.measure.answers.oracle_ops import MENDED
 
-                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*MENDED])
+                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*MENDED, ties.operator()])
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:
@@ -220,7 +228,12 @@ def moved(
     fed = feeds(sub, answers, precision)
     off = {name: one_rounding(array, precision, random) for name, array in fed.items()}
     right = alone(graph, part, answers, precision, sub)
-    return _distance(run(sub, off, [part.output])[part.output], right)
+    distance = _distance(run(sub, off, [part.output])[part.output], right)
+
+    def otherwise() -> np.ndarray:
+        return _distance(run(sub, fed, [part.output], (), True)[part.output], right)
+
+    return ties.beside(distance, sub, otherwise)
 
 
 def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -233,33 +246,19 @@ def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str
     handed_on = {part.output for part in grouping.groups(graph, answers.images)}
     found = run(graph, off, wanted, handed_on)
     distances = {name: _distance(found[name], answers.tensors[name]) for name in wanted}
+    if ties.quantizes(graph):
+        other = run(graph, answers.inputs, wanted, (), True)
+        for name, right in ((name, answers.tensors[name]) for name in wanted):
+            of = partial(_distance, other[name], right)
+            share = ties.TIMES / accuracy.PROPAGATED_FACTOR
+            distances[name] = ties.beside(distances[name], graph, of, share)
     return {name: distance for name, distance in distances.items() if np.isfinite(distance).all()}
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return np.abs(one.astype(np.float64) - other.astype(np.float64))
-
-
-def _widened(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-# A model's weights in float64, by array: each look at a timed pass evaluates it anew.
-_wide: dict[int, tuple[weakref.ref[np.ndarray], np.ndarray]] = {}
-
-
-def _widened_weights(array: np.ndarray) -> np.ndarray:
-    """Not to be written to. Kept for as long as the weights are, where there is memory for much more."""
-    held, wide = _wide.get(id(array), (None, None))
-    if held is not None and wide is not None and held() is array:
-        return wide
-    wide = _widened(array)
-    if array.nbytes >= _WEIGHTS_NBYTES and wide is not array:
-        wide.flags.writeable = False
-        if psutil.virtual_memory().available > _ROOM * wide.nbytes:
-            key = id(array)
-            _wide[key] = (weakref.ref(array, lambda _: _wide.pop(key, None)), wide)
-    return wide
+    """Element by element; 0 where the right answer is no number."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(other), np.abs(one.astype(np.float64) - other.astype(np.float64)), 0.0)
 
 
 def judged_alone(
@@ -269,8 +268,10 @@ def judged_alone(
     answers: Golden,
     precision: str,
     extracted: Graph | None = None,
+    lossy: bool = False,
 ) -> ErrorStats:
-    """What a backend answers for a group alone, fed `feeds`, against float64.
+    """What a backend answers for a group alone, fed `feeds`, against float64. lossy: see
+    accuracy.error_stats.
 
     Of a group that takes long in float64 the golden tensor serves: it is what float64 says of the inputs
     before they were rounded to float32, 6e-8 away. Not where the answer is beyond the bound then, or half
@@ -278,14 +279,15 @@ def judged_alone(
     the right answer itself moves. Raises as `golden` does.
     """
     if precision != "fp16" and part.flops > LONG_FLOPS and part.output in answers.tensors:
-        stats = accuracy.judged(actual, answers.tensors[part.output], precision)
+        stats = accuracy.judged(actual, answers.tensors[part.output], precision, lossy=lossy)
         if stats.ok:
             return stats
     right = alone(graph, part, answers, precision, extracted)
-    stats = accuracy.judged(actual, right, precision)
-    if stats.ok or actual.shape != right.shape or not np.isfinite(actual).all():
+    stats = accuracy.judged(actual, right, precision, lossy=lossy)
+    if stats.ok or not accuracy.measured(stats):
         return stats
-    return accuracy.judged(actual, right, precision, moved=moved(graph, part, answers, precision, extracted))
+    off = moved(graph, part, answers, precision, extracted)
+    return accuracy.judged(actual, right, precision, moved=off, lossy=lossy)
 
 
 def rounded(array: np.ndarray, dtype: str, precision: str = "fp32") -> np.ndarray:

@@ -52,7 +52,7 @@ class ImageFeed:
         said = {prop.key: prop.value for prop in graph.proto.metadata_props}
         self._check_inputs(job)
         self.constants = {
-            info.name: other_inputs.one_image(info, job.inputs[info.name])
+            info.name: other_inputs.one_image(info, job.inputs[info.name], graph.batch_axes.get(info.name, 0))
             for info in graph.inputs
             if info.name in job.inputs
         }

@@ -83,9 +83,9 @@ def _value(array: np.ndarray) -> str:
     return f"numbers that were drawn, {'×'.join(map(str, array.shape))}"
 
 
-def one_image(info: TensorInfo, value: str) -> np.ndarray:
+def one_image(info: TensorInfo, value: str, batch_axis: int = 0) -> np.ndarray:
     """An input's value for one image. Raises InputError."""
-    return _of(info, value, info.shape[1:])
+    return _of(info, value, (*info.shape[:batch_axis], *info.shape[batch_axis + 1 :]))
 
 
 def _of(info: TensorInfo, value: str, wanted: Shape) -> np.ndarray:

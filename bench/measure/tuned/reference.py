@@ -297,8 +297,10 @@ class ReferenceSweep:
         session.run()
         session.synchronize()
         outputs, loaded = session.fetch(), self._subject.loaded
-        stats = loaded.check(outputs, self._placement, accuracy.LOOSEST)
-        return stats, loaded.check(outputs, self._placement, self._subject.precision) if stats.ok else stats
+        stats = loaded.check(outputs, self._placement, accuracy.LOOSEST, True)
+        return stats, loaded.check(
+            outputs, self._placement, self._subject.precision, True
+        ) if stats.ok else stats
 
     def _doubt(self, configuration: Configuration, reason: str) -> None:
         tried = self._sweep.of(configuration) or Tried(configuration=configuration)

@@ -26,19 +26,22 @@ extern "C" __global__ void normalize(const float* __restrict__ x, const float* _
         mean = of_row(mean, Added()) / p.length;
     }
     float squares = 0.0f;  // about the mean: a difference of two sums would cancel
+    float off = 0.0f;      // of a large mean, which is a rounded number and a rounded sum
     for (int j = lane_of_row(); j < length; j += LANES) {
         const float v = from[j] - mean;
         squares += v * v;
+        off += v;
     }
-    const float factor = 1.0f / sqrtf(of_row(squares, Added()) / p.length + p.epsilon);
+    off = p.centred ? of_row(off, Added()) / p.length : 0.0f;
+    const float factor = 1.0f / sqrtf(of_row(squares, Added()) / p.length - off * off + p.epsilon);
 
     if (p.gives != NORMALIZE_ALL) {
-        if (there && lane_of_row() == 0) y[row] = p.gives == NORMALIZE_MEAN ? mean : factor;
+        if (there && lane_of_row() == 0) y[row] = p.gives == NORMALIZE_MEAN ? mean + off : factor;
         return;
     }
     const int first = row % p.groups * (p.length / p.inner);  // channel of the row
     for (int j = lane_of_row(); j < length; j += LANES) {
-        float v = (from[j] - mean) * factor;
+        float v = (from[j] - mean - off) * factor;
         if (scale) {
             const int channel = first + (p.inner == 1 ? j : j / p.inner);
             v = v * scale[channel] + bias[channel];

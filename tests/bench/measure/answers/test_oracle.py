@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from bench.measure.answers import accuracy, cross_check, oracle, oracle_ops
+from bench.measure.answers import accuracy, cross_check, oracle, oracle_ops, widened
 from bench.measure.answers.cross_check import cross_check as crossed
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
@@ -233,11 +233,11 @@ def test_a_wrong_oracle_is_caught_before_anybody_is_judged_by_it(monkeypatch: py
 
 def test_large_weights_are_widened_once_and_let_go_with_the_model() -> None:
     weights = np.ones((600, 600), np.float32)
-    wide = oracle._widened_weights(weights)
+    wide = widened.widened_weights(weights)
     assert wide.dtype == np.float64
     assert not wide.flags.writeable
-    assert oracle._widened_weights(weights) is wide
-    assert oracle._widened_weights(weights.copy()) is not wide
+    assert widened.widened_weights(weights) is wide
+    assert widened.widened_weights(weights.copy()) is not wide
     key = id(weights)
     del weights
-    assert key not in oracle._wide
+    assert key not in widened._wide
