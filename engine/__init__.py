@@ -9,9 +9,9 @@
   `Graph.proto` only declares them, parts and rewritings of a model share them, and ONNX Runtime is given
   them as they are (`engine.ort.sessions`), without serialisation. `Graph.whole_proto()` puts both
   together, for whoever needs a file.
-  `engine.graph.normal_form` takes away the freedom that exporters have, `Graph.refused` says what ONNX's checks
-  find fault with (another backend may run it), `engine.graph.outputs` leaves out what is no tensor of numbers,
-  `engine.graph.sizes` gives open axes a size, and `Graph.batch_axes` says which axis of an input is the batch.
+  `engine.graph.normal_form` takes away the freedom that exporters have. `Graph.refused` says what ONNX's
+  checks find fault with (another backend may run it). `engine.graph.outputs` leaves out what is no tensor of
+  numbers, `engine.graph.sizes` gives open axes a size; `Graph.batch_axes` says which axis is the batch.
 - `engine/ops/`: one small file an ONNX op: checks it, infers shapes, lowers it to params or refuses with
   the reason.
 - `engine.passes` (`trace`: from a graph to lowered nodes): constant folding, BatchNormalization and
