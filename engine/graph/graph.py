@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -13,6 +13,8 @@ import onnx
 from engine.graph import initializers as weights
 
 Shape = tuple[int | str | None, ...]
+T = TypeVar("T")
+MOST_KEPT = 3  # batch sizes
 
 
 @dataclass(frozen=True)
@@ -131,9 +133,20 @@ class Graph:
         return {name: frozenset(nodes) for name, nodes in found.items()}
 
     @functools.cached_property
-    def kept(self) -> dict[Any, Any]:
-        """What was worked out of this graph and is asked for again and again, by who keeps it there."""
+    def _kept(self) -> dict[str, dict[int, Any]]:
         return {}
+
+    def remembered(self, what: str, batch: int, make: Callable[[], T]) -> T:
+        """What `make` works out of this graph at a batch size, kept for whoever asks for it again: not to be
+        changed. Of the last batch sizes alone, for weights that were folded are in it."""
+        held = self._kept.setdefault(what, {})
+        if batch not in held:
+            made = make()
+            while len(held) >= MOST_KEPT:
+                held.pop(next(iter(held)))
+            held[batch] = made
+        found: T = held[batch]
+        return found
 
     @functools.cached_property
     def node_protos(self) -> Mapping[str, onnx.NodeProto]:

@@ -123,19 +123,55 @@ def advance(node: Node, scope: Scope, graph: Graph) -> Lowered | None:
     return lowered
 
 
+@dataclass(frozen=True)
+class Walk:
+    """What became of each node: those that were not folded, in order, with what they were lowered to (None:
+    refused), what is known behind the last, and the first refusal, "" where there is none."""
+
+    scope: Scope
+    nodes: tuple[tuple[Node, Lowered | None], ...]
+    refused: str
+
+
+def walk(graph: Graph, batch: int) -> Walk:
+    """Every node of the graph folded, lowered or refused, once for whoever asks. The shapes behind one that
+    the engine refuses are asked of ONNX's own inference. Raises InputError or UnsupportedError for the batch
+    size alone."""
+    number = check_batch(batch)
+    return graph.remembered("walk", number, lambda: _walk(graph, number))
+
+
+def _walk(graph: Graph, batch: int) -> Walk:
+    scope = start(graph, batch)
+    found: list[tuple[Node, Lowered | None]] = []
+    refused = graph.refused
+    for node in graph.nodes:
+        try:
+            lowered = advance(node, scope, graph)
+        except UnsupportedError as error:
+            refused = refused or str(error)
+            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
+            found.append((node, None))
+            continue
+        if lowered is not None:
+            found.append((node, lowered))
+    return Walk(scope, tuple(found), refused)
+
+
 def trace(graph: Graph, batch: int) -> Program:
     """Every node of the graph folded or lowered, in order, nothing dropped or fused.
 
     Raises InputError for the batch size, UnsupportedError for the first node that is refused.
     """
-    scope = start(graph, batch)
-    if graph.refused:
-        raise UnsupportedError(graph.refused)
-    items: list[Kernel | View] = []
-    for node in graph.nodes:
-        lowered = advance(node, scope, graph)
-        if lowered is not None:
-            items.extend(_signed(item, node, scope) for item in lowered.items)
+    walked = walk(graph, batch)
+    if walked.refused:
+        raise UnsupportedError(walked.refused)
+    scope = walked.scope
+    items = [
+        _signed(item, node, scope)
+        for node, lowered in walked.nodes
+        for item in (lowered.items if lowered is not None else ())
+    ]
     return Program(
         batch=batch,
         items=tuple(items),
@@ -164,21 +200,8 @@ def alive(program: Program) -> Program:
 
 
 def known(graph: Graph, batch: int) -> Scope:
-    """Every tensor of the graph whose shape or value can be known at this batch size.
+    """Every tensor of the graph whose shape or value can be known at this batch size: not to be changed.
 
-    Nodes that the engine refuses are asked of ONNX's own shape inference.
-    Kept with the graph: it is asked for with every part that is taken out of it, and is not to be changed.
     Raises InputError or UnsupportedError for the batch size alone.
     """
-    key = ("known", batch)
-    if key in graph.kept:
-        found: Scope = graph.kept[key]
-        return found
-    scope = start(graph, batch)
-    for node in graph.nodes:
-        try:
-            advance(node, scope, graph)
-        except UnsupportedError:
-            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
-    graph.kept[key] = scope
-    return scope
+    return walk(graph, batch).scope

@@ -6,10 +6,9 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.graph.graph import Graph, Node
-from engine.graph.shapes import infer_node
-from engine.ops import Kernel, Scope, View
+from engine.ops import Kernel, View
 from engine.passes import grouped, trace
-from engine.passes.trace import Program, advance, start
+from engine.passes.trace import Program, Walk, check_batch, walk
 from engine.planning.step_fusion import fused_on
 from kernels.errors import UnsupportedError
 from kernels.ops import Params
@@ -58,19 +57,16 @@ def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
     in exactly one. In a model that the engine refuses, every node is a group of its own. Kept with the graph.
     Raises InputError or UnsupportedError for the batch size alone.
     """
-    key = ("groups", batch)
-    if key not in graph.kept:
-        graph.kept[key] = _groups(graph, batch)
-    found: tuple[Group, ...] = graph.kept[key]
-    return found
+    number = check_batch(batch)
+    return graph.remembered("groups", number, lambda: _groups(graph, number))
 
 
 def _groups(graph: Graph, batch: int) -> tuple[Group, ...]:
-    scope = start(graph, batch)
+    walked = walk(graph, batch)
     try:
         traced = trace(graph, batch)
     except UnsupportedError:
-        return _single(graph, scope)
+        return _single(graph, walked)
     program = grouped(traced, fused_on(graph.devices))
     gathered: list[list[Kernel | View]] = []
     place: dict[str, int] = {}
@@ -115,17 +111,13 @@ def outside(nodes: Sequence[Node], constants: Container[str]) -> tuple[str, ...]
     return tuple(name for name in read if name not in made and name not in constants)
 
 
-def _single(graph: Graph, scope: Scope) -> tuple[Group, ...]:
+def _single(graph: Graph, walked: Walk) -> tuple[Group, ...]:
     """One group for each live node that is not folded; what the engine cannot run has no cost."""
     found: list[tuple[Node, int, tuple[Params, ...]]] = []
-    for node in graph.nodes:
-        try:
-            lowered = advance(node, scope, graph)
-        except UnsupportedError:
-            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
-            found.append((node, 0, ()))
-            continue
+    scope = walked.scope
+    for node, lowered in walked.nodes:
         if lowered is None:
+            found.append((node, 0, ()))
             continue
         kernels = [item for item in lowered.items if isinstance(item, Kernel)]
         found.append(

@@ -45,11 +45,39 @@ def node(op_type, inputs, outputs=("y",), **attributes):
     return helper.make_node(op_type, list(inputs), list(outputs), op_type.lower(), **attributes)
 
 
+def branching():
+    """Both branches read what is around them; the condition is computed."""
+    read = [helper.make_node(op, ["a", "x"], ["z"], op.lower()) for op in ("Add", "Mul")]
+    out = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+    yes, no = (helper.make_graph([one], one.name, [], [out]) for one in read)
+    return net(
+        node("Tanh", "x", "a"),
+        node("ReduceSum", "x", "s", keepdims=0),
+        node("Greater", ["s", "zero"], "c"),
+        node("If", "c", then_branch=yes, else_branch=no),
+        constants={"zero": np.float32(0)},
+    )
+
+
+def classifier():
+    """As scikit-learn's exporter writes one: beside the scores a map of them."""
+    proto = net(
+        node("Relu", "x"),
+        helper.make_node("ZipMap", ["y"], ["p"], "zip", domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]),
+        x=("N", 3),
+        rank=2,
+    )
+    row = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    proto.graph.output.append(helper.make_value_info("p", helper.make_sequence_type_proto(row)))
+    return proto
+
+
 def mask():
     return np.triu(np.full((6, 6), -np.inf, np.float32), 1)
 
 
 BOTH = {
+    "left_out": lambda: (classifier(), {}),
     "open_axes": lambda: (
         net(node("Relu", "x"), x=("N", 3, "height", "width")),
         {"dims": {"height": 6, "width": 9}},
@@ -85,6 +113,7 @@ REFERENCE_ALONE = {
     ),
     "undeclared": lambda: net(helper.make_node("QuickGelu", ["x"], ["y"], "it", domain="com.microsoft")),
     "early": lambda: net(node("Softmax", "x"), x=("N", 9), rank=2, opset=5),
+    "branching": branching,
     "hardmax": lambda: net(node("Hardmax", "x", axis=1), opset=11),
 }
 
