@@ -77,9 +77,10 @@ def _statistics(p, x, moved, mean, factor, sums):
 
 
 def _corrected(moved, mean, factor):
-    """Take off what is left of the mean, where that is large beside the spread."""
-    if float(np.max(np.abs(mean) * factor, initial=0.0)) > LARGE:
-        left = np.add.reduce(moved, 1, None, None, True) / moved.shape[1]
+    """Take off what is left of the mean, where that of a row is large beside the spread."""
+    in_spreads = mean * factor
+    if np.vdot(in_spreads, in_spreads) > LARGE * LARGE:
+        left = np.add.reduce(moved, axis=1, keepdims=True) / moved.shape[1]
         np.subtract(moved, left, moved)
         np.add(mean, left, mean)
 
