@@ -103,6 +103,17 @@ def test_one_image_is_answered_as_one_whatever_the_others_would_do() -> None:
     assert not np.allclose(beside[name][:1], fetched(graph, dict(at.inputs))[name], atol=1e-6)
 
 
+def test_a_file_that_takes_several_images_alone_is_answered_whole() -> None:
+    """Its shapes are written for so many (Reshape to 2 rows), though its first axis is open."""
+    made = Made(np.random.default_rng(0))
+    made.answers(made.node("Reshape", [made.layer("x"), made.weight([2, -1, 6], np.int64)]), 3)
+    graph = built(made, "N", "pairs")
+    found = answers_of(graph)
+    assert found.lie is None
+    at = placed(found, graph, 4)
+    assert found.check(fetched(graph, dict(at.inputs)), at, "fp32").ok
+
+
 def test_a_fixed_batch_is_answered_whole() -> None:
     for count in (1, 3, 12):
         graph = model(drawn_models.running_sum, count, count)
