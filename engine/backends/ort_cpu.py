@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import psutil
@@ -64,6 +65,7 @@ class OrtCpuSession:
         self._inputs: dict[str, np.ndarray] = {}
         self._outputs: dict[str, np.ndarray] = {}
         self._ran = self._checked = False
+        self._unbound: list[str] = []  # outputs that ONNX Runtime allocates
         self._notes: dict[str, str] = {}
         self._copied = False  # ONNX Runtime allocates the outputs in every run, and they are copied
         with ort.translated(f"the inputs and outputs of {self._what}"):
@@ -116,12 +118,21 @@ class OrtCpuSession:
         value = self._ort.OrtValue.ortvalue_from_numpy  # shares the array's memory on a CPU
         for name, array in self._inputs.items():
             binding.bind_ortvalue_input(name, value(array))
+        self._unbound = []
         for argument in session.get_outputs():
-            if argument.name in self._outputs and argument.name not in self._inputs and not self._copied:
-                binding.bind_ortvalue_output(argument.name, value(self._outputs[argument.name]))
+            name = argument.name
+            if name in self._outputs and name not in self._inputs and not self._copied:
+                binding.bind_ortvalue_output(name, value(self._outputs[name]))
             else:
-                binding.bind_output(argument.name, "cpu")
+                binding.bind_output(name, "cpu")
+                self._unbound.append(name)
         return binding
+
+    def _pass(self) -> None:
+        # What ONNX Runtime allocated in a pass is bound in the next: another shape would not fit it.
+        for name in self._unbound:
+            self._binding.bind_output(name, "cpu")
+        self._session.run_with_iobinding(self._binding)
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(inputs, self._expected)
@@ -132,7 +143,7 @@ class OrtCpuSession:
         self._ran = True
         try:
             with ort.translated(self._what):
-                self._session.run_with_iobinding(self._binding)
+                self._pass()
         except KernelError:
             if not self._outputs or self._copied:
                 raise
@@ -203,14 +214,18 @@ class OrtCpuSession:
             plain = dict(zip(names, self._session.run(names, self._inputs), strict=True))
         return ort_binding.differs(self._outputs, plain) if self._outputs else None
 
+    def _passing(self) -> Callable[[], None]:
+        """A pass, with as little beside ONNX Runtime's own as there may be."""
+        return self._pass if self._unbound else partial(self._session.run_with_iobinding, self._binding)
+
     def each(self, copies: Sequence[Copies]) -> None:
         """One pass over each of these inputs, its answer copied to where it belongs."""
-        run, binding = self._session.run_with_iobinding, self._binding
+        run = self._passing()
         with ort.translated(self._what):
             for inputs, outputs in copies:
                 for to, of in inputs:
                     np.copyto(to, of)
-                run(binding)
+                run()
                 self._collect()
                 for to, of in outputs:
                     np.copyto(to, of)
@@ -218,11 +233,11 @@ class OrtCpuSession:
     def time_runs(self, count: int, cold: bool = False) -> int:
         if cold:
             host.overwrite_caches()
-        run, binding = self._session.run_with_iobinding, self._binding
+        run = self._passing()
         with ort.translated(self._what):
             started = time.perf_counter_ns()
             for _ in range(count):
-                run(binding)
+                run()
             return time.perf_counter_ns() - started
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
