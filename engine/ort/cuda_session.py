@@ -124,7 +124,7 @@ class OrtCudaSession(LaunchedSession):
     def _fell_back(self, way: str, why: str) -> None:
         self._facts["cuda_graph"] = f"no: {why}"
         if way == PLAIN:
-            self._facts["binding"] = f"no, each pass copies its inputs to the GPU and its outputs back: {why}"
+            self._facts["binding"] = f"no: {why}; each pass copies its inputs to the GPU and its outputs back"
 
     def _open(self, way: str) -> None:
         """Create session, buffers and binding; warm up, which searches algorithms and captures the graph."""
@@ -284,6 +284,7 @@ class OrtCudaSession(LaunchedSession):
             try:
                 plain = self._plainly()
             except Exception as error:  # memory for both, say
+                self._checked = True
                 self._facts["checked"] = f"no: a plain run of the session failed: {ort.first_line(error)}"
                 return left
             why = binding.differs(left, plain, self.precision)

@@ -94,6 +94,10 @@ def error_stats(
     reason = ""
     if expected.dtype.kind in "iub":
         off = difference != 0 if moved is None else difference > np.ceil(min(factor, 2.0) * moved)
+        if others := int((difference != 0).sum() - off.sum()):
+            note = (
+                f"{others} of {off.size} whole numbers are off by no more than the right ones themselves move"
+            )
         if off.any():
             index = tuple(int(i) for i in np.argwhere(off)[0])
             reason = (

@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 
 from engine.graph.graph import Graph
+from kernels.errors import UnsupportedError
 
 ALIKE = 1e-9  # of an output's largest value: sums of float64 in another order
 # What takes its scale from the whole tensor: images with the same range would not show it.
@@ -80,12 +81,15 @@ def found(
     graph: Graph, inputs: Arrays, answers: Arrays, count: int, answer: Callable[[Arrays], Arrays]
 ) -> dict[str, Images] | None:
     """Where the images lie in each output; None where an image's answer is not its own, or that cannot be
-    told. answers: to these inputs of `count` images; answer: what gives others. Raises what that raises."""
+    told. answers: to these inputs of `count` images; answer: what gives others. Raises OutOfMemoryError."""
     if graph.fixed_batch is not None or count < 2 or any(node.op_type in OF_ALL for node in graph.nodes):
         return None
     lie: dict[str, Images] = {}
     for place in (0, count - 1):
-        alone = answer(cut(graph, inputs, slice(place, place + 1)))
+        try:
+            alone = answer(cut(graph, inputs, slice(place, place + 1)))
+        except UnsupportedError:  # a file may be right for several images alone
+            return None
         for info in graph.outputs:
             one, many = alone[info.name], answers[info.name]
             images = images_of(one.shape, many.shape, count)

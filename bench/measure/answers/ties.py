@@ -87,7 +87,7 @@ def _rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block
     """scale: None: DynamicQuantizeLinear's own."""
     if scale is None:
         span = max(float(x.max(initial=0)), 0.0) - min(float(x.min(initial=0)), 0.0)
-        scale = np.float64(span / 255 or 1.0)
+        scale = np.array(span / 255 or 1.0)
     scale = np.asarray(scale, np.float64)
     if scale.size == 1:
         scale = scale.reshape(())

@@ -16,7 +16,7 @@ from kernels.cpu.common import sequence, typed, typed_nbytes
 BLOCK = 1 << 16  # elements that a core's own cache holds, with what becomes of them
 PAIR = 1 << 12  # elements that are multiplied and added up at once, one after the other
 # A mean that is so many times the spread is rounded by too much for what is left when it is taken off.
-LARGE = 16.0
+LARGE = 32.0
 
 
 def workspace(p):
@@ -72,16 +72,19 @@ def _statistics(p, x, moved, mean, factor, sums):
         partial(np.add, factor, scalar(p.epsilon), factor),
         partial(np.sqrt, factor, factor),
         partial(np.reciprocal, factor, factor),
-        *([partial(_corrected, moved, mean, factor)] if p.centred else ()),
+        *([partial(_corrected, moved, mean, factor, scalar(p.epsilon))] if p.centred else ()),
     ]
 
 
-def _corrected(moved, mean, factor):
-    """Take off what is left of the mean, where that is large beside the spread."""
-    if float(np.max(np.abs(mean) * factor, initial=0.0)) > LARGE:
-        left = np.add.reduce(moved, 1, None, None, True) / moved.shape[1]
+def _corrected(moved, mean, factor, epsilon):
+    """Take off what is left of the mean, where that of a row is large beside the spread."""
+    in_spreads = mean * factor
+    if np.vdot(in_spreads, in_spreads) > LARGE * LARGE:
+        left = np.add.reduce(moved, axis=1, keepdims=True) / moved.shape[1]
         np.subtract(moved, left, moved)
         np.add(mean, left, mean)
+        squares = np.vecdot(moved, moved).reshape(factor.shape) / moved.shape[1]
+        np.divide(1, np.sqrt(squares + epsilon), factor)
 
 
 def _scaled(p, y, factor, affine):

@@ -33,7 +33,8 @@ extern "C" __global__ void normalize(const float* __restrict__ x, const float* _
         off += v;
     }
     off = p.centred ? of_row(off, Added()) / p.length : 0.0f;
-    const float factor = 1.0f / sqrtf(of_row(squares, Added()) / p.length - off * off + p.epsilon);
+    const float variance = of_row(squares, Added()) / p.length - off * off;
+    const float factor = 1.0f / sqrtf((variance < 0.0f ? 0.0f : variance) + p.epsilon);  // NaN stays what it is
 
     if (p.gives != NORMALIZE_ALL) {
         if (there && lane_of_row() == 0) y[row] = p.gives == NORMALIZE_MEAN ? mean + off : factor;

@@ -49,9 +49,13 @@ def test_what_is_right_is_right_wherever_its_images_are(tmp_path, kind):
         assert not any("checked against" in text for text in one.validity.warnings)
 
 
-def test_dynamic_quantisation_is_right_on_the_reference(tmp_path):
-    graph = drawn_models.model(drawn_models.dynamic_range, 1)
-    found, _ = measured(tmp_path / "dynamic.onnx", graph.whole_proto(), backends=("ort-cpu",))
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    "kind", [drawn_models.dynamic_range, drawn_models.running_sum, drawn_models.places, drawn_models.classes]
+)
+def test_what_our_engine_may_lack_is_right_on_the_reference(tmp_path, kind):
+    graph = drawn_models.model(kind, 1)
+    found, _ = measured(tmp_path / "own.onnx", graph.whole_proto(), backends=("ort-cpu",))
     assert {one[2] for one in found} == {"ok"}, found
 
 

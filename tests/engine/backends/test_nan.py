@@ -46,6 +46,7 @@ def with_nan(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return x
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("op_type", "shape", "attributes"), NODES, ids=[f"{n[0]}{i}" for i, n in enumerate(NODES)]
 )

@@ -12,13 +12,17 @@ from engine.graph.importer import from_proto
 WIDTH = 8
 ON_CPU = ("Scaler", "Normalizer")  # of ai.onnx.ml, for which there are no CUDA kernels
 PLACES = ("front", "middle", "end", "beside", "everywhere", "drawn")
+LONGEST = 6  # nodes in a row
+EACH = tuple(f"at {index}" for index in range(LONGEST))  # one node, at each place of a net of so many
 
 
 def net(place: str, seed: int = 0, batch: int | str = "N") -> Graph:
-    """Products, sums and activations of (batch, WIDTH), with nodes for the CPU at this place."""
-    random = np.random.default_rng([seed, PLACES.index(place)])
-    length = int(random.integers(3, 7))
+    """Products, sums and activations of (batch, WIDTH), with nodes for the CPU at this place (of PLACES or
+    EACH)."""
+    random = np.random.default_rng([seed, (*PLACES, *EACH).index(place)])
+    length = LONGEST if place in EACH else int(random.integers(3, LONGEST + 1))
     on_cpu = {
+        **{at: {index} for index, at in enumerate(EACH)},
         "front": {0},
         "middle": {length // 2},
         "end": {length - 1},
@@ -48,7 +52,8 @@ def net(place: str, seed: int = 0, batch: int | str = "N") -> Graph:
     held = [numpy_helper.from_array(array, name) for name, array in weights.items()]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
     graph = helper.make_graph(nodes, f"{place}{seed}", *ends, held)
-    return from_proto(helper.make_model(graph, opset_imports=opsets, ir_version=8), f"{place}{seed}")
+    name = f"{place.replace(' ', '')}{seed}"
+    return from_proto(helper.make_model(graph, opset_imports=opsets, ir_version=8), name)
 
 
 def _of_cpu(op_type: str, read: str, made: str, random: np.random.Generator):

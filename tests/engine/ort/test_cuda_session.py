@@ -59,10 +59,11 @@ def right(session: OrtCudaSession, graph: Graph, given: dict[str, np.ndarray]) -
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("tells", [True, False])
-@pytest.mark.parametrize("place", mixed.PLACES)
+@pytest.mark.parametrize("place", [*mixed.PLACES, *mixed.EACH])
 def test_answers_are_those_of_a_plain_run_wherever_nodes_run(pretend: Any, place: str, tells: bool) -> None:
-    for seed in range(4):
+    for seed in range(2):
         runtime = pretend(tells=tells)
         graph = mixed.net(place, seed)
         session = opened(graph)
