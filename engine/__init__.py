@@ -9,6 +9,9 @@
   `Graph.proto` only declares them, parts and rewritings of a model share them, and ONNX Runtime is given
   them as they are (`engine.ort.sessions`), without serialisation. `Graph.whole_proto()` puts both
   together, for whoever needs a file.
+  `engine.graph.normal_form` takes away the freedom that exporters have. `Graph.refused` says what ONNX's
+  checks find fault with (another backend may run it). `engine.graph.outputs` leaves out what is no tensor of
+  numbers, `engine.graph.sizes` gives open axes a size; `Graph.batch_axes` says which axis is the batch.
 - `engine/ops/`: one small file an ONNX op: checks it, infers shapes, lowers it to params or refuses with
   the reason. What needs no kernel of its own says in which other ONNX nodes it can be written
   (`engine.ops._nodes`).
@@ -46,7 +49,8 @@
   devices compared (`Graph.devices`, set by `bench.measure.loaded_model`); an activation that a step does
   behind the pool stays in the group of its convolution, where the reference does it.
 - `engine.planning.submodel`: `extract(graph, nodes, batch) -> Graph` (those nodes alone, their outside
-  tensors as inputs) and `with_outputs(graph, names) -> Graph` (further tensors as outputs).
+  tensors as inputs), `side_by_side(graph, parts, batch)` (many such parts as one model, each fed by itself)
+  and `with_outputs(graph, names) -> Graph` (further tensors as outputs).
 - `engine.graph.shapes`: ONNX's own shape inference, for nodes the engine refuses. `engine.graph.memory`:
   liveness and placement.
 - `engine.backend`: the protocols `Backend`, `Session`, `Queued` (a device that can be held back while

@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from bench.results.records import Environment, Measurement, Run
+from bench.results.records import Environment, Measurement, Run, stem
 from bench.words import units
 
 
 def footer(runs: Sequence[Run], measurements: Sequence[Measurement]) -> tuple[str, ...]:
     """Lines of the machine, or of each of several, with its driver; of versions; of clock, L2 mode and date;
-    of the command, or of many NAMED, as all of them would be more than the chart."""
+    of the command, or of many NAMED, as all of them would be more than the chart; of what was taken for what
+    a model's file leaves open."""
     if not runs:
         return ()
     machines = list(dict.fromkeys(map(machine, runs)))
     lines = [*machines, versions(runs[-1]), settings(runs[-1], measurements)]
     commands = list(dict.fromkeys(run.command for run in runs if run.command))
     more = [f"and {len(commands) - NAMED} more like it"] if len(commands) > NAMED else []
-    return tuple(line for line in (*lines, "; ".join([*commands[:NAMED], *more])) if line)
+    shown = {measured.case.model for measured in measurements}
+    models = {m.name: m.notes for run in runs for m in run.models if m.name in shown}
+    notes = [f"{stem(name)}: {note}" for name, told in models.items() for note in told]
+    return tuple(line for line in (*lines, "; ".join([*commands[:NAMED], *more]), *notes[:NOTED]) if line)
 
 
 NAMED = 2  # commands
+NOTED = 4  # sentences of what models leave open
 
 
 class Recorded(Protocol):

@@ -163,6 +163,17 @@ def inputs(values: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def dims(values: Iterable[str]) -> dict[str, int]:
+    """[MODEL:]NAME=SIZE, each option one."""
+    found = {}
+    for value in values:
+        name, sign, size = value.rpartition("=")
+        if not sign or not name or not size.strip().isdecimal():
+            raise InputError(f"--dim {value!r} is not NAME=SIZE, as in --dim height=224")
+        found[name] = int(size)
+    return found
+
+
 def absolute(file: str) -> str:
     """A file as a run that is gone on with finds it from any folder; "" stays what it is."""
     return str(Path(file).expanduser().absolute()) if file else ""

@@ -79,6 +79,12 @@ def compare(
         metavar="NAME=NUMBER|FILE.npy",
         help="What an input beside the images is given, the same for each image; may be repeated.",
     ),
+    dim: list[str] = typer.Option(
+        [],
+        metavar="[MODEL:]NAME=N",
+        help="The size of an axis that a file leaves open, beside its batch (height=224); may be repeated. "
+        "Default: guessed from the data set, and told.",
+    ),
     threads: int = typer.Option(
         0, metavar="N", show_default=False, help="CPU threads; default: one per core."
     ),
@@ -162,6 +168,7 @@ def compare(
     from bench.commands import parsing
     from bench.fleet import spread
     from bench.results import trust
+    from bench.results.names import told_apart
     from bench.results.records import Job
     from bench.run import bounds
     from bench.show.table import FORMATS
@@ -186,7 +193,7 @@ def compare(
     batches, own_batches = parsing.sizes(batch, "batch", parsing.integers(DEFAULT_BATCHES, "batch"))
     counts, own_counts = parsing.sizes(images, "images")
     job = Job(
-        models=tuple(models or ("lenet5-digits",)),
+        models=told_apart(models or ("lenet5-digits",)),
         backends=parsing.named(backend, "backend"),
         precisions=parsing.names([precision]),
         batches=batches,
@@ -198,6 +205,7 @@ def compare(
         labels=class_orders.file_of(labels) or None,
         scores=scores or None,
         inputs=parsing.inputs(input_),
+        dims=parsing.dims(dim),
         threads=threads if parsing.given(context, "threads") else None,
         l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),  # type: ignore[arg-type]
         budget_s=budget,
@@ -235,6 +243,7 @@ _FIELDS = {
     "labels": ("labels",),
     "scores": ("scores",),
     "input_": ("inputs",),
+    "dim": ("dims",),
     "threads": ("threads",),
     "l2": ("l2",),
     "budget": ("budget_s",),

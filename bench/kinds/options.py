@@ -78,4 +78,5 @@ ANSWERS = (
     Option("labels", one("--labels")),
     Option("scores", one("--scores")),
     Option("inputs", pairs("--input")),
+    Option("dims", pairs("--dim")),
 )

@@ -15,12 +15,12 @@ from bench.ladder.measure.entrants import ENGINES, work_of
 from bench.ladder.net import Net, Whole
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
 from bench.measure import cases as comparison
+from bench.measure.images import model_file
 from bench.results.records import Job
 from bench.run.bounds import INSTANCES, MAX_BATCH
 from bench.run.defaults import JOB
 from engine import backends, net_rungs
 from engine.backend import PRECISIONS, Options
-from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
 from engine.planning import planner
@@ -117,7 +117,7 @@ def model_with(op: str, device: str, models: Sequence[str] = JOB.models) -> str:
     node of this op. Raises InputError where none has."""
     for model in models:
         path = comparison.model_spec(model, Job(models=(model,), backends=())).file(None)
-        if any(step.op == op for step in steps_of(importer.load(path), 1, device)):
+        if any(step.op == op for step in steps_of(model_file.read(path, {}).graph, 1, device)):
             return model
     raise InputError(f"{' and '.join(models)} have no {op}; name a model that has one by --model")
 
@@ -129,7 +129,7 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
         raise InputError(f"batch {batch} is not within 1 to {MAX_BATCH:,}")
     spec = comparison.model_spec(model, Job(models=(model,), backends=()))
     path = spec.file(None)
-    of_model = steps_of(importer.load(path), batch, device)
+    of_model = steps_of(model_file.read(path, {}).graph, batch, device)
     steps = [step for step in of_model if step.op == op]
     if not steps:
         raise InputError(

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.measure import rung_check
+from bench.measure.images import model_file
 from bench.results.records import Case, Job, stem
-from bench.run.bounds import MAX_BATCH, MAX_IMAGES, MAX_INSTANCES, MAX_THREADS
+from bench.run.bounds import MAX_AXIS, MAX_BATCH, MAX_IMAGES, MAX_INSTANCES, MAX_THREADS
 from engine import backends
 from engine.backend import PRECISIONS, Backend, Rival, Variant
-from engine.graph import importer
 from kernels.errors import InputError, KernelscopeError
 from kernels.nearest import did_you_mean
 from models import catalogue, datasets, labels, names, preparation
@@ -69,7 +69,7 @@ def plan(
     _check_layers(job, chosen)
     specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
     found: dict[str, Case] = {}
-    sound, fixed = _read(specs, unread, look)
+    sound, fixed = _read(specs, job, unread, look)
     rung_check.check(job, sound, chosen, progress)
     for spec in specs:
         for precision in dict.fromkeys(job.precisions):
@@ -103,8 +103,15 @@ def _check_layers(job: Job, chosen: Sequence[Backend]) -> None:
             )
 
 
+def read(spec: ModelSpec, job: Job) -> model_file.Read:
+    """A model's file as this job runs it. Raises KernelscopeError."""
+    alone = len(set(job.models)) == 1
+    dims = job.dims_of(spec.name)
+    return model_file.read(spec.file(), dims, job.inputs, spec.dataset, job.seed, alone)
+
+
 def _read(
-    specs: Sequence[ModelSpec], unread: Collection[str], look: Callable[[str], None]
+    specs: Sequence[ModelSpec], job: Job, unread: Collection[str], look: Callable[[str], None]
 ) -> tuple[list[ModelSpec], dict[str, int]]:
     """Models whose files can be read, and the batch sizes that files fix, by name. Raises KernelscopeError
     where the only one cannot be: that is told now, and not after an hour."""
@@ -116,7 +123,7 @@ def _read(
         if spec.path is not None:
             look(spec.name)
             try:
-                graph = importer.load(spec.path)
+                graph = read(spec, job).graph
             except KernelscopeError:
                 if len(specs) == 1:
                     raise
@@ -254,6 +261,8 @@ def check(job: Job) -> None:
                     f"compared are {', '.join(job.models)}"
                 )
     check_threads(job.threads)
+    for name, size in job.dims.items():
+        _within(f"axis {name}", size, 1, MAX_AXIS)
     if not job.precisions:
         raise InputError(f"no precision was named; known are {', '.join(PRECISIONS)}")
     for precision in job.precisions:

@@ -10,13 +10,12 @@ import msgspec
 import numpy as np
 
 from bench.measure import instances, timing, unrest
-from bench.measure.answers import accuracy, timed_pass
+from bench.measure.answers import accuracy, ties, timed_pass
 from bench.measure.answers.layer_check import LayerCheck
-from bench.measure.answers.passes import answers_of, disturbed, one_pass
 from bench.measure.answers.renewed import Mixings
 from bench.measure.host_to_host import host_to_host
 from bench.measure.images import predictions
-from bench.measure.loaded_model import ORACLE, LoadedModel
+from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import Incorrect, outcome
 from bench.measure.timing import Timeable, Timing
 from bench.measure.tuned import tuning
@@ -33,7 +32,7 @@ from bench.results.records import (
     Validity,
 )
 from engine import backends
-from engine.backend import Backend, Session, Variant, Witnessed
+from engine.backend import Backend, Rival, Session, Variant, Witnessed, is_ort
 from engine.graph.graph import Graph
 from engine.witness import Renewable
 from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError, system_words
@@ -80,6 +79,11 @@ class Contender:
         return self.backend.name == self.backend.reference and self.case.precision == "fp32"
 
     @property
+    def _lossy(self) -> bool:
+        """Whether numbers in the place of NaN are a note: a library's loss of NaN is its own."""
+        return is_ort(self.backend) or isinstance(self.backend, Rival)
+
+    @property
     def graph(self) -> Graph:
         return self._loaded.graph
 
@@ -105,9 +109,9 @@ class Contender:
         self.session = self.backend.prepare(graph, case.batch, case.precision, self.options)
         self._placement = self._loaded.placement(case.batch, seed=self._job.seed)
         # Something else first, so that an answer left over from it is not taken for a right one.
-        self.session.bind(disturbed(self._placement.inputs))
+        self.session.bind(accuracy.disturbed(self._placement.inputs))
         self._first_run_ns = timing.first_run(self.session)
-        self._pass_s = one_pass(self.session, self._placement.inputs)
+        self._pass_s = timing.one_pass(self.session, self._placement.inputs)
         self._check = LayerCheck(case, self.backend, self.options, self._loaded)
         try:
             self._judge(self.session, "before timing")
@@ -129,16 +133,16 @@ class Contender:
         them, and a sentence where they are fewer. in_turn: where memory does not suffice for all, one after
         another is timed (see `timed`). Raises Incorrect where one is not right."""
         first, count = self._open(), self._job.instances
-        expected = answers_of(first, self._placement.inputs) if count > 1 else {}
+        expected = timing.answers(first, self._placement.inputs) if count > 1 else {}
 
         def another(number: int) -> Session:
             case = self.case
             made = self.backend.prepare(self._loaded.graph, case.batch, case.precision, self.options)
             try:
                 with instances.named(number):
-                    one_pass(made, disturbed(self._placement.inputs))
-                    got = answers_of(made, self._placement.inputs)
-                    right = self._loaded.check(got, self._placement, self.bound_of())
+                    timing.one_pass(made, accuracy.disturbed(self._placement.inputs))
+                    got = timing.answers(made, self._placement.inputs)
+                    right = self._loaded.check(got, self._placement, self.bound_of(), self._lossy)
                     if not right.ok:
                         raise Incorrect(right, "before timing")
                     found = self._alike(got, expected)
@@ -196,8 +200,8 @@ class Contender:
         for number, session in enumerate(self.sessions):
             with instances.named(number):
                 if number == 0:
-                    one_pass(session, disturbed(before.inputs))
-                one_pass(session, self._placement.inputs)
+                    timing.one_pass(session, accuracy.disturbed(before.inputs))
+                timing.one_pass(session, self._placement.inputs)
                 self._judge(session, "after timing, with other images")
         self._close_others()
 
@@ -251,7 +255,7 @@ class Contender:
             if timed:
                 seconds = min(LAYERS_S, self._job.budget_s / 3)
                 self._layers = self._check.measured(self._open(), seconds, alone=bool(self._job.layers_of))
-        except OutOfMemoryError as error:
+        except (OutOfMemoryError, UnsupportedError) as error:
             self._warnings.append(f"no times of layers: {error}")
         self._layers = self._layers or self._check.known()
         if self._layers:
@@ -280,9 +284,12 @@ class Contender:
         warnings += [*timing.few(timed), *filter(None, [unrest.warning(timed)])]
         if reason := self._facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
-        if self._loaded.judge != ORACLE:
-            warnings.append(self._loaded.judge)
-        if doubt := accuracy.moving(self._output, self.bound_of()):
+        warnings += self._loaded.doubts(self.case.batch)
+        if reason := self._facts.get("binding"):
+            warnings.append(f"inputs and outputs are not bound: {reason.removeprefix('no: ')}")
+        if self._output is not None and self._output.note:
+            warnings.append(self._output.note)
+        if doubt := accuracy.moving(self._output, self.bound_of(), ties.quantizes(self.graph)):
             warnings.append(doubt)
         if renewal := self.mixings.told:
             warnings.append(renewal.told)
@@ -337,7 +344,7 @@ class Contender:
         return self.session
 
     def _judge(self, session: Session, when: str) -> None:
-        stats_ = self._loaded.check(session.fetch(), self._placement, self.bound_of())
+        stats_ = self._loaded.check(session.fetch(), self._placement, self.bound_of(), self._lossy)
         if session is self.session or not stats_.ok:
             self._output = stats_
         self._checked = len(self._placement.rows)
@@ -361,13 +368,13 @@ class Contender:
 
         def right(inputs: Mapping[str, np.ndarray], answers: Mapping[str, np.ndarray]) -> ErrorStats | None:
             if session is first:
-                return self._loaded.check_row(inputs, answers, bound_of)
-            found = self._alike(answers, answers_of(first, inputs))
+                return self._loaded.check_row(inputs, answers, bound_of, self._lossy)
+            found = self._alike(answers, timing.answers(first, inputs))
             moves = not found.ok and self._loaded.moves
-            return self._loaded.check_row(inputs, answers, bound_of) if moves else found
+            return self._loaded.check_row(inputs, answers, bound_of, self._lossy) if moves else found
 
         def again(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-            return answers_of(session, inputs)
+            return timing.answers(session, inputs)
 
         most = timed_pass.LOOKED_AT
         if sum(array.nbytes for array in self._placement.inputs.values()) > LARGE_NBYTES:

@@ -56,7 +56,7 @@ def sent(loaded: LoadedModel, batch: int, top_k: int) -> Sent:
         golden = loaded.golden().inputs
         order = np.arange(count) % len(next(iter(golden.values())))
         plain = {name: array[order] for name, array in golden.items() if name not in feed.constants}
-        if not plain or any(array.ndim == 0 for array in golden.values()):
+        if not plain or any(graph.batch_axes.get(name, 0) for name in plain):
             raise UnsupportedError(f"model {graph.name} has no input that batches could be cut out of")
         image, affine = "", None
     else:

@@ -7,17 +7,16 @@ one.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 
 from bench.measure import cases, rung_check
-from bench.measure.answers import accuracy, oracle
+from bench.measure.answers import accuracy, by_image, cross_check, oracle, room
 from bench.measure.answers.oracle import Golden
-from bench.measure.images import other_inputs, predictions
+from bench.measure.answers.right import RightAnswers
+from bench.measure.images import model_file, predictions
 from bench.measure.images.image_feed import ImageFeed
 from bench.measure.images.predictions import Predictions
 from bench.questions import confined
@@ -62,7 +61,9 @@ class LoadedModel:
         # A job that names no backend means all that can run here: their devices say what is one group of
         # nodes, and a group must be no smaller than a step of any of them.
         devices = sorted({backends.get(name).device for name in (*cases.backend_names(job), *compared)})
-        self.graph: Graph = replace(self._read_graph(), devices=tuple(devices))
+        found = self._read_graph()
+        self.graph: Graph = replace(found.graph, devices=tuple(devices))
+        self.notes = found.notes  # what was taken for what the file leaves open
         self.feed = ImageFeed(
             self.graph, job, self.spec.preprocess, self.spec.classes, dataset=self.spec.dataset
         )
@@ -78,20 +79,20 @@ class LoadedModel:
         self.compiled: set[str] = set()  # precisions whose kernels were compiled ahead (bench.measure.tuned)
         self.beside: Callable[[], None] = lambda: None  # begins what is done meanwhile
         self._placements: list[tuple[tuple[int, int], accuracy.Placement]] = []
-        self._moved: dict[str, np.ndarray] | None = None
-        self._moves = False
+        self._right: RightAnswers | None = None
         self.judge = ORACLE  # or why another had to judge
+        self.unchecked = ""  # where the oracle was not held against ONNX Runtime, and why
         self._filler: np.ndarray | None = None
         self._reference: dict[tuple[str, int], tuple[str, Predictions | None]] = {}
         self._check_weights()
 
-    def _read_graph(self) -> Graph:
+    def _read_graph(self) -> model_file.Read:
         """The model's file; one that the user named may be anybody's, and is read within limits."""
         if self.spec.path is None:
-            return importer.load(self.path)
+            return model_file.Read(importer.load(self.path))
         try:
             with confined.confined(self._job.timeout_s + ALARM_S):
-                return other_inputs.folded(importer.load(self.path), self._job.inputs)
+                return cases.read(self.spec, self._job)
         except MemoryError:
             raise OutOfMemoryError(confined.too_large(f"model file {str(self.path)!r}")) from None
 
@@ -105,10 +106,11 @@ class LoadedModel:
 
     def _check_weights(self) -> None:
         for name, array in self.graph.initializers.items():
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
+            # Infinity has a meaning: masks of attention are of 0 and -inf, as exporters write them.
+            if array.dtype.kind == "f" and np.isnan(array).any():
                 raise ModelError(
-                    f"weight {name} of model {self.graph.name} holds NaN or infinity: no answer of it means "
-                    "anything; export the model again from finite weights"
+                    f"weight {name} of model {self.graph.name} holds NaN: no answer of it means anything; "
+                    "export the model again from weights that are numbers"
                 )
 
     def tell(self, text: str) -> None:
@@ -132,6 +134,7 @@ class LoadedModel:
             preprocess=self.feed.named_preprocess,
             labels=self.feed.order_from,
             image=self.feed.words(),
+            notes=self.notes,
             sha256=self.graph.sha256,
             parameters=sum(a.size for a in self.graph.initializers.values() if a.dtype.kind == "f"),
             flops_per_image=flops,
@@ -157,34 +160,82 @@ class LoadedModel:
 
     def golden(self) -> Golden:
         """Golden answers of the first images. Where the oracle cannot run the model, or ONNX Runtime does not
-        agree with it, ONNX Runtime on the CPU judges instead, and `judge` says so."""
+        agree with it, ONNX Runtime on the CPU judges instead, and `judge` says so. Raises UnsupportedError
+        where no two answers of the model can be compared."""
         if self._golden is None:
+            if (drawn := by_image.random_node(self.graph)) is not None:
+                raise UnsupportedError(
+                    f"no answer of model {self.graph.name} can be compared: node {drawn[0]} ({drawn[1]}) "
+                    "draws other numbers in each pass; export the model for inference, without what draws"
+                )
             inputs = self._golden_inputs()
             self._progress(f"computing {self.graph.name} in float64", None)
-            try:
-                found = oracle.golden(self.graph, inputs)
-                doubt = self._doubt(found)
-            except UnsupportedError as error:
-                found, doubt = None, str(error)
+            found, doubt = self._of_oracle(inputs)
+            if found is None and self.golden_images > 1 and self.graph.fixed_batch is None:
+                alone = by_image.cut(self.graph, inputs, slice(1))  # a file may be right for one image alone
+                found, other = self._of_oracle(alone)
+                inputs, doubt = (inputs, doubt) if found is None else (alone, other)
             if found is None or doubt:
                 self.judge = f"checked against {FALLBACK}: {doubt}"
-                found = self._fallback(inputs)
-            self._golden = found
+                answers = self._of_reference(inputs, str(doubt))
+                found = Golden(by_image.count(self.graph, inputs), dict(inputs), answers)
+            self._golden = self._as_judged(found)
         return self._golden
+
+    def _of_oracle(self, inputs: Mapping[str, np.ndarray]) -> tuple[Golden | None, str | None]:
+        """The oracle's answers, and why they cannot be trusted."""
+        try:
+            found = oracle.golden(self.graph, inputs)
+            crossed = self._crossed(found)
+            self.unchecked = crossed.unchecked
+            return found, crossed.doubt
+        except UnsupportedError as error:
+            return None, str(error)
+
+    def _of_reference(self, inputs: Mapping[str, np.ndarray], doubt: str) -> dict[str, np.ndarray]:
+        """Its answers, as `_fallback`'s. Raises UnsupportedError where it gives none, either."""
+        try:
+            return self._fallback(inputs)
+        except OutOfMemoryError:
+            raise
+        except KernelscopeError as error:
+            raise UnsupportedError(
+                f"nobody can say what is right for model {self.graph.name}: {doubt}; {error}"
+            ) from error
+
+    def _as_judged(self, found: Golden) -> Golden:
+        self._right = RightAnswers(self.graph, found, self.judge == ORACLE, self._fallback)
+        return replace(found, together=self._right.lie is None)
+
+    @property
+    def right(self) -> RightAnswers:
+        """What passes are to answer. Raises as `golden` does."""
+        self.golden()
+        assert self._right is not None
+        return self._right
 
     def work_out(self) -> None:
         """The oracle's part of `golden`, which is kept for whoever asks next; no backend is asked. Nothing
         where its images would have to be downloaded."""
         if not self.takes_images or datasets.available(self.spec.dataset) is None:
-            oracle.golden(self.graph, self._golden_inputs())
+            found = oracle.golden(self.graph, self._golden_inputs())
+            by_image.found(self.graph, found.inputs, found.tensors, found.images, self._outputs_of)
+
+    def _outputs_of(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return oracle.answered(self.graph, inputs, [info.name for info in self.graph.outputs])
 
     @property
     def golden_images(self) -> int:
         """How many images `golden` answers for."""
         return self.graph.fixed_batch or max(2, min(oracle.MAX_IMAGES, self._most))
 
+    def given(self) -> Mapping[str, np.ndarray]:
+        """The inputs that `golden` answers for."""
+        return self._golden.inputs if self._golden is not None else self._golden_inputs()
+
     def _golden_inputs(self) -> dict[str, np.ndarray]:
         count = self.golden_images
+        self.check_room(self.graph.fixed_batch or 1)
         if not self.takes_images:
             if self.spec.dataset != "random":
                 raise InputError(self.feed.takes_none(self.spec.dataset))
@@ -194,12 +245,13 @@ class LoadedModel:
                     "nothing to compare or to time"
                 )
             random = np.random.default_rng(self._job.seed)
-            given = self.feed.constants
+            given, axes = self.feed.constants, self.graph.batch_axes
             return {
-                info.name: np.repeat(given[info.name][None], count, axis=0)
-                if info.name in given else _random_input(info, count, random)
-                for info in self.graph.inputs
-            }  # fmt: skip
+                info.name: np.repeat(np.expand_dims(given[info.name], axis), count, axis)
+                if info.name in given
+                else _random_input(info, axis, count, random)
+                for info, axis in ((info, axes.get(info.name, 0)) for info in self.graph.inputs)
+            }
         pixels = self.feed.first_pixels(self.dataset(max(count, FILLERS)), max(count, FILLERS))
         pixels = pixels[np.arange(count) % len(pixels)]
         if not np.isfinite(pixels).all():
@@ -209,15 +261,25 @@ class LoadedModel:
             )
         return self.feed.inputs(pixels)
 
-    def _doubt(self, found: Golden) -> str | None:
-        """Why the oracle's answers cannot be trusted, or None: it has to agree with ONNX Runtime, layer by
-        layer."""
-        if backends.get(FALLBACK).unavailable() is not None:
-            return None  # there is nothing to compare with
-        return oracle.cross_check(self.graph, found)
+    def doubts(self, batch: int) -> list[str]:
+        """What speaks against the judgement of answers at this batch size, in sentences."""
+        judge = self.judge_of(batch)
+        return [*filter(None, ("" if judge == ORACLE else judge, self.unchecked))]
 
-    def _fallback(self, inputs: Mapping[str, np.ndarray]) -> Golden:
-        count = next(iter(inputs.values())).shape[0]
+    def check_room(self, batch: int) -> None:
+        """Raises OutOfMemoryError where memory does not hold the model, its right answers and passes at this
+        batch size together."""
+        room.check(self.graph, batch, self.golden_images)
+
+    def _crossed(self, found: Golden) -> cross_check.Crossed:
+        """How the oracle's answers stand to ONNX Runtime's, layer by layer."""
+        if backends.get(FALLBACK).unavailable() is not None:
+            return cross_check.Crossed()  # there is nothing to compare with
+        return cross_check.cross_check(self.graph, found)
+
+    def _fallback(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Inputs and outputs of a pass of ONNX Runtime on the CPU, float64."""
+        count = by_image.count(self.graph, inputs)
         session = backends.get(FALLBACK).prepare(
             self.graph, count, "fp32", Options(threads=self._job.threads)
         )
@@ -228,8 +290,7 @@ class LoadedModel:
             outputs = session.fetch()
         finally:
             session.close()
-        wide = {name: array.astype(np.float64) for name, array in {**inputs, **outputs}.items()}
-        return Golden(count, dict(inputs), wide)
+        return {name: array.astype(np.float64) for name, array in {**inputs, **outputs}.items()}
 
     def placement(self, batch: int, seed: int) -> accuracy.Placement:
         """As `_placed`; the last two are kept, for all contenders are given the same."""
@@ -250,72 +311,44 @@ class LoadedModel:
             self._filler = self.feed.first_pixels(self.dataset(FILLERS), FILLERS)
         inputs = self.golden().inputs
         order = np.roll(np.arange(self.golden().images), seed)
-        placed = accuracy.place({name: a[order] for name, a in inputs.items()}, batch, self._filler, seed)
+        axes = self.graph.batch_axes
+        front = {name: np.moveaxis(a, axes.get(name, 0), 0)[order] for name, a in inputs.items()}
+        placed = accuracy.place(front, batch, self._filler, seed)
+        fed = {name: np.moveaxis(a, 0, axes.get(name, 0)) for name, a in placed.inputs.items()}
+        placed = replace(placed, inputs={name: np.ascontiguousarray(a) for name, a in fed.items()})
+        if self.right.lie is None:
+            return replace(placed, rows=tuple(range(batch)), golden=())
         return replace(placed, golden=tuple(int(order[index]) for index in placed.golden))
 
+    def judge_of(self, batch: int) -> str:
+        """Who judges at this batch size: ORACLE, or why another."""
+        return self.judge if self.judge != ORACLE else self.right.judge_of(batch) or ORACLE
+
     def check(
-        self, outputs: Mapping[str, np.ndarray], placement: accuracy.Placement, precision: str
+        self,
+        outputs: Mapping[str, np.ndarray],
+        placement: accuracy.Placement,
+        precision: str,
+        lossy: bool = False,
     ) -> ErrorStats:
-        """The outputs of a whole batch against the golden answers."""
-        golden = self.golden()
-        expected = {info.name: golden.tensors[info.name] for info in self.graph.outputs}
-        for name, reference in expected.items():
-            if not np.isfinite(reference).all():
-                stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision)
-                reason = (
-                    f"the right answer itself holds NaN or infinity (output {name} of model "
-                    f"{self.graph.name}, {ORACLE}), so there is nothing to compare with"
-                )
-                return msgspec.structs.replace(stats, reason=reason)
-            shape = (len(next(iter(placement.inputs.values()))), *reference.shape[1:])
-            if outputs[name].shape != shape:
-                stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision)
-                reason = f"output {name} has shape {outputs[name].shape} and should have {shape}"
-                return msgspec.structs.replace(stats, reason=reason)
-        stats = accuracy.check(outputs, expected, placement, precision)
-        if stats.ok or self.judge != ORACLE or not all(np.isfinite(outputs[name]).all() for name in expected):
-            return stats
-        # What one rounding of each layer moves in the right answer is no fault of who answers.
-        if self._moved is None:
-            self._moved = oracle.moved_along(self.graph, golden, expected)
-        stats = accuracy.check(outputs, expected, placement, precision, self._moved)
-        self._moves = self._moves or stats.ok
-        return stats
+        """The outputs of a whole batch against the right answers (bench.measure.answers.right)."""
+        return self.right.check(outputs, placement, precision, lossy)
 
     @property
     def moves(self) -> bool:
         """Whether a right answer lay beyond the bound because it moves with one rounding of each layer: two
         right ones may differ by more than their bounds then."""
-        return self._moves
+        return self._right is not None and self._right.moves
 
     def check_row(
-        self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], precision: str
+        self,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Mapping[str, np.ndarray],
+        precision: str,
+        lossy: bool = False,
     ) -> ErrorStats | None:
-        """One image of a batch, drawn now, against float64; the whole batch of a model that fixes it. None
-        where another than the oracle judges. Nothing of it is kept."""
-        self.golden()
-        if self.judge != ORACLE:
-            return None
-        rows = slice(None)
-        if self.graph.fixed_batch is None:
-            row = secrets.randbelow(len(next(iter(inputs.values()))))
-            rows = slice(row, row + 1)
-        cut = {name: array[rows] for name, array in inputs.items()}
-        names = [info.name for info in self.graph.outputs]
-        right = oracle.run(self.graph, cut, names)
-        wide = {name: array.astype(np.float64) for name, array in cut.items()}
-        answers = Golden(len(next(iter(cut.values()))), cut, {**wide, **right})
-        moved: dict[str, np.ndarray] | None = None
-        worst: ErrorStats | None = None
-        for name in names:
-            got, factor = outputs[name][rows], accuracy.PROPAGATED_FACTOR
-            stats = accuracy.judged(got, right[name], precision, factor)
-            if not stats.ok and got.shape == right[name].shape and np.isfinite(got).all():
-                moved = moved if moved is not None else oracle.moved_along(self.graph, answers, names)
-                stats = accuracy.judged(got, right[name], precision, factor, moved.get(name))
-            if worst is None or (stats.ok, -stats.rel_l2) < (worst.ok, -worst.rel_l2):
-                worst = stats
-        return worst
+        """As RightAnswers.check_row."""
+        return self.right.check_row(inputs, outputs, precision, lossy)
 
     # ------------------------------------------------------------------------------------------- agreement
 
@@ -349,14 +382,12 @@ class LoadedModel:
             session.close()
 
 
-def _random_input(info: TensorInfo, count: int, random: np.random.Generator) -> np.ndarray:
-    """Uniform in [−1, 1), or 0 and 1 for integers, (count, …). Raises UnsupportedError for an open shape."""
-    rest = info.shape[1:]
-    if not info.shape or any(not isinstance(dim, int) for dim in rest):
-        raise UnsupportedError(
-            f"input {info.name} has shape {info.shape}; only its first axis, the batch, may be open"
-        )
-    shape = (count, *(int(dim) for dim in rest if isinstance(dim, int)))
+def _random_input(info: TensorInfo, batch_axis: int, count: int, random: np.random.Generator) -> np.ndarray:
+    """Uniform in [−1, 1), or 0 and 1 for integers, with `count` along the axis that is the batch."""
+    sizes = [size if isinstance(size, int) else count for size in info.shape]
+    if sizes and not isinstance(info.shape[batch_axis], int):
+        sizes[batch_axis] = count
+    shape = tuple(sizes)
     if np.dtype(info.dtype).kind != "f":
         return random.integers(0, 2, shape).astype(info.dtype)
     return (2 * random.random(math.prod(shape), np.float32) - 1).reshape(shape)

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.measure.images import model_file
 from bench.results.records import Job
 from bench.run import chosen_rungs
 from engine.backend import Backend, Options
-from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.planning import planner
 from kernels import registry
@@ -34,7 +34,7 @@ def check(
     check_folders(folders, devices)
     if not job.rungs:
         return
-    graphs = {spec.name: importer.load(spec.file(progress)) for spec in specs}
+    graphs = {spec.name: _graph(spec, job, progress) for spec in specs}
     nodes = {name: [node.name for node in graph.nodes] for name, graph in graphs.items()}
     for text, value in job.rungs.items():
         owner, node, device, _ = chosen_rungs.parts(text, value, job.models)
@@ -56,6 +56,12 @@ def check(
             if rungs:
                 batch = graph.fixed_batch or min(job.batches_of(name))
                 _plan(graph, batch, device, Options(rungs=rungs, kernel_dirs=folders), devices)
+
+
+def _graph(spec: ModelSpec, job: Job, progress: Progress | None) -> Graph:
+    dims, alone = job.dims_of(spec.name), len(set(job.models)) == 1
+    path = spec.file(progress)
+    return model_file.read(path, dims, job.inputs, spec.dataset, job.seed, alone).graph
 
 
 def meant_for(

@@ -157,6 +157,8 @@ class Runner:
             return
         self._loaded.beside = partial(self._next.begin, following)
         self._say(ModelLoaded(model=self._loaded.info()))
+        for note in self._loaded.notes:
+            self._say(Log(level="warning", text=f"{model}: {note}"))
         for group in members:
             later = self._group(group)
             for case in later:
@@ -201,6 +203,7 @@ class Runner:
         if self._job.tune_reference:
             self._next.wait()  # the reference's configurations are timed
         try:
+            self._loaded.check_room(case.batch)
             begin = partial(self._say, CaseStarted(case=case, stage="tune"))
             tuning.tune(case, self._loaded, self._job, begin, self._progress)
         except Stopped:

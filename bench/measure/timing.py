@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+import numpy as np
+
 from bench.measure import stopping
 from bench.measure.instances import Succession
 from bench.results import stats
@@ -130,6 +132,18 @@ def first_run(session: Session) -> int:
     session.run()
     session.synchronize()
     return time.perf_counter_ns() - started
+
+
+def one_pass(session: Session, inputs: Mapping[str, np.ndarray]) -> float:
+    """A pass over these inputs; the seconds that it took."""
+    session.bind(inputs)
+    return first_run(session) / 1e9
+
+
+def answers(session: Session, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What a pass over these inputs leaves."""
+    one_pass(session, inputs)
+    return session.fetch()
 
 
 def warm_up(

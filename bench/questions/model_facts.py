@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from bench.measure.cases import model_spec
+from bench.measure.images import model_file
 from bench.measure.images.image_feed import ImageFeed
 from bench.questions import model_takes
 from bench.questions.messages import ColumnTitle, ModelFacts, WhichFacts
 from bench.results.records import Job
 from bench.words import units
 from engine.cuda.stages import Launches
-from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
@@ -29,10 +29,11 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
     job = Job(models=(asked.model,), backends=())
     spec = model_spec(asked.model, job)
     path = spec.file(progress)
-    graph = importer.load(path)
+    graph, notes = model_file.read(path, {})
     lines = [("model", spec.name), ("title", spec.title), ("file", str(path)), ("opset", str(graph.opset))]
     feed = ImageFeed(graph, job, spec.preprocess, spec.classes, spec.dataset)
     lines += model_takes.lines(feed)
+    lines += [("note", note) for note in notes]
     lines.append(("nodes", str(len(graph.nodes))))
     parameters = sum(int(array.size) for array in graph.initializers.values())
     lines.append(("parameters", f"{parameters:,}"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bench.measure.cases import ModelSpec, model_spec
+from bench.measure.images import model_file
 from bench.measure.images.image_feed import ImageFeed, shape_words
-from bench.measure.images.other_inputs import folded
 from bench.questions.asked import Takes
 from bench.results.records import Job
 from engine.graph import importer
@@ -22,8 +22,10 @@ def takes(job: Job) -> Takes:
 def fed(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Graph, ImageFeed | None]:
     """The same of a graph that is read; the graph with its other inputs as the job gives them; and how it is
     fed, None where what the job says does not fit it."""
+    notes: tuple[str, ...] = ()
     try:
-        graph = folded(graph, job.inputs)
+        dims = job.dims_of(spec.name)
+        graph, notes = model_file.fitted(graph, dims, job.inputs, spec.dataset, job.seed)
         feed = ImageFeed(graph, job, spec.preprocess, spec.classes, spec.dataset)
     except InputError as error:
         found = Takes(
@@ -31,7 +33,8 @@ def fed(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Graph, ImageFee
         )
         return found, graph, None
     refused = "" if feed.image or spec.dataset == "random" else feed.takes_none(spec.dataset)
-    found = Takes(model=spec.name, lines=tuple(lines(feed)), fixed_batch=graph.fixed_batch, refused=refused)
+    told = (*lines(feed), *(("note", note) for note in notes))
+    found = Takes(model=spec.name, lines=told, fixed_batch=graph.fixed_batch, refused=refused)
     return found, graph, feed
 
 

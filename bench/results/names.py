@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 MOST_CHARACTERS = 100  # of a name that files are called after
@@ -18,5 +20,44 @@ def check_name(what: str, name: str) -> None:
 
 @lru_cache(maxsize=4096)  # a million lines name few models
 def stem(model: str) -> str:
-    """What a model given by path is called: its file's name without .onnx; any other its own name."""
-    return model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
+    """What a model given by path is called: its file's name without .onnx; any other its own name. Of a path
+    with a double slash in it (`told_apart`), all behind that."""
+    path = model.replace("\\", "/")
+    _, apart, name = path.rpartition("//")
+    return (name.replace("/", "-") if apart else path.rsplit("/", 1)[-1]).removesuffix(".onnx")
+
+
+def told_apart(models: Sequence[str]) -> tuple[str, ...]:
+    """The same models, those paths that would be called the same with a double slash, which a system takes
+    for one, before as many of their last parts as tells them apart: resnet//a/model.onnx and
+    resnet//b/model.onnx are a-model and b-model."""
+    plain = tuple(dict.fromkeys(map(one_slash, models)))
+    found = {model: model for model in plain}
+    by_stem: dict[str, list[str]] = {}
+    for model in plain:
+        by_stem.setdefault(stem(model), []).append(model)
+    for same in by_stem.values():
+        depth = 2
+        while len({stem(found[model]) for model in same}) < len(same) and depth <= _DEEPEST:
+            found |= {model: _split(model, depth) for model in same}
+            depth += 1
+    return tuple(found[model] for model in plain)
+
+
+def one_slash(model: str) -> str:
+    """The path without what `told_apart` writes into it."""
+    return model if "//" not in model else re.sub("/{2,}", "/", model).replace("/./", "/").removeprefix("./")
+
+
+_DEEPEST = 64
+
+
+def _split(model: str, depth: int) -> str:
+    """A path with a double slash before its last `depth` parts; all of it where it has no more."""
+    parts = model.replace("\\", "/").split("/")
+    before, last = parts[:-depth], parts[-depth:]
+    if last and last[0] == "":  # an absolute path, to its root
+        before, last = ["", "."], last[1:]
+    if before == [""]:
+        before = ["", "."]  # two slashes in front would be no plain path
+    return f"{'/'.join(before) if before else '.'}//{'/'.join(last)}"

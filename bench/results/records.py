@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from bench.results.names import check_name as check_name
 from bench.results.names import stem as stem
+from bench.results.surroundings import BackendInfo as BackendInfo
+from bench.results.surroundings import Environment as Environment
+from bench.results.surroundings import ModelInfo as ModelInfo
+from bench.results.surroundings import Record as Record
 
 SCHEMA = 1
 
@@ -50,10 +52,6 @@ PREPARE_PHASES = ("load", "compile", "alloc", "upload")
 RUN_PHASES = ("h2d", "compute", "d2h", "sync")
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all records."""
-
-
 class Job(Record, frozen=True):
     """What the user asked for. Everything the worker needs and nothing that depends on when it runs.
 
@@ -74,6 +72,7 @@ class Job(Record, frozen=True):
     sweep of a case. instances: how many sessions of each contender are timed (1, as it was before records
     said so; whoever makes a job asks for bench.run.bounds.INSTANCES). end_to_end: also measure host images to
     host answers as a sustained rate; top_k: of which the best so many classes alone are wanted back (0: all).
+    dims: sizes of axes that a model's file leaves open, by name, "height", or for one model "MODEL:height".
     """
 
     models: tuple[str, ...]
@@ -103,6 +102,15 @@ class Job(Record, frozen=True):
     inputs: dict[str, str] = {}
     end_to_end: bool = False
     top_k: int = 0
+    dims: dict[str, int] = {}
+
+    def dims_of(self, model: str) -> dict[str, int]:
+        """The sizes that hold for a model, by the axes' names."""
+        found = {name: size for name, size in self.dims.items() if ":" not in name}
+        for owner in (stem(model), model):
+            start = f"{owner}:"
+            found |= {name[len(start) :]: n for name, n in self.dims.items() if name.startswith(start)}
+        return found
 
     def times_layers(self, backend: str) -> bool:
         """Whether the layers of a case on this backend are measured."""
@@ -150,7 +158,8 @@ class ErrorStats(Record, frozen=True):
     rel_l2 = ‖y − ref‖ / ‖ref‖; max_abs and mean_abs in the tensor's unit; max_rel = max_abs / max |ref|.
     ratio is rel_l2 over the reference backend's own rel_l2 on the same tensor (None where that is not known);
     it is shown and never a gate. bound is what rel_l2 had to stay within; ok is the verdict with the
-    no-element-off-by-more-than-100×-bound rule applied too; reason says in words what failed.
+    no-element-off-by-more-than-100×-bound rule applied too; reason says in words what failed, note what is
+    to be known of an answer that passed.
     """
 
     rel_l2: float
@@ -161,6 +170,7 @@ class ErrorStats(Record, frozen=True):
     ok: bool
     ratio: float | None = None
     reason: str = ""
+    note: str = ""
 
 
 # Whether bytes came faster than the memory gives them: out of the "cache", or faster than a cache explains.
@@ -327,61 +337,6 @@ class Measurement(Record, frozen=True):
 
     def __post_init__(self) -> None:
         check_name("backend", self.reference)
-
-
-class BackendInfo(Record, frozen=True):
-    """A backend as seen on the machine of the run; unavailable is the reason, or "". variant_of: the backend
-    that it is in another configuration ("": it stands for itself); such a one runs where it is asked for, and
-    so does a rival. get: how it comes to a machine; untried: what is to be known of one that nobody ran."""
-
-    name: str
-    device: str
-    precisions: tuple[str, ...]
-    reference: str
-    unavailable: str = ""
-    variant_of: str = ""
-    rival: bool = False
-    get: str = ""
-    untried: str = ""
-
-
-class Environment(Record, frozen=True):
-    """The machine and the software of a run, for the footer of every chart. gpu_fp32_flops_per_s: what all
-    cores of the GPU do at their highest clock, a multiply-add counted as two (0: not known)."""
-
-    machine: str = ""
-    os: str = ""
-    python: str = ""
-    cpu: str = ""
-    cores: int = 0
-    memory_nbytes: int = 0
-    gpu: str = ""
-    gpu_uuid: str = ""
-    gpu_fp32_flops_per_s: float = 0.0
-    driver: str = ""
-    cuda: str = ""
-    packages: dict[str, str] = {}
-    backends: tuple[BackendInfo, ...] = ()
-    kernelscope: str = ""
-
-
-class ModelInfo(Record, frozen=True):
-    """A model of the run: its name as in the cases, title, data set, SHA-256, parameters and FLOPs an image.
-    labels: where the order of its classes is from; image: what is done to an image, in words."""
-
-    name: str
-    title: str = ""
-    path: str = ""
-    dataset: str = ""
-    preprocess: str = ""
-    sha256: str = ""
-    parameters: int = 0
-    flops_per_image: int = 0
-    labels: str = ""
-    image: str = ""
-
-    def __post_init__(self) -> None:
-        check_name("data set", self.dataset.partition(":")[0])
 
 
 class Run(Record, frozen=True):

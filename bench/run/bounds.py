@@ -6,6 +6,7 @@ from typing import Any
 
 from bench.results.records import Job
 
+MAX_AXIS = 1 << 30  # elements along an axis that a model's file leaves open
 MAX_BATCH = 100_000
 MAX_IMAGES = 1_000_000
 MAX_THREADS = 4096

@@ -10,10 +10,10 @@ from typing import Any
 
 from engine.apart.device import OnDevice
 from engine.backends.ort_cpu import OrtCpuSession
-from engine.backends.ort_cuda import OrtCudaSession
 from engine.graph.graph import Graph
 from engine.options import Options
 from engine.ort import sessions as ort
+from engine.ort.cuda_session import OrtCudaSession
 from engine.ort.providers import Provider
 from kernels.errors import UnavailableError
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import psutil
@@ -19,6 +20,7 @@ from engine.backend import OpTime, Options, check_inputs
 from engine.configuration import Configuration
 from engine.graph.graph import Graph
 from engine.machine import host
+from engine.ort import binding as ort_binding
 from engine.ort import placement
 from engine.ort import profile as ort_profile
 from engine.ort import sessions as ort
@@ -27,6 +29,9 @@ from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
 PROVIDER = "CPUExecutionProvider"
 APART = "ort"  # see engine.apart.pool.KINDS
+
+# Models at batches whose bound pass answered as a plain one, in this process.
+_agreed: set[tuple[str, int, str]] = set()
 
 
 class OrtCpuSession:
@@ -59,7 +64,10 @@ class OrtCpuSession:
         self._expected = inputs
         self._inputs: dict[str, np.ndarray] = {}
         self._outputs: dict[str, np.ndarray] = {}
-        self._ran = False
+        self._ran = self._checked = False
+        self._unbound: list[str] = []  # outputs that ONNX Runtime allocates
+        self._notes: dict[str, str] = {}
+        self._copied = False  # ONNX Runtime allocates the outputs in every run, and they are copied
         with ort.translated(f"the inputs and outputs of {self._what}"):
             self._allocate()
             self._binding = self._bind_to(self._session)
@@ -99,19 +107,32 @@ class OrtCpuSession:
                 f"{available / 2**30:.1f} GiB are available: take a smaller batch"
             )
         self._inputs = {name: np.zeros(shape, dtype) for name, (shape, dtype) in self._expected.items()}
-        self._outputs = {name: np.zeros(shape, dtype) for name, (shape, dtype) in outputs.items()}
+        # An output that is an input is the input's own memory: ONNX Runtime hands it on and copies nothing.
+        self._outputs = {
+            name: self._inputs[name] if name in self._inputs else np.zeros(shape, dtype)
+            for name, (shape, dtype) in outputs.items()
+        }
 
     def _bind_to(self, session):
         binding = session.io_binding()
         value = self._ort.OrtValue.ortvalue_from_numpy  # shares the array's memory on a CPU
         for name, array in self._inputs.items():
             binding.bind_ortvalue_input(name, value(array))
+        self._unbound = []
         for argument in session.get_outputs():
-            if argument.name in self._outputs:
-                binding.bind_ortvalue_output(argument.name, value(self._outputs[argument.name]))
+            name = argument.name
+            if name in self._outputs and name not in self._inputs and not self._copied:
+                binding.bind_ortvalue_output(name, value(self._outputs[name]))
             else:
-                binding.bind_output(argument.name, "cpu")
+                binding.bind_output(name, "cpu")
+                self._unbound.append(name)
         return binding
+
+    def _pass(self) -> None:
+        # What ONNX Runtime allocated in a pass is bound in the next: another shape would not fit it.
+        for name in self._unbound:
+            self._binding.bind_output(name, "cpu")
+        self._session.run_with_iobinding(self._binding)
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(inputs, self._expected)
@@ -122,23 +143,44 @@ class OrtCpuSession:
         self._ran = True
         try:
             with ort.translated(self._what):
-                self._session.run_with_iobinding(self._binding)
+                self._pass()
         except KernelError:
-            if not self._outputs:
+            if not self._outputs or self._copied:
                 raise
             # Shape inference below opset 22 counts pooling windows of ceil_mode that the operator leaves out:
             # an output of the inferred shape is then refused, and ONNX Runtime has to allocate it itself.
-            self._outputs.clear()
-            with ort.translated(self._what):
-                self._binding = self._bind_to(self._session)
-                self._session.run_with_iobinding(self._binding)
+            self._allocated_there()
+            return
+        self._collect()
+
+    def _allocated_there(self) -> None:
+        """A pass whose outputs ONNX Runtime allocates, as in all that follow."""
+        self._copied = True
+        with ort.translated(self._what):
+            self._binding = self._bind_to(self._session)
+            self._session.run_with_iobinding(self._binding)
+        self._collect()
+
+    def _collect(self) -> None:
+        if not self._copied:
+            return
+        for name, array in self._values().items():
+            if name in self._inputs:
+                continue
+            if self._outputs[name].shape != array.shape:
+                self._outputs[name] = np.zeros(array.shape, array.dtype)
+            np.copyto(self._outputs[name], array)
+
+    def _values(self) -> dict[str, np.ndarray]:
+        """The outputs of the last pass as ONNX Runtime holds them."""
+        values = zip(self._session.get_outputs(), self._binding.get_outputs(), strict=True)
+        return {argument.name: value.numpy() for argument, value in values}
 
     def synchronize(self) -> None:
         """Nothing to wait for: `run` returns when the pass has ended."""
 
     def fetch(self) -> dict[str, np.ndarray]:
-        values = zip(self._session.get_outputs(), self._binding.get_outputs(), strict=True)
-        return {argument.name: np.array(value.numpy(), np.float32) for argument, value in values}
+        return {name: np.array(array, np.float32) for name, array in self.answers().items()}
 
     @property
     def given(self) -> Mapping[str, np.ndarray]:
@@ -146,31 +188,56 @@ class OrtCpuSession:
         return self._inputs
 
     def answers(self) -> dict[str, np.ndarray]:
-        """The outputs as they lie; of a shape that is not known before a pass, those of the last one."""
+        """The outputs as they lie; of a shape that is not known before a pass, those of the last one. The
+        first answer has to be that of a plain `run` over the same inputs; where it is not, outputs are no
+        longer bound, and `notes` says so."""
+        key = (self._graph.sha256, self.batch, self.provider)
+        if self._ran and not self._checked and key not in _agreed:
+            self._checked = True
+            why = self._unlike_plain()
+            if why is None:
+                _agreed.add(key)
+            else:
+                self._notes = {"binding": f"no: bound, {why} from what a plain run of the session answers"}
+                self._allocated_there()
         if self._outputs or not self._ran:
             return self._outputs
-        values = zip(self._session.get_outputs(), self._binding.get_outputs(), strict=True)
-        return {argument.name: value.numpy() for argument, value in values}
+        return self._values()
+
+    def notes(self) -> dict[str, str]:
+        """Facts that the first answer brought."""
+        return self._notes
+
+    def _unlike_plain(self) -> str | None:
+        with ort.translated(self._what):
+            names = [argument.name for argument in self._session.get_outputs()]
+            plain = dict(zip(names, self._session.run(names, self._inputs), strict=True))
+        return ort_binding.differs(self._outputs, plain) if self._outputs else None
+
+    def _passing(self) -> Callable[[], None]:
+        """A pass, with as little beside ONNX Runtime's own as there may be."""
+        return self._pass if self._unbound else partial(self._session.run_with_iobinding, self._binding)
 
     def each(self, copies: Sequence[Copies]) -> None:
         """One pass over each of these inputs, its answer copied to where it belongs."""
-        run, binding = self._session.run_with_iobinding, self._binding
+        run = self._passing()
         with ort.translated(self._what):
             for inputs, outputs in copies:
                 for to, of in inputs:
                     np.copyto(to, of)
-                run(binding)
+                run()
+                self._collect()
                 for to, of in outputs:
                     np.copyto(to, of)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         if cold:
             host.overwrite_caches()
-        run, binding = self._session.run_with_iobinding, self._binding
+        run = self._passing()
         with ort.translated(self._what):
             started = time.perf_counter_ns()
             for _ in range(count):
-                run(binding)
+                run()
             return time.perf_counter_ns() - started
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
@@ -190,7 +257,15 @@ class OrtCpuApart(ApartSession):
 
     def __init__(self, graph: Graph, batch: int, options: Options) -> None:
         what = f"{graph.name} on ort-cpu at batch {batch}"
+        self._noted = False
         super().__init__(APART, what, batch, (graph, batch, options), threads=options.threads or 0)
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        found = super().fetch()
+        if not self._noted:
+            self._noted = True
+            self._facts = {**self._facts, **self._asked("ask", "notes", answers=dict[str, str])}
+        return found
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         found = self._asked("ask", "op_times", seconds, answers=tuple[OpTime, ...])

@@ -302,9 +302,21 @@ class DeviceSession:
         self._trains.forget()
         self._bound = {name: self._kept(array, self._inputs[name].dtype) for name, array in inputs.items()}
         with self._translated(f"the inputs of {self._what}"):
-            for name, array in self._bound.items():
-                self._staging.upload(array, self._inputs[name].pointer)
-            self._stream.synchronize()
+            self._copy_in()
+
+    def _copy_in(self) -> None:
+        """Put what is bound where a pass reads it."""
+        for name, array in self._bound.items():
+            self._staging.upload(array, self._inputs[name].pointer)
+        self._stream.synchronize()
+
+    def _copied_out(self) -> dict[str, np.ndarray]:
+        """Copies of what the last pass left, as it lies there."""
+        found = {}
+        for name, placed in self._outputs.items():
+            found[name] = np.empty(placed.shape, placed.dtype)
+            self._staging.download(placed.pointer, found[name])
+        return found
 
     @cached_property
     def _in_words(self) -> Translated:
@@ -323,13 +335,9 @@ class DeviceSession:
 
     def fetch(self) -> dict[str, np.ndarray]:
         self._check_open()
-        fetched: dict[str, np.ndarray] = {}
         with self._translated(f"the outputs of {self._what}"):
-            for name, placed in self._outputs.items():
-                array = np.empty(placed.shape, placed.dtype)
-                self._staging.download(placed.pointer, array)
-                fetched[name] = array.astype(np.float32, copy=False)
-        return fetched
+            left = self._copied_out()
+        return {name: array.astype(np.float32, copy=False) for name, array in left.items()}
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """What stirring takes of the device is taken off; see the session's trains."""

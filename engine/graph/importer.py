@@ -1,4 +1,8 @@
-"""ONNX file → Graph, checked: what comes out of here is a valid model of an opset we know."""
+"""ONNX file → Graph, checked. What no backend could run is an error; what ONNX's own checks find fault with
+(an operator that its opset does not have, types that do not fit, an opset that we do not know) is written
+into `Graph.refused`: our engine leaves such a model alone, and ONNX Runtime, which takes some of them, may
+run it.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +20,22 @@ from onnx import numpy_helper
 from engine.graph import initializers as weights
 from engine.graph.graph import Graph, Node, Shape, TensorInfo
 from engine.graph.normal_form import captured, normalise
-from engine.graph.proto_checks import check_names, check_size
+from engine.graph.outputs import numbers_alone
+from engine.graph.proto_checks import check_names, check_size, check_wiring
 from engine.graph.skeleton import checked
 from kernels.errors import ModelError, UnsupportedError, one_line
 
 OPSETS = range(7, 29)
 _ORT_FORMAT = b"ORTM"  # from the fifth byte on, what ONNX Runtime's own format says of itself
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+_NAMED_OPSETS = 3  # the first IR version that has to say its opset; before there was the first one alone
 
 
 def load(path: str | Path) -> Graph:
     """The model in an `.onnx` file (external data beside it is read too); its name is the file's stem.
 
     Raises ModelError, one sentence, for a file that is missing, truncated, not ONNX or not valid, and
-    UnsupportedError for sparse weights and inputs that are not tensors.
+    UnsupportedError for sparse weights, for inputs that are not tensors of numbers, and where no output is.
     """
     path = Path(path)
     try:
@@ -46,6 +53,11 @@ def load(path: str | Path) -> Graph:
         raise ModelError(
             f"model file {str(path)!r} is in ONNX Runtime's own format (.ort); name the .onnx file that it "
             "was made from"
+        )
+    if data.startswith(_LFS_POINTER):
+        raise ModelError(
+            f"model file {str(path)!r} is a Git LFS pointer, which stands in the place of the model until "
+            "`git lfs pull` downloads it; run that in its repository"
         )
     digest = hashlib.sha256(data)
     proto = onnx.ModelProto()
@@ -96,7 +108,7 @@ def from_proto(
         raise ModelError(f"{where} is truncated or is not an ONNX model: it has no graph with outputs")
     check_names(proto, where)
     check_size(proto, where)
-    opset = _opset(proto, where)
+    opset, refused = _opset(proto, where)
     if not sha256:
         try:
             sha256 = hashlib.sha256(proto.SerializeToString(deterministic=True)).hexdigest()
@@ -113,7 +125,11 @@ def from_proto(
     proto = weights.light(proto, initializers)
     normalise(proto, where)
     _fill_names(proto)
-    types = checked(proto, opset, where)
+    check_wiring(proto, where)
+    types, fault = checked(proto, opset, where)
+    held = {tensor.name for tensor in proto.graph.initializer}
+    inputs = tuple(_info(v, where, "input") for v in proto.graph.input if v.name not in held)
+    left_out = numbers_alone(proto, types, where)
     nodes = []
     for made in proto.graph.node:
         node = read_node(made, where)
@@ -121,27 +137,39 @@ def from_proto(
             initializers[made.output[0]] = constant(node, where)
         else:
             nodes.append(node)
-    inputs = tuple(_info(v, where, "input") for v in proto.graph.input if v.name not in initializers)
     outputs = tuple(
         _info(v if v.type.tensor_type.HasField("shape") else types.get(v.name, v), where, "output")
         for v in proto.graph.output
     )
-    return Graph(name, opset, inputs, outputs, tuple(nodes), initializers, proto, sha256)
+    return Graph(
+        name,
+        opset,
+        inputs,
+        outputs,
+        tuple(nodes),
+        initializers,
+        proto,
+        sha256,
+        refused=refused or fault,
+        left_out=left_out,
+    )
 
 
-def _opset(proto: onnx.ModelProto, where: str) -> int:
+def _opset(proto: onnx.ModelProto, where: str) -> tuple[int, str]:
+    """The opset, and why the engine refuses it ("" where it does not). Raises ModelError where it is not
+    said."""
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions and all(node.domain for node in proto.graph.node) and proto.opset_import:
-        return OPSETS[-1]  # all its operators are of other domains: any will do
-    if not versions:
+        return OPSETS[-1], ""  # all its operators are of other domains: any will do
+    if not versions and proto.ir_version >= _NAMED_OPSETS:
         raise ModelError(f"{where} is truncated or is not an ONNX model: it does not say its opset")
-    opset = versions[0]
-    if opset not in OPSETS:
-        raise ModelError(
-            f"{where} is of opset {opset}, and opsets {OPSETS[0]} to {OPSETS[-1]} are supported; "
-            "convert it with onnx.version_converter"
-        )
-    return opset
+    opset = versions[0] if versions else 1
+    if opset in OPSETS:
+        return opset, ""
+    return opset, (
+        f"{where} is of opset {opset}, and opsets {OPSETS[0]} to {OPSETS[-1]} are supported by the engine; "
+        "convert it with onnx.version_converter"
+    )
 
 
 def _fill_names(proto: onnx.ModelProto) -> None:
@@ -235,6 +263,10 @@ def _info(value: onnx.ValueInfoProto, where: str, kind: str) -> TensorInfo:
         what = str(value.type.WhichOneof("value")).removesuffix("_type")
         raise UnsupportedError(
             f"{where} has an {kind} {value.name!r} of type {what}; only tensors are supported"
+        )
+    if kind == "input" and value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+        raise UnsupportedError(
+            f"{where} has an input {value.name!r} of texts (strings); only tensors of numbers are supported"
         )
     if kind == "input" and not value.type.tensor_type.HasField("shape"):
         raise UnsupportedError(

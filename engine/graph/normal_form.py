@@ -2,13 +2,15 @@
 
 Exporters leave freedom that ONNX's own tools do not take: the standard domain by its long name, nodes in any
 order (keras2onnx and ONNX Runtime's float16 converter write them so), initializers that IR 3 wanted among the
-inputs. None of it changes what a model means.
+inputs, operator sets that are not named, a Scan whose body calls a tensor what the graph around it calls
+another (CNTK's exporter). None of it changes what a model means.
 """
 
 from __future__ import annotations
 
+import functools
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 
@@ -24,6 +26,8 @@ def normalise(proto: onnx.ModelProto, where: str) -> None:
 
     Raises ModelError for nodes that read each other's outputs in a circle."""
     _short_domain(proto)
+    _import_all(proto)
+    _own_names(proto.graph)
     inputs = {value.name for value in proto.graph.input}
     if any(tensor.name not in inputs for tensor in proto.graph.initializer):
         proto.ir_version = max(proto.ir_version, FREE_INITIALIZERS)
@@ -52,6 +56,24 @@ def _short_domain(proto: onnx.ModelProto) -> None:
             node.domain = ""
 
 
+def _import_all(proto: onnx.ModelProto) -> None:
+    """Say of which version the operator sets are that nodes are of and the file does not name: the newest one
+    that ONNX knows, as ONNX Runtime takes them, and 1 of others."""
+    said = {entry.domain for entry in proto.opset_import}
+    for domain in dict.fromkeys(node.domain for node in every_node(proto)):
+        if domain and domain not in said and proto.opset_import:
+            version = _newest(domain)
+            proto.opset_import.append(onnx.helper.make_opsetid(domain, version))
+    if not proto.opset_import:
+        proto.opset_import.append(onnx.helper.make_opsetid("", 1))
+
+
+@functools.cache
+def _newest(domain: str) -> int:
+    schemas = onnx.defs.get_all_schemas_with_history()
+    return max((schema.since_version for schema in schemas if schema.domain == domain), default=1)
+
+
 def every_node(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     """The nodes of the graph, of its functions, and of the graphs within them."""
     waiting = [*proto.graph.node, *(node for function in proto.functions for node in function.node)]
@@ -63,11 +85,63 @@ def every_node(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 def _inner(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     """The nodes of the graphs that are this node's attributes."""
+    return [inner for graph in _graphs(node) for inner in graph.node]
+
+
+def _own_names(graph: onnx.GraphProto) -> None:
+    """Give what graphs within nodes make names of its own, where the graph around them has the same ones:
+    ONNX's inference takes the two for one."""
+    holders = [node for node in graph.node if _graphs(node)]
+    if holders:
+        taken = set(_made(graph))
+        for node in holders:
+            for inner in _graphs(node):
+                _rename(inner, taken, {})
+
+
+def rename_reads(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
+    """Have a node, and the graphs within it, read other tensors in the place of these."""
+    node.input[:] = [names.get(name, name) for name in node.input]
+    for inner in _graphs(node):
+        _rename(inner, set(), names)
+
+
+def _rename(graph: onnx.GraphProto, taken: set[str], names: Mapping[str, str]) -> None:
+    """taken: what the graphs around call theirs; names: what of it has another name now."""
+    own = _made(graph)
+    names = {old: new for old, new in names.items() if old not in own}
+    for name in own:
+        if name in taken:
+            new = f"{name}_within"
+            while new in taken or new in own:
+                new += "_"
+            names[name] = new
+    for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        value.name = names.get(value.name, value.name)
+    for sparse in graph.sparse_initializer:
+        sparse.values.name = names.get(sparse.values.name, sparse.values.name)
+    within = taken | {names.get(name, name) for name in own}
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+        for inner in _graphs(node):
+            _rename(inner, within, names)
+
+
+def _made(graph: onnx.GraphProto) -> dict[str, None]:
+    """The tensors that a graph is given, holds or makes, in order."""
+    found = [value.name for value in graph.input] + [tensor.name for tensor in graph.initializer]
+    found += [tensor.values.name for tensor in graph.sparse_initializer]
+    found += [name for node in graph.node for name in node.output]
+    return dict.fromkeys(filter(None, found))
+
+
+def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """The graphs that are this node's attributes."""
     return [
-        inner
+        graph
         for attribute in node.attribute
         for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs)
-        for inner in graph.node
     ]
 
 
@@ -75,18 +149,12 @@ def captured(node: onnx.NodeProto) -> tuple[str, ...]:
     """The tensors that the graphs within a node (the branches of an If, the body of a Scan) read from around
     it, in order of first use. A name that such a graph makes itself is its own, whatever has the same name
     around it."""
-    found: dict[str, None] = {}
-    for attribute in node.attribute:
-        for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-            found |= dict.fromkeys(_taken(graph))
-    return tuple(found)
+    return tuple(dict.fromkeys(name for graph in _graphs(node) for name in _taken(graph)))
 
 
 def _taken(graph: onnx.GraphProto) -> list[str]:
     """What a graph within a node takes from around it."""
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    own |= {tensor.values.name for tensor in graph.sparse_initializer}
-    own |= {name for node in graph.node for name in node.output}
+    own = _made(graph)
     read = [name for node in graph.node for name in (*node.input, *captured(node))]
     read += [value.name for value in graph.output]
     return [name for name in read if name and name not in own]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
+from engine.graph.normal_form import captured
 from kernels.errors import ModelError
 
 # Nodes with every call of a model-local function written out; the largest nets have some tens of thousands.
@@ -83,6 +84,26 @@ class _Sizes:
                 f"{self.where} has functions or subgraphs more than {DEEPEST} deep within each other; "
                 "inline its functions"
             )
+
+
+def check_wiring(proto: onnx.ModelProto, where: str) -> None:
+    """Raises ModelError where a node or an output of the graph reads what nothing makes, or two nodes make
+    the same: no backend could run that. Nodes come in an order in which they can run."""
+    there = {value.name for value in proto.graph.input} | {tensor.name for tensor in proto.graph.initializer}
+    broken = f"{where} is not a valid ONNX model: "
+    made: set[str] = set()
+    for node in proto.graph.node:
+        for name in (*node.input, *captured(node)):
+            if name and name not in there:
+                raise ModelError(f"{broken}node {node.name!r} reads {name!r}, which nothing makes")
+        for name in filter(None, node.output):
+            if name in made:
+                raise ModelError(f"{broken}two nodes make {name!r}, the second is {node.name!r}")
+            made.add(name)
+            there.add(name)
+    for value in proto.graph.output:
+        if value.name not in there:
+            raise ModelError(f"{broken}it gives out {value.name!r}, which nothing makes")
 
 
 def check_names(proto: onnx.ModelProto, where: str) -> None:

@@ -9,7 +9,7 @@ import onnx
 
 from engine.graph.inference import infer_shapes
 from engine.graph.initializers import SMALL
-from kernels.errors import ModelError, UnsupportedError, one_line
+from kernels.errors import UnsupportedError, one_line
 
 
 def skeleton(proto: onnx.ModelProto, small: int = SMALL) -> onnx.ModelProto:
@@ -47,13 +47,14 @@ def inferred(proto: onnx.ModelProto, name: str) -> onnx.GraphProto:
         raise UnsupportedError(f"ONNX cannot tell the shapes in model {name!r}: {one_line(error)}") from None
 
 
-def checked(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.ValueInfoProto]:
-    """Run ONNX's checker and shape inference; inferred infos by tensor name. Raises ModelError."""
-    for node in proto.graph.node:
-        if node.domain in ("", "ai.onnx") and not onnx.defs.has(node.op_type, opset):
-            raise ModelError(
-                f"{where}, node {node.name!r}: opset {opset} of ONNX has no operator {node.op_type!r}"
-            )
+def checked(proto: onnx.ModelProto, opset: int, where: str) -> tuple[dict[str, onnx.ValueInfoProto], str]:
+    """Run ONNX's checker and shape inference: inferred infos by tensor name, and what they find fault with,
+    in a sentence ("": nothing)."""
+    faults = [
+        f"{where}, node {node.name!r}: opset {opset} of ONNX has no operator {node.op_type!r}"
+        for node in proto.graph.node
+        if node.domain in ("", "ai.onnx") and not onnx.defs.has(node.op_type, opset)
+    ]
     light = skeleton(proto)
     untyped = {value.name for value in light.graph.output if not _has_type(value)}
     for output in light.graph.output:
@@ -67,7 +68,7 @@ def checked(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.Va
     except MemoryError:
         raise
     except Exception as error:
-        raise ModelError(f"{where} is not a valid ONNX model: {one_line(error)}") from None
+        faults.append(f"{where} is not a valid ONNX model: {one_line(error)}")
     for output in light.graph.output:
         # A declared shape that differs from the inferred one is no fault of the nodes.
         if output.type.HasField("tensor_type"):
@@ -80,8 +81,26 @@ def checked(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.Va
     except MemoryError:
         raise
     except Exception as error:
-        raise ModelError(f"{where} has shapes that do not fit together: {one_line(error)}") from None
-    return {value.name: value for value in (*told.graph.value_info, *told.graph.output)}
+        text = str(error)
+        what = "types" if any(mark in text for mark in _OF_TYPES) else "shapes"
+        faults.append(f"{where} has {what} that do not fit together: {one_line(error)}")
+        told = _lenient(light)
+    known = {value.name: value for value in (*told.graph.value_info, *told.graph.output)}
+    return known, next(iter(faults), "")
+
+
+# How ONNX's inference says that element types do not fit, whatever it calls the error.
+_OF_TYPES = ("TypeInferenceError", "inconsistent type", "unsupported type", "elem type")
+
+
+def _lenient(light: onnx.ModelProto) -> onnx.ModelProto:
+    """What inference tells where it is not to mind what does not fit."""
+    try:
+        return infer_shapes(light)
+    except MemoryError:
+        raise
+    except Exception:
+        return light
 
 
 def _has_type(value: onnx.ValueInfoProto) -> bool:

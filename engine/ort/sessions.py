@@ -49,7 +49,7 @@ def import_onnxruntime() -> Any:
         import onnxruntime
     except ImportError as error:
         raise UnavailableError(
-            f"ONNX Runtime cannot be imported ({_first_line(error)}): install the extra cpu, or cuda on a "
+            f"ONNX Runtime cannot be imported ({first_line(error)}): install the extra cpu, or cuda on a "
             "machine with an NVIDIA GPU"
         ) from error
     onnxruntime.set_default_logger_severity(SILENT)
@@ -92,21 +92,13 @@ def refusal(graph: Graph, batch: int, precision: str, precisions: Sequence[str],
     fixed = graph.fixed_batch
     if fixed is not None and fixed != batch:
         return f"model {graph.name} has its batch fixed at {fixed}, so it cannot run at batch {batch}"
-    symbol = _batch_symbol(graph)
-    for info in graph.inputs:
-        for axis, dim in enumerate(info.shape):
-            if isinstance(dim, int) or dim == symbol or (axis == 0 and dim is None):
-                continue
-            return (
-                f"input {info.name} of model {graph.name} leaves axis {axis} open ({dim or 'unnamed'}); "
-                "only the first axis, the batch, may be open"
-            )
+    for name, axis in graph.open_axes:
+        called = next(info.shape[axis] for info in graph.inputs if info.name == name)
+        return (
+            f"input {name} of model {graph.name} leaves axis {axis} open ({called or 'unnamed'}) beside its "
+            f"batch: give it a size, as with --dim {called or f'{name}.{axis}'}=128"
+        )
     return None
-
-
-def _batch_symbol(graph: Graph) -> str | None:
-    first = graph.inputs[0].shape[0] if graph.inputs and graph.inputs[0].shape else None
-    return first if isinstance(first, str) else None
 
 
 def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
@@ -132,13 +124,12 @@ def create_session(
     Raises UnsupportedError where ONNX Runtime has no such operator, OutOfMemoryError, KernelError.
     """
     proto = graph.proto
-    symbol = _batch_symbol(graph)
-    if symbol is None and any(info.shape and info.shape[0] is None for info in graph.inputs):
+    if any(info.shape and info.shape[0] is None for info in graph.inputs):
         proto = _with_batch(proto, {info.name for info in graph.inputs}, batch)
 
     def made(model: onnx.ModelProto, weights: Mapping[str, Any]) -> Any:
         how = options()
-        if symbol is not None:
+        for symbol in sorted(graph.batch_symbols):
             how.add_free_dimension_override_by_name(symbol, batch)
         if weights:
             how.add_external_initializers(list(weights), list(weights.values()))
@@ -215,7 +206,7 @@ class translated(Translated):
     __slots__ = ()
 
     def ours(self, error: Exception) -> KernelscopeError | None:
-        text = _first_line(error)
+        text = first_line(error)
         if _ran_out(error):
             return self.ran_out(text)
         refused = type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf")
@@ -229,7 +220,7 @@ def _ran_out(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(mark in str(error).lower() for mark in _OUT_OF_MEMORY)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """The message's first line without "[ONNXRuntimeError] : 1 : FAIL : ", cut to a readable length."""
     lines = str(error).strip().splitlines()
     text = lines[0].strip() if lines else type(error).__name__

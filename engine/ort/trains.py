@@ -27,6 +27,7 @@ from engine.cuda import runtime as cuda_runtime
 from engine.cuda.lane import OnDevice
 from engine.cuda.stirring import TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 from engine.cuda.trains import DeviceSession
+from kernels.errors import UnsupportedError
 
 _HOST_BOUND = 0.9  # of a train that the host's loop takes where it is what the train waits for
 # Passes that are queued at once, each with its stirring: a queue of the driver's holds a thousand launches
@@ -37,7 +38,8 @@ PIECE = 256
 class OrtTrains(Stirs):
     """Of passes that `launch` puts on `stream`. bound: the inputs, as they lie on the device; none are zeros.
     captured: a launch is that of a graph, which waits for nothing. refusal: why inputs cannot be stirred, or
-    None."""
+    None. off: what of the session is not on the device, in words: nothing is stirred then, and no pass is
+    queued behind another, for nodes on the CPU wait for the device."""
 
     def __init__(
         self,
@@ -50,18 +52,22 @@ class OrtTrains(Stirs):
         outputs: Mapping[str, CudaTensor],
         bound: Callable[[], Mapping[str, np.ndarray]],
         captured: bool = False,
+        off: str = "",
     ) -> None:
-        self._captured = captured
+        self._captured, self._off = captured, off
         self._cupy, self._pool, self._stream, self._staging = cupy, pool, stream, staging
         self._launch, self._inputs, self._outputs, self._bound = launch, inputs, outputs, bound
         self._cold: cuda_runtime.ColdCache | None = None
         self._stirring: CudaStirring | None = None
         self._stir_host_ns = math.inf  # of launching one stirring
-        self.refusal = refusal({**inputs, **outputs})
+        self.refusal = off or refusal({**inputs, **outputs})
 
     @property
     def on_device(self) -> OnDevice:
-        """ONNX Runtime launches its own graph, so that nothing is captured with it."""
+        """ONNX Runtime launches its own graph, so that nothing is captured with it. Raises UnsupportedError
+        where something does not lie on the device."""
+        if self._off:
+            raise UnsupportedError(f"a batch cannot be carried to the GPU and back: {self._off}")
         return OnDevice(
             self._cupy, self._pool, lambda: self._stream, self._launch, self._inputs, self._outputs
         )
@@ -81,7 +87,7 @@ class OrtTrains(Stirs):
                     stirring.stir()
             self._cold = self._cold or cuda_runtime.ColdCache(self._cupy, self._pool)
             self._cold.overwrite(self._stream)
-        queued = queued or self._captured
+        queued = (queued or self._captured) and not self._off
         elapsed, host_ns = 0.0, 0
         for begin in range(0, count, PIECE):
             piece = partial(self._runs, None if cold else stirring, min(PIECE, count - begin))
@@ -156,15 +162,17 @@ class LaunchedSession(DeviceSession):
     _stream: Any
     _trains: OrtTrains
 
-    def _timed_over(self, launch: Callable[[], object], captured: bool) -> None:
-        """Its passes are these. captured: each is a graph's launch, which waits for nothing."""
+    def _timed_over(self, launch: Callable[[], object], captured: bool, off: str = "") -> None:
+        """Its passes are these. captured: each is a graph's launch, which waits for nothing; off: see
+        OrtTrains."""
         inputs, outputs = (
             {name: CudaTensor(it.pointer, it.shape, it.dtype) for name, it in placed.items()}
-            for placed in (self._inputs, self._outputs)
+            # An output that is an input is written by no pass.
+            for placed in (self._inputs, _without(self._outputs, self._inputs))
         )
         self._timed_by(OrtTrains(
             self._cupy, self._pool, self._stream, self._staging, launch, inputs, outputs, self._lying,
-            captured,
+            captured, off,
         ))  # fmt: skip
 
     @property
@@ -180,3 +188,7 @@ class LaunchedSession(DeviceSession):
         self._check_open()
         with self._translated(self._what):
             return self._trains.time(count, queued=True)
+
+
+def _without(these: Mapping[str, Any], those: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: it for name, it in these.items() if name not in those}

@@ -60,23 +60,16 @@ def input_specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
 
     Raises UnsupportedError where the model is made for another batch size or another axis is dynamic.
     """
+    _check_axes(graph)
     fixed = graph.fixed_batch
     if fixed is not None and fixed != batch:
         raise UnsupportedError(
-            f"model {graph.name!r} is made for batch size {fixed} alone (input {graph.inputs[0].name!r} has "
-            f"the shape {_words(graph.inputs[0])}), and batch size {batch} was asked for"
+            f"model {graph.name!r} is made for batch size {fixed} alone ({_shaped(graph)}), and batch size "
+            f"{batch} was asked for"
         )
     found: dict[str, TensorSpec] = {}
-    symbols = {info.shape[0] for info in graph.inputs if info.shape and isinstance(info.shape[0], str)}
     for info in graph.inputs:
-        shape = []
-        for axis, size in enumerate(info.shape):
-            if not isinstance(size, int) and axis > 0 and size not in symbols:
-                raise UnsupportedError(
-                    f"model {graph.name!r} has an input {info.name!r} of shape {_words(info)}, and only the "
-                    "first axis of an input may be dynamic"
-                )
-            shape.append(size if isinstance(size, int) else batch)
+        shape = [size if isinstance(size, int) else batch for size in info.shape]
         if math.prod(shape) > MOST_ELEMENTS:
             raise UnsupportedError(
                 f"model {graph.name!r} has an input {info.name!r} of shape {_words(info)}: more elements "
@@ -90,6 +83,22 @@ def input_specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
     return found
 
 
+def _check_axes(graph: Graph) -> None:
+    """Raises UnsupportedError where an axis beside the batch has no size."""
+    for name, axis in graph.open_axes:
+        info = next(info for info in graph.inputs if info.name == name)
+        called = info.shape[axis] or f"{name}.{axis}"
+        raise UnsupportedError(
+            f"model {graph.name!r} has an input {name!r} of shape {_words(info)}, and beside its batch no "
+            f"axis may be open: give it a size, as with --dim {called}=128"
+        )
+
+
+def _shaped(graph: Graph) -> str:
+    info = next(info for info in graph.inputs if info.shape)
+    return f"input {info.name!r} has the shape {_words(info)}"
+
+
 def _words(info: TensorInfo) -> str:
     return "(" + ", ".join("?" if size is None else str(size) for size in info.shape) + ")"
 
@@ -99,7 +108,7 @@ def start(graph: Graph, batch: int) -> Scope:
     found = input_specs(graph, check_batch(batch))
     constants = dict(graph.initializers)
     found.update((name, TensorSpec(array.shape, array.dtype.name)) for name, array in constants.items())
-    consumed = {name for node in graph.nodes for name in node.reads} | {info.name for info in graph.outputs}
+    consumed = graph.readers.keys() | {info.name for info in graph.outputs}
     return Scope(graph.opset, found, constants, frozenset(consumed))
 
 
@@ -155,17 +164,55 @@ def _note_dequantized(node: Node, scope: Scope) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Walk:
+    """What became of each node: those that were not folded, in order, with what they were lowered to (None:
+    refused), what is known behind the last, and the first refusal, "" where there is none."""
+
+    scope: Scope
+    nodes: tuple[tuple[Node, Lowered | None], ...]
+    refused: str
+
+
+def walk(graph: Graph, batch: int) -> Walk:
+    """Every node of the graph folded, lowered or refused, once for whoever asks. The shapes behind one that
+    the engine refuses are asked of ONNX's own inference. Raises InputError or UnsupportedError for the batch
+    size alone."""
+    number = check_batch(batch)
+    return graph.remembered("walk", number, lambda: _walk(graph, number))
+
+
+def _walk(graph: Graph, batch: int) -> Walk:
+    scope = start(graph, batch)
+    found: list[tuple[Node, Lowered | None]] = []
+    refused = graph.refused
+    for node in graph.nodes:
+        try:
+            lowered = advance(node, scope, graph)
+        except UnsupportedError as error:
+            refused = refused or str(error)
+            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
+            found.append((node, None))
+            continue
+        if lowered is not None:
+            found.append((node, lowered))
+    return Walk(scope, tuple(found), refused)
+
+
 def trace(graph: Graph, batch: int) -> Program:
     """Every node of the graph folded or lowered, in order, nothing dropped or fused.
 
     Raises InputError for the batch size, UnsupportedError for the first node that is refused.
     """
-    scope = start(graph, batch)
-    items: list[Kernel | View] = []
-    for node in graph.nodes:
-        lowered = advance(node, scope, graph)
-        if lowered is not None:
-            items.extend(_signed(item, node, scope) for item in lowered.items)
+    walked = walk(graph, batch)
+    if walked.refused:
+        raise UnsupportedError(walked.refused)
+    scope = walked.scope
+    items = [
+        _signed(item, node, scope)
+        for node, lowered in walked.nodes
+        for item in (lowered.items if lowered is not None else ())
+    ]
     return Program(
         batch=batch,
         items=tuple(items),
@@ -195,15 +242,8 @@ def alive(program: Program) -> Program:
 
 
 def known(graph: Graph, batch: int) -> Scope:
-    """Every tensor of the graph whose shape or value can be known at this batch size.
+    """Every tensor of the graph whose shape or value can be known at this batch size: not to be changed.
 
-    Nodes that the engine refuses are asked of ONNX's own shape inference.
     Raises InputError or UnsupportedError for the batch size alone.
     """
-    scope = start(graph, batch)
-    for node in graph.nodes:
-        try:
-            advance(node, scope, graph)
-        except UnsupportedError:
-            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
-    return scope
+    return walk(graph, batch).scope

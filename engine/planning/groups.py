@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.graph.graph import Graph, Node
-from engine.graph.shapes import infer_node
-from engine.ops import Kernel, Scope, View
+from engine.ops import Kernel, View
 from engine.passes import grouped, trace
-from engine.passes.trace import Program, advance, start
+from engine.passes.trace import Program, Walk, check_batch, walk
 from engine.planning.step_fusion import fused_on
 from kernels.errors import UnsupportedError
 from kernels.ops import Params
@@ -56,14 +55,19 @@ def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
     """The groups of a model at one batch size, in the order they run.
 
     Constant nodes (folded before a run) and nodes that no output depends on are in none; every other node is
-    in exactly one. In a model that the engine refuses, every node is a group of its own. Raises InputError or
-    UnsupportedError for the batch size alone.
+    in exactly one. In a model that the engine refuses, every node is a group of its own. Kept with the graph.
+    Raises InputError or UnsupportedError for the batch size alone.
     """
-    scope = start(graph, batch)
+    number = check_batch(batch)
+    return graph.remembered("groups", number, lambda: _groups(graph, number))
+
+
+def _groups(graph: Graph, batch: int) -> tuple[Group, ...]:
+    walked = walk(graph, batch)
     try:
         traced = trace(graph, batch)
     except UnsupportedError:
-        return _single(graph, scope)
+        return _single(graph, walked)
     program = grouped(traced, fused_on(graph.devices))
     gathered: list[list[Kernel | View]] = []
     place: dict[str, int] = {}
@@ -74,11 +78,10 @@ def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
             gathered.append([])
         gathered[index].append(item)
         place.update((name, index) for name in item.nodes)
-    by_name = {node.name: node for node in graph.nodes}
-    return tuple(_group(items, by_name, program) for items in gathered)
+    return tuple(_group(items, graph.by_name, program) for items in gathered)
 
 
-def _group(items: Sequence[Kernel | View], by_name: dict[str, Node], program: Program) -> Group:
+def _group(items: Sequence[Kernel | View], by_name: Mapping[str, Node], program: Program) -> Group:
     names = tuple(dict.fromkeys(name for item in items for name in item.nodes))
     nodes = [by_name[name] for name in names]
     kernels = [item for item in items if isinstance(item, Kernel)]
@@ -109,17 +112,13 @@ def outside(nodes: Sequence[Node], constants: Container[str]) -> tuple[str, ...]
     return tuple(name for name in read if name not in made and name not in constants)
 
 
-def _single(graph: Graph, scope: Scope) -> tuple[Group, ...]:
+def _single(graph: Graph, walked: Walk) -> tuple[Group, ...]:
     """One group for each live node that is not folded; what the engine cannot run has no cost."""
     found: list[tuple[Node, int, tuple[Params, ...]]] = []
-    for node in graph.nodes:
-        try:
-            lowered = advance(node, scope, graph)
-        except UnsupportedError:
-            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
-            found.append((node, 0, ()))
-            continue
+    scope = walked.scope
+    for node, lowered in walked.nodes:
         if lowered is None:
+            found.append((node, 0, ()))
             continue
         kernels = [item for item in lowered.items if isinstance(item, Kernel)]
         found.append(
@@ -134,8 +133,8 @@ def _single(graph: Graph, scope: Scope) -> tuple[Group, ...]:
     for node, parameters, params in reversed(found):
         if needed.isdisjoint(node.outputs):
             continue
+        output = next(name for name in node.outputs if name in needed)
         needed.update(node.reads)
-        output = next(name for name in node.outputs if name)
         spec = scope.specs.get(output)
         result.append(
             Group(

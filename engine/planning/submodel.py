@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -12,6 +13,7 @@ import onnx
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto, tensor_info
 from engine.graph.initializers import initializer
+from engine.graph.normal_form import rename_reads
 from engine.graph.shapes import value_info
 from engine.graph.skeleton import inferred
 from engine.passes import known
@@ -21,6 +23,7 @@ from kernels.nearest import did_you_mean
 
 # The first IR version whose initializers need not be listed as graph inputs.
 IR_VERSION = 4
+_NO: frozenset[str] = frozenset()
 
 
 def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
@@ -32,22 +35,40 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
     Raises InputError (no such node, batch size out of range) and UnsupportedError (a shape that is not
     known).
     """
+    taken = _taken(graph, nodes, batch)
+    proto = _empty(graph, f"{graph.name}:{taken.nodes[0].name}")
+    proto.graph.node.extend(taken.nodes)
+    proto.graph.input.extend(taken.inputs)
+    proto.graph.output.extend(taken.outputs)
+    proto.graph.initializer.extend(initializer(name, array) for name, array in taken.constants.items())
+    digest = _digest(graph, "extract", str(batch), *(node.name for node in taken.nodes))
+    return from_proto(proto, proto.graph.name, sha256=digest, values=taken.constants)
+
+
+class _Taken(NamedTuple):
+    """What belongs to some nodes of a model: themselves, what they read and give out, their constants."""
+
+    nodes: list[onnx.NodeProto]
+    inputs: list[onnx.ValueInfoProto]
+    outputs: list[onnx.ValueInfoProto]
+    constants: dict[str, np.ndarray]
+
+
+def _taken(graph: Graph, nodes: Sequence[str], batch: int) -> _Taken:
+    """Raises as `extract` does."""
     chosen = set(nodes)
-    by_name = {node.name: node for node in graph.nodes}
     for name in nodes:
-        if name not in by_name:
-            raise InputError(f"model {graph.name!r} has no node {name!r}{did_you_mean(name, by_name)}")
-    picked = [node for node in graph.nodes if node.name in chosen]
+        if name not in graph.by_name:
+            raise InputError(f"model {graph.name!r} has no node {name!r}{did_you_mean(name, graph.by_name)}")
+    # In the graph's order, without a walk over all of it: parts of long models are taken out by thousands.
+    picked = sorted((graph.by_name[name] for name in chosen), key=lambda node: graph.order[node.name])
     scope = known(graph, batch)
-    read_outside = {name for node in graph.nodes if node.name not in chosen for name in node.reads}
-    read_outside |= {info.name for info in graph.outputs}
+    made = [name for node in picked for name in node.outputs if name]
+    read_outside = {
+        name for name in made if name in graph.given_out or not graph.readers.get(name, _NO) <= chosen
+    }
     read_inside = {name for node in picked for name in node.reads}
-    outputs = [
-        name
-        for node in picked
-        for name in node.outputs
-        if name and (name in read_outside or name not in read_inside)
-    ]
+    outputs = [name for name in made if name in read_outside or name not in read_inside]
     # Optional outputs that nothing reads (a Dropout's mask) would only ask for work.
     outputs = [name for name in outputs if name in read_outside] or outputs
     inputs = outside(picked, scope.constants)
@@ -57,25 +78,66 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
             f"node {nodes[0]!r} of model {graph.name!r} cannot be taken out: the shape of tensor "
             f"{missing[0]!r} is not known at batch size {batch}"
         )
-    made = {name for node in picked for name in node.outputs}
-    constants = {
-        name: np.asarray(scope.constants[name])
-        for node in picked
-        for name in node.reads
-        if name in scope.constants and name not in made
-    }
-    protos = {each.name: each for each in graph.proto.graph.node}
-    title = f"{graph.name}:{picked[0].name}"
+    return _Taken(
+        [graph.node_protos[node.name] for node in picked],
+        [value_info(name, scope.specs[name]) for name in inputs],
+        [value_info(name, scope.specs[name]) for name in outputs],
+        {
+            name: np.asarray(scope.constants[name])
+            for node in picked
+            for name in node.reads
+            if name in scope.constants and name not in made
+        },
+    )
+
+
+def _empty(graph: Graph, title: str) -> onnx.ModelProto:
+    """A model of the same operator sets and functions, without a node."""
     proto = onnx.ModelProto(ir_version=max(graph.proto.ir_version, IR_VERSION))
     proto.opset_import.extend(graph.proto.opset_import)
     proto.functions.extend(graph.proto.functions)
     proto.graph.name = title
-    proto.graph.node.extend(protos[node.name] for node in picked)
-    proto.graph.input.extend(value_info(name, scope.specs[name]) for name in inputs)
-    proto.graph.output.extend(value_info(name, scope.specs[name]) for name in outputs)
+    return proto
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Groups of nodes beside each other as one model, each fed by itself. fed: by input of `graph` the tensor
+    of the model that it stands for, which another group may make."""
+
+    graph: Graph
+    fed: Mapping[str, str]
+
+
+def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> Apart:
+    """What `extract` takes out for each of these groups, by the names of their nodes, as one model: a session
+    of it answers for all of them at once, and none reads what another makes. Raises as `extract` does."""
+    taken = [_taken(graph, nodes, batch) for nodes in parts]
+    made = {name for each in taken for node in each.nodes for name in node.output}
+    names: dict[str, str] = {}
+    inputs: dict[str, onnx.ValueInfoProto] = {}
+    for value in (value for each in taken for value in each.inputs):
+        inputs.setdefault(value.name, value)
+    for name in inputs:
+        names[name] = name
+        while names[name] in made or (names[name] != name and names[name] in inputs):
+            names[name] += ":fed"
+    proto = _empty(graph, f"{graph.name}:{parts[0][0]}" + f" and {len(parts) - 1} more" * (len(parts) > 1))
+    constants: dict[str, np.ndarray] = {}
+    for each in taken:
+        read = {value.name: names[value.name] for value in each.inputs}
+        for node in each.nodes:
+            proto.graph.node.append(node)
+            rename_reads(proto.graph.node[-1], read)
+        proto.graph.output.extend(each.outputs)
+        constants |= each.constants
+    for name, value in inputs.items():
+        value.name = names[name]
+        proto.graph.input.append(value)
     proto.graph.initializer.extend(initializer(name, array) for name, array in constants.items())
-    digest = _digest(graph, "extract", str(batch), *(node.name for node in picked))
-    return from_proto(proto, title, sha256=digest, values=constants)
+    words = ["side by side", str(batch), *(node for nodes in parts for node in (*nodes, ""))]
+    found = from_proto(proto, proto.graph.name, sha256=_digest(graph, *words), values=constants)
+    return Apart(found, {new: name for name, new in names.items()})
 
 
 def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:

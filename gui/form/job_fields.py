@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.commands.parsing import inputs, integers
+from bench.commands.parsing import dims, inputs, integers
 from bench.kinds.options import batches as batches_text
 from bench.results.records import stem
 from bench.run import bounds
@@ -122,6 +122,11 @@ class JobFields(QWidget):
         self.given.box.setToolTip(
             "What inputs beside the images are given, the same for each image; several with blanks between"
         )
+        self.axes = CheckedText("Open axes", axis_sizes, (), "guessed; or height=224 width=224")
+        self.axes.box.setToolTip(
+            "Sizes of axes that a model's file leaves open beside its batch, NAME=SIZE; several with blanks "
+            "between. They are kept with the model"
+        )
         self.note = ModelNote()
         self.l2 = Combo()
         self.l2.setAccessibleName("L2 cache")
@@ -190,6 +195,7 @@ class JobFields(QWidget):
             ("Classes", self.labels),
             ("Scores", self.scores),
             ("Inputs", self.given),
+            ("Axes", self.axes),
             ("&L2 cache", self.l2),
             ("&Time", self.budget),
             ("I&nstances", self.instances),
@@ -274,6 +280,19 @@ def given_inputs(text: str) -> dict[str, str]:
         return inputs(text.split())
     except InputError as error:
         raise InputError(str(error).removeprefix("--input ")) from None
+
+
+def axis_sizes(text: str) -> dict[str, int]:
+    """ "height=224 width=224". Raises InputError."""
+    try:
+        return dims(text.split())
+    except InputError as error:
+        raise InputError(str(error).removeprefix("--dim ")) from None
+
+
+def axes_text(sizes: Mapping[str, int]) -> str:
+    """As the form's field takes them."""
+    return " ".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def of_models(models: Sequence[str], own: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

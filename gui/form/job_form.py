@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.questions.asked import Takes
+from bench.results.names import one_slash, told_apart
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults
 from bench.words import palette
@@ -22,12 +23,15 @@ from gui.form.job_fields import (
     LABELS_FILE,
     TUNE,
     JobFields,
+    axes_text,
+    axis_sizes,
     given_inputs,
     labels_file,
     of_models,
     preprocess,
     sizes_text,
 )
+from gui.form.kept_axes import KeptAxes
 from kernels.errors import InputError
 from models import names
 
@@ -49,6 +53,7 @@ class JobForm(JobFields):
         self._variants: tuple[BackendInfo, ...] = ()
         default = defaults.job()
         self._kept = default  # what the form has no field for
+        self._axes = KeptAxes(settings)
         self._busy = False
         self._left_out: set[str] = set()  # backends the user does not want
         self._rivals: set[str] = set()  # those that take part only where they are wanted, and are
@@ -65,7 +70,7 @@ class JobForm(JobFields):
 
     def job(self) -> Job:
         """The job the form describes. Raises InputError, one sentence, where it describes none."""
-        models = self.models.checked
+        models = told_apart(self.models.checked)
         if not models:
             raise InputError("Choose a model, or drop an .onnx file on the window.")
         usable = self.backends.usable
@@ -99,6 +104,7 @@ class JobForm(JobFields):
             labels=labels_file(self.labels.text),
             scores=self.scores.text or None,
             inputs=given_inputs(self.given.text),
+            dims=axis_sizes(self.axes.text),
             threads=self.threads.value() or None,
             l2="cold" if self.l2.currentData() == "cold" else "warm",
             budget_s=self.budget.value(),
@@ -116,10 +122,11 @@ class JobForm(JobFields):
     def set_job(self, job: Job) -> None:
         """Fill the form in."""
         self._kept = job
-        for model in job.models:
+        models = tuple(map(one_slash, job.models))
+        for model in models:
             if model not in self.models.keys:
                 self.add_model(model, check=False)
-        self.models.check(job.models)
+        self.models.check(models)
         self._rivals = set(job.backends)
         if job.backends:
             self._left_out = set(self.backends.keys) - set(job.backends)
@@ -137,6 +144,7 @@ class JobForm(JobFields):
         self.labels.text = job.labels or ""
         self.scores.text = job.scores or ""
         self.given.text = " ".join(f"{name}={value}" for name, value in job.inputs.items())
+        self.axes.text = axes_text(job.dims)
         self.threads.setValue(job.threads or 0)
         self.l2.setCurrentIndex(self.l2.findData(job.l2))
         self.budget.setValue(job.budget_s)
@@ -223,9 +231,11 @@ class JobForm(JobFields):
     def save(self) -> None:
         """Keep the choices for the next start, where they make a job."""
         try:
-            self._settings.setValue("job", msgspec.json.encode(self.job()).decode())
+            job = self.job()
         except InputError:
             return
+        self._settings.setValue("job", msgspec.json.encode(job).decode())
+        self._axes.keep(job)
 
     def copy_command(self) -> None:
         QApplication.clipboard().setText(COMPARISON.command_line(self.job()))
@@ -244,7 +254,12 @@ class JobForm(JobFields):
                 self.models.put(path, Path(path).stem, tip=path)
         self.models.fit(MODEL_ROWS)
 
+    def _on_models(self) -> None:
+        """The sizes of open axes are those that the model was compared with the last time."""
+        self.axes.text = self._axes.of(self.models.checked, self.axes.text)
+
     def _connect(self) -> None:
+        self.models.chosen.connect(self._on_models)
         for signal in (
             self.models.chosen,
             self.precisions.chosen,
@@ -254,6 +269,7 @@ class JobForm(JobFields):
             self.labels.edited,
             self.scores.edited,
             self.given.edited,
+            self.axes.edited,
             self.dataset.currentIndexChanged,
             self.l2.currentIndexChanged,
             self.budget.valueChanged,

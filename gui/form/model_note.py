@@ -51,6 +51,7 @@ class ModelNote(Label):
             labels=job.labels,
             scores=job.scores,
             inputs=job.inputs,
+            dims=job.dims,
         )
         if wanted != self._asked:
             self._asked = wanted

@@ -12,6 +12,7 @@ from engine.graph import importer
 from kernels import registry
 from kernels.ops import OPS
 from models import catalogue, names
+from tests.engine.ort import mixed
 from tests.rehearsal import fixtures, reading, small
 from tests.rehearsal.machine import OFFSCREEN, Machine
 from tests.rehearsal.steps import NETS, PYTHON, Expect, Step, Use
@@ -34,6 +35,7 @@ def steps(machine: Machine) -> list[Step]:
     return [
         *_models(machine),
         *_nets(machine),
+        *_mixed(machine),
         *_ladders(machine),
         *_own_kernels(machine),
         *_precisions(machine),
@@ -83,6 +85,21 @@ def _nets(machine: Machine) -> list[Step]:
             timeout_s=500,
         )
         for name in shipped.nets()
+    ]
+
+
+def _mixed(machine: Machine) -> list[Step]:
+    """Nets whose nodes run on the GPU and on the CPU, at every place: the reference is right on all."""
+    reference = machine.backends[1]
+    settings = ("--backend", reference, "--batch", "1,4", "--dataset", "random", "--images", "4", *QUICK)
+    return [
+        _step(
+            f"compare nodes on the CPU, {place}",
+            "the reference, wherever its nodes run",
+            *("compare", f"{place}.onnx", *settings),
+            uses=(Use(f"{fixtures.MIXED}{place}", f"{place}.onnx"),),
+        )
+        for place in mixed.PLACES
     ]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from tests.engine.ort import mixed
 from tests.rehearsal.content import ROOT
 from tests.rehearsal.machine import Machine
 from tests.rehearsal.steps import PYTHON, Expect, Step, Use
@@ -40,6 +41,7 @@ KERNEL, CUDA_KERNEL, WRONG, CRASHING = (
 )
 MODEL, PHOTOS, CLASSES = "a model file", "a folder of images", "a file of classes"
 ONE_NODE, NET = "a model with one ", "the net "  # and of which operator, and its name
+MIXED = "a net with nodes for the CPU, "  # and where (tests.engine.ort.mixed)
 RUNS = (COMPARISON, BEGUN, LADDER, BEGUN_LADDER, PROFILE)
 
 
@@ -102,10 +104,22 @@ def net_of(name: str) -> Step:
     )
 
 
+def mixed_of(place: str) -> Step:
+    """The step that makes a net whose nodes at this place ONNX Runtime's CUDA provider leaves to the CPU."""
+    return Step(
+        name=f"{MIXED}{place}",
+        group="made for what follows",
+        command=(*_OWN, "mixed", place),
+        expect=Expect(made=(MADE,), silent=True),
+    )
+
+
 def made_by_name(name: str, machine: Machine) -> Step | None:
     """The step of a fixture that there are many of; None for another."""
     if name.startswith(ONE_NODE):
         return model_of(name.removeprefix(ONE_NODE), machine)
+    if name.startswith(MIXED):
+        return mixed_of(name.removeprefix(MIXED))
     return net_of(name.removeprefix(NET)) if name.startswith(NET) else None
 
 
@@ -243,6 +257,8 @@ def main(arguments: list[str]) -> None:
             classes(made)
         case ["operator", op, device]:
             operator(op, device, made)
+        case ["mixed", place]:
+            onnx.save(mixed.net(place, seed=len(place)).whole_proto(), made)
         case _:
             raise SystemExit(f"no fixture is made by {' '.join(arguments)}")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.backends.ort_cuda import OrtCudaSession
 from engine.cuda.session import EngineCudaSession
 from engine.cuda.trains import DeviceSession
+from engine.ort.cuda_session import OrtCudaSession
 from engine.rivals.torch_cuda import TorchCudaSession
 from tests.standin.conftest import Machine
 

@@ -23,12 +23,12 @@ from bench.ladder.questions import (
 )
 from bench.ladder.records import Ladder
 from bench.measure import cases as comparison
+from bench.measure.images import model_file
 from bench.questions import confined, messages, model_questions
 from bench.results.messages import Done
 from bench.results.records import Job
 from engine import backends
 from engine.backend import PRECISIONS
-from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
 from kernels import includes, jit, registry
@@ -108,7 +108,7 @@ def _device(asked: str) -> str:
 
 @lru_cache(maxsize=_KEPT)
 def _graph(path: Path, mtime_ns: int) -> Graph:
-    return importer.load(path)
+    return model_file.read(path, {}).graph
 
 
 @lru_cache(maxsize=_KEPT)

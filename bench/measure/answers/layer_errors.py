@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure.answers import accuracy, kept_errors, oracle
+from bench.measure.answers import accuracy, cross_check, kept_errors, oracle
 from bench.measure.answers.oracle import Golden
 from bench.results.records import ErrorStats
 from engine.backend import Backend, Options, Session
@@ -18,9 +18,12 @@ from engine.graph.graph import Graph
 from engine.planning import groups as grouping
 from engine.planning import submodel
 from engine.planning.groups import Group
+from engine.planning.submodel import Apart
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
 
-_KEPT = 1024  # errors of single groups, some hundred bytes each
+_KEPT = 8192  # errors of single groups, some hundred bytes each
+# Groups from which on many are one session, beside each other: of fewer each has its own.
+MANY = 64
 
 Span = tuple[str, ...]
 """ONNX nodes that a session runs as one step."""
@@ -67,22 +70,35 @@ def isolated(
     """
     content = _content(golden)
     found: dict[str, ErrorStats] = {}
+    at = (graph.sha256, graph.devices, backend.name, precision, golden.images, content)
+
+    def key_of(part: Group) -> Any:
+        return None if options.kernel_dirs else (*at, part.nodes, _asked(options_of(part.nodes, options)))
+
     with kept_errors.kept("isolated", graph, backend, precision, options, golden) as kept:
-        for part, outputs in _units(graph, grouping.groups(graph, golden.images), steps):
-            if not set(part.inputs) <= set(golden.tensors):
-                continue
+        units = [
+            (part, outputs)
+            for part, outputs in _units(graph, grouping.groups(graph, golden.images), steps)
+            if set(part.inputs) <= golden.tensors.keys()
+        ]
+        unknown = [part for part, _ in units if part.output not in kept and key_of(part) not in _known]
+        ready: dict[str, ErrorStats] = {}
+        if len(unknown) > MANY and not options.kernel_dirs:
+            progress(f"checking {len(unknown):,} layers")
+            ready = _side_by_side(graph, backend, precision, options, golden, unknown)
+        for part, outputs in units:
             of = options_of(part.nodes, options)
-            key = None
-            if not options.kernel_dirs:
-                at = (graph.sha256, graph.devices, backend.name, precision, golden.images, content)
-                key = (*at, part.nodes, _asked(of))
+            key = key_of(part)
             if key is not None and key in _known:
                 stats, fits = _known[key]
             elif part.output in kept:
                 stats, fits = kept[part.output], True
             else:
-                progress(f"checking {part.nodes[0]} alone")
-                stats, fits = _alone(graph, backend, precision, of, golden, part)
+                if part.output in ready:
+                    stats, fits = ready[part.output], True
+                else:
+                    progress(f"checking {part.nodes[0]} alone")
+                    stats, fits = _alone(graph, backend, precision, of, golden, part)
                 if key is not None:
                     _keep(key, (stats, fits))
                 if stats is not None and stats.ok:
@@ -187,17 +203,27 @@ def errors_at(
             raise
         except KernelscopeError:
             continue
+        if golden.together:
+            yield part, _whole(sub, part.output, actual, placed.inputs, precision)
+            continue
         rows, golden_rows = list(placed.rows), list(placed.golden)
         stats = accuracy.judged(actual[rows], expected[golden_rows], precision)
-        if not stats.ok and np.isfinite(actual[rows]).all():
+        if not stats.ok and accuracy.measured(stats):
             moved = oracle.moved(graph, whole[part.output], golden, precision)
             stats = accuracy.judged(actual[rows], expected[golden_rows], precision, moved=moved[golden_rows])
         yield part, stats
 
 
+def _whole(
+    sub: Graph, output: str, actual: np.ndarray, fed: Mapping[str, np.ndarray], precision: str
+) -> ErrorStats:
+    """Of a group whose images may change each other's answers: all that it was fed, in float64."""
+    return accuracy.judged(actual, oracle.run(sub, fed, [output])[output], precision)
+
+
 def options_of(nodes: Sequence[str], options: Options) -> Options:
     """The options of these nodes alone: a model that lacks a node refuses a rung that is named for it."""
-    return replace(options, rungs={n: rung for n, rung in options.rungs.items() if n in nodes})
+    return replace(options, rungs={n: options.rungs[n] for n in nodes if n in options.rungs})
 
 
 @contextmanager
@@ -225,12 +251,13 @@ def _units(
     head = list(range(len(parts)))
     for step in steps:
         touched = sorted({head[place[node]] for node in step if node in place})
-        for index, first in enumerate(head):
-            if touched and first in touched:
-                head[index] = touched[0]
+        if len(touched) > 1:
+            head = [touched[0] if first in touched else first for first in head]
+    members: dict[int, list[Group]] = {}
+    for part, first in zip(parts, head, strict=True):
+        members.setdefault(first, []).append(part)
     units = []
-    for first in dict.fromkeys(head):
-        together = [part for part, of in zip(parts, head, strict=True) if of == first]
+    for together in members.values():
         unit = together[0] if len(together) == 1 else _as_one(graph, together)
         units.append((unit, tuple(part.output for part in together)))
     return units
@@ -238,7 +265,7 @@ def _units(
 
 def _as_one(graph: Graph, parts: Sequence[Group]) -> Group:
     nodes = tuple(node for part in parts for node in part.nodes)
-    made = {name for node in graph.nodes if node.name in nodes for name in node.outputs}
+    made = {name for node in nodes for name in graph.by_name[node].outputs}
     return replace(
         parts[-1],
         nodes=nodes,
@@ -267,6 +294,32 @@ def _alone(
     except KernelscopeError:
         return None, fits
     return oracle.judged_alone(actual, graph, part, golden, precision, sub), fits
+
+
+def _side_by_side(
+    graph: Graph,
+    backend: Backend,
+    precision: str,
+    options: Options,
+    golden: Golden,
+    parts: Sequence[Group],
+) -> dict[str, ErrorStats]:
+    """The errors of groups, many of which are one session, by their outputs. Left out is what the backend
+    refuses, or what is wrong: that is looked at alone."""
+
+    def answer(apart: Apart, answers: Golden) -> Mapping[str, np.ndarray]:
+        of = options_of([node.name for node in apart.graph.nodes], options)
+        session = backend.prepare(apart.graph, apart.graph.fixed_batch or golden.images, precision, of)
+        return cross_check.answer_of(session, oracle.fed_apart(apart, answers, precision))
+
+    found = {}
+    known = [part for part in parts if part.output in golden.tensors]
+    for part, actual in cross_check.answered(graph, known, golden, answer, precision):
+        if not isinstance(actual, KernelscopeError):
+            stats = oracle.judged_alone(actual, graph, part, golden, precision)
+            if stats.ok:
+                found[part.output] = stats
+    return found
 
 
 def _asked(options: Options) -> tuple[object, ...]:

@@ -2,7 +2,8 @@
 hash.
 
 The oracle answers for at most `MAX_IMAGES` images of a model; larger batches are judged on those images. It
-is cross-checked against ONNX Runtime in float32 before any backend is judged by it.
+is cross-checked against ONNX Runtime in float32 before any backend is judged by it
+(bench.measure.answers.cross_check).
 """
 
 from __future__ import annotations
@@ -11,29 +12,28 @@ import contextlib
 import hashlib
 import os
 import threading
-import weakref
 import zipfile
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import psutil
 
-from bench.measure.answers import accuracy, roundings
+from bench.measure.answers import accuracy, by_image, roundings, ties
 from bench.measure.answers.roundings import one_rounding
+from bench.measure.answers.widened import widened, widened_weights
 from bench.results.records import ErrorStats
-from engine import backends, tuned_store
 from engine.graph.graph import Graph
-from engine.ort import sessions as ort
 from engine.planning import groups as grouping
 from engine.planning import submodel
 from engine.planning.groups import Group
+from engine.planning.submodel import Apart
 from kernels.cache import atomic_file, cache_dir
-from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
+from kernels.errors import OutOfMemoryError, UnsupportedError
 
 MAX_IMAGES = 8
 # Of the answers: goes up with every change of the oracle's operators, so that no old file is read.
@@ -41,9 +41,7 @@ VERSION = 3
 _DISK_NBYTES_A_MODEL = 64 << 20
 _DISK_NBYTES = 512 << 20
 _MEMORY_NBYTES = 1 << 30
-# Weights from this size on are kept in float64 while so many times their memory is free.
-_WEIGHTS_NBYTES, _ROOM = 1 << 20, 8
-_LONG_FLOPS = 2e8  # of a group's evaluation: some tenths of a second
+LONG_FLOPS = 2e8  # of a group's evaluation: some tenths of a second
 
 
 @dataclass(frozen=True)
@@ -52,18 +50,19 @@ class Golden:
 
     inputs: what they were computed from, float32 or whole numbers (images, …) by name. tensors: float64, or
     whole numbers, by ONNX name, the inputs among them; the first axis is the batch wherever it is in the
-    model. The answers of groups alone (see `alone`) are kept with it.
+    model. together: whether its images change each other's answers, so that these are for this batch alone.
+    The answers of groups alone (see `alone`) are kept with it.
     """
 
     images: int
     inputs: Mapping[str, np.ndarray]
     tensors: Mapping[str, np.ndarray]
+    together: bool = False
     _alone: dict[tuple[str, bool], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
 
 _kept: OrderedDict[str, dict[str, np.ndarray]] = OrderedDict()
 _keeping = threading.Lock()  # a run's next model is made ready beside the one that is measured
-_cross_checked: dict[str, str | None] = {}
 
 
 def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] | None = None) -> Golden:
@@ -74,15 +73,16 @@ def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] 
     outputs; weights are left out). Answers are kept in memory, and on disk if they are small, by the hash of
     model and inputs. Raises UnsupportedError naming a node the oracle cannot run, and OutOfMemoryError.
     """
-    cut = {name: _as_fed(array[:MAX_IMAGES]) for name, array in inputs.items()}
-    images = next(iter(cut.values())).shape[0]
+    few = by_image.cut(graph, inputs, slice(MAX_IMAGES))  # a batch that is fixed cannot be cut
+    cut = {name: _as_fed(array) for name, array in few.items()}
+    images = by_image.count(graph, cut)
     if names is None:
         parts = grouping.groups(graph, images)
         names = {name for part in parts for name in (*part.inputs, part.output)}
     wanted = {*names, *(info.name for info in graph.outputs)} - set(graph.initializers) - set(cut)
     tensors = answered(graph, cut, wanted)
-    widened = {name: _widened(array) for name, array in cut.items()}
-    return Golden(images, cut, {**widened, **tensors})
+    wide = {name: widened(array) for name, array in cut.items()}
+    return Golden(images, cut, {**wide, **tensors})
 
 
 def _as_fed(array: np.ndarray) -> np.ndarray:
@@ -104,15 +104,22 @@ def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str
 
 
 def run(
-    graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str], moved: Collection[str] = ()
+    graph: Graph,
+    inputs: Mapping[str, np.ndarray],
+    names: Iterable[str],
+    moved: Collection[str] = (),
+    otherwise: bool = False,
 ) -> dict[str, np.ndarray]:
     """The tensors `names` of one evaluation in float64, nothing kept. moved: tensors that move by one
-    rounding of float32 on the way. Raises as `golden` does."""
-    values = {name: _widened_weights(array) for name, array in graph.initializers.items()}
-    values |= {name: _widened(array) for name, array in inputs.items()}
+    rounding of float32 on the way; otherwise: ties are rounded the other way (bench.measure.answers.ties).
+    Raises as `golden` does."""
+    values = {name: widened_weights(array) for name, array in graph.initializers.items()}
+    values |= {name: widened(array) for name, array in inputs.items()}
     nodes = [node for node in graph.proto.graph.node if not set(node.output) <= set(graph.initializers)]
     if moved:
         nodes = roundings.moving(nodes, moved)
+    if otherwise:
+        nodes = ties.other_way(nodes)
     evaluation = Evaluation(graph.name, nodes, graph.proto.opset_import, list(values), names)
     return evaluation.of(values)
 
@@ -147,8 +154,8 @@ class Evaluation:
     ) -> dict[str, np.ndarray]:
         """The tensors wanted. weights: of those that are the same the next time, too, as arrays. Raises as
         `golden` does."""
-        values = {name: _widened_weights(array) for name, array in weights.items()}
-        return self.of(values | {name: _widened(array) for name, array in inputs.items()})
+        values = {name: widened_weights(array) for name, array in weights.items()}
+        return self.of(values | {name: widened(array) for name, array in inputs.items()})
 
     def of(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The same, of what is float64 already."""
@@ -162,7 +169,7 @@ class Evaluation:
                 from bench.measure.answers.oracle_transformers import TRANSFORMERS
 
                 mended = [op for of in (oracle_ops, oracle_recurrent, oracle_sampling) for op in of.MENDED]
-                mended += [*TRANSFORMERS, *QUANTIZED]
+                mended += [*TRANSFORMERS, *QUANTIZED, ties.operator()]
                 self._evaluator = ReferenceEvaluator(self._proto, new_ops=mended)
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
@@ -199,6 +206,22 @@ def alone(
     return answers._alone[key]
 
 
+def alone_together(apart: Apart, parts: Sequence[Group], answers: Golden, precision: str) -> None:
+    """Have `alone` answer for each of these groups, which were taken out of their model as `apart`, by one
+    evaluation. Raises as `golden` does."""
+    half = precision == "fp16"
+    names = [part.output for part in parts if (part.output, half) not in answers._alone]
+    if names:
+        found = run(apart.graph, fed_apart(apart, answers, precision), names)
+        answers._alone.update(((name, half), found[name]) for name in names)
+
+
+def fed_apart(apart: Apart, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
+    """As `feeds`, of groups that were taken out of their model beside each other."""
+    types = {info.name: info.dtype for info in apart.graph.inputs}
+    return {name: rounded(answers.tensors[of], types[name], precision) for name, of in apart.fed.items()}
+
+
 def moved(
     graph: Graph, part: Group, answers: Golden, precision: str = "fp32", extracted: Graph | None = None
 ) -> np.ndarray:
@@ -209,7 +232,12 @@ def moved(
     fed = feeds(sub, answers, precision)
     off = {name: one_rounding(array, precision, random) for name, array in fed.items()}
     right = alone(graph, part, answers, precision, sub)
-    return _distance(run(sub, off, [part.output])[part.output], right)
+    distance = _distance(run(sub, off, [part.output])[part.output], right)
+
+    def otherwise() -> np.ndarray:
+        return _distance(run(sub, fed, [part.output], (), True)[part.output], right)
+
+    return ties.beside(distance, sub, otherwise)
 
 
 def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -222,33 +250,19 @@ def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str
     handed_on = {part.output for part in grouping.groups(graph, answers.images)}
     found = run(graph, off, wanted, handed_on)
     distances = {name: _distance(found[name], answers.tensors[name]) for name in wanted}
+    if ties.quantizes(graph):
+        other = run(graph, answers.inputs, wanted, (), True)
+        for name, right in ((name, answers.tensors[name]) for name in wanted):
+            of = partial(_distance, other[name], right)
+            share = ties.TIMES / accuracy.PROPAGATED_FACTOR
+            distances[name] = ties.beside(distances[name], graph, of, share)
     return {name: distance for name, distance in distances.items() if np.isfinite(distance).all()}
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return np.abs(one.astype(np.float64) - other.astype(np.float64))
-
-
-def _widened(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-# A model's weights in float64, by array: each look at a timed pass evaluates it anew.
-_wide: dict[int, tuple[weakref.ref[np.ndarray], np.ndarray]] = {}
-
-
-def _widened_weights(array: np.ndarray) -> np.ndarray:
-    """Not to be written to. Kept for as long as the weights are, where there is memory for much more."""
-    held, wide = _wide.get(id(array), (None, None))
-    if held is not None and wide is not None and held() is array:
-        return wide
-    wide = _widened(array)
-    if array.nbytes >= _WEIGHTS_NBYTES and wide is not array:
-        wide.flags.writeable = False
-        if psutil.virtual_memory().available > _ROOM * wide.nbytes:
-            key = id(array)
-            _wide[key] = (weakref.ref(array, lambda _: _wide.pop(key, None)), wide)
-    return wide
+    """Element by element; 0 where the right answer is no number."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(other), np.abs(one.astype(np.float64) - other.astype(np.float64)), 0.0)
 
 
 def judged_alone(
@@ -258,83 +272,34 @@ def judged_alone(
     answers: Golden,
     precision: str,
     extracted: Graph | None = None,
+    lossy: bool = False,
 ) -> ErrorStats:
-    """What a backend answers for a group alone, fed `feeds`, against float64.
+    """What a backend answers for a group alone, fed `feeds`, against float64. lossy: see
+    accuracy.error_stats.
 
     Of a group that takes long in float64 the golden tensor serves: it is what float64 says of the inputs
     before they were rounded to float32, 6e-8 away. Not where the answer is beyond the bound then, or half
     precision rounded the inputs by more. Whatever is beyond the bound still is judged once more, by how far
     the right answer itself moves. Raises as `golden` does.
     """
-    if precision != "fp16" and part.flops > _LONG_FLOPS and part.output in answers.tensors:
-        stats = accuracy.judged(actual, answers.tensors[part.output], precision)
+    if precision != "fp16" and part.flops > LONG_FLOPS and part.output in answers.tensors:
+        stats = accuracy.judged(actual, answers.tensors[part.output], precision, lossy=lossy)
         if stats.ok:
             return stats
     right = alone(graph, part, answers, precision, extracted)
-    stats = accuracy.judged(actual, right, precision)
-    if stats.ok or actual.shape != right.shape or not np.isfinite(actual).all():
+    stats = accuracy.judged(actual, right, precision, lossy=lossy)
+    if stats.ok or not accuracy.measured(stats):
         return stats
-    return accuracy.judged(actual, right, precision, moved=moved(graph, part, answers, precision, extracted))
-
-
-# --------------------------------------------------------------------------------------------- cross-check
-
-
-def cross_check(graph: Graph, answers: Golden) -> str | None:
-    """Why the oracle cannot be trusted with this model, or None if it agrees with ONNX Runtime everywhere.
-
-    Every group alone is fed the oracle's own tensors in both: float64 here, ONNX Runtime's CPU provider in
-    float32 there, and the two have to meet within the fp32 bound. Kept by the model's hash, on disk where
-    they agree.
-    """
-    if graph.sha256 not in _cross_checked:
-        key = _checked_key(graph, answers)
-        agreed = tuned_store.read("oracle", key, bool)
-        _cross_checked[graph.sha256] = None if agreed else _disagreement(graph, answers)
-        if not agreed and _cross_checked[graph.sha256] is None:
-            with contextlib.suppress(KernelError):  # a read-only cache costs time, not the answer
-                tuned_store.write("oracle", key, True)
-    return _cross_checked[graph.sha256]
-
-
-def _checked_key(graph: Graph, answers: Golden) -> tuned_store.Key:
-    """What an agreement holds for: the model and its groups, these inputs, both programs' versions."""
-    return {
-        "answers": content_key(graph, answers.inputs),
-        "devices": ", ".join(graph.devices),
-        "onnxruntime": str(ort.import_onnxruntime().__version__),
-        "numpy": np.__version__,
-    }
-
-
-def _disagreement(graph: Graph, answers: Golden) -> str | None:
-    backend = backends.get("ort-cpu")
-    for part in grouping.groups(graph, answers.images):
-        sub = submodel.extract(graph, part.nodes, answers.images)
-        output = part.output
-        words = f"the oracle is not trusted with {graph.name}: at node {part.nodes[-1]} ({part.op_type})"
-        try:
-            session = backend.prepare(sub, sub.fixed_batch or answers.images)
-            try:
-                session.bind(feeds(sub, answers))
-                session.run()
-                session.synchronize()
-                actual = session.fetch()[output]
-            finally:
-                session.close()
-            stats = judged_alone(actual, graph, part, answers, "fp32", sub)
-        except KernelscopeError as error:
-            return f"{words} it could not be compared with ONNX Runtime: {error}"
-        if not stats.ok:
-            return f"{words} it differs from ONNX Runtime: {stats.reason}"
-    return None
+    off = moved(graph, part, answers, precision, extracted)
+    return accuracy.judged(actual, right, precision, moved=off, lossy=lossy)
 
 
 def rounded(array: np.ndarray, dtype: str, precision: str = "fp32") -> np.ndarray:
     """A golden tensor as a layer of `precision` is fed it: in its own `dtype`, through half for fp16."""
     if precision == "fp16" and np.dtype(dtype).kind == "f":
         return array.astype(np.float16).astype(dtype)
-    return array.astype(dtype)
+    with np.errstate(over="ignore"):  # beyond the largest number of its type it is infinity
+        return array.astype(dtype)
 
 
 # ------------------------------------------------------------------------------------------------- keeping

@@ -11,7 +11,6 @@ import itertools
 import math
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import onnx
@@ -20,33 +19,12 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_resize import Resize as ReferenceResize
 
 from bench.measure.answers import roundings
+from bench.measure.answers.oracle_rows import GroupNormalization, Hardmax, LogSoftmax, Mended, Softmax
 
 _FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 
 
-class _Mended(OpRun):
-    """Reads the node's own attributes: the schema that the evaluator takes defaults from is the newest
-    one, whatever the model's opset."""
-
-    op_domain = ""
-
-    def _get(self, name: str, default: Any = None) -> Any:
-        for attribute in self.onnx_node.attribute:
-            if attribute.name == name:
-                value = onnx.helper.get_attribute_value(attribute)
-                return value.decode() if isinstance(value, bytes) else value
-        return default
-
-    @property
-    def _opset(self) -> int:
-        return int(self.run_params["opsets"][""])
-
-    def _one_output(self) -> None:
-        if sum(bool(name) for name in self.onnx_node.output) > 1:
-            raise NotImplementedError(f"{self.op_type} with more than one output")
-
-
-class LRN(_Mended):
+class LRN(Mended):
     """ "square_sum[n, c, d1, …, dk] = sum(X[n, i, d1, …, dk] ^ 2), where max(0, c - floor((size - 1) / 2))
     <= i <= min(C - 1, c + ceil((size - 1) / 2))": one sum for each of the C channels; the reference loops c
     over N.
@@ -65,34 +43,7 @@ class LRN(_Mended):
         return ((x / (bias + alpha / size * total) ** beta).astype(x.dtype),)
 
 
-class Softmax(_Mended):
-    """Below opset 13: "The input does not need to explicitly be a 2D vector; rather, it will be coerced into
-    one", [a_0 · … · a_{k-1}, a_k · … · a_{n-1}] with k = axis, 1 by default; the reference takes axis alone.
-    """
-
-    def _logarithm(self, x: np.ndarray) -> np.ndarray:
-        axis = self._get("axis", -1 if self._opset >= 13 else 1)
-        if self._opset >= 13:
-            axes: tuple[int, ...] = (axis,)
-        else:
-            axes = tuple(range(axis % x.ndim, x.ndim))
-        shifted = x - x.max(axis=axes, keepdims=True)
-        return shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True))
-
-    def _run(self, x, **_):
-        return (np.exp(self._logarithm(x)).astype(x.dtype),)
-
-
-class LogSoftmax(Softmax):
-    """As Softmax, and "The LogSoftmax values are logsoftmax(input, axis) = Log(Softmax(input, axis=axis))";
-    the reference takes the logarithm of values that may have become 0.
-    """
-
-    def _run(self, x, **_):
-        return (self._logarithm(x).astype(x.dtype),)
-
-
-class BatchNormalization(_Mended):
+class BatchNormalization(Mended):
     """Opset 7 and 9: "Output case #2: Y (test mode)", Y = (X - mean) / sqrt(var + epsilon) · scale + B with
     the mean and variance given as inputs; the reference mixes in those of the batch.
     """
@@ -109,7 +60,7 @@ class BatchNormalization(_Mended):
         return ((scale * (x - mean) / np.sqrt(var + self._get("epsilon", 1e-5)) + bias).astype(x.dtype),)
 
 
-class _Window(_Mended):
+class _Window(Mended):
     """Geometry of Conv and the pools: the same words of the specification hold for all three."""
 
     def _geometry(
@@ -230,7 +181,7 @@ class Conv(_Window):
         return (y,)
 
 
-class ConvTranspose(_Mended):
+class ConvTranspose(Mended):
     """ "output_shape[i] = stride[i] * (input_size[i] - 1) + output_padding[i] + ((kernel_shape[i] - 1) *
     dilations[i] + 1) - pads[start_i] - pads[end_i]"; the reference takes some of these shapes alone. Each
     tap of the window is added up where it belongs.
@@ -278,7 +229,7 @@ class ConvTranspose(_Mended):
         return [t // 2 if mode == "SAME_UPPER" else t - t // 2 for t in total], out
 
 
-class Pad(_Mended):
+class Pad(Mended):
     """ "The number of padding elements … can be negative, in which case it removes elements": the reference
     takes none that are negative.
     """
@@ -299,7 +250,7 @@ class Pad(_Mended):
         return (np.pad(kept, added, constant_values=held[0] if held.size else 0).astype(data.dtype),)
 
 
-class Cast(_Mended):
+class Cast(Mended):
     """ "The operator casts the elements of a given input tensor to a data type specified by the 'to'
     argument": the oracle stands for exact arithmetic, so a cast to a narrower floating-point type keeps
     float64.
@@ -311,7 +262,7 @@ class Cast(_Mended):
         return (x.astype(dtype),)
 
 
-class Upsample(_Mended):
+class Upsample(Mended):
     """Opset 9: "output_dimension = floor(input_dimension * scale)", of which the reference takes whole
     numbers alone, and the nearest; places are those of Resize in opset 10, x_original = x_resized / scale.
     """
@@ -342,7 +293,7 @@ class Resize(Upsample):
         return ReferenceResize._run(self, x, *given, **attributes)  # type: ignore[arg-type]
 
 
-class DequantizeLinear(_Mended):
+class DequantizeLinear(Mended):
     """ "The dequantization formula is y = (x - x_zero_point) * x_scale", with a scale for all, for each place
     along an axis, or for each block of places; the reference has none of the opsets 10 to 18.
     """
@@ -384,6 +335,8 @@ MENDED = (
     LRN,
     Softmax,
     LogSoftmax,
+    Hardmax,
+    GroupNormalization,
     BatchNormalization,
     MaxPool,
     AveragePool,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure.answers.oracle_ops import AveragePool, Conv, DequantizeLinear, _Mended
+from bench.measure.answers.oracle_ops import AveragePool, Conv, DequantizeLinear, Mended
 from engine.ort.fused_conv import DOMAIN
 
 Array = np.ndarray
@@ -61,7 +61,7 @@ class QLinearConv(Conv):
         return (_to_eight_bits(sums * scale, y_scale.astype(float), y_zero, x),)
 
 
-class MatMulInteger(_Mended):
+class MatMulInteger(Mended):
     """ "Matrix product that behaves like numpy.matmul", of a with a zero point for all or one a row, and b
     with one for all or one a column."""
 
@@ -69,7 +69,7 @@ class MatMulInteger(_Mended):
         return (_wrapped(_less(a, a_zero, a.ndim - 2) @ _less(b, b_zero, b.ndim - 1)),)
 
 
-class QLinearMatMul(_Mended):
+class QLinearMatMul(Mended):
     """As MatMulInteger, with scales alike."""
 
     def _run(self, a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero, **_):
@@ -81,7 +81,7 @@ class QLinearMatMul(_Mended):
         return (_to_eight_bits(sums * (rows * columns), y_scale.astype(float), y_zero, a),)
 
 
-class _Microsoft(_Mended):
+class _Microsoft(Mended):
     op_domain = DOMAIN
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure.answers.oracle_ops import _Mended
+from bench.measure.answers.oracle_ops import Mended
 
 Array = np.ndarray
 Function = Callable[[Array], Array]
@@ -39,7 +39,7 @@ def _function(name: str, alpha: float | None, beta: float | None) -> Function:
     return table[name.lower()]
 
 
-class _Recurrent(_Mended):
+class _Recurrent(Mended):
     """X (steps, n, inputs) → Y (steps, directions, n, hidden), Y_h, and Y_c of an LSTM."""
 
     usual: tuple[str, ...] = ()

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure.answers.oracle_ops import _Mended
+from bench.measure.answers.oracle_ops import Mended
 
 Array = np.ndarray
 _OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic"}  # of opset 16
 
 
-class GridSample(_Mended):
+class GridSample(Mended):
     """ "the output Y is computed by reading X at the pixel locations of grid": a place g along an axis of d
     elements is (g + 1) / 2 · (d − 1) with align_corners, else ((g + 1) · d − 1) / 2. Of a cubic convolution
     each tap is held within X by itself (border), as PyTorch and ONNX Runtime do; `onnx.reference` holds the

@@ -51,6 +51,11 @@ class PassCheck:
 
     @property
     def words(self) -> str:
+        if np.isnan(self.expected) and not np.isnan(self.got):
+            return (
+                f"a pass over inputs that were timed before never wrote all of {self.wrong}: what was there "
+                "before it is left (NaN), where the timed pass gave a number"
+            )
         why = "it never wrote all of it" if self.unwritten else self.stats.reason if self.stats else ""
         return f"a timed pass left in {self.wrong} what its inputs do not give: {why}"
 

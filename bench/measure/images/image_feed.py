@@ -52,7 +52,7 @@ class ImageFeed:
         said = {prop.key: prop.value for prop in graph.proto.metadata_props}
         self._check_inputs(job)
         self.constants = {
-            info.name: other_inputs.one_image(info, job.inputs[info.name])
+            info.name: other_inputs.one_image(info, job.inputs[info.name], graph.batch_axes.get(info.name, 0))
             for info in graph.inputs
             if info.name in job.inputs
         }
@@ -67,7 +67,9 @@ class ImageFeed:
             "" if job.preprocess is not None or not own else "the model's file"
         )  # where no one said
         flat = dataset != "random" or bool(own)
-        self.image = _image_input(free, self.preprocess, self._files, flat)
+        # Pictures come one after the other: of an input whose batch lies behind another axis none is made.
+        first = not free or not graph.batch_axes.get(free[0].name, 0)
+        self.image = _image_input(free, self.preprocess, self._files, flat) if first else None
         self.order, self.order_from = self._order(job, said, classes)
         self._scores = job.scores or said.get(SCORES, "")
         if self._scores and self._scores not in (outputs := [info.name for info in graph.outputs]):

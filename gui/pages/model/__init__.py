@@ -337,6 +337,7 @@ def _shown_of(job: Job) -> Job:
         labels=job.labels,
         scores=job.scores,
         inputs=job.inputs,
+        dims=job.dims,
     )
 
 

@@ -15,6 +15,8 @@ from kernels.cpu.common import sequence, typed, typed_nbytes
 
 BLOCK = 1 << 16  # elements that a core's own cache holds, with what becomes of them
 PAIR = 1 << 12  # elements that are multiplied and added up at once, one after the other
+# A mean that is so many times the spread is rounded by too much for what is left when it is taken off.
+LARGE = 32.0
 
 
 def workspace(p):
@@ -70,7 +72,19 @@ def _statistics(p, x, moved, mean, factor, sums):
         partial(np.add, factor, scalar(p.epsilon), factor),
         partial(np.sqrt, factor, factor),
         partial(np.reciprocal, factor, factor),
+        *([partial(_corrected, moved, mean, factor, scalar(p.epsilon))] if p.centred else ()),
     ]
+
+
+def _corrected(moved, mean, factor, epsilon):
+    """Take off what is left of the mean, where that of a row is large beside the spread."""
+    in_spreads = mean * factor
+    if np.vdot(in_spreads, in_spreads) > LARGE * LARGE:
+        left = np.add.reduce(moved, axis=1, keepdims=True) / moved.shape[1]
+        np.subtract(moved, left, moved)
+        np.add(mean, left, mean)
+        squares = np.vecdot(moved, moved).reshape(factor.shape) / moved.shape[1]
+        np.divide(1, np.sqrt(squares + epsilon), factor)
 
 
 def _scaled(p, y, factor, affine):

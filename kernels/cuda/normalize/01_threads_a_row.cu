@@ -28,20 +28,25 @@ extern "C" __global__ void normalize(const float* __restrict__ x, const float* _
         mean = of_row(sum.total(), Added()) / p.length;
     }
     LongSum squares;  // about the mean: a difference of two sums would cancel
+    LongSum off;      // of a large mean, which is a rounded number and a rounded sum
     for (int j = lane_of_row(); j < length; j += LANES) {
         const float v = from[j] - mean;
         squares.part += v * v;
         squares.added(1);
+        off.part += v;
+        off.added(1);
     }
-    const float factor = 1.0f / sqrtf(of_row(squares.total(), Added()) / p.length + p.epsilon);
+    const float beside = p.centred ? of_row(off.total(), Added()) / p.length : 0.0f;
+    const float variance = of_row(squares.total(), Added()) / p.length - beside * beside;
+    const float factor = 1.0f / sqrtf((variance < 0.0f ? 0.0f : variance) + p.epsilon);  // NaN stays what it is
 
     if (p.gives != NORMALIZE_ALL) {
-        if (there && lane_of_row() == 0) y[row] = p.gives == NORMALIZE_MEAN ? mean : factor;
+        if (there && lane_of_row() == 0) y[row] = p.gives == NORMALIZE_MEAN ? mean + beside : factor;
         return;
     }
     const int first = row % p.groups * (p.length / p.inner);  // channel of the row
     for (int j = lane_of_row(); j < length; j += LANES) {
-        float v = (from[j] - mean) * factor;
+        float v = (from[j] - mean - beside) * factor;
         if (scale) {
             const int channel = first + (p.inner == 1 ? j : j / p.inner);
             v = v * scale[channel] + bias[channel];

@@ -5,6 +5,7 @@ import onnx
 import pytest
 
 from bench.measure import cases
+from bench.results.names import told_apart
 from bench.results.records import Case, Job
 from engine import backends
 from engine.backend import Rival, Variant
@@ -128,14 +129,16 @@ def test_a_backend_that_cannot_run_keeps_its_cases_as_long_as_another_can(monkey
         cases.plan(changed(backends=("engine-cpu",)))
 
 
-def test_two_files_of_one_name_are_told_apart_by_the_user(tmp_path, monkeypatch):
-    monkeypatch.setattr(cases.importer, "load", lambda path: None)
+def test_two_files_of_one_name_are_told_apart_by_their_paths(tmp_path, monkeypatch):
+    monkeypatch.setattr(cases, "read", lambda spec, job: cases.model_file.Read(None))
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "net.onnx").touch()
     models = tuple(str(tmp_path / folder / "net.onnx") for folder in ("a", "b"))
     with pytest.raises(InputError, match="same name; rename one file"):
         cases.plan(changed(models=models))
+    planned = cases.plan(changed(models=told_apart(models), backends=("ort-cpu",), batches=(1,)))
+    assert sorted({case.key.partition("-ort")[0] for case in planned}) == ["a-net", "b-net"]
 
 
 def test_keys_are_fit_for_file_names():

@@ -10,7 +10,7 @@ from onnx import helper
 
 from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
-from engine.backends import get
+from engine.backends import get, ort_cpu
 from engine.graph.importer import from_proto
 from engine.machine import host
 from engine.ort import profile as ort_profile
@@ -160,3 +160,38 @@ def test_foreign_errors_become_one_sentence(error: Exception, expected: type[Exc
 def test_the_host_tells_cores_and_cache() -> None:
     assert host.physical_cores() >= 1
     assert host.last_level_cache_nbytes() >= 1 << 18
+
+
+def test_a_bound_pass_that_leaves_other_answers_than_a_plain_one_is_found_and_mended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ort_cpu, "_agreed", set())
+    graph = one_node("Relu", (2, 3))
+    for broken in (False, True):
+        session = BACKEND.prepare_here(graph, 2)
+        if broken:  # the arrays that are read are not those that are bound
+            monkeypatch.setattr(ort_cpu, "_agreed", set())
+            session._outputs = {name: np.zeros_like(array) for name, array in session._outputs.items()}
+        for seed in range(2):
+            x = random((2, 3), seed)
+            session.bind({"x": x})
+            session.run()
+            np.testing.assert_array_equal(session.fetch()["y"], np.maximum(x, 0))
+        assert ("binding" in session.notes()) == broken
+        session.close()
+
+
+def test_an_output_that_is_an_input_is_the_input() -> None:
+    proto = make_model([helper.make_node("Relu", ["x"], ["z"], "relu")], {"x": ("N", 4)}, ["x", "z"])
+    graph = from_proto(proto, "echo")
+    session = BACKEND.prepare(graph, 3)
+    for seed in range(2):
+        x = random((3, 4), seed)
+        session.bind({"x": x})
+        session.run()
+        found = session.fetch()
+        np.testing.assert_array_equal(found["x"], x)
+        np.testing.assert_array_equal(found["z"], np.maximum(x, 0))
+        assert session.time_runs(5) > 0
+    assert "binding" not in session.facts
+    session.close()

@@ -8,16 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get, ort_cuda
+from engine.graph.importer import from_proto
 from engine.machine import driver as cuda_driver
-from engine.ort import placement
+from engine.ort import binding, placement
 from engine.ort import sessions as ort
 from kernels.errors import UnavailableError, UnsupportedError
 from tests.engine.backends.nets import small_net
-from tests.engine.harness import random
+from tests.engine.harness import make_model, random, run_ort
+from tests.engine.ort import mixed
 
 BACKEND = get("ort-cuda")
 
@@ -167,3 +170,83 @@ def test_a_train_of_runs_leaves_what_was_bound() -> None:
     session.synchronize()
     np.testing.assert_array_equal(session.fetch()["y"], first)
     session.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.real_gpu
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("place", [*mixed.PLACES, *mixed.EACH])
+def test_answers_are_onnx_runtimes_wherever_its_nodes_run(place: str, seed: int) -> None:
+    """Nodes on the CPU in front, in the middle, at the end and beside the others; at several batches, over
+    inputs that change, after timing, too."""
+    graph = mixed.net(place, seed)
+    for batch in (1, 4):
+        session = BACKEND.prepare(graph, batch)
+        try:
+            for again in range(3):
+                given = mixed.inputs(10 * seed + again, batch)
+                session.bind(given)
+                session.run()
+                session.synchronize()
+                why = binding.differs(session.fetch(), run_ort(graph, given))
+                assert why is None, (batch, again, why, session.facts)
+                assert session.time_runs(3) > 0
+                assert session.time_queued(2) > 0
+            assert "binding" not in session.facts, session.facts
+            on_cpu = any(node.op_type in mixed.ON_CPU for node in graph.nodes)
+            assert ("nodes_on_cpu" in session.facts) == on_cpu
+            assert (session.facts["cuda_graph"] == "yes") != on_cpu
+        finally:
+            session.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.real_gpu
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("dtype", ["int16", "uint16"])
+def test_quantisation_to_sixteen_bits_is_fed_as_it_should_be(dtype: str) -> None:
+    """Nodes that the provider leaves to the CPU in front of a product, in the middle and at the end."""
+    given = {"s": np.float32(1e-3), "z": np.array(0, dtype), "w": random((8, 8))}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], "q"),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"], "d"),
+        helper.make_node("MatMul", ["d", "w"], ["m"], "m"),
+        helper.make_node("QuantizeLinear", ["m", "s", "z"], ["r"], "r"),
+        helper.make_node("DequantizeLinear", ["r", "s", "z"], ["y"], "y"),
+    ]
+    graph = from_proto(make_model(nodes, {"x": ("N", 8)}, ["y"], given, 21), f"quantised to {dtype}")
+    session = BACKEND.prepare(graph, 4)
+    try:
+        for seed in range(3):
+            x = {"x": np.abs(random((4, 8), seed))}
+            session.bind(x)
+            session.run()
+            session.synchronize()
+            why = binding.differs(session.fetch(), run_ort(graph, x))
+            assert why is None, (why, session.facts)
+    finally:
+        session.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+def test_an_output_that_is_an_input_and_one_whose_shape_hangs_on_values() -> None:
+    echo = make_model([helper.make_node("Relu", ["x"], ["z"], "relu")], {"x": ("N", 8)}, ["x", "z"])
+    places = make_model(
+        [helper.make_node("NonZero", ["x"], ["p"], "p")], {"x": ("N", 8)}, ["p"], types={"p": 7}
+    )
+    for proto in (echo, places):
+        graph = from_proto(proto, "outputs")
+        session = BACKEND.prepare(graph, 3)
+        try:
+            for seed in range(3):
+                x = {"x": np.maximum(random((3, 8), seed), 0)}
+                session.bind(x)
+                session.run()
+                session.synchronize()
+                why = binding.differs(session.fetch(), run_ort(graph, x))
+                assert why is None, (why, session.facts)
+                assert session.time_runs(2) > 0
+        finally:
+            session.close()

@@ -40,6 +40,20 @@ def test_layer_normalization(sizes: list[int], data: Any) -> None:
     agree(graph, {"x": 2 + random(tuple(sizes))}, sizes[0])
 
 
+@few
+@given(st.integers(1, 300), st.floats(0, 5), st.integers(0, 99))
+def test_a_large_mean_takes_no_digits_of_what_is_left(length: int, power: float, seed: int) -> None:
+    """Values about ±10^power with a spread of 1, one of them far off: as right as float32 is about 0."""
+    x = random((3, length), seed) + np.float32(10**power * (1 - 2 * (seed % 2)))
+    x[2, seed % length] *= -3
+    graph = one_node("LayerNormalization", (3, length), [np.ones(length, np.float32)], axis=1)
+    (ours,) = run_plan(graph, 3, {"x": x}).values()
+    wide = x.astype(np.float64)
+    moved = wide - wide.mean(1, keepdims=True)
+    expected = moved / np.sqrt(np.square(moved).mean(1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(ours, expected, rtol=2e-6, atol=3e-6)
+
+
 def test_a_layers_mean_and_deviation_are_given() -> None:
     node = helper.make_node("LayerNormalization", ["x", "c0"], ["y", "mean", "factor"], "it", axis=1)
     outputs = ["y", "mean", "factor"]

@@ -1,6 +1,7 @@
 """The job form: what it makes, what it refuses in words, and what it remembers."""
 
 import shlex
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -9,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 
 from bench.comparison import cli as compare
 from bench.comparison.kind import KIND as COMPARISON
-from bench.results.records import BackendInfo, Job
+from bench.results.records import BackendInfo, Job, stem
 from bench.run import defaults
 from kernels.errors import InputError
 from models import imported
@@ -272,3 +273,31 @@ def test_end_to_end_is_a_box_to_tick(make_window):
     assert {"--end-to-end", "--top-k"} <= set(COMPARISON.arguments(form.job()))
     form.end_to_end.click()
     assert not {"--end-to-end", "--top-k"} & set(COMPARISON.arguments(form.job()))
+
+
+def test_sizes_of_open_axes_are_kept_with_the_model(make_window, tmp_path):
+    form = make_window("ok").form
+    files = [tmp_path / name / "net.onnx" for name in ("one", "other")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_bytes(b"")
+        form.add_model(str(file), check=False)
+    form.models.check([str(files[0])])
+    form.axes.text = "height"
+    assert "is not NAME=SIZE" in form.axes.problem
+    form.axes.text = "height=64 width=96"
+    assert form.job().dims == {"height": 64, "width": 96}
+    arguments = COMPARISON.arguments(form.job())
+    assert arguments[arguments.index("--dim") + 1] == "height=64"
+    form.save()
+    form.models.check([str(files[1])])
+    form._on_models()
+    form.models.check([str(files[0])])
+    form.axes.text = ""
+    form._on_models()
+    assert form.axes.text == "height=64 width=96"
+    form.models.check(list(map(str, files)))
+    assert {Path(model) for model in form.job().models} == set(files)
+    assert len({stem(model) for model in form.job().models}) == 2
+    form.set_job(form.job())
+    assert set(form.models.checked) == set(map(str, files))

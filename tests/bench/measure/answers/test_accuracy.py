@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bench.measure.answers import accuracy
+from bench.measure.answers.timed_pass import PassCheck
 from tests.engine.harness import random
 
 
@@ -122,3 +127,20 @@ def test_the_ratio_is_unknown_where_the_reference_is_exact_or_broken() -> None:
     assert accuracy.ratio(ours, accuracy.error_stats(expected, expected, "fp32")) is None
     assert accuracy.ratio(ours, accuracy.error_stats(expected * np.nan, expected, "fp32")) is None
     assert accuracy.ratio(ours, None) is None
+
+
+@given(st.floats(1.0000001, 3.0), st.floats(0, 1e-3))
+def test_an_error_is_never_told_to_be_above_a_larger_number(over: float, moves: float) -> None:
+    expected = np.full(64, 1.0)
+    moved = np.full(64, moves)
+    bound = accuracy.error_stats(expected, expected, "fp32", moved=moved).bound
+    stats = accuracy.error_stats(expected * (1 + bound * over), expected, "fp32", moved=moved)
+    told = re.search(r"error (\S+) is above (\S+)$", stats.reason)
+    assert stats.ok or told is None or float(told[1]) > float(told[2])
+    assert stats.ok or told is not None
+
+
+def test_a_pass_that_was_skipped_is_told_as_one() -> None:
+    look = PassCheck({}, {}, "y", accuracy.judged(np.zeros(3), np.full(3, np.nan), "fp32"), 0, 0.5, np.nan)
+    assert "never wrote all of y" in look.words
+    assert "reference" not in look.words

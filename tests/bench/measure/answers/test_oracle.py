@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from bench.measure.answers import accuracy, oracle, oracle_ops
+from bench.measure.answers import accuracy, cross_check, oracle, oracle_ops, widened
+from bench.measure.answers.cross_check import cross_check as crossed
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from tests.engine.harness import make_model, one_node, random, run_ort
@@ -23,7 +24,7 @@ few = settings(max_examples=30, deadline=None)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
     monkeypatch.setattr(oracle, "_kept", type(oracle._kept)())
-    monkeypatch.setattr(oracle, "_cross_checked", {})
+    monkeypatch.setattr(cross_check, "_known", type(cross_check._known)())
 
 
 def agrees(graph: Graph, x: np.ndarray) -> np.ndarray:
@@ -59,6 +60,33 @@ def test_lrn_of_even_size_reaches_further_up() -> None:
 def test_softmax_means_what_its_opset_says(op_type: str, opset: int, axis: int | None) -> None:
     attributes = {} if axis is None else {"axis": axis}
     agrees(one_node(op_type, (3, 4, 5), opset=opset, **attributes), random((3, 4, 5)) * 5)
+
+
+@few
+@given(st.data(), st.sampled_from([7, 11, 12, 13, 17]), st.lists(st.integers(1, 4), min_size=2, max_size=4))
+def test_hardmax_means_what_its_opset_says(data: st.DataObject, opset: int, sizes: list[int]) -> None:
+    axis = data.draw(st.sampled_from([None, *range(-len(sizes) if opset >= 11 else 0, len(sizes))]))
+    attributes = {} if axis is None else {"axis": axis}
+    graph = one_node("Hardmax", tuple(sizes), opset=opset, **attributes)
+    y = agrees(graph, random(tuple(sizes), data.draw(st.integers(0, 9))))
+    assert set(np.unique(y)) <= {0.0, 1.0}
+
+
+@few
+@given(st.sampled_from([18, 21]), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2), st.integers(0, 9))
+def test_group_normalization_of_both_forms(opset: int, groups: int, each: int, axes: int, seed: int) -> None:
+    """A scale a group in opset 18, a channel in 21: by their own texts, for ONNX Runtime has one of them."""
+    channels, rows = groups * each, 2
+    x = random((rows, channels, 3, 2, 2)[: 2 + axes], seed).astype(np.float64)
+    count = groups if opset == 18 else channels
+    scale, bias = random((count,), seed + 1), random((count,), seed + 2)
+    graph = one_node("GroupNormalization", x.shape, [scale, bias], opset=opset, num_groups=groups)
+    rows_of = x.reshape(rows, groups, -1)
+    normal = (rows_of - rows_of.mean(2, keepdims=True)) / np.sqrt(rows_of.var(2, keepdims=True) + 1e-5)
+    by_channel = normal.reshape(rows, channels, -1)
+    of = [c // each if opset == 18 else c for c in range(channels)]
+    expected = by_channel * scale[of][None, :, None] + bias[of][None, :, None]
+    np.testing.assert_allclose(oracle.run(graph, {"x": x}, ["y"])["y"], expected.reshape(x.shape), atol=1e-12)
 
 
 def test_log_softmax_of_scores_far_apart_is_finite() -> None:
@@ -193,24 +221,23 @@ def test_only_eight_images_are_asked_of_the_oracle() -> None:
 def test_a_wrong_oracle_is_caught_before_anybody_is_judged_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = (2, 3, 4, 4)
     graph = one_node("LRN", shape, size=3, alpha=1.0)
-    assert oracle.cross_check(graph, oracle.golden(graph, {"x": random(shape)})) is None
-    oracle._cross_checked.clear()
+    assert crossed(graph, oracle.golden(graph, {"x": random(shape)})) == cross_check.Crossed()
+    cross_check._known.clear()
     monkeypatch.setattr(oracle_ops, "MENDED", ())  # onnx.reference as it comes sums over the wrong axis
     oracle._kept.clear()
     monkeypatch.setattr(oracle, "VERSION", -1)
-    reason = oracle.cross_check(graph, oracle.golden(graph, {"x": random(shape)}))
-    assert reason is not None
+    reason = crossed(graph, oracle.golden(graph, {"x": random(shape)})).doubt
     assert "node it (LRN)" in reason
     assert "differs from ONNX Runtime" in reason
 
 
 def test_large_weights_are_widened_once_and_let_go_with_the_model() -> None:
     weights = np.ones((600, 600), np.float32)
-    wide = oracle._widened_weights(weights)
+    wide = widened.widened_weights(weights)
     assert wide.dtype == np.float64
     assert not wide.flags.writeable
-    assert oracle._widened_weights(weights) is wide
-    assert oracle._widened_weights(weights.copy()) is not wide
+    assert widened.widened_weights(weights) is wide
+    assert widened.widened_weights(weights.copy()) is not wide
     key = id(weights)
     del weights
-    assert key not in oracle._wide
+    assert key not in widened._wide

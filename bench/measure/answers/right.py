@@ -1,0 +1,232 @@
+"""What a model is to answer to what its passes are fed, and whether it did.
+
+Where an image's answer is its own (bench.measure.answers.by_image), golden images stand at some places of a
+batch and are judged there. Elsewhere the right answer is worked out for exactly what a pass was fed, at the
+batch at which it was fed: of the passes that are checked before and after timing, and of one at least of
+those that were timed. Where that would take too long, ONNX Runtime on the CPU answers in float64's place, and
+that is told.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import psutil
+
+from bench.measure.answers import accuracy, by_image, oracle
+from bench.measure.answers.accuracy import PROPAGATED_FACTOR, Placement
+from bench.measure.answers.by_image import Images
+from bench.measure.answers.oracle import Golden
+from bench.results.records import ErrorStats
+from engine.graph.graph import Graph
+from engine.planning import groups
+from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
+
+# Of a whole batch in float64: more operations take too long, a value that is written counted as so many.
+# onnx.reference does some 5e9 operations a second, and writes some 1e8 values.
+MOST_FLOPS, A_VALUE = 1e11, 50
+ROOM = 3  # times what its tensors take that have to be free
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The right answers to a whole batch. answers: the inputs and outputs, and what moves of them; judge: why
+    another than float64 gave them, "" where none did."""
+
+    answers: Golden
+    judge: str = ""
+
+
+class RightAnswers:
+    """A model's. golden: what its few images give; by_oracle: whether that is float64's answer; other: what
+    ONNX Runtime on the CPU answers to inputs. Raises UnsupportedError where no answer can be compared."""
+
+    def __init__(
+        self, graph: Graph, golden: Golden, by_oracle: bool, other: Callable[[Arrays], dict[str, np.ndarray]]
+    ) -> None:
+        self._graph, self._golden, self._by_oracle, self._other = graph, golden, by_oracle, other
+        self._names = [info.name for info in graph.outputs]
+        self.lie: Mapping[str, Images] | None = None
+        if by_oracle:
+            self.lie = by_image.found(graph, golden.inputs, golden.tensors, golden.images, self._answered)
+        self._moved: dict[str, np.ndarray] | None = None
+        self._batches: list[tuple[Placement, Batch]] = []
+        self._judges: dict[int, str] = {}
+        self.moves = False
+
+    def judge_of(self, batch: int) -> str:
+        """Why another than float64 judges at this batch size; "" where none does."""
+        return self._judges.get(batch, "")
+
+    # -------------------------------------------------------------------------------------------- judging
+
+    def check(self, outputs: Arrays, placement: Placement, precision: str, lossy: bool = False) -> ErrorStats:
+        """The outputs of a whole batch against the right ones. lossy: see accuracy.error_stats. Raises
+        UnsupportedError where these are NaN throughout."""
+        if self.lie is None:
+            batch = self._batch(placement)
+            return self._held(outputs, batch, precision, lossy)
+        golden = self._golden
+        expected = {name: golden.tensors[name] for name in self._names}
+        self._comparable(expected)
+        count = by_image.count(self._graph, placement.inputs)
+        for name, array in expected.items():
+            shape = self.lie[name].shape(array.shape, count)
+            if outputs[name].shape != shape:
+                stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision)
+                reason = f"output {name} has shape {outputs[name].shape} and should have {shape}"
+                return msgspec.structs.replace(stats, reason=reason)
+        got, right = (
+            {name: self.lie[name].rows(of[name]) for name in self._names} for of in (outputs, expected)
+        )
+        stats = accuracy.check(got, right, placement, precision, lossy=lossy)
+        if not stats.ok and (row := accuracy.unfounded(got, placement)) is not None:
+            # An image that no golden one is may well have NaN for its answer.
+            alone = self.check_row(placement.inputs, outputs, precision, lossy, row)
+            if alone is not None and not alone.ok:
+                return stats
+            stats = accuracy.check(got, right, placement, precision, lossy=lossy, elsewhere=False)
+        if stats.ok or not accuracy.measured(stats):
+            return stats
+        # What one rounding of each layer moves in the right answer is no fault of who answers.
+        if self._moved is None:
+            moved = oracle.moved_along(self._graph, golden, self._names)
+            self._moved = {name: self.lie[name].rows(array) for name, array in moved.items()}
+        stats = accuracy.check(got, right, placement, precision, self._moved, lossy, elsewhere=False)
+        self.moves = self.moves or stats.ok
+        return stats
+
+    def check_row(
+        self,
+        inputs: Arrays,
+        outputs: Arrays,
+        precision: str,
+        lossy: bool = False,
+        row: int | None = None,
+    ) -> ErrorStats | None:
+        """One image of a batch (None: drawn now) against float64; where images hang on each other all of it.
+        None where another than float64 judges. Nothing of it is kept."""
+        count = by_image.count(self._graph, inputs)
+        if not self._by_oracle or self.judge_of(count):
+            return None
+        if self.lie is None:
+            batch = self._worked_out(inputs, count, keep=False)
+            return None if batch.judge else self._held(outputs, batch, precision, lossy)
+        row, lie = secrets.randbelow(count) if row is None else row, self.lie
+        given = by_image.cut(self._graph, inputs, slice(row, row + 1))
+        right = oracle.run(self._graph, given, self._names)
+        got = {name: lie[name].rows(outputs[name])[row] for name in self._names}
+        alone = {name: lie[name].rows(array)[0] for name, array in right.items()}
+
+        def moved() -> dict[str, np.ndarray]:
+            found = oracle.moved_along(self._graph, _golden(given, right, 1), self._names)
+            return {name: lie[name].rows(array)[0] for name, array in found.items()}
+
+        return self._worst(got, alone, precision, lossy, moved)
+
+    # ----------------------------------------------------------------------------------------- whole batches
+
+    def _batch(self, placement: Placement) -> Batch:
+        """The last two are kept, for all contenders are given the same."""
+        for placed, batch in self._batches:
+            if placed is placement:
+                return batch
+        count = by_image.count(self._graph, placement.inputs)
+        made = self._worked_out(placement.inputs, count)
+        if made.judge:
+            self._judges[count] = made.judge
+        self._batches = [*self._batches[-1:], (placement, made)]
+        return made
+
+    def _worked_out(self, inputs: Arrays, count: int, keep: bool = True) -> Batch:
+        if not self._by_oracle:
+            return Batch(_golden(inputs, self._other(inputs), count))
+        why = self._too_much(count)
+        if not why:
+            try:
+                of = oracle.answered if keep else oracle.run
+                return Batch(_golden(inputs, of(self._graph, inputs, self._names), count))
+            except (UnsupportedError, OutOfMemoryError) as error:
+                why = str(error)
+        said = f"batch {count} was checked against ONNX Runtime on the CPU: {why}"
+        return Batch(_golden(inputs, self._other(inputs), count), said)
+
+    def _too_much(self, count: int) -> str:
+        """Why float64 is not asked for so many images at once, or ""."""
+        if self._graph.fixed_batch is not None or count <= self._golden.images:
+            return ""
+        try:
+            parts = groups.groups(self._graph, count)
+        except KernelscopeError:
+            return ""
+        values = sum(int(np.prod(part.shape, dtype=np.int64)) for part in parts)
+        flops = sum(part.flops for part in parts) + A_VALUE * values
+        together = "its images change each other's answers, for which float64 would take"
+        if flops > MOST_FLOPS:
+            return f"{together} {flops:.0e} operations"
+        if ROOM * 8 * values > psutil.virtual_memory().available:
+            return f"{together} {8 * values / 2**30:.1f} GiB"
+        return ""
+
+    def _answered(self, inputs: Arrays) -> dict[str, np.ndarray]:
+        return oracle.answered(self._graph, inputs, self._names)
+
+    # --------------------------------------------------------------------------------------------- the inside
+
+    def _held(self, outputs: Arrays, batch: Batch, precision: str, lossy: bool) -> ErrorStats:
+        """All outputs of a batch against the right ones."""
+        answers = batch.answers
+        right = {name: answers.tensors[name] for name in self._names}
+        self._comparable(right)
+
+        def moved() -> dict[str, np.ndarray]:
+            if batch.judge or not self._by_oracle:
+                return {}
+            return oracle.moved_along(self._graph, answers, self._names)
+
+        return self._worst(outputs, right, precision, lossy, moved)
+
+    def _worst(
+        self,
+        got: Arrays,
+        right: Arrays,
+        precision: str,
+        lossy: bool,
+        moved: Callable[[], Mapping[str, np.ndarray]],
+    ) -> ErrorStats:
+        """Of several outputs the worst, named. moved: how far the right ones themselves move, asked for where
+        one is beyond its bound."""
+        distances: Mapping[str, np.ndarray] | None = None
+        found: list[ErrorStats] = []
+        for name in self._names:
+            stats = accuracy.judged(got[name], right[name], precision, PROPAGATED_FACTOR, lossy=lossy)
+            if not stats.ok and accuracy.measured(stats):
+                distances = moved() if distances is None else distances
+                stats = accuracy.judged(
+                    got[name], right[name], precision, PROPAGATED_FACTOR, distances.get(name), lossy=lossy
+                )
+                self.moves = self.moves or stats.ok
+            found.append(accuracy.named(stats, name, len(self._names)))
+        return max(found, key=lambda stats: (not stats.ok, stats.rel_l2))
+
+    def _comparable(self, right: Arrays) -> None:
+        """Raises UnsupportedError where there is nothing that an answer could be compared with."""
+        values = by_image.elements(right)
+        if values and not any(np.isfinite(array).any() for array in right.values()):
+            raise UnsupportedError(
+                f"no answer of model {self._graph.name} can be compared: the right one is NaN or infinity in "
+                f"all of its {values:,} elements for these inputs; give others with --input or --dataset"
+            )
+
+
+def _golden(inputs: Arrays, outputs: Arrays, count: int) -> Golden:
+    wide = {
+        name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in inputs.items()
+    }
+    return Golden(count, dict(inputs), {**wide, **outputs})

@@ -1,0 +1,100 @@
+"""Values that QuantizeLinear finds half-way between two steps, or next to it.
+
+Exactly half-way it rounds to the even step. Next to it the last bit of a sum in float32 decides, so that of
+two right answers one is a whole step off. How far an answer moves where every such value is rounded the other
+way is what it may be off by, in every file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+
+from bench.measure.answers import roundings
+from engine.graph.graph import Graph
+
+OTHER_WAY = "OtherWay"
+QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear")
+# How near to half-way rounding decides: a part of a step, and of the value itself. A sum of n products in
+# float32 is off by up to n/2 roundings of what the sizes of its terms add up to, a blocked one by far less.
+NEAR, OF_VALUE = 2.0**-11, 2.0**-20
+# Of the distance to the answer in which every such value is rounded the other way: what lies behind may
+# double the part of some of them.
+TIMES = 2.0
+
+
+def quantizes(graph: Graph) -> bool:
+    return any(node.op_type in QUANTIZING for node in graph.nodes)
+
+
+def other_way(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """The nodes, with every value that is rounded near to half-way moved to the other side of it."""
+    found = []
+    for node in nodes:
+        if node.op_type not in QUANTIZING:
+            found.append(node)
+            continue
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        copy.input[0] = f"{node.output[0]}:other way"
+        moved = onnx.helper.make_node(OTHER_WAY, [*node.input[:2]], [copy.input[0]], domain=roundings.DOMAIN)
+        moved.attribute.extend(it for it in node.attribute if it.name in ("axis", "block_size"))
+        found += [moved, copy]
+    return found
+
+
+def beside(
+    distance: np.ndarray, graph: Graph, otherwise: Callable[[], np.ndarray], share: float = 1.0
+) -> np.ndarray:
+    """How far an answer moves by roundings (`distance`) or by ties, the larger, element by element.
+    otherwise: how far where ties are rounded the other way, of which `share` counts."""
+    return np.fmax(distance, share * otherwise()) if quantizes(graph) else distance
+
+
+def other_side(values: np.ndarray) -> np.ndarray:
+    """Steps (float64), those near to half-way moved to the other side of it."""
+    known = np.where(np.isfinite(values), values, 0.0)
+    half = np.floor(known) + 0.5
+    off = known - half
+    near = np.abs(off) <= NEAR + OF_VALUE * np.abs(known)
+    even = np.where(np.floor(known) % 2 == 0, 1.0, -1.0)  # half-way itself goes to the even step
+    away = np.maximum(np.abs(off), NEAR)
+    side = np.where(off == 0, even, -np.sign(off))
+    return np.where(near & np.isfinite(values), half + side * away, values)
+
+
+@cache
+def operator() -> Any:
+    """The operator for onnx.reference, which takes long to load: x, as QuantizeLinear is to round it
+    otherwise."""
+    from onnx.reference.op_run import OpRun
+
+    class OtherWay(OpRun):
+        op_domain = roundings.DOMAIN
+
+        def _run(self, x, scale=None, **_):
+            given = {it.name: it.i for it in self.onnx_node.attribute}
+            return (_rounded_otherwise(x, scale, given.get("axis", 1), given.get("block_size", 0)),)
+
+    return OtherWay
+
+
+def _rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block: int) -> np.ndarray:
+    """scale: None: DynamicQuantizeLinear's own."""
+    if scale is None:
+        span = max(float(x.max(initial=0)), 0.0) - min(float(x.min(initial=0)), 0.0)
+        scale = np.array(span / 255 or 1.0)
+    scale = np.asarray(scale, np.float64)
+    if scale.size == 1:
+        scale = scale.reshape(())
+    elif block:
+        scale = np.take(np.repeat(scale, block, axis), np.arange(x.shape[axis]), axis)
+    else:
+        scale = scale.reshape([-1 if at == axis % x.ndim else 1 for at in range(x.ndim)])
+    with np.errstate(all="ignore"):
+        steps = np.asarray(x, np.float64) / scale
+        return np.where(steps == other_side(steps), x, other_side(steps) * scale)

@@ -1,0 +1,55 @@
+"""What a model needs of memory is worked out before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from bench.measure.answers import oracle, room
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto
+from kernels.errors import OutOfMemoryError, UnsupportedError
+from tests.engine.harness import make_model, random
+
+
+def chain(length: int, shape: tuple[int, ...]) -> Graph:
+    nodes = [helper.make_node("Tanh", [f"t{i}"], [f"t{i + 1}"], f"n{i}") for i in range(length)]
+    return from_proto(
+        make_model(nodes, {"t0": ("N", *shape)}, [f"t{length}"], ranks={f"t{length}": 1 + len(shape)})
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 6), st.lists(st.integers(1, 9), min_size=1, max_size=3), st.integers(1, 5))
+def test_no_less_is_planned_than_what_is_held(length: int, shape: list[int], images: int) -> None:
+    graph = chain(length, tuple(shape))
+    answers = oracle.run(graph, {"t0": random((images, *shape))}, [f"t{i + 1}" for i in range(length)])
+    found = room.needs(graph, images, images)
+    assert found.answers >= sum(array.nbytes for array in answers.values())
+    elements = math.prod((images, *shape))
+    assert found.passes >= 2 * 4 * (2 + 1) * elements, (
+        "of two: what a node reads and writes, and what it is fed"
+    )
+
+
+@pytest.mark.parametrize("elements", [2_000_000_000, 1 << 40])
+@pytest.mark.parametrize("free", [1 << 30, 16 << 30])
+def test_what_no_memory_holds_is_refused_by_arithmetic(
+    elements: int, free: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "free_nbytes", lambda: free)
+    told = r"needs .* of memory at the least .* are free: a smaller batch|more elements than any memory holds"
+    with pytest.raises((OutOfMemoryError, UnsupportedError), match=told):
+        room.check(chain(1, (elements,)), 1, 2)
+
+
+def test_a_batch_that_fits_is_taken_and_the_next_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = chain(3, (1000,))
+    monkeypatch.setattr(room, "free_nbytes", lambda: room.needs(graph, 64, 2).total)
+    room.check(graph, 64, 2)
+    with pytest.raises(OutOfMemoryError):
+        room.check(graph, 65, 2)

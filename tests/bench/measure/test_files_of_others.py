@@ -1,0 +1,173 @@
+"""Files as exporters write them, as the worker measures them: right on both backends, or refused by ours with
+the reason and measured on the reference; what fails is the row's own."""
+
+import functools
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from bench.measure import runner, timing
+from bench.measure.answers import room
+from tests.bench.measure.test_worker import changed, go
+from tests.engine.harness import make_model
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _quick(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
+    quick = functools.partial(timing.Rules, warmup_s=0.01, rewarm_s=0.005, min_s=0.02)
+    monkeypatch.setattr(runner, "Rules", quick)
+
+
+def measured(path, proto, batches=(1, 3), **fields):
+    """Of the engine and the reference each, at every batch, its measurement."""
+    onnx.save(proto, path)
+    backends = ("engine-cpu", "ort-cpu")
+    job = changed(
+        models=(str(path),), backends=backends, batches=batches, dataset="random", images=(), **fields
+    )
+    _, messages = go(job)
+    assert not [m.text for m in messages if isinstance(m, runner.Log) and m.level == "error"], "no traceback"
+    made = [m.measurement for m in messages if isinstance(m, runner.Measured)]
+    return [[one for one in made if one.case.backend == name] for name in backends]
+
+
+def net(*nodes, x=("N", 5, 7, 7), constants=None, rank=4, opset=17, **inputs):
+    types = {"y": TensorProto.INT64} if nodes[-1].op_type == "TopK" else {}
+    return make_model(nodes, {"x": x, **inputs}, ["y"], constants, opset, {"y": rank}, types)
+
+
+def node(op_type, inputs, outputs=("y",), **attributes):
+    return helper.make_node(op_type, list(inputs), list(outputs), op_type.lower(), **attributes)
+
+
+def branching():
+    """Both branches read what is around them; the condition is computed."""
+    read = [helper.make_node(op, ["a", "x"], ["z"], op.lower()) for op in ("Add", "Mul")]
+    out = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+    yes, no = (helper.make_graph([one], one.name, [], [out]) for one in read)
+    return net(
+        node("Tanh", "x", "a"),
+        node("ReduceSum", "x", "s", keepdims=0),
+        node("Greater", ["s", "zero"], "c"),
+        node("If", "c", then_branch=yes, else_branch=no),
+        constants={"zero": np.float32(0)},
+    )
+
+
+def classifier():
+    """As scikit-learn's exporter writes one: beside the scores a map of them."""
+    proto = net(
+        node("Relu", "x"),
+        helper.make_node("ZipMap", ["y"], ["p"], "zip", domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]),
+        x=("N", 3),
+        rank=2,
+    )
+    row = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    proto.graph.output.append(helper.make_value_info("p", helper.make_sequence_type_proto(row)))
+    return proto
+
+
+def mask():
+    return np.triu(np.full((6, 6), -np.inf, np.float32), 1)
+
+
+BOTH = {
+    "left_out": lambda: (classifier(), {}),
+    "open_axes": lambda: (
+        net(node("Relu", "x"), x=("N", 3, "height", "width")),
+        {"dims": {"height": 6, "width": 9}},
+    ),
+    "time_first": lambda: (net(node("Tanh", "x"), x=("time", "batch", 4), rank=3), {"dims": {"time": 5}}),
+    "scalar": lambda: (net(node("Mul", "xt"), t=()), {}),
+    "table": lambda: (net(node("Mul", "xt"), t=(5, 1, 7)), {"inputs": {"t": "1.5"}}),
+    "mask": lambda: (
+        net(
+            node("Add", ["x", "m"], "a"),
+            node("Softmax", "a", axis=-1),
+            x=("N", 6, 6),
+            constants={"m": mask()},
+            rank=3,
+        ),
+        {},
+    ),
+    "groups": lambda: (
+        net(
+            node("GroupNormalization", ["x", "s", "b"], num_groups=1),
+            constants={"s": np.arange(5, dtype=np.float32), "b": np.ones(5, np.float32)},
+            opset=21,
+        ),
+        {},
+    ),
+}
+REFERENCE_ALONE = {
+    "indices": lambda: net(
+        node("TopK", ["x", "k"], ["v", "y"]), x=("N", 9), constants={"k": np.array([3])}, rank=2
+    ),
+    "contrib": lambda: net(
+        node("LayerNormalization", ["x", "s", "s"]), constants={"s": np.ones(7, np.float32)}, opset=14
+    ),
+    "undeclared": lambda: net(helper.make_node("QuickGelu", ["x"], ["y"], "it", domain="com.microsoft")),
+    "early": lambda: net(node("Softmax", "x"), x=("N", 9), rank=2, opset=5),
+    "branching": branching,
+    "hardmax": lambda: net(node("Hardmax", "x", axis=1), opset=11),
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", BOTH)
+def test_both_are_measured_and_right(tmp_path, kind):
+    proto, fields = BOTH[kind]()
+    for row in measured(tmp_path / "net.onnx", proto, **fields):
+        assert [(one.case.batch, one.disposition, one.reason) for one in row] == [
+            (1, "ok", ""),
+            (3, "ok", ""),
+        ]
+        assert all(one.accuracy.output.ok for one in row)
+        assert not [text for one in row for text in one.validity.warnings if "checked against" in text]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", REFERENCE_ALONE)
+def test_what_ours_refuses_is_measured_on_the_reference(tmp_path, kind):
+    ours, theirs = measured(tmp_path / "net.onnx", REFERENCE_ALONE[kind](), (2,))
+    assert [one.disposition for one in ours] == ["unsupported"]
+    assert [(one.disposition, one.reason) for one in theirs] == [("ok", "")]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_the_reference_fails_at_is_its_own_row(tmp_path, place):
+    chain = ["Tanh", "Sigmoid"]
+    chain.insert(place, "LRN")
+    nodes = [
+        helper.make_node(
+            op,
+            [f"t{i}" if i else "x"],
+            [f"t{i + 1}" if i < 2 else "y"],
+            op,
+            **({"size": 4} if op == "LRN" else {}),
+        )
+        for i, op in enumerate(chain)
+    ]
+    ours, theirs = measured(tmp_path / "net.onnx", net(*nodes), (2,))
+    assert [(one.disposition, one.reason) for one in ours] == [("ok", "")]
+    assert [one.disposition for one in theirs] == ["failed"]
+    assert any("not held against ONNX Runtime at node LRN" in text for text in ours[0].validity.warnings)
+
+
+def test_a_shape_that_only_the_reference_gives_ends_nothing_of_ours(tmp_path):
+    window = {"kernel_shape": [3, 3], "strides": [1, 1], "dilations": [2, 2], "auto_pad": "SAME_UPPER"}
+    ours, theirs = measured(tmp_path / "net.onnx", net(node("MaxPool", "x", **window), x=(1, 2, 7, 7)), (1,))
+    assert [(one.disposition, one.reason) for one in ours] == [("ok", "")]
+    assert theirs[0].disposition in ("failed", "incorrect")
+
+
+def test_what_memory_does_not_hold_is_refused_before_it_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "free_nbytes", lambda: 4 << 30)
+    rows = measured(tmp_path / "net.onnx", net(node("Relu", "x"), x=("N", 2_000_000_000), rank=2), (1,))
+    assert {one.disposition for row in rows for one in row} == {"out_of_memory"}
+    assert all("of memory at the least" in one.reason for row in rows for one in row)
