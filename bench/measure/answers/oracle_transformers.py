@@ -37,14 +37,15 @@ class Attention(ReferenceAttention):
     op_domain = ""
     _validate_attention25 = False
 
-    def _run(self, q, k, v, mask=None, *others, **told):  # type: ignore[override]
+    def _run(self, *given: Any, **told: Any) -> Any:
+        mask = given[3] if len(given) > 3 else None
         if mask is not None and mask.ndim > 1 and told.get("is_causal"):
-            queries = q.shape[-2]
-            mask = np.broadcast_to(mask, (*mask.shape[:-2], queries, mask.shape[-1])).copy()
-        found: Any = super()._run(q, k, v, mask, *others, **told)
+            shape = (*mask.shape[:-2], given[0].shape[-2], mask.shape[-1])
+            given = (*given[:3], np.broadcast_to(mask, shape).copy(), *given[4:])
+        found: Any = super()._run(*given, **told)
         if told.get("softcap") and not told.get("qk_matmul_output_mode"):
-            plain = super()._run(q, k, v, mask, *others, **{**told, "softcap": None})
-            found = (*found[:3], plain[3])
+            plain: Any = super()._run(*given, **{**told, "softcap": None})
+            return (*found[:3], plain[3])
         return found
 
 
