@@ -145,6 +145,16 @@ class Graph:
         return {name: frozenset(nodes) for name, nodes in found.items()}
 
     @functools.cached_property
+    def live(self) -> frozenset[str]:
+        """The names of the nodes that an output hangs on."""
+        needed, found = set(self.given_out), set[str]()
+        for node in reversed(self.nodes):
+            if not needed.isdisjoint(node.outputs):
+                found.add(node.name)
+                needed.update(node.reads)
+        return frozenset(found)
+
+    @functools.cached_property
     def _kept(self) -> dict[str, dict[int, Any]]:
         return {}
 

@@ -190,9 +190,10 @@ def _walk(graph: Graph, batch: int) -> Walk:
         try:
             lowered = advance(node, scope, graph)
         except UnsupportedError as error:
-            refused = refused or str(error)
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
-            found.append((node, None))
+            if node.name in graph.live:  # what no output hangs on is not run
+                refused = refused or str(error)
+                found.append((node, None))
             continue
         if lowered is not None:
             found.append((node, lowered))
