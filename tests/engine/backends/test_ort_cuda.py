@@ -230,6 +230,7 @@ def test_quantisation_to_sixteen_bits_is_fed_as_it_should_be(dtype: str) -> None
 
 
 @pytest.mark.gpu
+@pytest.mark.real_gpu
 @pytest.mark.usefixtures("gpu")
 def test_an_output_that_is_an_input_and_one_whose_shape_hangs_on_values() -> None:
     echo = make_model([helper.make_node("Relu", ["x"], ["z"], "relu")], {"x": ("N", 8)}, ["x", "z"])

@@ -55,6 +55,12 @@ class _Session:
         parts = self._inner.get_provider_graph_assignment_info()
         return [SimpleNamespace(ep_name=PROVIDER, get_nodes=part.get_nodes) for part in parts]
 
+    def get_input_memory_infos(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name="Cuda") for _ in self._inner.get_inputs()]
+
+    def get_output_memory_infos(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name="Cuda") for _ in self._inner.get_outputs()]
+
     def io_binding(self) -> _Binding:
         return _Binding(self._inner.io_binding(), self._stream.device.memory)
 
