@@ -18,7 +18,7 @@
   when they have enough (the verdict is clear, the median known, more rounds would not help, the budget is
   spent). `docs/trust.md`: how often intervals and verdicts are right, by `tests/bench/results/coverage`.
 - `bench.measure.answers.oracle`: `onnx.reference` in float64 with its known faults mended
-  (`bench.measure.answers.oracle_ops`); golden tensors kept by content hash.
+  (`bench.measure.answers.operators.mended`); golden tensors kept by content hash.
 - `bench.measure.answers.accuracy`: tensor errors and verdicts, top-k, agreement, layer-by-layer errors.
 - `bench.measure.answers.layers`: a model operator by operator: errors fed golden inputs, errors carried
   along (`bench.measure.answers.layer_errors`), times. `bench.measure.images.predictions`: a session over a

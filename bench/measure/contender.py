@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -43,6 +44,7 @@ HOST_TO_HOST_S = 0.15
 LARGE_NBYTES = 64 << 20
 
 Progress = Callable[[str, float | None], None]
+Arrays = Mapping[str, np.ndarray]
 
 
 class Contender:
@@ -97,12 +99,10 @@ class Contender:
     def prepare(self) -> None:
         """Compile, allocate, upload; the first pass, apart; and the check without which nothing is timed."""
         case = self.case
-        reason = self.backend.unavailable()
-        if reason is not None:
+        if (reason := self.backend.unavailable()) is not None:
             raise UnavailableError(reason)
         graph = self._loaded.graph
-        refusal = self.backend.supports(graph, case.batch, case.precision)
-        if refusal is not None:
+        if (refusal := self.backend.supports(graph, case.batch, case.precision)) is not None:
             raise UnsupportedError(refusal)
         if isinstance(self.backend, Variant):
             self.options = self.backend.resolved(graph, case.batch, case.precision, self.options)
@@ -324,17 +324,10 @@ class Contender:
         return self._record(disposition, reason=reason, accuracy=accuracy, layers=known)
 
     def _record(self, disposition: Disposition, **fields: object) -> Measurement:
-        record = Measurement(
-            case=self.case,
-            disposition=disposition,
-            reference=self.backend.reference,
-            first_run_ns=self._first_run_ns,
-            phases=self._phases,
-            facts=self._facts,
-            memory=self._memory,
-            started_at=self._started_at,
-        )
-        return msgspec.structs.replace(record, **fields)
+        record = Measurement(self.case, disposition, reference=self.backend.reference, phases=self._phases)
+        at, first = self._started_at, self._first_run_ns
+        known = msgspec.structs.replace(record, facts=self._facts, memory=self._memory, started_at=at)
+        return msgspec.structs.replace(known, first_run_ns=first, **fields)
 
     # ------------------------------------------------------------------------------------------- the inside
 
@@ -366,31 +359,30 @@ class Contender:
         another's against the first's. Raises Incorrect."""
         first, bound_of = self._open(), self.bound_of()
 
-        def right(inputs: Mapping[str, np.ndarray], answers: Mapping[str, np.ndarray]) -> ErrorStats | None:
+        def right(inputs: Arrays, answers: Arrays) -> ErrorStats | None:
             if session is first:
                 return self._loaded.check_row(inputs, answers, bound_of, self._lossy)
             found = self._alike(answers, timing.answers(first, inputs))
             moves = not found.ok and self._loaded.moves
             return self._loaded.check_row(inputs, answers, bound_of, self._lossy) if moves else found
 
-        def again(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-            return timing.answers(session, inputs)
-
         most = timed_pass.LOOKED_AT
         if sum(array.nbytes for array in self._placement.inputs.values()) > LARGE_NBYTES:
             most = 2 if session is first else 1
         seen = self.mixings.seen(session)
-        timed_pass.check(timed, again, right, bound_of, accuracy.PROPAGATED_FACTOR, most, seen)
+        timed_pass.check(
+            timed, partial(timing.answers, session), right, bound_of, accuracy.PROPAGATED_FACTOR, most, seen
+        )
 
     def _check_new(self, session: Session) -> None:
         """A pass over inputs that were all new, against float64. Raises Incorrect."""
         assert isinstance(session, Renewable)
         if (last := session.renewed()) is not None:
-            found = self._loaded.check_row(*last, self.bound_of())
+            found = self._loaded.check_row(*last, self.bound_of(), self._lossy)
             if found is not None and not found.ok:
                 raise Incorrect(found, f"{timed_pass.WHEN}, on inputs that were all new")
 
-    def _alike(self, got: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray]) -> ErrorStats:
+    def _alike(self, got: Arrays, first: Arrays) -> ErrorStats:
         return instances.alike(got, first, self.bound_of(), accuracy.PROPAGATED_FACTOR)
 
     def bound_of(self) -> str:

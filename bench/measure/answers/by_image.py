@@ -20,8 +20,9 @@ from engine.graph.graph import Graph
 from kernels.errors import UnsupportedError
 
 ALIKE = 1e-9  # of an output's largest value: sums of float64 in another order
-# What takes its scale from the whole tensor: images with the same range would not show it.
-OF_ALL = frozenset({"DynamicQuantizeLinear"})
+# What takes its scale from the whole tensor, or a branch for all of it: images with the same range, or of the
+# same branch, would not show it.
+OF_ALL = frozenset({"DynamicQuantizeLinear", "If", "Loop"})
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )

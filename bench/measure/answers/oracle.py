@@ -1,5 +1,4 @@
-"""Golden tensors: `onnx.reference` in float64, mended (bench.measure.answers.oracle_ops), kept by content
-hash.
+"""Golden tensors: `onnx.reference` in float64, mended (bench.measure.answers.operators), kept by content hash.
 
 The oracle answers for at most `MAX_IMAGES` images of a model; larger batches are judged on those images. It
 is cross-checked against ONNX Runtime in float32 before any backend is judged by it
@@ -164,13 +163,17 @@ class Evaluation:
                 # Loaded here: long to load, and what has been answered is kept.
                 from onnx.reference import ReferenceEvaluator
 
-                from bench.measure.answers import oracle_ops, oracle_recurrent, oracle_sampling
-                from bench.measure.answers.oracle_quantized import QUANTIZED
-                from bench.measure.answers.oracle_transformers import TRANSFORMERS
+                from bench.measure.answers.operators import (
+                    mended,
+                    quantized,
+                    recurrent,
+                    sampling,
+                    transformers,
+                )
 
-                mended = [op for of in (oracle_ops, oracle_recurrent, oracle_sampling) for op in of.MENDED]
-                mended += [*TRANSFORMERS, *QUANTIZED, ties.operator()]
-                self._evaluator = ReferenceEvaluator(self._proto, new_ops=mended)
+                ours = [op for of in (mended, recurrent, sampling) for op in of.MENDED]
+                ours += [*transformers.TRANSFORMERS, *quantized.QUANTIZED, ties.operator()]
+                self._evaluator = ReferenceEvaluator(self._proto, new_ops=ours)
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 import numpy as np
 import onnx
 
-DOMAIN, ROUNDING = "kernelscope.roundings", "OneRounding"  # bench.measure.answers.oracle_ops has it
+DOMAIN, ROUNDING = "kernelscope.roundings", "OneRounding"  # bench.measure.answers.operators.mended has it
 
 
 def one_rounding(array: np.ndarray, precision: str, random: np.random.Generator) -> np.ndarray:

@@ -103,17 +103,18 @@ BOTH = {
         ),
         {},
     ),
+    "branching": lambda: (branching(), {}),
+    "indices": lambda: (
+        net(node("TopK", ["x", "k"], ["v", "y"]), x=("N", 9), constants={"k": np.array([3])}, rank=2),
+        {},
+    ),
 }
 REFERENCE_ALONE = {
-    "indices": lambda: net(
-        node("TopK", ["x", "k"], ["v", "y"]), x=("N", 9), constants={"k": np.array([3])}, rank=2
-    ),
     "contrib": lambda: net(
         node("LayerNormalization", ["x", "s", "s"]), constants={"s": np.ones(7, np.float32)}, opset=14
     ),
-    "undeclared": lambda: net(helper.make_node("QuickGelu", ["x"], ["y"], "it", domain="com.microsoft")),
+    "undeclared": lambda: net(helper.make_node("Inverse", ["x"], ["y"], "it", domain="com.microsoft")),
     "early": lambda: net(node("Softmax", "x"), x=("N", 9), rank=2, opset=5),
-    "branching": branching,
     "hardmax": lambda: net(node("Hardmax", "x", axis=1), opset=11),
 }
 

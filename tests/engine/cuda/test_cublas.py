@@ -45,6 +45,8 @@ def test_cublas_gets_row_major_matrices_as_its_own_transposed(fake: FakeCublas) 
     handle = cublas.Cublas(_cupy())
     largest = 0
     for case in cuda_cases.cases("gemm"):
+        if case.params.dtype != "float32":  # which no rung gives to cuBLAS
+            continue
         buffers = interpreted.buffers(case, 0)
         fake.calls.clear()
         product = launch(case.params, rung).before[0]

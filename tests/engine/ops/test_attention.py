@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from bench.measure.answers.oracle_transformers import TRANSFORMERS
+from bench.measure.answers.operators.transformers import TRANSFORMERS
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from kernels.errors import UnsupportedError

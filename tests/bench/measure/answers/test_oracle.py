@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from bench.measure.answers import accuracy, cross_check, oracle, oracle_ops, widened
+from bench.measure.answers import accuracy, cross_check, oracle, widened
 from bench.measure.answers.cross_check import cross_check as crossed
+from bench.measure.answers.operators import mended
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from tests.engine.harness import make_model, one_node, random, run_ort
@@ -223,7 +224,7 @@ def test_a_wrong_oracle_is_caught_before_anybody_is_judged_by_it(monkeypatch: py
     graph = one_node("LRN", shape, size=3, alpha=1.0)
     assert crossed(graph, oracle.golden(graph, {"x": random(shape)})) == cross_check.Crossed()
     cross_check._known.clear()
-    monkeypatch.setattr(oracle_ops, "MENDED", ())  # onnx.reference as it comes sums over the wrong axis
+    monkeypatch.setattr(mended, "MENDED", ())  # onnx.reference as it comes sums over the wrong axis
     oracle._kept.clear()
     monkeypatch.setattr(oracle, "VERSION", -1)
     reason = crossed(graph, oracle.golden(graph, {"x": random(shape)})).doubt

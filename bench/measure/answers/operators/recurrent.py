@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure.answers.oracle_ops import Mended
+from bench.measure.answers.operators.mended import Mended
 
 Array = np.ndarray
 Function = Callable[[Array], Array]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure.answers.oracle_ops import Mended
+from bench.measure.answers.operators.mended import Mended
 
 Array = np.ndarray
 _OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic"}  # of opset 16

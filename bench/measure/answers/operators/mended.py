@@ -19,7 +19,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_resize import Resize as ReferenceResize
 
 from bench.measure.answers import roundings
-from bench.measure.answers.oracle_rows import GroupNormalization, Hardmax, LogSoftmax, Mended, Softmax
+from bench.measure.answers.operators.rows import GroupNormalization, Hardmax, LogSoftmax, Mended, Softmax
 
 _FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 

@@ -1,5 +1,5 @@
-"""Mends of `onnx.reference` (bench.measure.answers.oracle_ops): what they share, and those that work along
-rows of a tensor: the softmax family, and normalisation of groups of channels.
+"""Mends of `onnx.reference` (bench.measure.answers.operators.mended): what they share, and those that work
+along rows of a tensor: the softmax family, and normalisation of groups of channels.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure.answers.oracle_ops import AveragePool, Conv, DequantizeLinear, Mended
+from bench.measure.answers.operators.mended import AveragePool, Conv, DequantizeLinear, Mended
 from engine.ort.fused_conv import DOMAIN
 
 Array = np.ndarray
