@@ -155,7 +155,8 @@ def test_sums_stay_in_registers_and_the_rest_in_shared_memory(images: int) -> No
             cut = estimate.fit(image_slices.sums(params, RUNG), *image_slices.limits(rung))
             assert cut is not None
             assert cut.warps >= least_warps
-            assert used.registers <= estimate.registers(cut) + 8
+            # Where a long sum is put by in pieces the compiler takes more, if a block leaves them to it.
+            assert used.registers <= estimate.registers(cut) + (40 if used.stack_nbytes else 8)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp32-tc", "fp16"])
