@@ -114,13 +114,24 @@ def run(
     Raises as `golden` does."""
     values = {name: widened_weights(array) for name, array in graph.initializers.items()}
     values |= {name: widened(array) for name, array in inputs.items()}
-    nodes = [node for node in graph.proto.graph.node if not set(node.output) <= set(graph.initializers)]
+    names = list(names)
+    nodes = _needed(graph, names)
     if moved:
         nodes = roundings.moving(nodes, moved)
     if otherwise:
         nodes = ties.other_way(nodes)
     evaluation = Evaluation(graph.name, nodes, graph.proto.opset_import, list(values), names)
     return evaluation.of(values)
+
+
+def _needed(graph: Graph, names: Iterable[str]) -> list[onnx.NodeProto]:
+    """The nodes that these tensors hang on, in order."""
+    wanted, found = set(names), []
+    for node in reversed(graph.nodes):
+        if not wanted.isdisjoint(node.outputs):
+            found.append(graph.node_protos[node.name])
+            wanted.update(node.reads)
+    return found[::-1]
 
 
 class Evaluation:
