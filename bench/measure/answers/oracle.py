@@ -1,4 +1,4 @@
-"""Golden tensors: `onnx.reference` in float64, mended (bench.measure.answers.operators), kept by content hash.
+"""Golden tensors: `onnx.reference` in float64, mended (bench.measure.answers.operators), kept by hash.
 
 The oracle answers for at most `MAX_IMAGES` images of a model; larger batches are judged on those images. It
 is cross-checked against ONNX Runtime in float32 before any backend is judged by it
