@@ -270,23 +270,13 @@ class EngineCudaSession(DeviceSession):
         for name, array in self._lying().items():
             self._staging.upload(array, self._inputs[name].pointer)
 
-    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        super().bind(inputs)
+    def _copy_in(self) -> None:
+        super()._copy_in()
         self._over_new.written()
 
     def _settle(self) -> None:
-        """What was bound lies in the inputs again."""
-        self._check_open()
         if not self._over_new.settled():
             self.bind(self._lying())
-
-    def run(self) -> None:
-        self._settle()
-        super().run()
-
-    def time_runs(self, count: int, cold: bool = False) -> int:
-        self._settle()
-        return super().time_runs(count, cold)
 
     def time_renewed(self, count: int, alike: int) -> float:
         """See engine.witness.Renewable."""

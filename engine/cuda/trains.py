@@ -323,8 +323,12 @@ class DeviceSession:
         """Round a pass, made once: it may be over in microseconds."""
         return self._translated(self._what)
 
+    def _settle(self) -> None:
+        """What was bound lies in the inputs again, where something else came to lie there."""
+
     def run(self) -> None:
         self._check_open()
+        self._settle()
         with self._in_words:
             self._start()
 
@@ -342,6 +346,7 @@ class DeviceSession:
     def time_runs(self, count: int, cold: bool = False) -> int:
         """What stirring takes of the device is taken off; see the session's trains."""
         self._check_open()
+        self._settle()
         with self._translated(self._what):
             return self._trains.time(count, cold)
 
