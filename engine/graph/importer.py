@@ -221,7 +221,7 @@ def _kept(array: np.ndarray) -> np.ndarray:
 
 
 def read_node(made: onnx.NodeProto, where: str) -> Node:
-    """One node of a file. Raises ModelError for a broken tensor among its attributes."""
+    """One node of a file. Raises ModelError for a broken tensor, or nothing, among its attributes."""
     attributes = {a.name: _attribute(a, made.name, where) for a in made.attribute}
     names = (tuple(made.input), tuple(made.output))
     return Node(made.name, made.op_type, *names, attributes, made.domain, captured(made))
@@ -237,6 +237,8 @@ def _attribute(attribute: onnx.AttributeProto, node: str, where: str) -> Any:
         return _array(value, f"{where}, node {node!r},")
     if isinstance(value, onnx.GraphProto | onnx.SparseTensorProto | onnx.TypeProto | int | float):
         return value
+    if value is None:
+        raise ModelError(f"{where}, node {node!r}: its attribute {attribute.name!r} holds nothing")
     return tuple(item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
 
 

@@ -291,7 +291,7 @@ class OrtCudaSession(LaunchedSession):
             if why is None:
                 break
             self._next(BOUND if self._way == CAPTURED else PLAIN, f"{self._way}, {why}")
-            self._launch()
+            self._start()
             self._stream.synchronize()
             left = self._read()
         self._checked = True

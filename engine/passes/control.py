@@ -45,6 +45,8 @@ def _if(node: Node, write: Writing) -> Lowered:
     if condition in scope.constants:
         taken = "then" if _value(scope, condition, "condition") else "else"
         ends = write.graph_of(branches[taken], (), taken, node.outputs)
+        if len(ends) != len(node.outputs):
+            raise Refused(f"a branch gives {len(ends)} tensors, and the node has {len(node.outputs)} outputs")
         for end, output in zip(ends, node.outputs, strict=True):
             if output:
                 write.same(end, output)
@@ -52,6 +54,8 @@ def _if(node: Node, write: Writing) -> Lowered:
     if math.prod(scope.shape(condition)) != 1:
         raise Refused(f"its condition has the shape {scope.shape(condition)}, and one truth value is wanted")
     ends_of = [write.graph_of(branch, (), name) for name, branch in branches.items()]
+    if wrong := next((ends for ends in ends_of if len(ends) != len(node.outputs)), None):
+        raise Refused(f"a branch gives {len(wrong)} tensors, and the node has {len(node.outputs)} outputs")
     for one, other, output in zip(*ends_of, node.outputs, strict=True):
         if not output:
             continue

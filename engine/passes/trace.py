@@ -167,11 +167,11 @@ def _note_dequantized(node: Node, scope: Scope) -> None:
 @dataclass(frozen=True)
 class Walk:
     """What became of each node: those that were not folded, in order, with what they were lowered to (None:
-    refused), what is known behind the last, and the first refusal, "" where there is none."""
+    refused), what is known behind the last, and the first refusal, where there is one."""
 
     scope: Scope
     nodes: tuple[tuple[Node, Lowered | None], ...]
-    refused: str
+    refused: UnsupportedError | None
 
 
 def walk(graph: Graph, batch: int) -> Walk:
@@ -185,14 +185,14 @@ def walk(graph: Graph, batch: int) -> Walk:
 def _walk(graph: Graph, batch: int) -> Walk:
     scope = start(graph, batch)
     found: list[tuple[Node, Lowered | None]] = []
-    refused = graph.refused
+    refused = UnsupportedError(graph.refused) if graph.refused else None
     for node in graph.nodes:
         try:
             lowered = advance(node, scope, graph)
         except UnsupportedError as error:
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
             if node.name in graph.live:  # what no output hangs on is not run
-                refused = refused or str(error)
+                refused = refused or error.with_traceback(None)
                 found.append((node, None))
             continue
         if lowered is not None:
@@ -206,8 +206,8 @@ def trace(graph: Graph, batch: int) -> Program:
     Raises InputError for the batch size, UnsupportedError for the first node that is refused.
     """
     walked = walk(graph, batch)
-    if walked.refused:
-        raise UnsupportedError(walked.refused)
+    if walked.refused is not None:
+        raise walked.refused.with_traceback(None)
     scope = walked.scope
     items = [
         _signed(item, node, scope)

@@ -121,6 +121,8 @@ def test_nan_passes_through(device: Device, rung: registry.Rung) -> None:
             pytest.skip(f"{rung.language} does not compile here")
         seen.add(kind)
         inputs = tuple(None if a is None else np.full_like(a, np.nan) for a in case.inputs)
+        if rung.op == "grid_sample":  # a place that is NaN lies beyond the image
+            inputs = (inputs[0], np.zeros_like(case.inputs[1]))
         actual, _ = device.run(rung, case.params, inputs, case.expected.shape, case.dtype)
         if rung.op == "unary":  # some of its functions answer NaN with a number
             np.testing.assert_array_equal(

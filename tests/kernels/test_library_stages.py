@@ -34,6 +34,8 @@ SQUARE = Conv(5, 64, 56, 56, 64, 3, 3, 56, 56, 1, 1, 1, 1, 1, 1, bias=True, acti
 def test_cublas_is_told_of_every_product_as_it_lies() -> None:
     rung = registry.find("cuda", "gemm", "cublas")
     for case in cuda_cases.cases("gemm"):
+        if case.params.dtype != "float32":  # which no rung gives to cuBLAS
+            continue
         how = launch(case.params, rung)
         buffers = interpreted.buffers(case, 0)
         product, *finish = how.stages("gemm")

@@ -104,6 +104,7 @@ BOTH = {
         {},
     ),
     "branching": lambda: (branching(), {}),
+    "hardmax": lambda: (net(node("Hardmax", "x", axis=1), opset=11), {}),
     "indices": lambda: (
         net(node("TopK", ["x", "k"], ["v", "y"]), x=("N", 9), constants={"k": np.array([3])}, rank=2),
         {},
@@ -115,7 +116,6 @@ REFERENCE_ALONE = {
     ),
     "undeclared": lambda: net(helper.make_node("Inverse", ["x"], ["y"], "it", domain="com.microsoft")),
     "early": lambda: net(node("Softmax", "x"), x=("N", 9), rank=2, opset=5),
-    "hardmax": lambda: net(node("Hardmax", "x", axis=1), opset=11),
 }
 
 
