@@ -31,6 +31,8 @@ _OUT_OF_MEMORY = (
     "available memory of",
 )
 _NO_SUCH_OPERATOR = "is not a registered function/op"  # told as a mere failure
+# What fails within ONNX Runtime where a node is to run on no other device and has no kernel on this one.
+_UNPLACED = "TransformerMemcpyImpl::IsNodeCompatibleWithProvider"
 _ELEMENT_TYPES = {
     "tensor(float)": "float32",
     "tensor(float16)": "float16",
@@ -210,6 +212,10 @@ class translated(Translated):
         if _ran_out(error):
             return self.ran_out(text)
         refused = type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf")
+        if _UNPLACED in str(error):
+            return UnsupportedError(
+                f"ONNX Runtime has no kernel on this device for every node of {self._what}"
+            )
         if refused or _NO_SUCH_OPERATOR in text:
             return UnsupportedError(f"ONNX Runtime refuses {self._what}: {text}")
         return KernelError(f"ONNX Runtime failed on {self._what}: {text}")

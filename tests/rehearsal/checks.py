@@ -230,7 +230,7 @@ def _answers(measurements: tuple[Measurement, ...]) -> Iterator[str]:
         if m.disposition != "ok":
             continue
         accuracy, words = m.accuracy, m.case.words
-        if accuracy is None or not accuracy.images:
+        if accuracy is None or not (accuracy.images or accuracy.checked):
             yield f"{words} has no answers"
             continue
         yield from _layers(m)
@@ -238,6 +238,8 @@ def _answers(measurements: tuple[Measurement, ...]) -> Iterator[str]:
             yield f"{words} has no times"
         reference = reference_of(m, found)
         if reference is None or reference.accuracy is None or reference.disposition != "ok":
+            continue
+        if not accuracy.images:  # its outputs are no classes: they were held against float64 alone
             continue
         least = AGREEMENT[m.case.precision]
         if accuracy.agreement is None:

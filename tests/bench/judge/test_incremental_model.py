@@ -103,4 +103,4 @@ def test_who_does_all_its_work_is_let_be(tmp_path: Path) -> None:
 def test_who_is_wrong_over_new_inputs_alone_is_found(tmp_path: Path) -> None:
     found = _measured(tmp_path, "gives_up", factor="0.0 if counted() > 40 and share > 0.9 else 1.0")
     assert found.disposition == "incorrect", found.reason
-    assert "on inputs that were all new" in found.reason
+    assert "inputs" in found.reason, "new ones, or those of a timed pass that was looked at"

@@ -63,7 +63,7 @@ def test_sampling_until_the_verdict_is_clear_leaves_it_true_and_finds_more(name:
     assert found.median.rate >= 0.84, "of 40; of 1000 series it is 0.93"
     assert found.false.hits + found.denied.hits <= 1
     assert found.power.rate >= 0.8
-    assert np.mean(found.seconds) < 8, "the budget is 15 s, and most are clear long before"
+    assert np.mean(found.seconds) < 10, "the budget is 15 s, and most are clear long before"
 
 
 def test_what_one_instance_hides_is_seen_by_this_simulation() -> None:
