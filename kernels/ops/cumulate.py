@@ -8,13 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._along import Along
+from kernels.ops._base import Scalar, Shape, int32
 
 CUMULATE_KINDS = ("sum", "prod")
 
 
 @dataclass(frozen=True)
-class Cumulate(Params):
+class Cumulate(Along):
     """y (outer, axis, inner) of x of the same shape: each element the sum or product, `kind`, of those up to
     it along `axis`; `exclusive`: of those before it (0 or 1 at the first); `reverse`: counted from the
     end."""
@@ -35,33 +36,9 @@ class Cumulate(Params):
     def flops(self) -> int:
         return self.outer * self.axis * self.inner
 
-    @property
-    def nbytes(self) -> int:
-        return 2 * self.outer * self.axis * self.inner * ITEMSIZE[self.dtype]
-
-    @property
-    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
-        return ((self.outer, self.axis, self.inner),)
-
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        return (self.outer, self.axis, self.inner)
-
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> Cumulate:
-        return replace(self, outer=count)
-
     def scalars(self) -> tuple[Scalar, ...]:
         told = int32(CUMULATE_KINDS.index(self.kind), self.exclusive, self.reverse)
         return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *told)
-
-    @property
-    def division(self) -> Division:
-        row = self.axis * self.inner
-        return Division(self.outer, (row,), row, self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         yield Shape("own", replace(self, outer=min(self.outer, 3), inner=min(self.inner, 70)))

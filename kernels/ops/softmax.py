@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+from kernels.ops._along import Along
+from kernels.ops._base import Scalar, Shape, int32
 
 
 @dataclass(frozen=True)
-class Softmax(Params):
+class Softmax(Along):
     """Softmax (or its logarithm, if `log`) over `axis` of x (outer, axis, inner); y the same shape."""
 
     op: ClassVar[str] = "softmax"
@@ -27,32 +28,8 @@ class Softmax(Params):
     def flops(self) -> int:
         return 5 * self.outer * self.axis * self.inner
 
-    @property
-    def nbytes(self) -> int:
-        return 2 * self.outer * self.axis * self.inner * ITEMSIZE[self.dtype]
-
-    @property
-    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
-        return ((self.outer, self.axis, self.inner),)
-
-    @property
-    def output_shape(self) -> tuple[int, ...]:
-        return (self.outer, self.axis, self.inner)
-
-    @property
-    def rows(self) -> int | None:
-        return self.outer
-
-    def _of_rows(self, count: int) -> Softmax:
-        return replace(self, outer=count)
-
     def scalars(self) -> tuple[Scalar, ...]:
         return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *int32(self.log))
-
-    @property
-    def division(self) -> Division:
-        row = self.axis * self.inner
-        return Division(self.outer, (row,), row, self._of_rows)
 
     def small_shapes(self) -> Iterator[Shape]:
         yield Shape("own", replace(self, outer=min(self.outer, 3)))
