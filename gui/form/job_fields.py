@@ -122,7 +122,7 @@ class JobFields(QWidget):
         self.given.box.setToolTip(
             "What inputs beside the images are given, the same for each image; several with blanks between"
         )
-        self.axes = CheckedText("Open axes", axis_sizes, (), "guessed; or height=224 width=224")
+        self.axes = CheckedText("Open axes", axis_sizes, (), "guessed; or height=224")
         self.axes.box.setToolTip(
             "Sizes of axes that a model's file leaves open beside its batch, NAME=SIZE; several with blanks "
             "between. They are kept with the model"
