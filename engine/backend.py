@@ -123,6 +123,11 @@ class Queued(Protocol):
         takes to start each (tens of µs in ONNX Runtime) is not in it."""
 
 
+def in_one_thread(session: Any) -> bool:
+    """Whether its passes take one thread, on the core that all such are timed on (engine.machine.cores)."""
+    return bool(getattr(session, "one_thread", False))
+
+
 @runtime_checkable
 class Warmed(Protocol):
     """What takes samples, and can run passes whose times nobody keeps."""

@@ -1,4 +1,4 @@
-"""The house as it is built: no import leads back to where it began, and nothing is too large to be read."""
+"""The house as it is built: no import leads back to where it began."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("gui", "bench", "engine", "kernels", "models")
-MOST_LINES, MOST_MODULES = 400, 20
-AN_OPERATOR_A_FILE = ("kernels/ops", "engine/ops", "bench/measure/answers/nodes", "bench/judge/mistakes")
 
 
 def circle(imports: Mapping[str, set[str]]) -> list[str]:
@@ -23,22 +21,6 @@ def circle(imports: Mapping[str, set[str]]) -> list[str]:
     except graphlib.CycleError as error:
         return list(error.args[1])
     return []
-
-
-def too_large(root: Path) -> list[str]:
-    """Modules of too many lines, and folders of too many modules; of operators, and of the rungs of one,
-    there may be as many as there are, each found by its file."""
-    found = []
-    for folder in {path.parent for package in PACKAGES for path in (root / package).rglob("*.py")}:
-        modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-        of_rungs = folder.parent.parent == root / "kernels"
-        if len(modules) > MOST_MODULES and not (
-            of_rungs or any(folder == root / name for name in AN_OPERATOR_A_FILE)
-        ):
-            found.append(f"{folder.relative_to(root)}: {len(modules)} modules")
-        lines = {path: path.read_text(encoding="utf-8").count("\n") for path in modules}
-        found += [f"{path.relative_to(root)}: {n} lines" for path, n in lines.items() if n > MOST_LINES]
-    return sorted(found)
 
 
 def test_no_import_leads_back_to_where_it_began() -> None:
@@ -57,17 +39,3 @@ def test_no_import_leads_back_to_where_it_began() -> None:
 )
 def test_a_circle_is_found(imports: dict[str, set[str]], found: int) -> None:
     assert len(circle(imports)) == found
-
-
-def test_nothing_is_too_large_to_be_read() -> None:
-    assert too_large(ROOT) == []
-
-
-def test_what_is_too_large_is_found(tmp_path: Path) -> None:
-    for folder in ("bench/many", "kernels/cpu/gemm", "gui"):
-        (tmp_path / folder).mkdir(parents=True)
-    for number in range(MOST_MODULES + 1):
-        for folder in ("bench/many", "kernels/cpu/gemm"):
-            (tmp_path / folder / f"n{number}.py").touch()
-    (tmp_path / "gui" / "long.py").write_text("\n" * (MOST_LINES + 1))
-    assert too_large(tmp_path) == ["bench/many: 21 modules", "gui/long.py: 401 lines"]

@@ -243,6 +243,10 @@ class Trial(JudgedSession):
         self.failure = Failure(finding, self.params, self._sample, np.asarray(look.answers["output"]))
         return self.failure
 
+    @property
+    def one_thread(self) -> bool:
+        return self.mixing.one_thread
+
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's; a trial that has failed takes no more samples."""
         self._sound()

@@ -304,6 +304,7 @@ class Runner:
                 devices=devices,
                 on_turn=turn,
                 on_taken=taken,
+                on_part=sampler.turn,
                 throttled=sampler.throttled,
                 stopped=self._stopped,
             )

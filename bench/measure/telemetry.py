@@ -33,7 +33,7 @@ class _Readings:
     cpu_percent: list[float] = field(default_factory=list)
     resident_nbytes: int = 0
     turn_start: int = 0  # index into `gpu` where the turn in progress began
-    turns: list[Spent] = field(default_factory=list)
+    turns: list[Spent] = field(default_factory=list)  # or parts of them
 
 
 class Sampler:

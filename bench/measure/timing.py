@@ -2,9 +2,11 @@
 
 Contenders take their samples in a row within a round while the others idle (sample by sample, two BLAS
 thread pools slow each other down), and the order is drawn anew each round, so that what the machine does in
-the meantime falls on all of them alike. A contender may have several instances (the same session created
-again), which take its rounds in turn: with as many as there are rounds at first, what instances differ by is
-known as well as what rounds differ by, at no further second of samples.
+the meantime falls on all of them alike. Those that run in one thread, all on the same core, change over
+after every few samples instead: whoever else is on that core stays there for longer than that, and falls on
+them alike. A contender may have several instances (the same session created again), which take its rounds in
+turn: with as many as there are rounds at first, what instances differ by is known as well as what rounds
+differ by, at no further second of samples.
 
 Stopping (bench.measure.stopping) looks at the interval that bench.results.stats derives from rounds and
 instances. A pair goes on while its verdict is unclear; who is compared with nobody, until the own median is
@@ -32,7 +34,7 @@ from bench.measure.instances import Succession
 from bench.results import stats
 from bench.results.records import StopReason
 from engine.apart.client import rest
-from engine.backend import Session, warm_runs
+from engine.backend import Session, in_one_thread, warm_runs
 from engine.machine.cores import QUIET
 
 # Rounds after the first few take this part of the seconds spent so far: the interval is that of rounds, of
@@ -63,7 +65,8 @@ class Rules:
 
     width: the half-width of the median's interval to reach where nothing is compared (0: it is not asked).
     sample_ns: how long one sample lasts at least, on the host's clock and on a device's. rounds: in how many
-    turns the first min_s and min_samples are taken.
+    turns the first min_s and min_samples are taken. slice_s: after how long those that run in one thread
+    change over, within a round.
     """
 
     warmup_runs: int = 3
@@ -75,6 +78,7 @@ class Rules:
     budget_s: float = 15.0
     max_samples: int = 10_000
     rounds: int = 5
+    slice_s: float = 0.012
     sample_ns_host: int = 4_000_000
     sample_ns_device: int = 1_000_000
     cold: bool = False
@@ -178,6 +182,7 @@ def time_together(
     judged_by: Mapping[str, str] | None = None,
     devices: Mapping[str, str] | None = None,
     on_turn: Callable[[str, int], None] = lambda key, turn: None,
+    on_part: Callable[[str], None] = lambda key: None,
     on_taken: Callable[[str, int, Timing], None] = lambda key, turn, timing: None,
     throttled: Callable[[str], str] = lambda key: "",
     enough: Callable[[Mapping[str, Timing]], bool] = lambda timings: False,
@@ -194,10 +199,11 @@ def time_together(
     neither has spent what it may; a contender with nobody goes on until its own median is known. judged_by:
     on whose samples the quantile is chosen that a contender is compared by (None: its reference's). devices:
     "cpu" or "cuda" by key ("cpu" where absent): whose clock a sample is on. on_turn hears of each turn (key,
-    round) before it, on_taken of it and of what was taken so far after it. throttled tells, after a turn, why
-    the device was held back during it ("": it was not): that turn is taken again, at most `rules.retries`
-    times in all, and then kept and flagged. enough: asked after each round, once the first ones
-    are taken, whether all is known that these are timed for. clock: nanoseconds, by which seconds are spent.
+    round) before it, on_part (key) before each further part of it, on_taken of the turn and of what was taken
+    so far after it. throttled says, after each part, why the device was held back in it ("": it was not):
+    the part is taken again, at most `rules.retries` times in all, and then kept and flagged. enough: asked
+    after each round, once the first ones are taken, whether all is known that these are timed for. clock:
+    nanoseconds, by which seconds are spent.
     Raises Stopped between samples once `stopped` says so; an error of a contender's is in its Timing.
     """
     rules = rules or Rules()
@@ -206,24 +212,19 @@ def time_together(
     }
     order = random.Random(seed)
     least = max(rules.rounds, *map(len, instances.values())) if instances else 0
-    sampler = _Sampler(rules, least, devices or {}, throttled, stopped, sleep, clock)
+    sampler = _Sampler(rules, least, devices or {}, on_turn, on_part, throttled, stopped, sleep, clock)
     timings = {key: Timing() for key in sessions}
     active = list(sessions)
     turn = 0
     while active:
         order.shuffle(active)
         QUIET.forget()
-        for key in tuple(active):
-            on_turn(key, turn)
-            try:
-                sampler.turn(key, instances[key], timings[key], turn)
-            except Stopped:
-                raise
-            except Exception as error:  # one contender's failure is its own
+        for key, error in sampler.round(tuple(active), instances, timings, turn):
+            if error is None:
+                on_taken(key, turn, timings[key])
+            else:  # one contender's failure is its own
                 timings[key].error, timings[key].failed_ns = error, clock()
                 active.remove(key)
-            else:
-                on_taken(key, turn, timings[key])
         turn += 1
         if turn == least:
             hosts = [key for key in active if (devices or {}).get(key, "cpu") == "cpu"]
@@ -255,6 +256,8 @@ class _Sampler:
         rules: Rules,
         least: int,
         devices: Mapping[str, str],
+        on_turn: Callable[[str, int], None],
+        on_part: Callable[[str], None],
         throttled: Callable[[str], str],
         stopped: Callable[[], bool],
         sleep: Callable[[float], None],
@@ -263,17 +266,47 @@ class _Sampler:
         self._rules = rules
         self._least = least
         self._devices = devices
+        self._on_turn, self._on_part = on_turn, on_part
         self._throttled = throttled
         self._stopped = stopped
         self._sleep = sleep
         self._clock = clock
         self._trains: dict[bool, list[int]] = {True: [], False: []}
 
-    def turn(self, key: str, instances: Instances, timing: Timing, turn: int) -> None:
+    def round(
+        self,
+        keys: Sequence[str],
+        instances: Mapping[str, Instances],
+        timings: Mapping[str, Timing],
+        number: int,
+    ) -> Iterator[tuple[str, Exception | None]]:
+        """A turn of each; says who has had it, or failed at it."""
+        alike = [key for key in keys if self._on_host(key) and _in_one_thread(instances[key])]
+        groups = {key: alike if key in alike[:1] else [key] for key in keys if key not in alike[1:]}
+        for group in groups.values():
+            slice_s = self._rules.slice_s if len(group) > 1 else math.inf
+            turns = {key: self._turn(key, instances[key], timings[key], number, slice_s) for key in group}
+            while turns:
+                for key, turn in tuple(turns.items()):
+                    try:
+                        next(turn)
+                    except Stopped:
+                        raise
+                    except StopIteration:
+                        yield key, None
+                    except Exception as error:
+                        yield key, error
+                    else:
+                        continue
+                    del turns[key]
+                turns = dict(reversed(turns.items()))
+
+    def _turn(
+        self, key: str, instances: Instances, timing: Timing, turn: int, slice_s: float
+    ) -> Iterator[None]:
+        """A turn, in parts: whoever is next in it has the machine to itself until it yields."""
         rules = self._rules
-        if self._stopped():
-            raise Stopped
-        rest()
+        self._begin(partial(self._on_turn, key, turn))
         taken = Counter(timing.instances)
         if isinstance(instances, Succession):
             instance, session = instances.at(turn, self._least)
@@ -293,20 +326,35 @@ class _Sampler:
             warm_up(session, runs, scale * rules.rewarm_s, self._clock, rough=True)
         first = turn < self._least or (len(instances) > 1 and not taken[instance])
         share = self._share(timing, first, scale * rules.min_s)
-        samples, spent = self._take(session, timing, share)
-        while reason := self._throttled(key):
-            if timing.retries >= rules.retries:
-                if reason not in timing.warnings:
-                    timing.warnings.append(reason)
-                break
-            timing.retries += 1
-            self._sleep(COOL_S)
-            samples, spent = self._take(session, timing, share)
+        samples: list[float] = []
+        spent, done = 0.0, False
+        while not done:
+            if samples:
+                yield
+                self._begin(partial(self._on_part, key))
+                if timing.runs_per_sample == 1 and not rules.cold:  # who had the core before had its caches
+                    session.time_runs(1)
+            part, seconds, done = self._take(session, timing, share, len(samples), spent, slice_s)
+            while reason := self._throttled(key):
+                if timing.retries >= rules.retries:
+                    if reason not in timing.warnings:
+                        timing.warnings.append(reason)
+                    break
+                timing.retries += 1
+                self._sleep(COOL_S)
+                part, seconds, done = self._take(session, timing, share, len(samples), spent, slice_s)
+            samples, spent = samples + part, spent + seconds
         timing.spent_s += spent
         timing.rounds.append(len(timing.samples_ns))
         if len(instances) > 1:
             timing.instances.append(instance)
         timing.samples_ns += samples
+
+    def _begin(self, say: Callable[[], None]) -> None:
+        if self._stopped():
+            raise Stopped
+        say()
+        rest()
 
     def _on_host(self, key: str) -> bool:
         return self._devices.get(key, "cpu") == "cpu"
@@ -343,23 +391,30 @@ class _Sampler:
         within = min(left, rules.budget_s / self._least) if first else left
         return _Share(least, most, min(seconds, left), within)
 
-    def _take(self, session: Timeable, timing: Timing, share: _Share) -> tuple[list[float], float]:
-        """The samples of a turn, and the seconds they took."""
+    def _take(
+        self, session: Timeable, timing: Timing, share: _Share, had: int, spent: float, slice_s: float
+    ) -> tuple[list[float], float, bool]:
+        """The next samples of a turn that had so many and spent so many seconds, up to slice_s of them; the
+        seconds that these took, and whether the turn has its share."""
         rules = self._rules
         runs = timing.runs_per_sample
-        room = min(share.most, rules.max_samples - len(timing.samples_ns))
+        room = min(share.most, rules.max_samples - len(timing.samples_ns)) - had
         samples: list[float] = []
         started = self._clock()
         with no_garbage_collection():
             while True:
                 samples.append(round(session.time_runs(runs, cold=rules.cold) / runs, 1))
-                spent = (self._clock() - started) / 1e9
-                enough = len(samples) >= share.least and spent >= share.seconds
-                if enough or len(samples) >= room or spent >= share.within:
-                    break
+                seconds = (self._clock() - started) / 1e9
+                enough = had + len(samples) >= share.least and spent + seconds >= share.seconds
+                done = enough or len(samples) >= room or spent + seconds >= share.within
+                if done or seconds >= slice_s:
+                    return samples, seconds, done
                 if self._stopped():
                     raise Stopped
-        return samples, spent
+
+
+def _in_one_thread(of: Instances) -> bool:
+    return isinstance(of, Sequence) and in_one_thread(of[0])
 
 
 @contextmanager

@@ -66,6 +66,7 @@ class ApartSession(Held):
             about = self._inputs, self._outputs, 1, False
             self._child.call("hold", self._number, *about, memory=self._plain.block)
             self._plain.close()
+        self.one_thread = threads == 1
         arena = None
         if not self._child.stays:
             given, left = (

@@ -20,8 +20,9 @@ from kernels import ends
 from kernels.errors import TooShortError
 
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
-# for each other have met. None where a pass is longer than that, or the last train ended just before.
-WARM_NS, IDLE_NS = 2_000_000, 1_000_000
+# for each other have met. One thread has nobody to meet, and finds what it had in its caches in less. None
+# where a pass is longer than that, or the last train ended just before.
+WARM_NS, WARM_ALONE_NS, IDLE_NS = 2_000_000, 500_000, 1_000_000
 AGAIN = 5  # times at most that a train is run again since its core was shared
 TRIES = 3  # of a train of which nothing is left, with what is taken off measured anew in between
 
@@ -141,7 +142,8 @@ class ApartTrains:
         """Nanoseconds of so many passes."""
         for _ in range(TRIES):
             idle = time.perf_counter_ns() - self._ended
-            untimed = min(count, int(WARM_NS / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
+            warm_ns = WARM_ALONE_NS if self._one_core and self._child.stays else WARM_NS
+            untimed = min(count, int(warm_ns / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
             off = None if self._arena is not None else way.off(count, cold, rough)
             whole = way.train_ns(self._next, count, untimed, cold)
             self._trains.append((count, untimed))

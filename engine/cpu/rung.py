@@ -39,6 +39,7 @@ class CpuRungSession(Held):
         threads = threads or host.physical_cores()
         own = (rung.path, rung.source) if rung.user else None
         taken = worth(rung, params, threads)
+        self.one_thread = taken == 1
         # Threads that a rung has once had would be woken and stopped with each pass of another.
         super().__init__(partial(pool.child, "rung" if taken == 1 else "rung threads", rung.label, own))
         self._params, self._threads, self._taken = params, threads, taken

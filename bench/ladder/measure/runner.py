@@ -177,6 +177,7 @@ class LadderRunner:
                 devices=devices,
                 on_turn=turn,
                 on_taken=taken,
+                on_part=sampler.turn,
                 throttled=sampler.throttled,
                 enough=self._enough,
                 stopped=self._stopped,

@@ -159,6 +159,11 @@ class Mixing:
         self._count = 1  # passes of the last timed train
         self._sample_s, self._asked_s = 0.0, 0.0  # seconds that one takes, and one that is mixed in
 
+    @property
+    def one_thread(self) -> bool:
+        """See engine.backend.in_one_thread."""
+        return backend.in_one_thread(self._session)
+
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's."""
         self._count = 1 if cold else count

@@ -211,6 +211,7 @@ def compare(
             judged_by=dict([SIDES]),
             devices=devices,
             on_turn=sampler.turn,
+            on_part=sampler.turn,
             throttled=sampler.throttled,
         )
     for timing_ in timed.values():

@@ -11,7 +11,7 @@ from typing import overload
 
 from bench.measure.instances import Growing
 from bench.measure.timing import Timeable
-from engine.backend import warm_runs
+from engine.backend import in_one_thread, warm_runs
 
 _SPIN = "while True: pass"
 
@@ -27,6 +27,10 @@ class Slowed:
     @property
     def facts(self) -> dict[str, str]:
         return dict(getattr(self._session, "facts", {}))
+
+    @property
+    def one_thread(self) -> bool:
+        return in_one_thread(self._session)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         whole = int(self._factor)
