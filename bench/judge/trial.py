@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -246,6 +247,10 @@ class Trial(JudgedSession):
     @property
     def one_thread(self) -> bool:
         return self.mixing.one_thread
+
+    @property
+    def parts_ns(self) -> Sequence[float]:
+        return self.mixing.parts_ns
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's; a trial that has failed takes no more samples."""

@@ -78,7 +78,7 @@ class Rules:
     budget_s: float = 15.0
     max_samples: int = 10_000
     rounds: int = 5
-    slice_s: float = 0.012
+    slice_s: float = 0.004
     sample_ns_host: int = 4_000_000
     sample_ns_device: int = 1_000_000
     cold: bool = False
@@ -94,6 +94,7 @@ class Timing:
 
     samples_ns: list[float] = field(default_factory=list)
     runs_per_sample: int = 1
+    at_once: int = 1  # passes that are timed at once: of one thread, several samples
     rounds: list[int] = field(default_factory=list)
     instances: list[int] = field(default_factory=list)
     quantile: float = stats.MEDIAN
@@ -104,7 +105,7 @@ class Timing:
     error: Exception | None = None
     failed_ns: float = math.inf
     spent_s: float = 0.0
-    sample_s: float = 0.0  # what one sample takes, judged by the warm-up
+    sample_s: float = 0.0  # what those timed at once take, judged by the warm-up
     due: int = 0  # after how many rounds the median is known (0: not foreseen)
 
     @property
@@ -317,8 +318,8 @@ class _Sampler:
         scale = 1.0 if self._on_host(key) else ON_DEVICE
         if turn == 0:
             per_run = warm_up(session, rules.warmup_runs, scale * rules.warmup_s, self._clock, rough=True)
-            timing.runs_per_sample = self._train(key, per_run)
-            timing.sample_s = timing.runs_per_sample * per_run / 1e9
+            timing.at_once = timing.runs_per_sample = self._train(key, per_run)
+            timing.sample_s = timing.at_once * per_run / 1e9
         else:
             # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
             slow = timing.sample_s > rules.warmup_s and turn >= len(instances)
@@ -332,7 +333,7 @@ class _Sampler:
             if samples:
                 yield
                 self._begin(partial(self._on_part, key))
-                if timing.runs_per_sample == 1 and not rules.cold:  # who had the core before had its caches
+                if timing.at_once == 1 and not rules.cold:  # who had the core before had its caches
                     session.time_runs(1)
             part, seconds, done = self._take(session, timing, share, len(samples), spent, slice_s)
             while reason := self._throttled(key):
@@ -397,13 +398,15 @@ class _Sampler:
         """The next samples of a turn that had so many and spent so many seconds, up to slice_s of them; the
         seconds that these took, and whether the turn has its share."""
         rules = self._rules
-        runs = timing.runs_per_sample
         room = min(share.most, rules.max_samples - len(timing.samples_ns)) - had
         samples: list[float] = []
         started = self._clock()
         with no_garbage_collection():
             while True:
-                samples.append(round(session.time_runs(runs, cold=rules.cold) / runs, 1))
+                taken = session.time_runs(timing.at_once, cold=rules.cold)
+                parts = session.parts_ns if in_one_thread(session) else [taken / timing.at_once]  # type: ignore[attr-defined]
+                timing.runs_per_sample = math.ceil(timing.at_once / len(parts))
+                samples += [round(ns, 1) for ns in parts]
                 seconds = (self._clock() - started) / 1e9
                 enough = had + len(samples) >= share.least and spent + seconds >= share.seconds
                 done = enough or len(samples) >= room or spent + seconds >= share.within

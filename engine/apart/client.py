@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import pickle
 import subprocess
@@ -138,23 +139,29 @@ class Child:
         except msgspec.DecodeError as error:
             raise self._gone(channel.ChannelClosed(f"what is no answer ({error})")) from error
 
-    def train(self, number: int, count: int, ahead: int = 0, one_core: bool = False) -> int:
+    def train(
+        self, number: int, count: int, ahead: int = 0, one_core: bool = False, each: int = 0
+    ) -> list[float]:
         """Of a process that stays awake: nanoseconds of passes over the first `count` slots by its own clock,
-        after `ahead` untimed passes over the last slot. one_core: as of `passes`."""
+        of each `each` of them in a row (0: of all), after `ahead` untimed passes over the last slot.
+        one_core: as of `passes`."""
+        each = each or count
         with self._lock, on_one_core(self.pid) if one_core else contextlib.nullcontext():
             self._alive()
             started = time.perf_counter_ns()
             self._wake()
             try:
-                self._end.send(channel.TRAIN, TRAIN.pack(number, ahead, count, True, False))
+                self._end.send(channel.TRAIN, TRAIN.pack(number, ahead, count, each, True, False))
                 kind, body, _ = self._end.receive()
                 taken = time.perf_counter_ns() - started
             except channel.ChannelClosed as error:
                 raise self._gone(error) from error
             self._done()
-            if kind != channel.TRAIN or len(body) != TOOK.size:
+            if kind != channel.TRAIN or len(body) != TOOK.size * math.ceil(count / each):
                 raise self._error(kind, body)
-            return min(taken, int(TOOK.unpack(body)[0]))
+            parts = [ns for (ns,) in TOOK.iter_unpack(body)]
+            believed = min(1.0, taken / max(1, sum(parts)))
+            return [believed * ns for ns in parts]
 
     def passes(
         self,
@@ -178,7 +185,9 @@ class Child:
             self._unspoilt()
             self._wake()
             try:
-                self._end.send(channel.TRAIN, TRAIN.pack(number, untimed, count, False, ends.STOPS_ITSELF))
+                self._end.send(
+                    channel.TRAIN, TRAIN.pack(number, untimed, count, count, False, ends.STOPS_ITSELF)
+                )
                 if ends.STOPS_ITSELF:
                     taken = self._stopping(count, before, after, one_core)
                     ends.resume(self.pid)

@@ -115,7 +115,7 @@ def train_ns(
             if cold:
                 child.call("cold", number)
                 host.overwrite_caches()
-            samples.append(child.train(number, count, 0 if cold else count))
+            samples.append(sum(child.train(number, count, 0 if cold else count)))
         # What the machine does meanwhile can only make one longer.
         _taken[key] = statistics.quantiles(samples, n=4)[0]
     return _taken[key]

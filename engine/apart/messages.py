@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-# Run passes: of which session; how many untimed; how many that are timed; whether it stays awake: then it
-# runs these over its first slots, one after the other (the untimed over its last), and answers what they
-# took. Else each is waited for: whether by stopping itself, or by a message.
-TRAIN = struct.Struct("<III??")
+# Run passes: of which session; how many untimed; how many timed, and of how many in a row the time is
+# told; whether it stays awake: then it runs these over its first slots, one after the other (the untimed over
+# its last), and answers what they took. Else each is waited for: whether by stopping itself, or by a message.
+TRAIN = struct.Struct("<IIII??")
 TOOK = struct.Struct("<Q")  # nanoseconds
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -135,6 +135,11 @@ class ApartSession(Held):
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         return self._timed(lambda: self._trains.time(count, cold))
+
+    @property
+    def parts_ns(self) -> Sequence[float]:
+        """See engine.backend.in_one_thread."""
+        return self._trains.parts_ns
 
     def warm_runs(self, count: int) -> int:
         return self._timed(lambda: self._trains.time(count, rough=True))

@@ -54,8 +54,9 @@ class Shared:
         self.slots.close()
         self._inputs, self._outputs = inputs, outputs
 
-    def train_ns(self, first: int, count: int, untimed: int, cold: bool) -> float:
-        """Nanoseconds of passes `first` to `first + count - 1`, their copies included.
+    def train_ns(self, first: int, count: int, untimed: int, cold: bool, each: int = 0) -> list[float]:
+        """Nanoseconds of passes `first` to `first + count - 1`, of each `each` of them in a row (0: of all),
+        their copies included.
 
         untimed: how many go right before, over a slot of their own, so that the threads do not sleep in
         between. cold: caches are overwritten instead.
@@ -64,11 +65,11 @@ class Shared:
         if cold:
             self._child.call("cold", self._number)
             host.overwrite_caches()
-        return self.filled_ns(count, 0 if cold else untimed)
+        return self.filled_ns(count, 0 if cold else untimed, each)
 
-    def filled_ns(self, count: int, untimed: int = 0) -> float:
+    def filled_ns(self, count: int, untimed: int = 0, each: int = 0) -> list[float]:
         """Of passes over what lies in the first slots."""
-        return self._child.train(self._number, count, untimed, self._one_core)
+        return self._child.train(self._number, count, untimed, self._one_core, each)
 
     def off(self, count: int, cold: bool, rough: bool) -> empty.Off:
         """What of a train's time is not the passes'."""
@@ -97,24 +98,24 @@ class Given:
         self.slots = Slots(inputs, outputs, most, own=True)
         self._waiting = 1, False  # for how many threads, and whether on one core, in the last train
 
-    def train_ns(self, first: int, count: int, untimed: int, cold: bool) -> float:
+    def train_ns(self, first: int, count: int, untimed: int, cold: bool, each: int = 0) -> list[float]:
         """As of Shared, without copies; the untimed go over what lies there."""
         self.slots.stir(first, count)
         if cold:
             self._child.call("cold", self._number)
-        return self._passes_ns(count, 0 if cold else untimed, cold)
+        return self._passes_ns(count, 0 if cold else untimed, cold, each)
 
-    def filled_ns(self, count: int, untimed: int = 0) -> float:
-        return self._passes_ns(count, untimed, False)
+    def filled_ns(self, count: int, untimed: int = 0, each: int = 0) -> list[float]:
+        return self._passes_ns(count, untimed, False, each)
 
-    def _passes_ns(self, count: int, untimed: int, cold: bool) -> float:
+    def _passes_ns(self, count: int, untimed: int, cold: bool, each: int) -> list[float]:
         arena, threads = self._arena, self._threads()
         before, after = between(self.slots, arena.given, arena.left, cold)
         # Who was told of several may have made some by itself.
         one_core = arena.told == 1 or (threads == arena.threads == 1)
         found = self._child.passes(self._number, count, untimed, before, after, one_core)
         self._waiting = min(threads, self._threads(), 2 * arena.threads - 1), one_core
-        return sum(found)
+        return [float(sum(found[k : k + (each or count)])) for k in range(0, count, each or count)]
 
     def _threads(self) -> int:
         """How many threads are woken and stopped for each pass. No more are taken off than a kernel of ours

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from engine.apart.memory import Spec
 from engine.apart.renewed import Renewed
 from engine.apart.slots import Kept, most
 from engine.apart.timed import Arena, Given, Shared
-from engine.machine.cores import QUIET
 from engine.stirring import LEAST, Stirring
 from engine.witness import NEW, Witness
 from kernels import ends
@@ -23,7 +23,7 @@ from kernels.errors import TooShortError
 # for each other have met. One thread has nobody to meet, and finds what it had in its caches in less. None
 # where a pass is longer than that, or the last train ended just before.
 WARM_NS, WARM_ALONE_NS, IDLE_NS = 2_000_000, 500_000, 1_000_000
-AGAIN = 5  # times at most that a train is run again since its core was shared
+PARTS = 8  # of what is timed at once in one thread, each of which is a sample
 TRIES = 3  # of a train of which nothing is left, with what is taken off measured anew in between
 
 
@@ -54,7 +54,7 @@ class ApartTrains:
         self.at_once = 1  # passes of the last train
         self._pass_ns: float = WARM_NS  # of the last train; of the first nothing is known: one is untimed
         self._ended = 0
-        self._tried_in_all = self._shared = 0  # trains, and those in one thread on a core that was shared
+        self.parts_ns: Sequence[float] = ()  # a pass's in each part of what was timed last
         self._renewed: Renewed | None = None
         self._last: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = None
         self._trains: list[tuple[int, int]] = []  # of the last passes that were timed: timed and untimed ones
@@ -62,27 +62,19 @@ class ApartTrains:
     @property
     def facts(self) -> dict[str, str]:
         """How the passes were started, in words, once some were."""
-        told = self._of_core()
         if not self.trigger_ns:
-            return told
+            return {}
         if self._arena is None:
             passes = "a pass" if self.at_once == 1 else f"{self.at_once} passes"
-            return {"trigger": f"{self.trigger_ns:.0f} ns a pass taken off, {passes} a trigger", **told}
+            return {"trigger": f"{self.trigger_ns:.0f} ns a pass taken off, {passes} a trigger"}
         how = "stopped before and after each" if ends.STOPS_ITSELF else "a message before and after each"
         about = f"{self.trigger_ns:.0f} ± {max(1.0, self._trigger_half_ns):.0f}"
-        told = {"trigger": f"{about} ns a pass taken off, {how}", **told}
+        told = {"trigger": f"{about} ns a pass taken off, {how}"}
         if not ends.STOPS_ITSELF:
             told["not enforced"] = "on this system a kernel's process runs on between its passes"
         if self._child.undone:
             told["undone"] = f"the kernel changed {' and '.join(self._child.undone)} of its own process"
         return told
-
-    def _of_core(self) -> dict[str, str]:
-        if not self._shared:
-            return {}
-        return {
-            "core": f"shared with other programs in {self._shared} of {self._tried_in_all} trains, run again"
-        }
 
     def last_inputs(self) -> dict[str, np.ndarray]:
         """What the last timed pass was given."""
@@ -106,53 +98,42 @@ class ApartTrains:
         return self._bound or {}
 
     def time(self, count: int, cold: bool = False, rough: bool = False) -> int:
-        """Nanoseconds of `count` passes without what starting them takes. rough: as empty's. Raises
+        """Nanoseconds of `count` passes without what starting them takes; parts_ns are then a pass's in each
+        part of them (where it takes several threads, there is one part a train). rough: as empty's. Raises
         TooShortError where what is left is no more than an error of what was taken off."""
         way = self._ready()
-        left, taken = count, 0.0
+        each = min(math.ceil(count / PARTS) if self._one_core else count, way.slots.count)
+        most = way.slots.count // each * each
+        left, taken, parts = count, 0.0, []
         self._trains.clear()
         while left > 0:
-            now = min(left, way.slots.count)
-            passes_ns = self._train(way, now, cold, rough)
+            now = min(left, most)
+            found = self._train(way, now, each, cold, rough)
             self._kept.offer(way.slots, self._next - now, now)
-            self._pass_ns, self._ended = passes_ns / now, time.perf_counter_ns()
-            taken += passes_ns
+            self._pass_ns, self._ended = sum(found) / now, time.perf_counter_ns()
+            taken += sum(found)
+            parts += [ns / passes for ns, passes in zip(found, _parts(now, each), strict=True)]
             left -= now
+        self.parts_ns = parts
         return round(taken)
 
-    def _train(self, way: Shared | Given, count: int, cold: bool, rough: bool) -> float:
-        """Nanoseconds of so many passes, taken again where somebody else was on their core."""
-        for left in range(AGAIN, -1, -1):
-            QUIET.was_shared()  # what was found before is not of this train
-            found = self._tried(way, count, cold, rough)
-            if rough or not self._disturbed(left):
-                break
-        return found
-
-    def _disturbed(self, left: int) -> bool:
-        """Whether the last train is to be run again, where that may be done so many times more."""
-        shared = QUIET.was_shared()
-        self._tried_in_all += 1
-        self._shared += shared
-        if shared and left:
-            QUIET.forget()
-        return shared and left > 0
-
-    def _tried(self, way: Shared | Given, count: int, cold: bool, rough: bool) -> float:
-        """Nanoseconds of so many passes."""
+    def _train(self, way: Shared | Given, count: int, each: int, cold: bool, rough: bool) -> list[float]:
+        """Nanoseconds of so many passes, of each `each` of them in a row."""
         for _ in range(TRIES):
             idle = time.perf_counter_ns() - self._ended
             warm_ns = WARM_ALONE_NS if self._one_core and self._child.stays else WARM_NS
             untimed = min(count, int(warm_ns / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
             off = None if self._arena is not None else way.off(count, cold, rough)
-            whole = way.train_ns(self._next, count, untimed, cold)
+            parts = way.train_ns(self._next, count, untimed, cold, each)
             self._trains.append((count, untimed))
             off = off or way.off(count, cold, rough)
             self._next += count
             self.trigger_ns, self._trigger_half_ns = off.ns / count, off.half_width_ns / count
             self.at_once = count
+            whole = sum(parts)
             if whole - off.ns > LEAST * whole:
-                return whole - off.ns
+                pairs = zip(parts, _parts(count, each), strict=True)
+                return [max(ns - off.ns * passes / count, LEAST * ns) for ns, passes in pairs]
             if rough:
                 break
             # The machine may have been slower when nothing was run than now.
@@ -162,7 +143,7 @@ class ApartTrains:
                 f"{self._child.what}: a pass is too short beside what starting it takes, "
                 f"{self.trigger_ns / 1000:.1f} µs; a larger batch or shape helps"
             )
-        return LEAST * whole
+        return [LEAST * ns for ns in parts]
 
     def time_renewed(self, count: int, alike: int) -> float:
         """See engine.witness.Renewable. A kernel could see how many passes a train has: it has as many as one
@@ -172,12 +153,8 @@ class ApartTrains:
         way, slots, self._stale = self._ready_way(), self._renewed.slots, True
         self._kept.forget()
         passes, untimed = secrets.choice(self._trains or [(min(count, slots.count), 0)])
-        for left in range(AGAIN, -1, -1):
-            self._renewed.fill(0, passes, alike, secrets.randbits(64))
-            QUIET.was_shared()
-            whole = way.filled_ns(passes, untimed)
-            if not self._disturbed(left):
-                break
+        self._renewed.fill(0, passes, alike, secrets.randbits(64))
+        whole = sum(way.filled_ns(passes, untimed))
         off = way.off(passes, cold=False, rough=False).ns
         self._ended = time.perf_counter_ns()
         if alike == NEW:
@@ -216,3 +193,8 @@ class ApartTrains:
             about = self._child, self._number, self._inputs, self._outputs, self._most
             self._way = Shared(*about, self._one_core) if self._arena is None else Given(*about, self._arena)
         return self._way
+
+
+def _parts(count: int, each: int) -> list[int]:
+    """How many passes the parts of a train have."""
+    return [min(each, count - k) for k in range(0, count, each)]

@@ -93,6 +93,7 @@ class CpuRungSession(Held):
             Arena(
                 {f"input {i}": self._inputs[i] for i in self._data}, {"output": self._output}, taken, threads
             ),
+            taken,
         )
         self._bound = False  # whether what is stirred is what was written last
         self._stirred = False  # whether the inputs are those of a timed pass
@@ -143,6 +144,11 @@ class CpuRungSession(Held):
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         return self._timed(lambda: self._trains.time(count, cold))
+
+    @property
+    def parts_ns(self) -> Sequence[float]:
+        """See engine.backend.in_one_thread."""
+        return self._trains.parts_ns
 
     def warm_runs(self, count: int) -> int:
         return self._timed(lambda: self._trains.time(count, rough=True))

@@ -4,8 +4,7 @@ Under a virtual machine two cores of ours may be one core of the processor, or i
 else's: a pass then takes 1.4 to 1.8 times as long, for tenths of a second or for many seconds, and nothing
 here counts it as stolen. Who is timed on such a core would be called slower. So before each round the same
 short work is done on every core that we may use, and all that take one thread run in that round on the core
-where it was done soonest. It is done there again before and after each train of passes: where it took longer,
-somebody was there, and the train is run again elsewhere. Nothing that is compared has a say in either.
+where it was done soonest, in turns of milliseconds. Nothing that is compared has a say in it.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ import time
 from collections.abc import Collection
 
 # Work of about 25 µs, the least of so many tries on each core, the longer of so many times; and how long what
-# was found is believed. A core is shared where the work takes so many times as long as where it was done
-# soonest: what shares a core's units takes 1.3 times as long and more, and two cores' clocks differ less.
-WORK, TRIES, TIMES, BELIEVED_S, SHARED = 2000, 3, 2, 1.0, 1.12
+# was found is believed.
+WORK, TRIES, TIMES, BELIEVED_S = 2000, 3, 2, 1.0
 
 
 class Quiet:
@@ -26,8 +24,6 @@ class Quiet:
     def __init__(self) -> None:
         self._core = -1
         self._chosen_s = -BELIEVED_S
-        self._soonest_ns = 0
-        self._shared = False
 
     def forget(self) -> None:
         """A round begins: the next who asks has every core tried."""
@@ -36,28 +32,18 @@ class Quiet:
     def core(self, cores: Collection[int]) -> int:
         """One of `cores`, which this thread may run on."""
         if self._core not in cores or time.monotonic() - self._chosen_s > BELIEVED_S:
-            self._core, self._soonest_ns = quietest(cores)
+            self._core = quietest(cores)
             self._chosen_s = time.monotonic()
         return self._core
-
-    def look(self) -> None:
-        """This thread is on the core, and what is timed there does not run: is anybody else there?"""
-        self._shared |= _work_ns() > SHARED * self._soonest_ns > 0
-
-    def was_shared(self) -> bool:
-        """Whether somebody was found there since this was last asked."""
-        found, self._shared = self._shared, False
-        return found
 
 
 QUIET = Quiet()
 
 
-def quietest(cores: Collection[int]) -> tuple[int, int]:
-    """Where the work is done soonest, and its nanoseconds there (0: not tried, as there is no other). This
-    thread may run on `cores`, and may again afterwards."""
+def quietest(cores: Collection[int]) -> int:
+    """Where the work is done soonest. This thread may run on `cores`, and may again afterwards."""
     if len(cores) == 1:
-        return min(cores), 0
+        return min(cores)
     try:
         took = dict.fromkeys(sorted(cores), 0)
         for _ in range(TIMES):  # whoever is busy now and then is seen by one of them, probably
@@ -66,8 +52,7 @@ def quietest(cores: Collection[int]) -> tuple[int, int]:
                 took[core] = max(before, _work_ns())
     finally:
         os.sched_setaffinity(0, cores)
-    soonest = min(took, key=took.__getitem__)
-    return soonest, took[soonest]
+    return min(took, key=took.__getitem__)
 
 
 def _work_ns() -> int:

@@ -1,13 +1,14 @@
-"""What takes one thread runs where nobody else does, and says how often somebody did."""
+"""What takes one thread runs where nobody else does, and tells of its passes part by part."""
 
 import os
 
 import pytest
 
+from engine.apart import trains
 from engine.backend import Options
 from engine.backends import get
 from engine.machine import cores
-from engine.machine.cores import QUIET, quietest
+from engine.machine.cores import quietest
 from kernels.ends import LINUX
 from tests.engine.backends.nets import small_net
 from tests.engine.harness import random
@@ -32,45 +33,25 @@ def busy(monkeypatch):
 
 def test_the_core_is_one_on_which_nobody_was_either_time(busy):
     busy.update({0: [16], 1: [10, 16], 2: [11], 3: [30, 10]})
-    assert quietest({0, 1, 2, 3}) == (2, 11)
+    assert quietest({0, 1, 2, 3}) == 2
 
 
 def test_the_only_core_is_not_tried(busy):
-    assert quietest({5}) == (5, 0)
+    assert quietest({5}) == 5
 
 
-def test_a_core_is_shared_where_the_work_takes_longer_than_on_the_quietest(busy):
-    quiet = cores.Quiet()
-    busy.update({0: [20], 1: [10, 10, 11, 14, 10]})
-    assert quiet.core({0}) == 0
-    quiet.look()
-    assert not quiet.was_shared(), "nothing is known of how soon it may be done"
-    quiet.forget()
-    assert quiet.core({0, 1}) == 1
-    busy[0] = busy[1]
-    for shared in (False, True, False):
-        quiet.look()
-        assert quiet.was_shared() == shared
-    assert not quiet.was_shared()
-
-
-def test_a_train_on_a_core_that_was_shared_is_run_again(monkeypatch):
-    session = get("ort-cpu").prepare(small_net(), 2, options=Options(threads=1))
+@pytest.mark.parametrize(("threads", "parts"), [(1, [2] * 4), (2, [7])])
+def test_of_one_thread_each_part_of_what_was_timed_is_told(threads, parts, monkeypatch):
+    session = get("ort-cpu").prepare(small_net(), 2, options=Options(threads=threads))
     session.bind({"x": random((2, 3, 12, 12))})
-    found = [True, True, False]
-    forgot = []
-    monkeypatch.setattr(QUIET, "look", lambda: setattr(QUIET, "_shared", bool(found and found.pop(0))))
-    monkeypatch.setattr(QUIET, "forget", lambda: forgot.append(1))
-    trains = []
-    plain = session._child.train
-    monkeypatch.setattr(session._child, "train", lambda *a: trains.append(a) or plain(*a))
+    monkeypatch.setattr(trains, "PARTS", 4)
     try:
-        assert session.time_runs(1) > 0
-        assert len(trains) == 2
-        assert len(forgot) == 1
-        assert session.facts["core"] == "shared with other programs in 1 of 2 trains, run again"
-        found += [True] * 1000
-        session.time_runs(1)
-        assert len(trains) == 2 + 6, "where somebody always is, that is how it is timed"
+        assert session.one_thread == (threads == 1)
+        whole = session.time_runs(7)
+        assert len(session.parts_ns) == len(parts)
+        passes = [*parts[:-1], 7 - sum(parts[:-1])]
+        told = sum(ns * count for ns, count in zip(session.parts_ns, passes, strict=True))
+        assert whole == pytest.approx(told, abs=1)
+        assert min(session.parts_ns) > 0
     finally:
         session.close()

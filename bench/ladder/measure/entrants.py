@@ -114,6 +114,10 @@ class Reference:
     def one_thread(self) -> bool:
         return in_one_thread(self.session)
 
+    @property
+    def parts_ns(self) -> Sequence[float]:
+        return self.session.parts_ns  # type: ignore[attr-defined]
+
     def time_runs(self, count: int, cold: bool = False) -> int:
         return self.session.time_runs(count, cold)
 

@@ -164,6 +164,11 @@ class Mixing:
         """See engine.backend.in_one_thread."""
         return backend.in_one_thread(self._session)
 
+    @property
+    def parts_ns(self) -> Sequence[float]:
+        parts: Sequence[float] = self._session.parts_ns  # type: ignore[attr-defined]
+        return parts
+
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's."""
         self._count = 1 if cold else count

@@ -22,6 +22,7 @@ class Slowed:
 
     def __init__(self, session: Timeable, factor: float) -> None:
         self._session, self._factor = session, factor
+        self._slowed = 1.0
         self._least: dict[int, int] = {}  # nanoseconds of a train, by its passes
 
     @property
@@ -32,10 +33,17 @@ class Slowed:
     def one_thread(self) -> bool:
         return in_one_thread(self._session)
 
+    @property
+    def parts_ns(self) -> Sequence[float]:
+        parts = self._session.parts_ns  # type: ignore[attr-defined]
+        return [self._slowed * ns for ns in parts]
+
     def time_runs(self, count: int, cold: bool = False) -> int:
         whole = int(self._factor)
         taken = self._session.time_runs(whole * count, cold)
-        return taken + self._spun(count, taken / whole, self._factor - whole)
+        slowed = taken + self._spun(count, taken / whole, self._factor - whole)
+        self._slowed = whole * slowed / taken if taken else 1.0  # of a pass: `whole` of them stand for one
+        return slowed
 
     def warm_runs(self, count: int) -> int:
         whole = int(self._factor)

@@ -154,7 +154,7 @@ def _restored(pid: int, was: Limits, now: Limits) -> str:
 @contextlib.contextmanager
 def on_one_core(pid: int) -> Iterator[None]:
     """Meanwhile this thread, and all of process `pid`, run on the one core that is left alone most
-    (engine.machine.cores; QUIET says whether it was). Two that never run at the same time then need no other
+    (engine.machine.cores). Two that never run at the same time then need no other
     core to be woken, and find the same caches."""
     if not LINUX:
         yield
@@ -164,9 +164,7 @@ def on_one_core(pid: int) -> Iterator[None]:
     try:
         os.sched_setaffinity(0, {here})
         _all_on(pid, {here})
-        QUIET.look()
         yield
-        QUIET.look()
     finally:
         os.sched_setaffinity(0, cores)
         _all_on(pid, cores)
