@@ -220,8 +220,8 @@ def test_the_clock_of_a_process_with_a_users_kernel_is_not_asked(tmp_path: Path)
     """What says how long it took, where nobody asks, is understood no more."""
     body = """
         server = sys.modules["__main__"]  # the module that serves, forked or started
-        server._timed = lambda held, ahead, count: 1
-        server.TRAIN = type("T", (), {"unpack": lambda self, body: (1, 0, 1, True, False)})()
+        server._timed = lambda held, ahead, count, each: [1]
+        server.TRAIN = type("T", (), {"unpack": lambda self, body: (1, 0, 1, 1, True, False)})()
         work(x, y)
     """
     written.write(tmp_path, "tells_a_time", body)
