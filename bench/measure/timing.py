@@ -251,6 +251,15 @@ class _Share:
     within: float
 
 
+@dataclass
+class _Parts:
+    """Of the turns of those that change over: how long a part takes, and how many each has, which is known
+    once one of them has its share."""
+
+    seconds: float
+    most: float = math.inf
+
+
 class _Sampler:
     def __init__(
         self,
@@ -285,8 +294,8 @@ class _Sampler:
         alike = [key for key in keys if self._on_host(key) and _in_one_thread(instances[key])]
         groups = {key: alike if key in alike[:1] else [key] for key in keys if key not in alike[1:]}
         for group in groups.values():
-            slice_s = self._rules.slice_s if len(group) > 1 else math.inf
-            turns = {key: self._turn(key, instances[key], timings[key], number, slice_s) for key in group}
+            parts = _Parts(self._rules.slice_s if len(group) > 1 else math.inf)
+            turns = {key: self._turn(key, instances[key], timings[key], number, parts) for key in group}
             while turns:
                 for key, turn in tuple(turns.items()):
                     try:
@@ -303,39 +312,30 @@ class _Sampler:
                 turns = dict(reversed(turns.items()))
 
     def _turn(
-        self, key: str, instances: Instances, timing: Timing, turn: int, slice_s: float
+        self, key: str, instances: Instances, timing: Timing, turn: int, parts: _Parts
     ) -> Iterator[None]:
-        """A turn, in parts: whoever is next in it has the machine to itself until it yields."""
+        """A turn, in parts: whoever is next in it has the machine to itself until it yields. Each part is
+        kept as a round of its own."""
         rules = self._rules
-        self._begin(partial(self._on_turn, key, turn))
-        taken = Counter(timing.instances)
-        if isinstance(instances, Succession):
-            instance, session = instances.at(turn, self._least)
-        else:
-            # In turn; one that came later catches up first.
-            instance = min(range(len(instances)), key=lambda number: taken[number])
-            session = instances[instance]
         scale = 1.0 if self._on_host(key) else ON_DEVICE
-        if turn == 0:
-            per_run = warm_up(session, rules.warmup_runs, scale * rules.warmup_s, self._clock, rough=True)
-            timing.at_once = timing.runs_per_sample = self._train(key, per_run)
-            timing.sample_s = timing.at_once * per_run / 1e9
-        else:
-            # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
-            slow = timing.sample_s > rules.warmup_s and turn >= len(instances)
-            runs = 1 if slow else rules.warmup_runs
-            warm_up(session, runs, scale * rules.rewarm_s, self._clock, rough=True)
-        first = turn < self._least or (len(instances) > 1 and not taken[instance])
-        share = self._share(timing, first, scale * rules.min_s)
-        samples: list[float] = []
-        spent, done = 0.0, False
-        while not done:
-            if samples:
+        share, spent, number, samples = None, 0.0, 0, 0
+        while number < parts.most:
+            if number:
                 yield
-                self._begin(partial(self._on_part, key))
-                if timing.at_once == 1 and not rules.cold:  # who had the core before had its caches
-                    session.time_runs(1)
-            part, seconds, done = self._take(session, timing, share, len(samples), spent, slice_s)
+                if number >= parts.most:
+                    break
+            self._begin(partial(self._on_part, key) if number else partial(self._on_turn, key, turn))
+            taken = Counter(timing.instances)
+            if isinstance(instances, Succession):
+                instance, session = instances.at(turn, self._least)
+            else:
+                # In turn; one that came later catches up first.
+                instance = min(range(len(instances)), key=lambda number: taken[number])
+                session = instances[instance]
+            new = len(instances) > 1 and not taken[instance]
+            self._warm(key, session, timing, turn, number, new or turn < len(instances))
+            share = share or self._share(timing, turn < self._least or new, scale * rules.min_s)
+            part, seconds, done = self._take(session, timing, share, samples, spent, parts.seconds)
             while reason := self._throttled(key):
                 if timing.retries >= rules.retries:
                     if reason not in timing.warnings:
@@ -343,13 +343,31 @@ class _Sampler:
                     break
                 timing.retries += 1
                 self._sleep(COOL_S)
-                part, seconds, done = self._take(session, timing, share, len(samples), spent, slice_s)
-            samples, spent = samples + part, spent + seconds
-        timing.spent_s += spent
-        timing.rounds.append(len(timing.samples_ns))
-        if len(instances) > 1:
-            timing.instances.append(instance)
-        timing.samples_ns += samples
+                part, seconds, done = self._take(session, timing, share, samples, spent, parts.seconds)
+            number, samples, spent = number + 1, samples + len(part), spent + seconds
+            timing.spent_s += seconds
+            timing.rounds.append(len(timing.samples_ns))
+            if len(instances) > 1:
+                timing.instances.append(instance)
+            timing.samples_ns += part
+            if done:
+                parts.most = min(parts.most, number)
+
+    def _warm(self, key: str, session: Timeable, timing: Timing, turn: int, number: int, new: bool) -> None:
+        """Before part `number` of a turn. new: the session may not have been timed before."""
+        rules = self._rules
+        scale = 1.0 if self._on_host(key) else ON_DEVICE
+        if turn == number == 0:
+            per_run = warm_up(session, rules.warmup_runs, scale * rules.warmup_s, self._clock, rough=True)
+            timing.at_once = timing.runs_per_sample = self._train(key, per_run)
+            timing.sample_s = timing.at_once * per_run / 1e9
+        elif not number or new:
+            # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
+            slow = timing.sample_s > rules.warmup_s and not new
+            runs, seconds = 1 if slow else rules.warmup_runs, scale * rules.rewarm_s
+            warm_up(session, runs, seconds / 5 if number else seconds, self._clock, rough=True)
+        elif timing.at_once == 1 and not rules.cold:  # who had the core before had its caches
+            session.time_runs(1)
 
     def _begin(self, say: Callable[[], None]) -> None:
         if self._stopped():

@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.results.stats.medians import clock_tick, median, median_draws, split_rounds
 from bench.results.stats.medians import quantile as part_of
-from bench.results.stats.student import CONFIDENCE, mean_error, student
+from bench.results.stats.student import CONFIDENCE, TRIMMED_FROM, mean_error, student
 
 DRAWS = 2000
 # With a single round nothing is known of the drift between rounds; this much is assumed (either way).
@@ -183,13 +183,19 @@ def _of(values: np.ndarray, trims: bool = False) -> Spread:
     return Spread(centre, student(freedom) * error, freedom)
 
 
-def _low(divided: Sequence[list[np.ndarray]], labels: Sequence[int], quantile: float) -> Spread:
+def _low(
+    divided: Sequence[list[np.ndarray]], ratios: np.ndarray, labels: Sequence[int], quantile: float
+) -> Spread:
     """The trimmed mean over instances (of one: over rounds) of the quantile of all samples that each has.
 
     What other programs add to a pass is one-sided, for milliseconds or for whole turns. A low quantile of the
     turns of an instance sheds it unless all of them were slow, and then that instance is among those that
-    the trimmed mean leaves out."""
+    the trimmed mean leaves out. Of an instance with many rounds the trimmed mean of their ratios sheds more:
+    what lasted for longer than a round was beside both sides of it.
+    ratios: logarithms, of each round by this quantile."""
     marks = np.asarray(labels if len(set(labels)) > 1 else range(len(labels)))
+    if len(divided) > 1 and min(np.unique(marks, return_counts=True)[1]) >= TRIMMED_FROM:
+        return _of(np.array([mean_error(ratios[marks == mark], trims=True)[0] for mark in np.unique(marks)]))
     apart = np.zeros(len(set(marks.tolist())))
     for parts, sign in zip(divided, (1.0, -1.0), strict=False):
         for place, mark in enumerate(sorted(set(marks.tolist()))):
@@ -227,7 +233,7 @@ def sides_spread(
         marks = several[0] if several else labels[0]
         found = _spread(apart, marks)
         if quantile < MEDIAN:
-            lowest = _low([parts[:count] for parts in divided], marks, quantile)
+            lowest = _low([parts[:count] for parts in divided], apart, marks, quantile)
             found = dataclasses.replace(lowest, within=found.within)
         return found, margin
     rng = np.random.default_rng(seed)
