@@ -479,3 +479,66 @@ def test_contenders_that_are_about_as_fast_have_trains_of_one_length():
     pair = {"a": machine.session(1e5), "b": machine.session(1.3e5), "c": machine.session(1e6)}
     runs = {key: of.runs_per_sample for key, of in time_together(pair, clock=machine.clock).items()}
     assert runs["a"] == runs["b"] != runs["c"]
+
+
+class OneThread(FakeSession):
+    """A session in one thread: `log` has who was timed. Passes take longer while `level` says so."""
+
+    one_thread = True
+
+    def __init__(self, name, log, factor=1.0, level=lambda: 1.0, **how):
+        super().__init__(lambda _: 50_000.0 * factor * level(), **how)
+        self.name, self.log, self.parts_ns = name, log, ()
+
+    def time_runs(self, count, cold=False):
+        taken = super().time_runs(count, cold)
+        self.log.append(self.name)
+        self.parts_ns = [taken / count] * 4
+        return taken
+
+
+SLICED = Rules(warmup_s=0.002, rewarm_s=0.001, min_s=0.05, budget_s=0.5, slice_s=0.002)
+
+
+def test_who_takes_one_thread_changes_over_within_a_round_and_all_have_equally_many_parts():
+    log, parts = [], []
+    sessions = {key: [OneThread(f"{key}{i}", log) for i in range(3)] for key in ("a", "b")}
+    sessions["other"] = FakeSession()
+    result = time_together(
+        sessions,
+        SLICED,
+        references={"a": "b"},
+        on_part=parts.append,
+        on_turn=lambda key, _: parts.append(key),
+    )
+    a, b = result["a"], result["b"]
+    assert len(a.rounds) == len(b.rounds) > 2 * SLICED.rounds
+    assert len(result["other"].rounds) < len(a.rounds), "it takes its turns as a whole"
+    assert a.instances[:6] == b.instances[:6] == [0, 1, 2, 0, 1, 2]
+    assert len(a.samples_ns) >= 4 * len(a.rounds), "a part of what is timed at once is a sample"
+    both = [key for key in parts if key != "other"]
+    assert max(len(run) for run in "".join(both).replace("ab", "a b").replace("ba", "b a").split()) <= 2
+
+
+def test_what_lasts_longer_than_a_part_falls_on_both_alike():
+    began = time.perf_counter()
+    drawn = random.Random(3)
+    levels = [drawn.choice((1.0, 1.6)) for _ in range(10_000)]
+    level = lambda: drawn.uniform(1, 1.01) * levels[int((time.perf_counter() - began) / 0.02)]  # noqa: E731
+    log = []
+    sessions = {
+        key: [OneThread(key, log, factor, level) for _ in range(5)]
+        for key, factor in (("a", 1.1), ("b", 1.0))
+    }
+    result = time_together(sessions, SLICED, references={"a": "b"})
+    found = stats.compare(result["a"], result["b"])
+    assert found.verdict is Verdict.SLOWER
+    assert found.ratio.low <= 1.1 <= found.ratio.high
+
+
+def test_one_that_fails_in_a_part_leaves_the_others():
+    log = []
+    sessions = {"a": OneThread("a", log, breaks_after=30), "b": OneThread("b", log)}
+    result = time_together(sessions, SLICED)
+    assert isinstance(result["a"].error, RuntimeError)
+    assert result["b"].stop_reason == "interval"

@@ -39,9 +39,10 @@ class Machine:
     """noise: a series of S timelines, (S, N) logarithms about 0. turn, shared, instance: standard deviations
     of what a turn, both turns of a round, an instance add. instances: how many of each contender take turns;
     most: how many there may be once a verdict hangs on what they differ by (0: no more).
-    truth: the logarithm of the median; steady: it is that however long is looked; outlasts: what disturbs it
-    may last longer than anybody looks, so that no median tells of it. pass_ns: a pass, tick_ns:
-    of the clock it is read from."""
+    one_thread: contenders change over after every pass, as those that take one thread do; only where time
+    goes on (`stopping`). truth: the logarithm of the median; steady: it is that however long is looked;
+    outlasts: what disturbs it may last longer than anybody looks, so that no median tells of it. pass_ns: a
+    pass, tick_ns: of the clock it is read from."""
 
     name: str
     noise: Callable[[np.random.Generator, int, int], np.ndarray]
@@ -50,6 +51,7 @@ class Machine:
     instance: float = 0.0
     instances: int = 1
     most: int = 0
+    one_thread: bool = False
     truth: float = 0.0
     steady: bool = True
     outlasts: bool = False
@@ -147,6 +149,24 @@ MACHINES = (
         steady=False,
         outlasts=True,
     ),
+    Machine(
+        "bursts of 10 to 50 ms, one thread",
+        disturbed(1, 5),
+        instance=0.003,
+        instances=10,
+        truth=_DISTURBED,
+        one_thread=True,
+    ),
+    Machine(
+        "steal of 50 ms to 5 s, one thread",
+        disturbed(5, 500),
+        instance=0.003,
+        instances=10,
+        steady=False,
+        outlasts=True,
+        one_thread=True,
+    ),
+    Machine("instances differ by 1 %, one thread", white(0.01), instance=0.01, instances=10, one_thread=True),
     Machine("clock of 0.5 µs, pass of 10.2 µs", white(0.01), pass_ns=10_200.0, tick_ns=500.0),
 )
 # What no interval can know: that another instance would have been faster or slower.
@@ -234,7 +254,8 @@ class Bench:
 
     def _instances(self, ratio: float) -> Sequence[Session]:
         def another(number: int) -> Session:
-            return Session(self, ratio * math.exp(self._machine.instance * self._rng.standard_normal()))
+            own = self._machine.instance * self._rng.standard_normal()
+            return Session(self, ratio * math.exp(own), self._machine.one_thread)
 
         first, *others = map(another, range(self._machine.instances))
         return Growing(first, others, another, self._machine.most, math.inf)
@@ -244,9 +265,13 @@ class Bench:
 class Session:
     bench: Bench
     factor: float
+    one_thread: bool = False
+    parts_ns: Sequence[float] = ()
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        return self.bench.run(self.factor, count)
+        taken = self.bench.run(self.factor, count)
+        self.parts_ns = [taken / count]
+        return taken
 
 
 def drawn(machine: Machine, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -370,6 +395,8 @@ def table(
     yield "| " + " | ".join(heads) + " |"
     yield "|---|" + "---:|" * (len(heads) - 1)
     for machine in machines:
+        if machine.one_thread and not timed:
+            continue
         found = judge(machine, series, chooses=chooses)
         cells = [machine.name, found.median, found.ratio, found.false, found.power, found.denied]
         cells += [found.bound, f"{np.mean(found.seconds):.1f}"] if timed else []
