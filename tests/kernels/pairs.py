@@ -5,12 +5,13 @@
 
 Each tree has a process of its own; they take turns. A line a rung and shape: the medians of both, the median
 of the ratios of the turns (after over before), and the ratio of the least times. What only one tree takes is
-left out.
+left out. Exit code 1 where a process fails; the error is said.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -19,7 +20,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -161,6 +161,46 @@ def serve(device: str, ops: Sequence[str], names: Sequence[str]) -> None:
         print(json.dumps(found), flush=True)
 
 
+class _Side:
+    """A tree's rungs, in a process of its own. What it says on stderr is seen."""
+
+    def __init__(self, tree: str, arguments: Sequence[str]) -> None:
+        # The tree's own modules first, then those that this process was told of.
+        paths = [tree, *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._tree = tree
+        self._process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+
+    def turn(self) -> dict[str, float]:
+        """Seconds a pass, by rung and shape. Raises RuntimeError where the process has ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        line = ""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(
+                f"the process that times the rungs of {self._tree} ended with exit code "
+                f"{self._process.wait()}; why, it says above"
+            )
+        found: dict[str, float] = json.loads(line)
+        return found
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("before")
@@ -176,22 +216,20 @@ def main() -> int:
     arguments = [__file__, asked.before, "--serve", "--device", asked.device]
     for flag, values in (("--op", asked.op or []), ("--rung", asked.rung)):
         arguments += [word for value in values for word in (flag, value)]
-    start = partial(
-        subprocess.Popen, [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    trees = (os.path.abspath(asked.before), os.getcwd())
-    sides = [start(cwd=tree, env={**os.environ, "PYTHONPATH": tree}, text=True) for tree in trees]
+    sides = [_Side(tree, arguments) for tree in (os.path.abspath(asked.before), os.getcwd())]
     turns: list[list[dict[str, float]]] = [[], []]
     end = 0.0
-    while not turns[0] or time.monotonic() < end:
-        for i in random.sample((0, 1), 2):
-            sides[i].stdin.write("\n")
-            sides[i].stdin.flush()
-            turns[i].append(json.loads(sides[i].stdout.readline()))
-        end = end or time.monotonic() + asked.seconds
-    for side in sides:
-        side.stdin.close()
-        side.wait()
+    try:
+        while not turns[0] or time.monotonic() < end:
+            for i in random.sample((0, 1), 2):
+                turns[i].append(sides[i].turn())
+            end = end or time.monotonic() + asked.seconds
+    except RuntimeError as error:
+        print(f"pairs: {error}", file=sys.stderr)
+        return 1
+    finally:
+        for side in sides:
+            side.end()
     for name in turns[0][0]:
         if name not in turns[1][0]:
             continue
