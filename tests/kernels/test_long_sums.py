@@ -51,7 +51,8 @@ def test_long_sums_on_the_cpu_are_as_exact_as_onnx_runtimes(op: str) -> None:
 @pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
 @pytest.mark.parametrize("op", OPS)
 def test_long_sums_of_cuda_kernels_are_as_exact(op: str, tmp_path: Path) -> None:
-    """Compiled for the host, of as many multiplications as its threads manage in turns."""
+    """Compiled for the host, of as many multiplications as its threads manage in turns; however far off ONNX
+    Runtime's are, which on some processors adds term after term."""
     seed = sampling.number(f"long sums of {op} on CUDA")
     drawn = random.Random(seed)
     rungs = _rungs("cuda", op)
@@ -68,12 +69,12 @@ def test_long_sums_of_cuda_kernels_are_as_exact(op: str, tmp_path: Path) -> None
         for p in long_sums.shapes(op, length):
             if p.flops <= MOST_FLOPS:
                 wrong += [
-                    (rung.label, kind, p.words, error, allowed)
+                    (rung.label, kind, p.words, error)
                     for kind in KINDS[:2]
                     for rung in rungs
                     if long_sums.takes(rung, p, (9, 0)) and _runs_on_the_host(rung, p)
-                    for error, allowed in [_one(rung, answer, p, kind, seed)]
-                    if error > allowed
+                    for one in [long_sums.case(p, kind, seed)]
+                    if (error := one.error(answer(rung, p, one.inputs))) > long_sums.ENOUGH
                 ]
     assert not wrong
 
@@ -81,9 +82,3 @@ def test_long_sums_of_cuda_kernels_are_as_exact(op: str, tmp_path: Path) -> None
 def _runs_on_the_host(rung: Rung, p: Params) -> bool:
     """Not where the blocks of a cluster read each other's sums."""
     return rung.launch != "gemm_cluster" or launch.launch(p, rung).defines["PARTS"] == 1
-
-
-def _one(rung: Rung, answer: long_sums.Answer, p: Params, kind: str, seed: int) -> tuple[float, float]:
-    one = long_sums.case(p, kind, seed)
-    reference = one.error(long_sums.runtime(one))
-    return one.error(answer(rung, p, one.inputs)), max(long_sums.ENOUGH, long_sums.TIMES * reference)
