@@ -8,6 +8,11 @@
 
 #define PIECE 32
 
+// How what is done seldom is compiled: a kernel that needs fewer registers with a call says so before it includes this.
+#ifndef SELDOM
+#define SELDOM __forceinline__
+#endif
+
 // Adds a term; what rounding takes from the sum is added to `lost`. D. E. Knuth, "The Art of Computer Programming",
 // volume 2, 4.2.2, theorem B.
 __device__ __forceinline__ void add_exactly(float& sum, float& lost, float term) {
@@ -99,7 +104,7 @@ struct Wholes {
     }
     // What is held to what was so added before, if anything was, which the factors shrink first. This is done seldom: in
     // few instructions and registers.
-    __device__ __forceinline__ void add_held(bool any, float4 factor = make_float4(1.0f, 1.0f, 1.0f, 1.0f)) {
+    __device__ SELDOM void add_held(bool any, float4 factor = make_float4(1.0f, 1.0f, 1.0f, 1.0f)) {
 #pragma unroll 1
         for (int i = place; i < FOURS; ++i) {
             const float4 v = held[i], zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);

@@ -15,6 +15,7 @@ TILE_N = [32, 64]
 TILE_K = [8, 16, 32]
 ROWS = [2, 4, 8]
 */
+#define SELDOM __noinline__
 #include "common.cuh"
 #include "sums.cuh"
 

@@ -17,6 +17,7 @@ trans_a = false
 trans_b = true
 batch = 1
 */
+#define SELDOM __noinline__
 #include "common.cuh"
 #include "overlap.cuh"
 #include "sums.cuh"
