@@ -19,6 +19,7 @@ trans_a = false
 batch = 1
 multiple_of = {k = 4}
 */
+#define SELDOM __noinline__
 #include "async.cuh"
 #include "common.cuh"
 #include "overlap.cuh"
