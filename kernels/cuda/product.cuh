@@ -54,9 +54,9 @@ __device__ __forceinline__ void multiply(Factors& tile, const float* left, index
         next_left.keep(tile.left[slot ^ 1]);
         next_right.keep(tile.right[slot ^ 1]);
         __syncthreads();
-        if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(&sum[0][0], k0 < wholes.TERMS);
+        if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(&sum[0][0], k0 / wholes.TERMS);
     }
-    wholes.give(&sum[0][0], steps > wholes.TERMS - TILE_K);
+    wholes.give(&sum[0][0], (steps + TILE_K - 1) / wholes.TERMS);
     // Out through shared memory, a row of every band at a time: neighbouring threads then store neighbours.
     float(*out)[TILE_N + 4] = tile.right[0];
 #pragma unroll

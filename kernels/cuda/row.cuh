@@ -4,12 +4,14 @@
 
 #define ALL 0xffffffffu
 #define WIDTH (ACROSS ? 1 : LANES < 32 ? LANES : 32)  // threads of a row whose values meet by shuffles
+#define EIGHT 8                                       // values that are joined before they are joined with others
 #define PARTS (LANES / WIDTH)                         // what is left of a row then, for shared memory
 
 __device__ __forceinline__ int row_of_block() { return ACROSS ? threadIdx.x % ROWS : threadIdx.x / LANES; }
 __device__ __forceinline__ int lane_of_row() { return ACROSS ? threadIdx.x / ROWS : threadIdx.x % LANES; }
 
-// What the threads of a row have, joined two by two; each of them gets it. All threads of the block take part.
+// What the threads of a row have, joined two by two, and of many what each EIGHT come to: sums of few terms keep their
+// digits. Each of the threads gets it. All threads of the block take part.
 template <typename Join>
 __device__ __forceinline__ float of_row(float v, Join join) {
 #pragma unroll
@@ -20,11 +22,18 @@ __device__ __forceinline__ float of_row(float v, Join join) {
     __syncthreads();  // what was there before has been read
     if (lane % WIDTH == 0) parts[lane / WIDTH][row] = v;
     __syncthreads();
-    v = parts[0][row];
-    for (int part = 1; part < PARTS; ++part) v = join(v, parts[part][row]);
+    for (int first = 0; first < PARTS; first += EIGHT) {
+        float some = parts[first][row];
+        for (int part = first + 1; part < PARTS && part < first + EIGHT; ++part) some = join(some, parts[part][row]);
+        v = first ? join(v, some) : some;
+    }
 #endif
     return v;
 }
+
+struct Larger {
+    __device__ __forceinline__ float operator()(float a, float b) const { return larger(a, b); }
+};
 
 struct Added {
     __device__ __forceinline__ float operator()(float a, float b) const { return a + b; }

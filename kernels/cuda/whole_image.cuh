@@ -65,10 +65,12 @@ __device__ __forceinline__ void whole_image(const float* __restrict__ x, const f
             const int share = e / WORK, quad = e % WORK / STRIPS, strip = e % STRIPS;
             const int oy = strip / OUT_W * DOWN, ox = strip % OUT_W;
             sums_t sum = {};
-            Wholes<TALL * CELL_W * FOUR> wholes(n);
-            constexpr int OF_PIECE = KH * KW < wholes.TERMS ? wholes.TERMS / (KH * KW) : 1;  // channels
-            constexpr bool LONG = OF_EACH > OF_PIECE;
-            int done = 0;
+            // A window is a piece of the sum, or several are; of a large one, some of its columns.
+            constexpr int TERMS = Wholes<TALL * CELL_W * FOUR>::TERMS, COLUMNS_OF_PIECE = TERMS / KH;
+            constexpr int OF_PIECE = KH * KW < TERMS ? (TERMS + 2) / (KH * KW) : 1;  // channels, of few terms more or less
+            constexpr bool LONG = OF_EACH > OF_PIECE, LARGE = KH * KW > TERMS;
+            Wholes<TALL * CELL_W * FOUR, OF_EACH * (1 + LARGE * (KW - 1) / COLUMNS_OF_PIECE)> wholes(n);
+            int done = 0, pieces = 0;
 #pragma unroll 1
             for (int ci = share * OF_EACH; ci < min(CHANNELS, (share + 1) * OF_EACH); ++ci) {
 #pragma unroll
@@ -93,10 +95,11 @@ __device__ __forceinline__ void whole_image(const float* __restrict__ x, const f
                             }
                         }
                     }
+                    if (LARGE && (s + 1) % COLUMNS_OF_PIECE == 0 && s + 1 < KW) wholes.take(&sum[0][0][0], pieces++);
                 }
-                if (LONG && ++done % OF_PIECE == 0) wholes.take(&sum[0][0][0], done == OF_PIECE);
+                if (LONG && ++done % OF_PIECE == 0) wholes.take(&sum[0][0][0], pieces++);
             }
-            if (LONG) wholes.give(&sum[0][0][0], done >= OF_PIECE);
+            if (LONG || LARGE) wholes.give(&sum[0][0][0], pieces);
 #if SHARES > 1
 #pragma unroll
             for (int i = 0; i < TALL * CELL_W; ++i) {

@@ -5,7 +5,7 @@
 A line a rung and kind of data: the largest error of an output, relative to Σ|a·b|, at each length of the sum,
 ONNX Runtime's beside it. Allowed is the larger of four times ONNX Runtime's and 1e-6; "!" marks what is
 beyond it. Of equal products each rounding has the same sign, so that a sum of n terms that are added one
-after the other is off by up to n / 3 · 2⁻²⁴; uniform ones round by chance; alternating ones cancel;
+after the other is off by up to n / 4 · 2⁻²⁴; uniform ones round by chance; alternating ones cancel;
 heavy-tailed ones are of all magnitudes. Exit code 1 where a rung that is held to it (`held`) is beyond.
 """
 
@@ -24,6 +24,7 @@ from bench.measure.answers import one_node
 from kernels import registry
 from kernels.cpu import load
 from kernels.ops import Params, sized
+from kernels.ops.attention import Attention
 from kernels.ops.conv import Conv
 from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
@@ -43,7 +44,7 @@ LEAST = 1e-30  # of what an error is relative to: what is nearly 0 has fewer dig
 # Operators whose answer is a sum of products (or of terms): errors are relative to the sum of their
 # magnitudes. Of the others they are relative to the answer.
 SUMS = ("gemm", "conv", "conv3d", "conv_transpose", "conv_pool", "pool", "reduce")
-OPS = (*SUMS, "normalize", "softmax")
+OPS = (*SUMS, "normalize", "softmax", "attention")
 
 Inputs = tuple[np.ndarray, ...]
 Answer = Callable[[Rung, Params, Inputs], np.ndarray]
@@ -79,6 +80,7 @@ def shapes(op: str, length: int) -> Iterator[Params]:
         yield sized(Conv(1, max(2, length // 9), 5, 6, 20, 3, 3, 0, 0, pad_top=1, pad_left=1))
         yield sized(Conv(2, max(1, length // 16), 4, 4, 16, 4, 4, 0, 0))
         yield sized(Conv(1, 2 * max(2, length // 25), 9, 9, 8, 5, 5, 0, 0, 2, 2, 2, 2, 2, 2, group=2))
+        yield sized(Conv(1, max(1, length // 121), 12, 12, 16, 11, 11, 0, 0))  # a window longer than a piece
         if length < 50:
             yield sized(Conv(1, 4, 9, 9, 4, 5, 5, 0, 0, group=4))
     elif op == "conv3d":
@@ -96,12 +98,16 @@ def shapes(op: str, length: int) -> Iterator[Params]:
         for kind in ("sum", "mean", "l1", "sumsquare"):
             yield Reduce(kind, 3, length, 1)
             yield Reduce(kind, 2, length, 40)
+            yield Reduce(kind, 1, length, 8)
     elif op == "normalize":
         yield Normalize(3, length, gives="mean")
         yield Normalize(3, length, gives="factor")
     elif op == "softmax":
         yield Softmax(3, length, 1)
         yield Softmax(2, length, 5)
+        yield Softmax(1, length, 8)
+    elif op == "attention":  # scores that hardly differ: the sums over the keys are what is looked at
+        yield Attention(2, 1, 2, length, 4, 3, 1, scale=2.0**-20)
 
 
 def drawn(kind: str, p: Params, random: np.random.Generator) -> Inputs:
@@ -135,6 +141,8 @@ def case(p: Params, kind: str, seed: int) -> Case:
     scale = np.abs(expected)
     if p.op in SUMS or (isinstance(p, Normalize) and p.gives == "mean"):
         scale = one_node.answer(p, tuple(map(np.abs, inputs))).astype(np.float64)
+    if isinstance(p, Attention):
+        scale = one_node.answer(p, (*inputs[:2], np.abs(inputs[2]))).astype(np.float64)
     return Case(p, inputs, expected, np.maximum(scale, LEAST))
 
 

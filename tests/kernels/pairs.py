@@ -5,12 +5,13 @@
 
 Each tree has a process of its own; they take turns. A line a rung and shape: the medians of both, the median
 of the ratios of the turns (after over before), and the ratio of the least times. What only one tree takes is
-left out.
+left out. Exit code 1 where a process fails, or nothing is left.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -19,7 +20,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -38,7 +38,6 @@ from kernels.ops.softmax import Softmax
 from kernels.registry import Rung
 
 A_TURN = 0.01  # seconds of a rung
-OPS = ("gemm", "conv", "conv3d", "conv_transpose", "conv_pool", "pool", "reduce", "normalize", "softmax")
 
 
 def _conv(n: int, c: int, h: int, m: int, k: int, stride: int = 1) -> Conv:
@@ -71,6 +70,13 @@ SHAPES: dict[str, tuple[Params, ...]] = {
     "normalize": (Normalize(1024, 768),),
     "softmax": (Softmax(1024, 1000, 1), Softmax(64, 256, 32)),
 }
+with contextlib.suppress(ImportError):  # an older tree has none
+    from kernels.ops.attention import Attention
+
+    SHAPES["attention"] = (
+        Attention(1, 12, 128, 128, 64, 64, 12, scale=0.125),
+        Attention(8, 6, 197, 197, 64, 64, 6, scale=0.125),
+    )
 
 
 def _on_the_cpu(rung: Rung, p: Params, inputs: Sequence[np.ndarray]) -> Callable[[], object]:
@@ -102,8 +108,8 @@ class _Gpu:
         module = self.cupy.RawModule(path=str(nvrtc.compile_rung(rung, self.arch, how.defines)))
         packed = [how.packed[i](a) if i in how.packed else a for i, a in enumerate(inputs)]
         held = [self.cupy.asarray(a.reshape(-1)) for a in packed]
-        output = self.cupy.zeros(p.output_shape, np.float32)
-        scratch = self.cupy.zeros(max(16, how.workspace_nbytes or 0), np.uint8)
+        output = self.cupy.asarray(np.zeros(p.output_shape, np.float32))
+        scratch = self.cupy.asarray(np.zeros(max(16, how.workspace_nbytes or 0), np.uint8))
         pointers = [a.data.ptr for a in held]
         calls = starts(
             self.cupy, module, rung, how, pointers, output.data.ptr, scratch.data.ptr, self.library
@@ -125,7 +131,7 @@ def serve(device: str, ops: Sequence[str], names: Sequence[str]) -> None:
     wait = gpu.synchronize if gpu else lambda: None
     calls: list[tuple[str, Callable[[], object], int]] = []
     for op in ops:
-        for p in SHAPES[op]:
+        for p in SHAPES.get(op, ()):
             random_ = np.random.default_rng(0)
             inputs = [random_.standard_normal(shape).astype(np.float32) for shape in p.input_shapes]
             for rung in registry.rungs(device, op):
@@ -161,40 +167,80 @@ def serve(device: str, ops: Sequence[str], names: Sequence[str]) -> None:
         print(json.dumps(found), flush=True)
 
 
+class _Side:
+    """A tree's rungs, in a process of its own. What it says on stderr is seen."""
+
+    def __init__(self, tree: str, arguments: Sequence[str]) -> None:
+        # The tree's own modules first, then those that this process was told of.
+        paths = [tree, *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._tree = tree
+        self._process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+
+    def turn(self) -> dict[str, float]:
+        """Seconds a pass, by rung and shape. Raises RuntimeError where the process has ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        line = ""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(
+                f"the process that times the rungs of {self._tree} ended with exit code "
+                f"{self._process.wait()}; why, it says above"
+            )
+        found: dict[str, float] = json.loads(line)
+        return found
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("before")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--op", action="append", choices=OPS)
+    parser.add_argument("--op", action="append", choices=tuple(SHAPES))
     parser.add_argument("--rung", action="append", default=[])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
-        serve(asked.device, asked.op or OPS, asked.rung)
+        serve(asked.device, asked.op or tuple(SHAPES), asked.rung)
         return 0
     arguments = [__file__, asked.before, "--serve", "--device", asked.device]
     for flag, values in (("--op", asked.op or []), ("--rung", asked.rung)):
         arguments += [word for value in values for word in (flag, value)]
-    start = partial(
-        subprocess.Popen, [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    trees = (os.path.abspath(asked.before), os.getcwd())
-    sides = [start(cwd=tree, env={**os.environ, "PYTHONPATH": tree}, text=True) for tree in trees]
+    sides = [_Side(tree, arguments) for tree in (os.path.abspath(asked.before), os.getcwd())]
     turns: list[list[dict[str, float]]] = [[], []]
     end = 0.0
-    while not turns[0] or time.monotonic() < end:
-        for i in random.sample((0, 1), 2):
-            sides[i].stdin.write("\n")
-            sides[i].stdin.flush()
-            turns[i].append(json.loads(sides[i].stdout.readline()))
-        end = end or time.monotonic() + asked.seconds
-    for side in sides:
-        side.stdin.close()
-        side.wait()
-    for name in turns[0][0]:
-        if name not in turns[1][0]:
-            continue
+    try:
+        while not turns[0] or time.monotonic() < end:
+            for i in random.sample((0, 1), 2):
+                turns[i].append(sides[i].turn())
+            end = end or time.monotonic() + asked.seconds
+    except RuntimeError as error:
+        print(f"pairs: {error}", file=sys.stderr)
+        return 1
+    finally:
+        for side in sides:
+            side.end()
+    both = [name for name in turns[0][0] if name in turns[1][0]]
+    if not both:
+        print("pairs: no rung and shape was timed by both trees; why, they say above", file=sys.stderr)
+        return 1
+    for name in both:
         before, after = ([turn[name] for turn in side] for side in turns)
         ratio = statistics.median(b / a for a, b in zip(before, after, strict=True))
         least = min(after) / min(before)

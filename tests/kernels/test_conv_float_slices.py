@@ -146,8 +146,9 @@ def test_sums_stay_in_registers_and_the_rest_in_shared_memory(images: int) -> No
             how = launch.launch(params, rung)
             used = nvrtc.resources(nvrtc.compile_rung(RUNG, "sm_90", how.defines), "conv")
             assert used is not None
-            # What a long sum came to before the piece at hand may lie in memory; sums and the rest do not.
-            wholes = 4 * int(how.defines["OF_THREAD"]) * int(how.defines["EACH"])
+            # What a long sum came to before the piece at hand may lie in memory, what was added exactly and
+            # what that lost beside it; sums and the rest do not.
+            wholes = 3 * 4 * int(how.defines["OF_THREAD"]) * int(how.defines["EACH"])
             assert used.spill_nbytes == 0, f"{used}"
             assert used.stack_nbytes <= wholes + 32, f"{used}"
             assert used.registers * how.block[0] <= 65536

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels import jit, registry
+from kernels import jit, launch, registry
 from kernels.ops import Params
 from kernels.registry import Rung
 from tests import sampling
@@ -21,7 +21,7 @@ from tests.kernels.long_sums import KINDS, LENGTHS, OPS, Inputs, held, measured
 pytestmark = pytest.mark.slow
 
 LONGEST = 9216  # on the host, where a GPU's threads take turns
-IN_PIECES = 2.5e-6  # of 128 equal terms in a register, as kernels of large tiles add them up
+MOST_FLOPS = 450_000  # there: some products of the longest
 
 
 def _rungs(device: str, op: str) -> list[Rung]:
@@ -51,7 +51,8 @@ def test_long_sums_on_the_cpu_are_as_exact_as_onnx_runtimes(op: str) -> None:
 @pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
 @pytest.mark.parametrize("op", OPS)
 def test_long_sums_of_cuda_kernels_are_as_exact(op: str, tmp_path: Path) -> None:
-    """Compiled for the host, of as many multiplications as its threads manage in turns."""
+    """Compiled for the host, of as many multiplications as its threads manage in turns; however far off ONNX
+    Runtime's are, which on some processors adds term after term."""
     seed = sampling.number(f"long sums of {op} on CUDA")
     drawn = random.Random(seed)
     rungs = _rungs("cuda", op)
@@ -63,21 +64,21 @@ def test_long_sums_of_cuda_kernels_are_as_exact(op: str, tmp_path: Path) -> None
         return hosted.answer(host, rung, Case(p, inputs, np.empty(p.output_shape, np.float32)))
 
     wrong = []
-    for length in [drawn.choice([n for n in LENGTHS if n <= LONGEST])]:
+    lengths = [n for n in LENGTHS if n <= LONGEST]
+    for length in lengths if sampling.whole() else [drawn.choice(lengths)]:
         for p in long_sums.shapes(op, length):
-            if p.flops <= hosted.MOST_FLOPS:
+            if p.flops <= MOST_FLOPS:
                 wrong += [
-                    (rung.label, kind, p.words, error, allowed)
+                    (rung.label, kind, p.words, error)
                     for kind in KINDS[:2]
                     for rung in rungs
-                    if long_sums.takes(rung, p, (9, 0))
-                    for error, allowed in [_one(rung, answer, p, kind, seed)]
-                    if error > allowed
+                    if long_sums.takes(rung, p, (9, 0)) and _runs_on_the_host(rung, p)
+                    for one in [long_sums.case(p, kind, seed)]
+                    if (error := one.error(answer(rung, p, one.inputs))) > long_sums.ENOUGH
                 ]
     assert not wrong
 
 
-def _one(rung: Rung, answer: long_sums.Answer, p: Params, kind: str, seed: int) -> tuple[float, float]:
-    one = long_sums.case(p, kind, seed)
-    reference = one.error(long_sums.runtime(one))
-    return one.error(answer(rung, p, one.inputs)), max(IN_PIECES, long_sums.TIMES * reference)
+def _runs_on_the_host(rung: Rung, p: Params) -> bool:
+    """Not where the blocks of a cluster read each other's sums."""
+    return rung.launch != "gemm_cluster" or launch.launch(p, rung).defines["PARTS"] == 1

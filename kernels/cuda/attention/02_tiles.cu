@@ -9,10 +9,11 @@ ACROSS = 4  # elements of the answer a thread has of each of its queries; the la
 */
 // FlashAttention (Dao et al. 2022): the scores stay on the chip, and the softmax is kept up tile by tile as Milakov and
 // Gimelshein do (2018). Of each query the largest score so far and the sum of the exponentials of the differences from it
-// are known; where a tile has a larger one, what was summed shrinks by the exponential of what they differ by. A tile's own
-// sums begin at 0 and are added once, so that of n keys a sum has n / 64 + 64 terms in a row.
+// are known; where a tile has a larger one, what was summed shrinks by the exponential of what they differ by. SLICE terms
+// are added up by themselves; what TOGETHER tiles come to is added exactly (sums.cuh).
 #include "common.cuh"
 #include "attention.cuh"
+#include "sums.cuh"
 
 #define TILE 64                         // queries of a block, keys of a tile
 #define SIDE 16                         // threads along each side: each has OWN queries and OWN keys
@@ -22,6 +23,7 @@ ACROSS = 4  # elements of the answer a thread has of each of its queries; the la
 #define WIDTH (ACROSS * SIDE)           // elements of the answer, filled up
 #define ROOM (2 * SLICE * LINE)         // floats
 #define VALUES (ROOM / WIDTH < TILE ? ROOM / WIDTH / 4 * 4 : TILE)  // of a tile in shared memory at a time
+#define TOGETHER 8                      // tiles
 #define ALL 0xffffffffu
 
 // The sum, or the largest, of what the threads of a row have: SIDE of them, side by side.
@@ -42,7 +44,7 @@ __device__ __forceinline__ void turned(float* to, const float* from, index_t row
     }
 }
 
-extern "C" __global__ void __launch_bounds__(SIDE* SIDE)
+extern "C" __global__ void __launch_bounds__(SIDE* SIDE, ACROSS <= 4 ? 2 : 1)
     attention(const float* __restrict__ q, const float* __restrict__ k, const float* __restrict__ v,
               const float* __restrict__ mask, float* __restrict__ y, const AttentionParams p) {
     // Slices of queries and keys, then in the same place some of the values; and the weights, key by key.
@@ -62,9 +64,15 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE)
     const float* of_mask = mask ? mask + image * p.mask_image + head * p.mask_head : mask;
     const int column = threadIdx.x % SIDE, row = threadIdx.x / SIDE * OWN;
 
-    float sum[OWN][ACROSS] = {}, largest[OWN], weights[OWN] = {};
+    float sum[ACROSS][OWN] = {}, largest[OWN], since[OWN];  // since the sums began: what those before them shrink by
+    Scaled weights[OWN];
+    Wholes<OWN * ACROSS> wholes(p.keys);
+    auto take = [&](bool any) {
+        wholes.hold(&sum[0][0], false);
+        wholes.add_held(any, make_float4(since[0], since[1], since[2], since[3]));
+    };
 #pragma unroll
-    for (int i = 0; i < OWN; ++i) largest[i] = minus_infinity();
+    for (int i = 0; i < OWN; ++i) largest[i] = minus_infinity(), since[i] = 1.0f;
     for (int first = 0; first < p.keys; first += TILE) {
         const int count = min(TILE, p.keys - first);
         float score[OWN][OWN] = {};
@@ -73,6 +81,7 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE)
             turned(some_q, queries, of_q.row, rows, slice, p.depth);
             turned(some_k, keys + first * of_k.row, of_k.row, count, slice, p.depth);
             __syncthreads();  // the slices are whole
+            float part[OWN][OWN] = {};
 #pragma unroll 4
             for (int e = 0; e < SLICE; ++e) {
                 const float4 a = *reinterpret_cast<const float4*>(&some_q[e * LINE + row]);
@@ -81,8 +90,12 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE)
 #pragma unroll
                 for (int i = 0; i < OWN; ++i)
 #pragma unroll
-                    for (int j = 0; j < OWN; ++j) score[i][j] += of_a[i] * of_b[j];
+                    for (int j = 0; j < OWN; ++j) part[i][j] += of_a[i] * of_b[j];
             }
+#pragma unroll
+            for (int i = 0; i < OWN; ++i)
+#pragma unroll
+                for (int j = 0; j < OWN; ++j) score[i][j] += part[i][j];
         }
         float kept[OWN];
 #pragma unroll
@@ -106,14 +119,16 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE)
                 score[i][j] = expf(score[i][j] - base);
                 added += score[i][j];
             }
-            weights[i] = weights[i] * kept[i] + of_side(added, true);
+            weights[i].add(kept[i], of_side(added, true));
+            since[i] *= kept[i];
+#pragma unroll
+            for (int e = 0; e < ACROSS; ++e) sum[e][i] *= kept[i];
         }
 #pragma unroll
         for (int j = 0; j < OWN; ++j)  // those of the tile before were read before the last barrier
             *reinterpret_cast<float4*>(&weight[(column * OWN + j) * LINE + row]) =
                 make_float4(score[0][j], score[1][j], score[2][j], score[3][j]);
 
-        float added[OWN][ACROSS] = {};
         for (int begin = 0; begin < count; begin += VALUES) {
             const int some = min(VALUES, count - begin);
             __syncthreads();  // what was in the room has been read, and the weights are whole
@@ -122,31 +137,43 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE)
                 some_v[i] = e < p.depth_v ? values[(first + begin + r) * of_v.row + e] : 0.0f;
             }
             __syncthreads();  // the values are there
+            for (int piece = 0; piece < some; piece += SLICE) {
+                float added[ACROSS][OWN] = {};
 #pragma unroll 4
-            for (int r = 0; r < some; ++r) {
-                const float4 w = *reinterpret_cast<const float4*>(&weight[(begin + r) * LINE + row]);
-                const float of_w[OWN] = {w.x, w.y, w.z, w.w};
+                for (int r = piece; r < min(some, piece + SLICE); ++r) {
+                    const float4 w = *reinterpret_cast<const float4*>(&weight[(begin + r) * LINE + row]);
+                    const float of_w[OWN] = {w.x, w.y, w.z, w.w};
 #pragma unroll
-                for (int e = 0; e < ACROSS; ++e) {
-                    const float of_v = some_v[r * WIDTH + e * SIDE + column];
+                    for (int e = 0; e < ACROSS; ++e) {
+                        const float of_v = some_v[r * WIDTH + e * SIDE + column];
 #pragma unroll
-                    for (int i = 0; i < OWN; ++i) added[i][e] += of_w[i] * of_v;
+                        for (int i = 0; i < OWN; ++i) added[e][i] += of_w[i] * of_v;
+                    }
                 }
+#pragma unroll
+                for (int e = 0; e < ACROSS; ++e)
+#pragma unroll
+                    for (int i = 0; i < OWN; ++i) sum[e][i] += added[e][i];
             }
         }
+        if ((first + TILE) % (TOGETHER * TILE) == 0) {
+            take(first >= TOGETHER * TILE);
 #pragma unroll
-        for (int i = 0; i < OWN; ++i)
-#pragma unroll
-            for (int e = 0; e < ACROSS; ++e) sum[i][e] = sum[i][e] * kept[i] + added[i][e];
+            for (int i = 0; i < OWN; ++i) since[i] = 1.0f;
+        }
         __syncthreads();  // the weights have been read
+    }
+    if (p.keys > (TOGETHER - 1) * TILE) {
+        take(true);
+        wholes.give_exact(&sum[0][0]);
     }
     float* to = y + image * of_y.image + head * of_y.head + top * of_y.row;
 #pragma unroll
     for (int i = 0; i < OWN; ++i) {
         if (row + i >= rows) continue;
-        const float by = divisor(weights[i], p);
+        const float by = divisor(weights[i].total(), p);
 #pragma unroll
         for (int e = 0; e < ACROSS; ++e)
-            if (e * SIDE + column < p.depth_v) to[(row + i) * of_y.row + e * SIDE + column] = sum[i][e] / by;
+            if (e * SIDE + column < p.depth_v) to[(row + i) * of_y.row + e * SIDE + column] = sum[e][i] / by;
     }
 }

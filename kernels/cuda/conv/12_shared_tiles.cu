@@ -65,9 +65,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int i = 0; i < ROWS; ++i) sum[i] += weights[k][row * ROWS + i] * v;
         }
         __syncthreads();  // all have multiplied before the next tiles are written over these
-        if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(sum, k0 < wholes.TERMS);
+        if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(sum, k0 / wholes.TERMS);
     }
-    wholes.give(sum, taps > wholes.TERMS - TILE_K);
+    wholes.give(sum, (taps + TILE_K - 1) / wholes.TERMS);
     if (pixel >= pixels) return;
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {

@@ -17,7 +17,7 @@ VECTOR_W = 4  # weights at once: 4 where every filter begins on 16 bytes, else 1
 
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of patches was");
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
+extern "C" __global__ void __launch_bounds__(THREADS, VECTOR_W == 4 && THREAD_M * THREAD_N <= 16 ? 640 / THREADS : BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
     // Two of each, so that a step needs one barrier; rows of weights longer than the tile, so that a warp's writes
@@ -102,9 +102,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         }
         keep(slot ^ 1);
         __syncthreads();  // the next tiles are whole, and nobody needs these any more
-        if (next % wholes.TERMS == 0) wholes.take(&sum[0][0], next == wholes.TERMS);
+        if (next % wholes.TERMS == 0) wholes.take(&sum[0][0], next / wholes.TERMS - 1);
     }
-    wholes.give(&sum[0][0], taps > wholes.TERMS - TILE_K);
+    wholes.give(&sum[0][0], (taps + TILE_K - 1) / wholes.TERMS);
 
     // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring pixels,
     // and each thread the one pixel whose place it knows.

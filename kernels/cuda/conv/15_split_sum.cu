@@ -112,9 +112,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         }
         keep(slot ^ 1);
         __syncthreads();  // the next tiles are whole, and nobody needs these any more
-        if ((next - begin) % wholes.TERMS == 0) wholes.take(&sum[0][0], next - begin == wholes.TERMS);
+        if ((next - begin) % wholes.TERMS == 0) wholes.take(&sum[0][0], (next - begin) / wholes.TERMS - 1);
     }
-    wholes.give(&sum[0][0], end - begin > wholes.TERMS - TILE_K);
+    wholes.give(&sum[0][0], (end - begin + TILE_K - 1) / wholes.TERMS);
     let_next_begin();
 
     // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring pixels,
@@ -151,8 +151,9 @@ extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float*
     const index_t total = (index_t)p.n * p.m * p.out_h * p.out_w;
     const index_t i = first_element();
     if (i >= total) return;
-    float sum = 0.0f;
+    float sum = 0.0f, lost = 0.0f;
 #pragma unroll 16
-    for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
+    for (int part = 0; part < PARTS; ++part) add_exactly(sum, lost, workspace[part * total + i]);
+    sum = with_lost(sum, lost);
     y[i] = activate(bias ? sum + bias[i / (p.out_h * p.out_w) % p.m] : sum, p.activation);
 }

@@ -127,9 +127,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                     for (int i = 0; i < 8; ++i) sum[m][i] += w[m] * v[i / 4][tap + i % 4];
             }
         }
-        if ((step + 1) % OF_PIECE == 0) wholes.take(&sum[0][0], step < OF_PIECE);
+        if ((step + 1) % OF_PIECE == 0) wholes.take(&sum[0][0], step / OF_PIECE);
     }
-    wholes.give(&sum[0][0], steps >= OF_PIECE);
+    wholes.give(&sum[0][0], steps / OF_PIECE);
     let_next_begin();
 
     const int oy = first_row + row;

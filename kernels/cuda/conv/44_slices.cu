@@ -105,7 +105,8 @@ constexpr int PLACES = ROWS_READ * ACROSS_THERE, PARTIES = most_of(THREADS / PLA
 constexpr int TOGETHER = 8;  // copies of a thread that follow each other
 
 constexpr int UNROLLED = 1200;  // multiplications whose instructions are written out
-constexpr int ROWS_AT_ONCE = TAPS * OF_THREAD * EACH <= UNROLLED ? KH : 1;  // of the window
+constexpr int TERMS = Wholes<OF_THREAD * EACH>::TERMS;  // of a piece of a sum
+constexpr int ROWS_AT_ONCE = TAPS <= TERMS && TAPS * OF_THREAD * EACH <= UNROLLED ? KH : 1;  // of the window
 constexpr int CHANNELS_AT_ONCE = TAPS < 4 ? 4 : 1;
 
 extern __shared__ __align__(128) uint4 kept[];
@@ -201,10 +202,16 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
 
     const float* own = weights + team * TAPS * MAPS + (down * SPREAD + lane / BESIDE) * OF_THREAD;
     float sum[OF_THREAD][EACH] = {};
-    Wholes<OF_THREAD * EACH> wholes(p.c);
-    constexpr int OF_PIECE = most_of(wholes.TERMS / TAPS, 1);  // channels
-    constexpr bool LONG = rounded_up(CHANNELS, TEAMS) * 2 > OF_PIECE * 3;
+    // A piece of a sum is of some channels, or of some rows of a large window.
+    constexpr bool LARGE = TAPS > TERMS;
+    constexpr int STEPS = rounded_up(CHANNELS, TEAMS) * (LARGE ? KH : 1);
+    constexpr int OF_PIECE = most_of(TERMS / (LARGE ? KW : TAPS), 1);  // steps
+    constexpr bool LONG = STEPS > OF_PIECE;
+    Wholes<OF_THREAD * EACH, STEPS / OF_PIECE> wholes(p.c);
     int done = 0;
+    auto step = [&] {
+        if (LONG && ++done % OF_PIECE == 0) wholes.take(&sum[0][0], done / OF_PIECE - 1);
+    };
 #pragma unroll 1
     for (int part = 0; part < 2; ++part) {
         if (part == 0)
@@ -240,14 +247,15 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
                 own += ROWS_AT_ONCE * KW * MAPS;
 #pragma unroll
                 for (int j = 0; j < EACH; ++j) under[j] += ROWS_AT_ONCE * DILATION_H * PITCH;
+                if (LARGE) step();
             }
             own += (TEAMS - 1) * TAPS * MAPS;
 #pragma unroll
             for (int j = 0; j < EACH; ++j) under[j] += TEAMS * PLANE - KH * DILATION_H * PITCH;
-            if (LONG && ++done % OF_PIECE == 0) wholes.take(&sum[0][0], done == OF_PIECE);
+            if (!LARGE) step();
         }
     }
-    if (LONG) wholes.give(&sum[0][0], done >= OF_PIECE);
+    if (LONG) wholes.give(&sum[0][0], done / OF_PIECE);
 
     // `count` fours of the same line, one behind the other.
     auto added = [&](const float4* of, int count, int apart) {

@@ -29,11 +29,14 @@ extern "C" __global__ void conv3d(const float* __restrict__ x, const float* __re
                     const int iy = top + r * p.dilation[1];
                     const float* row = x + (((first + ci) * p.size[0] + iz) * p.size[1] + iy) * p.size[2];
                     const bool within = iz >= 0 && iz < p.size[0] && iy >= 0 && iy < p.size[1];
-                    for (int s = 0; s < p.kernel[2]; ++s, ++tap) {
-                        const int ix = left + s * p.dilation[2];
-                        if (within && ix >= 0 && ix < p.size[2]) sum.part += row[ix] * *tap;
+                    for (int some = 0; some < p.kernel[2]; some += PIECE) {
+                        const int end = min(p.kernel[2], some + PIECE);
+                        sum.next(end - some);
+                        for (int s = some; s < end; ++s, ++tap) {
+                            const int ix = left + s * p.dilation[2];
+                            if (within && ix >= 0 && ix < p.size[2]) sum.part += row[ix] * *tap;
+                        }
                     }
-                    sum.added(p.kernel[2]);
                 }
             }
         }

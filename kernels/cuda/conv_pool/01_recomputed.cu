@@ -22,7 +22,7 @@ extern "C" __global__ void conv_pool(const float* __restrict__ x, const float* _
         const float* in = x + (plane / p.m * p.c + om / (p.m / p.group) * channels) * p.h * p.w;
         const float* filter = weight + (index_t)om * channels * p.kh * p.kw;
         float best = minus_infinity();
-        float total_of_window = 0.0f;
+        LongSum of_window;
         int counted = 0;
         for (int a = 0; a < p.pool_kh; ++a) {
             const int oy = py * p.pool_stride_h - p.pool_pad_top + a * p.pool_dilation_h;
@@ -38,20 +38,23 @@ extern "C" __global__ void conv_pool(const float* __restrict__ x, const float* _
                     for (int r = 0; r < p.kh; ++r) {
                         const int iy = oy * p.stride_h - p.pad_top + r * p.dilation_h;
                         if (iy < 0 || iy >= p.h) continue;  // a row of padding adds nothing
-                        for (int s = 0; s < p.kw; ++s) {
-                            const int ix = ox * p.stride_w - p.pad_left + s * p.dilation_w;
-                            if (ix < 0 || ix >= p.w) continue;
-                            sum.part += in[((index_t)ci * p.h + iy) * p.w + ix] *
-                                        filter[((index_t)ci * p.kh + r) * p.kw + s];
+                        for (int some = 0; some < p.kw; some += PIECE) {
+                            const int end = min(p.kw, some + PIECE);
+                            sum.next(end - some);
+                            for (int s = some; s < end; ++s) {
+                                const int ix = ox * p.stride_w - p.pad_left + s * p.dilation_w;
+                                if (ix < 0 || ix >= p.w) continue;
+                                sum.part += in[((index_t)ci * p.h + iy) * p.w + ix] *
+                                            filter[((index_t)ci * p.kh + r) * p.kw + s];
+                            }
                         }
-                        sum.added(p.kw);
                     }
                 }
                 const float v = activate(bias ? sum.total() + bias[om] : sum.total(), p.activation);
-                total_of_window += v;
+                of_window.add(v);
                 best = larger(best, v);
             }
         }
-        y[i] = activate(p.pool_kind == POOL_MAX ? best : total_of_window / counted, p.pool_activation);
+        y[i] = activate(p.pool_kind == POOL_MAX ? best : of_window.total() / counted, p.pool_activation);
     }
 }

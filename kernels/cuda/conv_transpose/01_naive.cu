@@ -33,8 +33,8 @@ extern "C" __global__ void conv_transpose(const float* __restrict__ x, const flo
                 const float* tap = of_map + r * p.kw + s;
                 for (int first = 0; first < channels; first += PIECE) {
                     const int last = min(channels, first + PIECE);
+                    sum.next(last - first);
                     for (int ci = first; ci < last; ++ci) sum.part += at[ci * plane] * tap[ci * filters];
-                    sum.added(last - first);
                 }
             }
         }

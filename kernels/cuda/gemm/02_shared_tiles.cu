@@ -12,9 +12,10 @@ ROWS = 4  # rows of y a thread
 [tune]
 TILE_M = [16, 32, 64]
 TILE_N = [32, 64]
-TILE_K = [16, 32, 64]
+TILE_K = [8, 16, 32]
 ROWS = [2, 4, 8]
 */
+#define SELDOM __noinline__
 #include "common.cuh"
 #include "sums.cuh"
 
@@ -59,9 +60,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 for (int i = 0; i < ROWS; ++i) sum[i] += left[j][row + i] * v;
             }
             __syncthreads();  // all have multiplied before the next tiles are written over these
-            if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(sum, k0 < wholes.TERMS);
+            if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(sum, k0 / wholes.TERMS);
         }
-        wholes.give(sum, p.k > wholes.TERMS - TILE_K);
+        wholes.give(sum, (p.k + TILE_K - 1) / wholes.TERMS);
         const int c = first_column + column;
         if (c >= p.n) continue;
 #pragma unroll

@@ -107,9 +107,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (step + 1 < steps) keep(slot ^ 1);
             __syncthreads();  // the next tiles are whole, and nobody needs these any more
             const int terms = (step + 1) * TILE_K;
-            if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms == wholes.TERMS);
+            if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms / wholes.TERMS - 1);
         }
-        wholes.give(&sum[0][0], steps * TILE_K >= wholes.TERMS);
+        wholes.give(&sum[0][0], steps * TILE_K / wholes.TERMS);
 #pragma unroll
         for (int i = 0; i < THREAD_M; ++i) {
             const int r = first_row + row + i;

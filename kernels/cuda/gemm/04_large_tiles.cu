@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         Operand<TILE_M, TILE_K, !TRANS_A, VECTOR_A, THREADS> next_left;
         Operand<TILE_N, TILE_K, TRANS_B, VECTOR_B, THREADS> next_right;
         float sum[THREAD_M][THREAD_N] = {};
-        Wholes<THREAD_M * THREAD_N> wholes(p.k);
+        Wholes<THREAD_M * THREAD_N> wholes(given.k);
 
         auto fetch = [&](int k0) {
             next_left.fetch(pa + (TRANS_A ? k0 * lead_a : k0), lead_a, p.m - first_row, p.k - k0);
@@ -79,9 +79,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 next_right.keep(right[slot ^ 1]);
             }
             __syncthreads();  // the next tiles are whole, and nobody needs these any more
-            if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(&sum[0][0], k0 < wholes.TERMS);
+            if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(&sum[0][0], k0 / wholes.TERMS);
         }
-        wholes.give(&sum[0][0], p.k > wholes.TERMS - TILE_K);
+        wholes.give(&sum[0][0], (p.k + TILE_K - 1) / wholes.TERMS);
         // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
         // elements, and no thread works out 64 places.
         float(*out)[TILE_N + 4] = right[0];

@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         Operand<TILE_M, TILE_K, !TRANS_A, VECTOR_A, THREADS> next_left;
         Operand<TILE_N, TILE_K, TRANS_B, VECTOR_B, THREADS> next_right;
         float sum[THREAD_M][THREAD_N] = {};
-        Wholes<THREAD_M * THREAD_N> wholes(p.k);
+        Wholes<THREAD_M * THREAD_N> wholes(given.k);
 
         auto fetch = [&] {
             next_left.fetch(pa, lead_a, p.m - first_row, remain);
@@ -70,7 +70,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         next_left.keep(left[0]);
         next_right.keep(right[0]);
         __syncthreads();  // the first tiles are whole
-        for (int slot = 0, terms = TILE_K; remain > -TILE_K; slot ^= 1, terms += TILE_K) {
+        int terms = 0;
+        for (int slot = 0; remain > -TILE_K; slot ^= 1) {
             fetch();
 #pragma unroll
             for (int j = 0; j < TILE_K; ++j) {
@@ -91,9 +92,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             next_left.keep(left[slot ^ 1]);
             next_right.keep(right[slot ^ 1]);
             __syncthreads();  // the next tiles are whole, and nobody needs these any more
-            if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms == wholes.TERMS);
+            terms += TILE_K;
+            if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms / wholes.TERMS - 1);
         }
-        wholes.give(&sum[0][0], end - begin > wholes.TERMS - TILE_K);
+        wholes.give(&sum[0][0], terms / wholes.TERMS);
         let_next_begin();
         // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
         // elements, and no thread works out 64 places.
@@ -134,10 +136,10 @@ extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float*
     const index_t total = (index_t)p.batch * p.m * p.n;
     const index_t i = first_element();
     if (i >= total) return;
-    float sum = 0.0f;
+    float sum = 0.0f, lost = 0.0f;
 #pragma unroll 16
-    for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
-    float w = p.alpha * sum;
+    for (int part = 0; part < PARTS; ++part) add_exactly(sum, lost, workspace[part * total + i]);
+    float w = p.alpha * with_lost(sum, lost);
     if (bias) w += p.beta * bias[i / p.n % p.m * p.bias_stride_m + i % p.n * p.bias_stride_n];
     y[i] = activate(w, p.activation);
 }

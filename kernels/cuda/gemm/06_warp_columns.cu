@@ -20,6 +20,8 @@ batch = 1
 #include "sums.cuh"
 #include "warp.cuh"
 
+#define AT_ONCE 4  // reads of a lane on their way
+
 // b is (n, k), so that a column of the product reads a contiguous row of it.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
@@ -38,37 +40,45 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     float sum[ROWS] = {};
     Wholes<ROWS> wholes(p.k);
     constexpr int STRIDE = LANES * WARPS;
+    int rounds = 0, j = share;
     if (p.k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
-        const float4* wide = reinterpret_cast<const float4*>(weights);
-        constexpr int STEP = STRIDE * (wholes.TERMS / 4);
-        for (int begin = share; begin < last / 4; begin += STEP) {
-#pragma unroll 4
-            for (int j = begin; j < min(last / 4, begin + STEP); j += STRIDE) {
-                const float4 v = wide[j];
+        constexpr int OF_PIECE = wholes.TERMS / 4 / AT_ONCE;  // rounds
+        auto multiply = [&](int at) {
+            const float4 v = reinterpret_cast<const float4*>(weights)[at];
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
-                    const float4 u = reinterpret_cast<const float4*>(a + (index_t)r * p.k)[j];
-                    sum[r] += u.x * v.x;
-                    sum[r] += u.y * v.y;
-                    sum[r] += u.z * v.z;
-                    sum[r] += u.w * v.w;
-                }
+            for (int r = 0; r < ROWS; ++r) {
+                const float4 u = reinterpret_cast<const float4*>(a + (index_t)r * p.k)[at];
+                sum[r] += u.x * v.x;
+                sum[r] += u.y * v.y;
+                sum[r] += u.z * v.z;
+                sum[r] += u.w * v.w;
             }
-            if (begin + STEP < last / 4) wholes.take(sum, begin == share);
+        };
+#pragma unroll 1
+        for (; j + (AT_ONCE - 1) * STRIDE < last / 4; j += AT_ONCE * STRIDE) {
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; ++i) multiply(j + i * STRIDE);
+            if (++rounds % OF_PIECE == 0) wholes.take(sum, rounds / OF_PIECE - 1);
         }
-        wholes.give(sum, share + STEP < last / 4);
+#pragma unroll 1
+        for (; j < last / 4; j += STRIDE) multiply(j);
+        wholes.give(sum, rounds / OF_PIECE);
     } else {
-        constexpr int STEP = STRIDE * wholes.TERMS;
-        for (int begin = share; begin < last; begin += STEP) {
-#pragma unroll 4
-            for (int j = begin; j < min(last, begin + STEP); j += STRIDE) {
-                const float v = weights[j];
+        constexpr int OF_PIECE = wholes.TERMS / AT_ONCE;
+        auto multiply = [&](int at) {
+            const float v = weights[at];
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) sum[r] += a[(index_t)r * p.k + j] * v;
-            }
-            if (begin + STEP < last) wholes.take(sum, begin == share);
+            for (int r = 0; r < ROWS; ++r) sum[r] += a[(index_t)r * p.k + at] * v;
+        };
+#pragma unroll 1
+        for (; j + (AT_ONCE - 1) * STRIDE < last; j += AT_ONCE * STRIDE) {
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; ++i) multiply(j + i * STRIDE);
+            if (++rounds % OF_PIECE == 0) wholes.take(sum, rounds / OF_PIECE - 1);
         }
-        wholes.give(sum, share + STEP < last);
+#pragma unroll 1
+        for (; j < last; j += STRIDE) multiply(j);
+        wholes.give(sum, rounds / OF_PIECE);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {

@@ -19,6 +19,7 @@ trans_a = false
 batch = 1
 multiple_of = {k = 4}
 */
+#define SELDOM __noinline__
 #include "async.cuh"
 #include "common.cuh"
 #include "overlap.cuh"
@@ -117,9 +118,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
 #pragma unroll
             for (int i = 0; i < THREAD_M; ++i) sum[i][j] += u[i].w * v.w;
         }
-        if ((step + 1) % OF_PIECE == 0) wholes.take(&sum[0][0], step < OF_PIECE);
+        if ((step + 1) % OF_PIECE == 0) wholes.take(&sum[0][0], step / OF_PIECE);
     }
-    wholes.give(&sum[0][0], steps >= OF_PIECE);
+    wholes.give(&sum[0][0], steps / OF_PIECE);
     let_next_begin();
 
     // The slices' sums together, the upper half's to the lower half's, in the same order each time.
@@ -178,9 +179,11 @@ extern "C" __global__ void __launch_bounds__(SHARERS * LANES)
     wait_for_previous();
     a = written(a);
     workspace = written(workspace);
-    float sum = 0.0f;
+    float sum = 0.0f, lost = 0.0f;
 #pragma unroll 8
-    for (int part = share; part < PARTS && i < total; part += SHARERS) sum += workspace[part * total + i];
+    for (int part = share; part < PARTS && i < total; part += SHARERS)
+        add_exactly(sum, lost, workspace[part * total + i]);
+    sum = with_lost(sum, lost);
     let_next_begin();
     shares[share][lane] = sum;
     __syncthreads();  // all shares are there before the first warp adds them

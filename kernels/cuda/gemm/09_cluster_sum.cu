@@ -77,8 +77,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     a = written(a);
 
     float sum[SHARED] = {};
-    Wholes<SHARED> wholes(p.k);
-    constexpr int OF_PIECE = wholes.TERMS / FOUR * PARTS * THREADS;  // fours of a round of all threads
+    constexpr int OF_PIECE = Wholes<SHARED>::TERMS / FOUR * PARTS * THREADS;  // fours of a round of all threads
+    Wholes<SHARED, STEPS / OF_PIECE> wholes(p.k);
     const int first = j;
     if (j < STEPS) {
 #pragma unroll
@@ -105,9 +105,9 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
             }
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) v[c] = later[c];
-            if (STEPS > OF_PIECE && next % OF_PIECE == first && more) wholes.take(sum, next < 2 * OF_PIECE);
+            if (STEPS > OF_PIECE && next % OF_PIECE == first && more) wholes.take(sum, next / OF_PIECE - 1);
         }
-        if (STEPS > OF_PIECE) wholes.give(sum, first + OF_PIECE < STEPS);
+        if (STEPS > OF_PIECE) wholes.give(sum, (STEPS - 1 - first) / OF_PIECE);
     }
     add_lanes<SHARED / 2, LANES / 2>(sum, lane);
 #pragma unroll

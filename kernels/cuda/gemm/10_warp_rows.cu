@@ -17,10 +17,13 @@ trans_a = false
 trans_b = true
 batch = 1
 */
+#define SELDOM __noinline__
 #include "common.cuh"
 #include "overlap.cuh"
 #include "sums.cuh"
 #include "warp.cuh"
+
+#define AT_ONCE 2  // reads of a lane from each row and column on their way
 
 // b is (n, k), so that a column of the product reads a contiguous row of it. A warp a ROWS × COLUMNS piece of y:
 // grid = (columns, rows).
@@ -41,47 +44,56 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
     float sum[ROWS][COLUMNS] = {};
     Wholes<ROWS * COLUMNS> wholes(p.k);
+    int rounds = 0, j = lane;
     if (p.k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
-        constexpr int STEP = LANES * (wholes.TERMS / 4);
-        for (int begin = lane; begin < p.k / 4; begin += STEP) {
-#pragma unroll 2
-            for (int j = begin; j < min(p.k / 4, begin + STEP); j += LANES) {
-                float4 v[COLUMNS];
+        constexpr int OF_PIECE = wholes.TERMS / 4 / AT_ONCE;  // rounds
+        auto multiply = [&](int at) {
+            float4 v[COLUMNS];
 #pragma unroll
-                for (int c = 0; c < COLUMNS; ++c) v[c] = reinterpret_cast<const float4*>(columns[c])[j];
+            for (int c = 0; c < COLUMNS; ++c) v[c] = reinterpret_cast<const float4*>(columns[c])[at];
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
-                    const float4 u = reinterpret_cast<const float4*>(rows[r])[j];
+            for (int r = 0; r < ROWS; ++r) {
+                const float4 u = reinterpret_cast<const float4*>(rows[r])[at];
 #pragma unroll
-                    for (int c = 0; c < COLUMNS; ++c) {
-                        sum[r][c] += u.x * v[c].x;
-                        sum[r][c] += u.y * v[c].y;
-                        sum[r][c] += u.z * v[c].z;
-                        sum[r][c] += u.w * v[c].w;
-                    }
+                for (int c = 0; c < COLUMNS; ++c) {
+                    sum[r][c] += u.x * v[c].x;
+                    sum[r][c] += u.y * v[c].y;
+                    sum[r][c] += u.z * v[c].z;
+                    sum[r][c] += u.w * v[c].w;
                 }
             }
-            if (begin + STEP < p.k / 4) wholes.take(&sum[0][0], begin == lane);
+        };
+#pragma unroll 1
+        for (; j + (AT_ONCE - 1) * LANES < p.k / 4; j += AT_ONCE * LANES) {
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; ++i) multiply(j + i * LANES);
+            if (++rounds % OF_PIECE == 0) wholes.take(&sum[0][0], rounds / OF_PIECE - 1);
         }
-        wholes.give(&sum[0][0], lane + STEP < p.k / 4);
+#pragma unroll 1
+        for (; j < p.k / 4; j += LANES) multiply(j);
+        wholes.give(&sum[0][0], rounds / OF_PIECE);
     } else {
-        constexpr int STEP = LANES * wholes.TERMS;
-        for (int begin = lane; begin < p.k; begin += STEP) {
-#pragma unroll 2
-            for (int j = begin; j < min(p.k, begin + STEP); j += LANES) {
-                float v[COLUMNS];
+        constexpr int OF_PIECE = wholes.TERMS / AT_ONCE;
+        auto multiply = [&](int at) {
+            float v[COLUMNS];
 #pragma unroll
-                for (int c = 0; c < COLUMNS; ++c) v[c] = columns[c][j];
+            for (int c = 0; c < COLUMNS; ++c) v[c] = columns[c][at];
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
-                    const float u = rows[r][j];
+            for (int r = 0; r < ROWS; ++r) {
+                const float u = rows[r][at];
 #pragma unroll
-                    for (int c = 0; c < COLUMNS; ++c) sum[r][c] += u * v[c];
-                }
+                for (int c = 0; c < COLUMNS; ++c) sum[r][c] += u * v[c];
             }
-            if (begin + STEP < p.k) wholes.take(&sum[0][0], begin == lane);
+        };
+#pragma unroll 1
+        for (; j + (AT_ONCE - 1) * LANES < p.k; j += AT_ONCE * LANES) {
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; ++i) multiply(j + i * LANES);
+            if (++rounds % OF_PIECE == 0) wholes.take(&sum[0][0], rounds / OF_PIECE - 1);
         }
-        wholes.give(&sum[0][0], lane + STEP < p.k);
+#pragma unroll 1
+        for (; j < p.k; j += LANES) multiply(j);
+        wholes.give(&sum[0][0], rounds / OF_PIECE);
     }
     // Every lane ends with the same sums; lane i keeps and writes the i-th.
     float mine = 0.0f;

@@ -14,8 +14,9 @@ ACROSS = 0
 #include "sums.cuh"
 
 // x is (count, length), scale and bias (channels,), or null; y is as x, or (count, 1).
-extern "C" __global__ void normalize(const float* __restrict__ x, const float* __restrict__ scale,
-                                     const float* __restrict__ bias, float* __restrict__ y, const NormalizeParams p) {
+extern "C" __global__ void __launch_bounds__(LANES * ROWS, 2048 / (LANES * ROWS))
+    normalize(const float* __restrict__ x, const float* __restrict__ scale, const float* __restrict__ bias,
+              float* __restrict__ y, const NormalizeParams p) {
     const index_t row = (index_t)blockIdx.x * ROWS + row_of_block();
     const bool there = row < p.count;  // all threads of a block meet
     const float* from = x + (there ? row * p.length : 0);
@@ -24,17 +25,15 @@ extern "C" __global__ void normalize(const float* __restrict__ x, const float* _
     float mean = 0.0f;
     if (p.centred) {
         LongSum sum;
-        for (int j = lane_of_row(); j < length; j += LANES) sum.part += from[j], sum.added(1);
+        for (int j = lane_of_row(); j < length; j += LANES) sum.add(from[j]);
         mean = of_row(sum.total(), Added()) / p.length;
     }
     LongSum squares;  // about the mean: a difference of two sums would cancel
     LongSum off;      // of a large mean, which is a rounded number and a rounded sum
     for (int j = lane_of_row(); j < length; j += LANES) {
         const float v = from[j] - mean;
-        squares.part += v * v;
-        squares.added(1);
-        off.part += v;
-        off.added(1);
+        squares.add(v * v);
+        off.add(v);
     }
     const float beside = p.centred ? of_row(off.total(), Added()) / p.length : 0.0f;
     const float variance = of_row(squares.total(), Added()) / p.length - beside * beside;

@@ -28,10 +28,9 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
                 counted += inside || p.count_include_pad;
                 if (!inside) continue;
                 const float v = in[(index_t)iy * p.w + ix];
-                sum.part += v;
+                sum.add(v);
                 best = larger(best, v);
             }
-            sum.added(p.kw);
         }
         y[i] = activate(p.kind == POOL_MAX ? best : sum.total() / counted, p.activation);
     }

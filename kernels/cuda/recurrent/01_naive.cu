@@ -8,6 +8,7 @@ launch = "one_block_a_sequence"
 BLOCK = 256
 */
 #include "common.cuh"
+#include "sums.cuh"
 #include "warp.cuh"
 
 __device__ __forceinline__ float gate(float v, int function, float clip) {
@@ -21,9 +22,9 @@ __device__ __forceinline__ float gate(float v, int function, float clip) {
 
 // A row of the recurrence times the state; every lane gets the sum.
 __device__ __forceinline__ float product(const float* __restrict__ row, const float* state, int hidden) {
-    float sum = 0.0f;
-    for (int k = threadIdx.x % LANES; k < hidden; k += LANES) sum += row[k] * state[k];
-    return sum_of_lanes(sum);
+    LongSum sum;
+    for (int k = threadIdx.x % LANES; k < hidden; k += LANES) sum.add(row[k] * state[k]);
+    return sum_of_lanes(sum.total());
 }
 
 // sums (D, steps, n, G * H), recurrence (D, G * H, H), bias (D, 2 * G * H), first and cell (D, n, H), peepholes (D, 3 * H);

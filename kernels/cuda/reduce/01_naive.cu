@@ -38,7 +38,7 @@ extern "C" __global__ void reduce(const float* __restrict__ x, void* __restrict_
             if (p.kind == REDUCE_MAX) result = larger(result, v);
             else if (p.kind == REDUCE_MIN) result = -larger(-result, -v);
             else if (p.kind == REDUCE_PROD) result = i ? result * v : v;
-            else sum.part += v, sum.added(1);
+            else sum.add(v);
         }
         const bool summed = p.kind != REDUCE_MAX && p.kind != REDUCE_MIN && p.kind != REDUCE_PROD;
         if (summed) result = sum.total();

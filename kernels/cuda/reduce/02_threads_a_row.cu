@@ -32,10 +32,6 @@ struct Joined {  // two values of a row as one
     }
 };
 
-struct Larger {
-    __device__ __forceinline__ float operator()(float a, float b) const { return larger(a, b); }
-};
-
 __device__ __forceinline__ float nothing() {  // what joins to any value without changing it
     return KIND == REDUCE_MAX ? minus_infinity() : KIND == REDUCE_MIN ? -minus_infinity() : KIND == REDUCE_PROD;
 }
@@ -66,7 +62,7 @@ extern "C" __global__ void reduce(const float* __restrict__ x, void* __restrict_
         v = expf(v - top);
 #endif
         if (SUMMED)
-            sum.part += v, sum.added(1);
+            sum.add(v);
         else
             result = join(result, v);
     }

@@ -15,7 +15,7 @@ extern "C" __global__ void softmax(const float* __restrict__ x, float* __restric
         float top = minus_infinity();
         for (int i = 0; i < p.axis; ++i) top = larger(top, x[base + i * p.inner]);
         LongSum powers;
-        for (int i = 0; i < p.axis; ++i) powers.part += expf(x[base + i * p.inner] - top), powers.added(1);
+        for (int i = 0; i < p.axis; ++i) powers.add(expf(x[base + i * p.inner] - top));
         const float sum = powers.total();
         const float log_sum = p.log_of_it ? logf(sum) : 0.0f;
         for (int i = 0; i < p.axis; ++i) {

@@ -22,7 +22,7 @@ extern "C" __global__ void softmax(const float* __restrict__ x, float* __restric
 #pragma unroll
         for (int d = LANES / 2; d; d /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, d));
         LongSum powers;
-        for (int i = lane; i < p.axis; i += LANES) powers.part += expf(x[base + i * p.inner] - top), powers.added(1);
+        for (int i = lane; i < p.axis; i += LANES) powers.add(expf(x[base + i * p.inner] - top));
         float sum = powers.total();
 #pragma unroll
         for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(ALL, sum, d);

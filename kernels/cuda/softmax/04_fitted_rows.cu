@@ -15,34 +15,13 @@ axis_max = 16384
 */
 #include "common.cuh"
 #include "overlap.cuh"
-
-#define ALL 0xffffffffu
-#define WIDTH (ACROSS ? 1 : LANES < 32 ? LANES : 32)  // threads of a row whose values meet by shuffles
-#define PARTS (LANES / WIDTH)                         // what is left of a row then, for shared memory
-
-__device__ __forceinline__ float joined(float a, float b, bool add) { return add ? a + b : larger(a, b); }
-
-// The sum, or the largest, of the values that the threads of a row have.
-__device__ __forceinline__ float of_row(float v, int row, int lane, bool add) {
-#pragma unroll
-    for (int d = WIDTH / 2; d; d /= 2) v = joined(v, __shfl_xor_sync(ALL, v, d), add);
-#if LANES > 32 || ACROSS
-    __shared__ float parts[PARTS][ROWS];
-    __syncthreads();  // what was there before has been read
-    if (lane % WIDTH == 0) parts[lane / WIDTH][row] = v;
-    __syncthreads();
-    v = parts[0][row];
-    for (int part = 1; part < PARTS; ++part) v = joined(v, parts[part][row], add);
-#endif
-    return v;
-}
+#include "row.cuh"
 
 // x and y are (outer, axis, inner); a row runs along the middle one.
 extern "C" __global__ void softmax(const float* __restrict__ x, float* __restrict__ y, const SoftmaxParams p) {
     let_next_begin();
-    const int mine = ACROSS ? threadIdx.x % ROWS : threadIdx.x / LANES;
-    const int lane = ACROSS ? threadIdx.x / ROWS : threadIdx.x % LANES;
-    const index_t row = (index_t)blockIdx.x * ROWS + mine;
+    const int lane = lane_of_row();
+    const index_t row = (index_t)blockIdx.x * ROWS + row_of_block();
     const bool there = row < p.outer * p.inner;
     const index_t base = there ? row / p.inner * p.axis * p.inner + row % p.inner : 0;
     wait_for_previous();
@@ -55,7 +34,7 @@ extern "C" __global__ void softmax(const float* __restrict__ x, float* __restric
         v[k] = there && i < p.axis ? x[base + i * p.inner] : minus_infinity();
         top = larger(top, v[k]);
     }
-    top = of_row(top, mine, lane, false);
+    top = of_row(top, Larger());
     float sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < VALUES; ++k) {
@@ -64,7 +43,7 @@ extern "C" __global__ void softmax(const float* __restrict__ x, float* __restric
         sum += power;
         if (!p.log_of_it) v[k] = power;
     }
-    sum = of_row(sum, mine, lane, true);
+    sum = of_row(sum, Added());
     const float log_sum = p.log_of_it ? logf(sum) : 0.0f;
 #pragma unroll
     for (int k = 0; k < VALUES; ++k) {

@@ -29,6 +29,7 @@ struct Three { unsigned x = 0, y = 0, z = 0; };
 extern Three blockIdx, blockDim, threadIdx, gridDim;
 #define __device__
 #define __forceinline__ inline
+#define __noinline__
 #define __global__
 #define __constant__
 #define __shared__ static __attribute__((section("of_a_block")))
