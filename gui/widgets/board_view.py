@@ -7,8 +7,16 @@ from collections.abc import Hashable
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QSizePolicy, QWidget
+from PySide6.QtGui import QColor, QPainter
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QBoxLayout,
+    QSizePolicy,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
 
 from bench.charts.scoreboard import Line, Scoreboard
 from bench.show import scoreboard
@@ -51,6 +59,28 @@ class BesideBoard(QBoxLayout):
         super().setGeometry(rect)
 
 
+class FramedCells(QStyledItemDelegate):
+    """A selected cell has a frame: its colour is its verdict's, and a selection's would be taken for one."""
+
+    FRAME = 2  # pixels
+
+    def __init__(self, theming: Theming, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theming = theming
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | Any) -> None:
+        plain = QStyleOptionViewItem(option)
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        plain.state &= ~(QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_HasFocus)
+        super().paint(painter, plain, index)
+        if selected:
+            painter.save()
+            painter.setPen(QColor(self._theming.theme.ink))
+            for inset in range(self.FRAME):
+                painter.drawRect(option.rect.adjusted(inset, inset, -1 - inset, -1 - inset))
+            painter.restore()
+
+
 class BoardView(TableView):
     """`pointed` carries the contender and the batch size of the cell that the user went to."""
 
@@ -66,6 +96,7 @@ class BoardView(TableView):
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setAlternatingRowColors(False)
+        self.setItemDelegate(FramedCells(theming, self))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.selectionModel().currentChanged.connect(self._on_cell)

@@ -81,6 +81,10 @@ def test_a_cell_leads_to_its_case_and_a_case_to_its_cell(make_window):
     places = [scoreboard.batch_of(column) for column in board.source.columns]
     board.setCurrentIndex(board.source.index(0, places.index(16)))
     assert (window.state.case.backend, window.state.case.batch) == ("engine-cpu", 16)
+    seen = board.grab(board.visualRect(board.currentIndex()).translated(board.viewport().pos())).toImage()
+    inside = seen.pixelColor(6, seen.height() // 2)
+    assert inside == data(board, 0, 16, Qt.ItemDataRole.BackgroundRole), "the colour of its verdict"
+    assert seen.pixelColor(0, seen.height() // 2) == QColor(window.theming.theme.ink), "in a frame"
     window.state.select(Case(model="lenet5-digits", backend="ort-cpu", precision="fp32", batch=1, images=200))
     window.redraw.flush()
     at = board.currentIndex()
