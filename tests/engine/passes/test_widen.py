@@ -12,7 +12,6 @@ from engine.backends.engine_cpu import EngineCpuHere
 from engine.graph import importer
 from engine.options import Options
 from engine.planning.planner import plan
-from kernels.ops import HALVES
 
 TYPES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 QUANTUM = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # of a number of its own size
@@ -51,7 +50,7 @@ def _model(half: str) -> tuple[Any, dict[str, np.ndarray]]:
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), weights
 
 
-@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("half", TYPES)
 def test_answers_are_float32s_to_the_types_rounding(half: str) -> None:
     model, weights = _model(half)
     graph = importer.from_proto(model, "half")
