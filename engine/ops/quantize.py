@@ -146,7 +146,9 @@ def _spread(nodes: Nodes, name: str, dtype: str) -> str:
             raise Refused(f"its scale of shape {held} does not fit axis {axis} of an input of shape {shape}")
         return nodes.shaped(name, (-1, *(1,) * (len(shape) - axis - 1)))
     if len(held) != len(shape) or held != (*shape[:axis], -(-shape[axis] // block), *shape[axis + 1 :]):
-        raise Refused(f"its scale of shape {held} does not fit blocks of {block} along axis {axis} of {shape}")
+        raise Refused(
+            f"its scale of shape {held} does not fit blocks of {block} along axis {axis} of {shape}"
+        )
     places = np.arange(shape[axis], dtype=np.int64) // block
     if value is not None:
         return nodes.constant(np.take(value.astype(dtype), places, axis))

@@ -1,9 +1,9 @@
 """Element types that a device's kernels do not take: computed in a wider one, stored as the file says.
 
 Every kernel that computes with float16 or bfloat16 reads its inputs widened and computes in float32; what it
-gives is rounded to the type of the file, once, and that is what others read. So it is with whole numbers of 16
-bits, or of 32 without a sign, and whatever else has a wider type (kernels.ops.WIDER). Constants are widened
-when the plan is made. What is only moved stays as it is, where a kernel moves that type.
+gives is rounded to the type of the file, once, and that is what others read. So it is with whole numbers of
+16 bits, or of 32 without a sign, and whatever else has a wider type (kernels.ops.WIDER). Constants are
+widened when the plan is made. What is only moved stays as it is, where a kernel moves that type.
 """
 
 from __future__ import annotations

@@ -55,9 +55,9 @@ ITEMSIZE = {
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 EXPONENTS = "float8_e8m0fnu"  # powers of two alone
 FLOATS8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
-# By an element type the one that holds all its values, in which is computed where no kernel takes the first as
-# it is. What is stored is rounded then, or of whole numbers cut to the bits that the type has: sums, products
-# and differences of these are right whatever was carried beyond.
+# By an element type the one that holds all its values, in which is computed where no kernel takes the first
+# as it is. What is stored is rounded then, or of whole numbers cut to the bits that the type has: sums,
+# products and differences of these are right whatever was carried beyond.
 WIDER = {
     **dict.fromkeys((*FLOATS[:2], *FLOATS8, EXPONENTS, "float4_e2m1fn"), "float32"),
     **dict.fromkeys(("int16", "int4", "uint4", "int2", "uint2"), "int32"),

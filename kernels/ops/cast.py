@@ -13,6 +13,7 @@ from kernels.ops._elements import OneByOne
 
 TOWARDS = ("nearest", "up", "down")
 
+
 @dataclass(frozen=True)
 class Cast(OneByOne):
     """Element type changed from `dtype` to `to`. Tensors in order: x (size,); y (size,).

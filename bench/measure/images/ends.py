@@ -22,7 +22,9 @@ def of_numpy(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
     """The graph with a Cast behind each such input and before each such output, and what was done in
     sentences. Names stay; inside, a tensor that was an end is called by its type, too."""
     given = {info.name: info.dtype for info in graph.inputs if _foreign(info.dtype)}
-    left = {info.name: info.dtype for info in graph.outputs if _foreign(info.dtype) and info.name not in given}
+    left = {
+        info.name: info.dtype for info in graph.outputs if _foreign(info.dtype) and info.name not in given
+    }
     if not given and not left:
         return graph, ()
     inner = {name: f"{name}:{dtype}" for name, dtype in (given | left).items()}
@@ -44,8 +46,12 @@ def of_numpy(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
     digest = hashlib.sha256(f"{graph.sha256} {sorted(inner.values())}".encode()).hexdigest()
     values = {inner.get(name, name): array for name, array in graph.initializers.items()}
     made_of = importer.from_proto(proto, graph.name, sha256=digest, values=values)
-    notes = [f"input {name} is {dtype}, and is fed in {WIDER[dtype]}: {_WHY}" for name, dtype in given.items()]
-    notes += [f"output {name} is {dtype}, and is given in {WIDER[dtype]}: {_WHY}" for name, dtype in left.items()]
+    notes = [
+        f"input {name} is {dtype}, and is fed in {WIDER[dtype]}: {_WHY}" for name, dtype in given.items()
+    ]
+    notes += [
+        f"output {name} is {dtype}, and is given in {WIDER[dtype]}: {_WHY}" for name, dtype in left.items()
+    ]
     return replace(made_of, devices=graph.devices, left_out=graph.left_out), tuple(notes)
 
 

@@ -20,8 +20,8 @@ from kernels.ops import EXPONENTS
 
 
 def workspace(p):
-    """Of what is not converted at once: exponents, values held within limits, and what goes from one type that
-    NumPy has not to another."""
+    """Of what is not converted at once: exponents, values held within limits, and what goes from one type
+    that NumPy has not to another."""
     each = typed_nbytes(p.size, np.float32)
     return 2 * each if p.to == EXPONENTS else each if _staged(p) else 0
 
