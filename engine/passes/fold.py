@@ -35,8 +35,8 @@ def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None
     """The outputs of a node that do not depend on the values of the graph's inputs, by name, else None.
 
     That is a node with constant inputs alone; Shape, Size and EyeLike of any tensor, which are known because
-    the batch is fixed; and a constant cast to the type of any. Raises UnsupportedError where the node has constant
-    inputs that it cannot take.
+    the batch is fixed; and a constant cast to the type of any. Raises UnsupportedError where the node has
+    constant inputs that it cannot take.
     """
     if node.domain not in DEFAULT_DOMAINS or node.op_type in NOT_FOLDED:
         return None

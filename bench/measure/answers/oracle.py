@@ -109,9 +109,9 @@ def run(
     moved: Mapping[str, str] | None = None,
     otherwise: bool = False,
 ) -> dict[str, np.ndarray]:
-    """The tensors `names` of one evaluation in float64, nothing kept. moved: the types of tensors that move by
-    one rounding of these on the way; otherwise: ties are rounded the other way (bench.measure.answers.ties).
-    Raises as `golden` does."""
+    """The tensors `names` of one evaluation in float64, nothing kept. moved: the types of tensors that move
+    by one rounding of these on the way; otherwise: ties are rounded the other way
+    (bench.measure.answers.ties). Raises as `golden` does."""
     values = {name: widened_weights(array) for name, array in graph.initializers.items()}
     values |= {name: widened(array) for name, array in inputs.items()}
     names = list(names)
