@@ -18,12 +18,13 @@ from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis, optional_input
 from engine.ops._nodes import Nodes
-from kernels.ops import EXPONENTS, FLOATS, FLOATS8, ITEMSIZE
+from kernels.ops import FLOATS, FLOATS8
 from kernels.ops.cast import Cast
 from kernels.ops.quantize import THROUGH, Quantize
 
 OP_TYPES = ("DequantizeLinear", "QuantizeLinear")
-_FLOATING = (*FLOATS8, EXPONENTS, "float4_e2m1fn")  # of fewer than 16 bits
+_WHOLE = ("uint8", "int8", "uint16", "int16", "uint4", "int4", "uint2", "int2")
+_FLOATING = (*FLOATS8, "float4_e2m1fn")  # of eight bits and four
 
 
 def lower(node: Node, scope: Scope) -> Lowered:
@@ -35,7 +36,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     quantizes = node.op_type == "QuantizeLinear"
     through = _type(node, of_zero) if quantizes else dtype
     to = through if quantizes else _named(node) or of_scale.dtype
-    if through not in ITEMSIZE or through in FLOATS or through == "bool" or (quantizes and "32" in through):
+    if through not in (*_WHOLE, *_FLOATING) and (quantizes or through != "int32"):
         raise Refused(f"it goes through {through}, which is no type that ONNX quantizes to")
     one = of_zero is not None and math.prod(of_zero.shape) == math.prod(of_scale.shape) == 1
     if of_zero is not None and (of_zero.dtype != through or not (one or of_zero.shape == of_scale.shape)):
