@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.measure.answers import one_node, oracle
 from engine.rung_rows import Given, Rows
-from kernels.ops import Params
+from kernels.ops import WIDER, Params
 from kernels.ops.cast import Cast
 
 # An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
@@ -102,12 +102,12 @@ def typical(p: Params, inputs: Sequence[np.ndarray]) -> float:
 
 
 def as_held(p: Params, answer: np.ndarray) -> np.ndarray:
-    """What a conversion to half precision gives: its rounding is part of the answer, where elsewhere it is
-    what the bound allows."""
-    if not isinstance(p, Cast) or p.to != "float16":
+    """What a conversion to fewer bits gives, float64: its rounding is part of the answer, where elsewhere it
+    is what the bound allows."""
+    if not isinstance(p, Cast) or p.to not in WIDER:
         return answer
     with np.errstate(all="ignore"):
-        return answer.astype(np.float16).astype(np.float64)
+        return answer.astype(p.to).astype(np.float64)
 
 
 _repeated: OrderedDict[tuple[Params, int], Sample] = OrderedDict()

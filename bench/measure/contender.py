@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from bench.measure import instances, timing, unrest
-from bench.measure.answers import accuracy, ties, timed_pass
+from bench.measure.answers import accuracy, roundings, ties, timed_pass
 from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.answers.renewed import Mixings
 from bench.measure.host_to_host import host_to_host
@@ -289,7 +289,8 @@ class Contender:
             warnings.append(f"inputs and outputs are not bound: {reason.removeprefix('no: ')}")
         if self._output is not None and self._output.note:
             warnings.append(self._output.note)
-        if doubt := accuracy.moving(self._output, self.bound_of(), ties.quantizes(self.graph)):
+        stored = roundings.coarsest(self.graph, self.case.batch)
+        if doubt := accuracy.moving(self._output, self.bound_of(), ties.quantizes(self.graph), stored):
             warnings.append(doubt)
         if renewal := self.mixings.told:
             warnings.append(renewal.told)

@@ -60,7 +60,7 @@ class _Shelf:
             self.blocks[number] = block
             self._lives[number] = {id(array) for array in listed}
             for offset, array in zip(offsets, listed, strict=True):
-                self._places[id(array)] = ArrayPlace(number, offset, Spec(array.shape, array.dtype.str))
+                self._places[id(array)] = ArrayPlace(number, offset, Spec(array.shape, array.dtype.name))
                 weakref.finalize(array, self._forget, id(array), number).atexit = False
 
     def _forget(self, identity: int, number: int) -> None:

@@ -191,7 +191,7 @@ def _timed(held: HeldSession, ahead: int, count: int, of_a_part: int) -> list[in
 
 def _told(session: Any) -> Opened:
     def specs(held: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, ...], str]]:
-        return {name: (array.shape, array.dtype.str) for name, array in held.items()}
+        return {name: (array.shape, array.dtype.name) for name, array in held.items()}
 
     return Opened(
         phases=dict(session.phases),
@@ -206,8 +206,8 @@ def _answer(name: str, array: np.ndarray, slot: np.ndarray | None) -> OutputRepl
     """An output, laid into its slot where it is of that shape."""
     if slot is not None and slot.shape == array.shape and slot.dtype == array.dtype:
         np.copyto(slot, array)
-        return OutputReply(name, array.shape, array.dtype.str)
-    return OutputReply(name, array.shape, array.dtype.str, array.tobytes())
+        return OutputReply(name, array.shape, array.dtype.name)
+    return OutputReply(name, array.shape, array.dtype.name, array.tobytes())
 
 
 def main(serve: Callable[[channel.Channel], None] | None = None) -> int:

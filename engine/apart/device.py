@@ -82,7 +82,7 @@ class OnDevice:
             WitnessReply(
                 witness.number,
                 {
-                    name: (np.asarray(at, np.int64).tobytes(), values.tobytes(), values.dtype.str)
+                    name: (np.asarray(at, np.int64).tobytes(), values.tobytes(), values.dtype.name)
                     for name, (at, values) in witness.outputs.items()
                 },
             )

@@ -72,7 +72,7 @@ class RungHere:
             for view, array in zip(views, self._packed, strict=True)
         ]
         dtype = np.dtype(self._params.out_dtype)
-        self._output = held("output", self._params.output_shape, dtype.str)
+        self._output = held("output", self._params.output_shape, dtype.name)
         workspace = np.empty(0, np.uint8)
         if "workspace" in layout.places:
             workspace = held("workspace", (layout.places["workspace"][1],), "uint8")

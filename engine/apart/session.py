@@ -201,4 +201,4 @@ class _InWords:
 
 
 def _specs(shapes: Shapes) -> dict[str, Spec]:
-    return {name: Spec(tuple(shape), np.dtype(dtype).str) for name, (shape, dtype) in shapes.items()}
+    return {name: Spec(tuple(shape), np.dtype(dtype).name) for name, (shape, dtype) in shapes.items()}

@@ -136,7 +136,7 @@ class EngineCpuHere(CpuSession):
 
 def _spec(made: Plan, name: str) -> Spec:
     spec = made.tensors[name]
-    return Spec(tuple(spec.shape), np.dtype(spec.dtype).str)
+    return Spec(tuple(spec.shape), np.dtype(spec.dtype).name)
 
 
 class EngineCpu:

@@ -82,14 +82,14 @@ class CpuRungSession(Held):
         self._output = self._bytes("output").view(dtype).reshape(shape)
         self._rows = self._output.reshape(params.output_rows)
         self._workspace = self._bytes("workspace") if workspace else np.empty(0, np.uint8)
-        shapes = [(view.shape, view.dtype.str) for view in self._inputs]
+        shapes = [(view.shape, view.dtype.name) for view in self._inputs]
         self._child.call("place", self._number, self._layout, shapes, self._data, memory=block)
         block.close()
         self._trains = ApartTrains(
             self._child,
             self._number,
-            {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.str) for i in self._data},
-            {"output": Spec(shape, dtype.str)},
+            {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.name) for i in self._data},
+            {"output": Spec(shape, dtype.name)},
             Arena(
                 {f"input {i}": self._inputs[i] for i in self._data}, {"output": self._output}, taken, threads
             ),

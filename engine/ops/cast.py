@@ -8,8 +8,8 @@ import onnx
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, view
-from kernels.ops import ITEMSIZE
-from kernels.ops.cast import Cast
+from kernels.ops import EXPONENTS, FLOATS8, ITEMSIZE
+from kernels.ops.cast import TOWARDS, Cast
 
 OP_TYPES = ("Cast", "CastLike")
 
@@ -26,4 +26,11 @@ def lower(node: Node, scope: Scope) -> Lowered:
         return view(node, scope, shape)
     if to not in ITEMSIZE or dtype not in ITEMSIZE:
         raise Refused(f"{dtype} to {to} is not supported; the element types are {', '.join(ITEMSIZE)}")
-    return kernel(node, Cast(size=math.prod(shape), dtype=dtype, to=to), (x,), shape, to)
+    saturate = to in FLOATS8 and bool(node.attributes.get("saturate", 1))
+    towards = TOWARDS[0]
+    if to == EXPONENTS:
+        saturate, towards = bool(node.attributes.get("saturate", 1)), node.attributes.get("round_mode", "up")
+        if towards not in TOWARDS:
+            raise Refused(f"round_mode {towards!r} is unknown; there are {', '.join(TOWARDS)}")
+    params = Cast(math.prod(shape), dtype, to, saturate, towards)
+    return kernel(node, params, (x,), shape, to)

@@ -1,4 +1,4 @@
-"""Identity, and Dropout, which is one outside training."""
+"""Identity; Dropout, which is one outside training; OptionalGetElement of what is a tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
 from engine.ops._base import Lowered, Refused, Scope, view
 
-OP_TYPES = ("Dropout", "Identity")
+OP_TYPES = ("Dropout", "Identity", "OptionalGetElement")
 
 
 def lower(node: Node, scope: Scope) -> Lowered:

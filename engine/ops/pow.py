@@ -11,7 +11,7 @@ from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, view
 from engine.ops.binary import binary_params, broadcast
 from engine.ops.unary import unary
-from kernels.ops import FLOATS
+from kernels.ops import FLOATS, WIDER
 from kernels.ops.cast import Cast
 
 OP_TYPES = ("Pow",)
@@ -22,8 +22,9 @@ def lower(node: Node, scope: Scope) -> Lowered:
     x, exponent = node.inputs
     given = scope.spec(x)
     shape, dtype = broadcast(given.shape, scope.shape(exponent)), given.dtype
-    if dtype not in FLOATS and np.dtype(dtype).kind != "i":
-        raise Refused(f"it computes in {dtype}, and floating point and signed whole numbers are supported")
+    # What a whole number of 16 bits is beyond 2⁵³ float64 does not know, and its last bits are the answer.
+    if dtype not in FLOATS and (dtype in WIDER or np.dtype(dtype).kind != "i"):
+        raise Refused(f"it computes in {dtype}, and floating point, int8, int32 and int64 are supported")
     value = scope.constants.get(exponent)
     if value is not None and shape == given.shape and value.size and (value == value.flat[0]).all():
         number = float(value.flat[0])

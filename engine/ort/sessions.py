@@ -41,6 +41,10 @@ _ELEMENT_TYPES = {
     "tensor(int64)": "int64",
     "tensor(uint8)": "uint8",
     "tensor(int8)": "int8",
+    "tensor(int16)": "int16",
+    "tensor(uint16)": "uint16",
+    "tensor(uint32)": "uint32",
+    "tensor(uint64)": "uint64",
     "tensor(bool)": "bool",
 }
 

@@ -1,6 +1,6 @@
 """The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, multiply in whole
 numbers where a model is quantized, see a function in the nodes that it was written as, fuse; and where a
-device has no kernels in half precision, widen.
+device has no kernels for an element type, widen.
 
 `grouped` is what `engine.planning.groups` starts from, so that a group of nodes means the same to every
 backend; `program` is what a plan is made of. The two differ where a step's work is done by another one than

@@ -34,9 +34,9 @@ NOT_FOLDED = frozenset({*FAULTY, *RANDOM, "Dropout"})
 def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None:
     """The outputs of a node that do not depend on the values of the graph's inputs, by name, else None.
 
-    That is a node with constant inputs alone, Shape and Size of any tensor, which are known because the batch
-    is fixed, and a constant cast to the type of any. Raises UnsupportedError where the node has constant
-    inputs that it cannot take.
+    That is a node with constant inputs alone; Shape, Size and EyeLike of any tensor, which are known because
+    the batch is fixed; and a constant cast to the type of any. Raises UnsupportedError where the node has
+    constant inputs that it cannot take.
     """
     if node.domain not in DEFAULT_DOMAINS or node.op_type in NOT_FOLDED:
         return None
@@ -48,6 +48,9 @@ def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None
         return {
             node.outputs[0]: np.array(int(np.prod(scope.shape(node.inputs[0]), dtype=np.int64)), np.int64)
         }
+    if node.op_type == "EyeLike":  # of which only the shape and the type count
+        spec = scope.spec(node.inputs[0])
+        return evaluate(node, {node.inputs[0]: np.zeros(spec.shape, spec.dtype)}, graph)
     if node.op_type == "CastLike" and node.inputs[0] in scope.constants:  # of the other only its type counts
         to = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(scope.spec(node.inputs[1]).dtype))
         node = replace(node, op_type="Cast", inputs=node.inputs[:1], attributes={**node.attributes, "to": to})

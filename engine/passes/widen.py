@@ -1,8 +1,9 @@
-"""Half precision where a device's kernels take float32 alone: computed in float32, stored as the file says.
+"""Element types that a device's kernels do not take: computed in a wider one, stored as the file says.
 
 Every kernel that computes with float16 or bfloat16 reads its inputs widened and computes in float32; what it
-gives is rounded to the type of the file, once, and that is what others read. Constants are widened when the
-plan is made. What is only moved stays as it is.
+gives is rounded to the type of the file, once, and that is what others read. So it is with whole numbers of
+16 bits, or of 32 without a sign, and whatever else has a wider type (kernels.ops.WIDER). Constants are
+widened when the plan is made. What is only moved stays as it is, where a kernel moves that type.
 """
 
 from __future__ import annotations
@@ -17,14 +18,12 @@ import numpy as np
 from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
 from engine.passes.trace import Program
-from kernels.ops import HALVES, Params
+from kernels.ops import WIDER, Params
 from kernels.ops.cast import Cast
-
-WIDE = "float32"
 
 
 def widen(program: Program, takes: Callable[[Params], bool]) -> Program:
-    """The program with the kernels in half precision that no rung takes in float32, and casts about them.
+    """The program with the kernels whose element type no rung takes in the wider one, and casts about them.
     takes: whether some rung takes the params as they are."""
     items: list[Kernel | View] = []
     specs, constants = dict(program.specs), dict(program.constants)
@@ -32,40 +31,41 @@ def widen(program: Program, takes: Callable[[Params], bool]) -> Program:
 
     def widened(name: str, item: Kernel) -> str:
         if name not in wide:
-            copy, spec = f"{name}:{WIDE}", specs[name]
-            wide[name] = copy
-            specs[copy] = TensorSpec(spec.shape, WIDE)
+            spec = specs[name]
+            to = WIDER[spec.dtype]
+            wide[name] = copy = f"{name}:{to}"
+            specs[copy] = TensorSpec(spec.shape, to)
             if name in constants:
-                constants[copy] = np.asarray(constants[name]).astype(spec.dtype).astype(np.float32)
+                constants[copy] = np.asarray(constants[name]).astype(spec.dtype).astype(to)
             else:
-                cast = Cast(size=math.prod(spec.shape), dtype=spec.dtype, to=WIDE)
+                cast = Cast(size=math.prod(spec.shape), dtype=spec.dtype, to=to)
                 items.append(Kernel(cast, (name,), copy, item.nodes))
         return wide[name]
 
     for item in program.items:
-        if isinstance(item, View) or item.params.dtype not in HALVES or takes(item.params):
+        if isinstance(item, View) or item.params.dtype not in WIDER or takes(item.params):
             items.append(item)
             continue
-        inputs = [widened(name, item) if specs[name].dtype in HALVES else name for name in item.inputs]
-        spec, params = specs[item.output], in_float32(item.params)
-        if spec.dtype not in HALVES:
+        inputs = [widened(name, item) if specs[name].dtype in WIDER else name for name in item.inputs]
+        spec, params = specs[item.output], widened_params(item.params)
+        if spec.dtype not in WIDER:
             items.append(replace(item, params=params, inputs=tuple(inputs)))
             continue
         made = f"{item.output}:unrounded"
-        specs[made] = TensorSpec(spec.shape, WIDE)
+        specs[made] = TensorSpec(spec.shape, WIDER[spec.dtype])
         items.append(replace(item, params=params, inputs=tuple(inputs), output=made))
-        cast = Cast(size=math.prod(spec.shape), dtype=WIDE, to=spec.dtype)
+        cast = Cast(size=math.prod(spec.shape), dtype=WIDER[spec.dtype], to=spec.dtype)
         items.append(Kernel(cast, (made,), item.output, item.nodes))
     return replace(program, items=tuple(items), specs=specs, constants=constants)
 
 
-def in_float32(params: Params) -> Params:
-    """The same params in float32, those of a joint operator's halves too."""
+def widened_params(params: Params) -> Params:
+    """The same params in the wider type, those of a joint operator's halves too."""
     changed: dict[str, Any] = {}
     for field in fields(params):
         value = getattr(params, field.name)
         if isinstance(value, Params):
-            changed[field.name] = in_float32(value)
-        elif isinstance(value, str) and value in HALVES:
-            changed[field.name] = WIDE
+            changed[field.name] = widened_params(value)
+        elif isinstance(value, str) and value in WIDER:
+            changed[field.name] = WIDER[value]
     return replace(params, **changed)

@@ -23,7 +23,7 @@ from kernels import launch, registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.layouts import PLAIN, nbytes
 from kernels.nearest import did_you_mean
-from kernels.ops import PRECISIONS, Params
+from kernels.ops import PRECISIONS, WIDER, Params
 from kernels.ops.cast import Cast
 from kernels.ops.unary import Unary
 
@@ -154,8 +154,8 @@ def _placed(made: Plan) -> tuple[dict[str, ArenaSlot], int]:
 
 
 def _taken(device: str, params: Params) -> bool:
-    """Whether a rung takes half precision as it is. On the CPU none computes in it: NumPy would round after
-    each of several operations."""
+    """Whether a rung takes an element type as it is. On the CPU none computes in half precision: NumPy would
+    round after each of several operations."""
     if device == "cpu" and params.flops:
         return False
     return any(rung.refusal(params) is None for rung in registry.candidates(device, params.op))
@@ -282,7 +282,7 @@ def _with_outputs_placed(
         spec = specs[name]
         size = math.prod(spec.shape)
         copy: Params = Unary(kind="identity", size=size, dtype=spec.dtype)
-        if spec.dtype == "float16":  # which functions are not computed in, on a GPU
+        if spec.dtype in WIDER:  # which functions are not computed in
             copy = Cast(size=size, dtype=spec.dtype, to=spec.dtype)
         copies.append(Kernel(copy, (held,), name, covers.get(name, (name,))))
     # First, because other steps may read the copy.

@@ -17,13 +17,15 @@ from types import MappingProxyType, ModuleType
 
 from kernels.ops._base import (
     ACTIVATIONS,
+    EXPONENTS,
     FLOATS,
-    HALVES,
+    FLOATS8,
     ITEMSIZE,
     LEAST_ITEMSIZE,
     MAX_RANK,
     METHODS,
     PRECISIONS,
+    WIDER,
     Division,
     Params,
     Scalar,
@@ -33,8 +35,9 @@ from kernels.ops._windows import sized
 
 __all__ = [
     "ACTIVATIONS",
+    "EXPONENTS",
     "FLOATS",
-    "HALVES",
+    "FLOATS8",
     "ITEMSIZE",
     "LEAST_ITEMSIZE",
     "MAX_RANK",
@@ -45,6 +48,7 @@ __all__ = [
     "Params",
     "Scalar",
     "Shape",
+    "WIDER",
     "code",
     "codes",
     "file_of",

@@ -37,9 +37,32 @@ ITEMSIZE = {
     "uint8": 1,
     "int8": 1,
     "bool": 1,
+    "int16": 2,
+    "uint16": 2,
+    "uint32": 4,
+    # Of these an element takes a byte of its own, whatever a file packs it into.
+    "float8_e4m3fn": 1,
+    "float8_e4m3fnuz": 1,
+    "float8_e5m2": 1,
+    "float8_e5m2fnuz": 1,
+    "float8_e8m0fnu": 1,
+    "float4_e2m1fn": 1,
+    "int4": 1,
+    "uint4": 1,
+    "int2": 1,
+    "uint2": 1,
 }
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-HALVES = FLOATS[:2]  # where no kernel computes in them: in float32, rounded when stored
+EXPONENTS = "float8_e8m0fnu"  # powers of two alone
+FLOATS8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+# By an element type the one that holds all its values, in which is computed where no kernel takes the first
+# as it is. What is stored is rounded then, or of whole numbers cut to the bits that the type has: sums,
+# products and differences of these are right whatever was carried beyond.
+WIDER = {
+    **dict.fromkeys((*FLOATS[:2], *FLOATS8, EXPONENTS, "float4_e2m1fn"), "float32"),
+    **dict.fromkeys(("int16", "int4", "uint4", "int2", "uint2"), "int32"),
+    **dict.fromkeys(("uint16", "uint32"), "int64"),
+}
 MAX_RANK = 6  # axes that element-wise CUDA kernels take
 # Bytes that a number in float32 takes at least where a kernel of a precision reads it: of weights, which are
 # packed once, and of what is worked out in a pass. Scaled float16 has all bits of TF32; eight bits more have

@@ -22,9 +22,9 @@ from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
 from bench.measure.answers.nodes.pool_index import nodes as of_places
 from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels import launch
-from kernels.ops import ACTIVATIONS, ITEMSIZE, Params
+from kernels.ops import ACTIVATIONS, EXPONENTS, FLOATS8, ITEMSIZE, Params
 from kernels.ops.binary import BINARY_KINDS
-from kernels.ops.cast import Cast
+from kernels.ops.cast import TOWARDS, Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
@@ -686,11 +686,39 @@ def _cast(rng: np.random.Generator) -> Iterator[Case]:
     for source in names:
         for target in names:
             x = np.array([0, 1, 2, 3, 7, 100, 127, 5, 0, 64], np.int64).repeat(31)
-            if np.dtype(source).kind == "f":
-                fractions = rng.uniform(-0.5, 0.5, x.size) if np.dtype(target).kind == "f" else 0.25
-                x = (x + fractions).astype(source)
-            x = x.astype(source)
-            yield Case(Cast(x.size, source, target), (x,), x.astype(target))
+            if "float" in source:
+                x = x + (rng.uniform(-0.5, 0.5, x.size) if "float" in target else 0.25)
+            yield _cast_case(x.astype(source), target)
+    # Every number that eight bits are, what lies on and beside the middle of two, and what is beyond all.
+    for narrow in (*FLOATS8, EXPONENTS, "float4_e2m1fn"):
+        codes = np.arange(16 if "4_" in narrow else 256, dtype=np.uint8).view(narrow)
+        yield _cast_case(codes, "float32")
+        held = np.sort(codes.astype(np.float32))
+        held = held[np.isfinite(held)]
+        middles = (held[1:] + held[:-1]) / 2
+        edges = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e6, -1e6, 1e-7, -1e-7, 1e38], np.float32)
+        beside = [np.nextafter(middles, np.float32(to)) for to in (-np.inf, np.inf)]
+        x = np.concatenate([held, middles, *beside, edges])
+        for saturate in (False, True) if narrow != "float4_e2m1fn" else (False,):
+            for towards in TOWARDS if narrow == EXPONENTS else TOWARDS[:1]:
+                yield _cast_case(x, narrow, saturate, towards)
+    halves = np.arange(1 << 16, dtype=np.uint16)[::7].view("bfloat16")
+    yield _cast_case(halves, "float32")
+    middles = halves.astype(np.float32).view(np.uint32) | np.uint32(0x8000)
+    beside = np.concatenate([middles - np.uint32(1), middles, middles + np.uint32(1)])
+    yield _cast_case(beside.view(np.float32), "bfloat16")
+
+
+def _cast_case(x: Array, to: str, saturate: bool = False, towards: str = TOWARDS[0]) -> Case:
+    with np.errstate(all="ignore"):
+        if to == EXPONENTS:
+            right = onnx.numpy_helper.to_float8e8m0(x.astype(np.float32), saturate, towards)
+        elif saturate:
+            right = onnx.numpy_helper.saturate_cast(x, np.dtype(to))
+        else:  # what NumPy has not converts to NumPy's types alone
+            known = hasattr(np, x.dtype.name) or hasattr(np, to)
+            right = (x if known else x.astype(np.float32)).astype(to)
+    return Case(Cast(x.size, x.dtype.name, to, saturate, towards), (x,), right)
 
 
 def _resize(rng: np.random.Generator) -> Iterator[Case]:

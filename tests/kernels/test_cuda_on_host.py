@@ -58,7 +58,7 @@ def test_a_rung_gives_the_right_answer_on_the_host(rung: Rung, answers: Answers)
     assert cuda_cases.differs(answers(rung, case), case, rung.precision) == ""
 
 
-@pytest.mark.parametrize("op", ["resize", "conv_transpose", "conv3d", "pool_index"])
+@pytest.mark.parametrize("op", ["cast", "resize", "conv_transpose", "conv3d", "pool_index"])
 def test_every_mode_of_a_kernel_that_has_many_is_right(op: str, answers: Answers) -> None:
     rung = registry.find("cuda", op, 1)
     for case in cuda_cases.cases(op):

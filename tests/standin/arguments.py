@@ -170,7 +170,8 @@ def _pad(given: list[Any], bias: bool) -> Pad:
 
 
 def _cast(given: list[Any], bias: bool) -> Cast:
-    return Cast(given[0], _word("DTYPE", given[1]), _word("DTYPE", given[2]))
+    types = _word("DTYPE", given[1]), _word("DTYPE", given[2])
+    return Cast(given[0], *types, bool(given[3]), _word("TOWARDS", given[4]))
 
 
 @dataclass(frozen=True)

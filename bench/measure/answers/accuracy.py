@@ -183,10 +183,11 @@ def _failure(bound: float, reason: str) -> ErrorStats:
     )
 
 
-def moving(stats: ErrorStats | None, precision: str, ties: bool = False) -> str:
+def moving(stats: ErrorStats | None, precision: str, ties: bool = False, stored: float = 0.0) -> str:
     """What is to be known of a model's output that is right only because its bound was widened by how far the
-    right answer itself moves; "" where it was not. ties: whether that is by how QuantizeLinear rounds."""
-    plain = BOUNDS[precision] * PROPAGATED_FACTOR
+    right answer itself moves; "" where it was not. ties: whether that is by how QuantizeLinear rounds.
+    stored: the largest rounding of the types that the model's tensors have; of such errors nobody wonders."""
+    plain = max(BOUNDS[precision], stored) * PROPAGATED_FACTOR
     if stats is None or not stats.ok or stats.rel_l2 <= plain or stats.bound <= plain:
         return ""
     moved = (stats.bound - plain) / PROPAGATED_FACTOR
@@ -198,7 +199,7 @@ def moving(stats: ErrorStats | None, precision: str, ties: bool = False) -> str:
         )
     return (
         f"the right answer itself moves by {moved:.0e} when what each layer hands on moves by one rounding "
-        f"of float32, so the error of {stats.rel_l2:.0e} says nothing of the kernels; each layer alone does"
+        f"of its type, so the error of {stats.rel_l2:.0e} says nothing of the kernels; each layer alone does"
     )
 
 

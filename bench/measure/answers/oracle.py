@@ -13,7 +13,7 @@ import os
 import threading
 import zipfile
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from kernels.errors import OutOfMemoryError, UnsupportedError
 
 MAX_IMAGES = 8
 # Of the answers: goes up with every change of the oracle's operators, so that no old file is read.
-VERSION = 3
+VERSION = 4
 _DISK_NBYTES_A_MODEL = 64 << 20
 _DISK_NBYTES = 512 << 20
 _MEMORY_NBYTES = 1 << 30
@@ -106,16 +106,16 @@ def run(
     graph: Graph,
     inputs: Mapping[str, np.ndarray],
     names: Iterable[str],
-    moved: Collection[str] = (),
+    moved: Mapping[str, str] | None = None,
     otherwise: bool = False,
 ) -> dict[str, np.ndarray]:
-    """The tensors `names` of one evaluation in float64, nothing kept. moved: tensors that move by one
-    rounding of float32 on the way; otherwise: ties are rounded the other way (bench.measure.answers.ties).
-    Raises as `golden` does."""
+    """The tensors `names` of one evaluation in float64, nothing kept. moved: the types of tensors that move
+    by one rounding of these on the way; otherwise: ties are rounded the other way
+    (bench.measure.answers.ties). Raises as `golden` does."""
     values = {name: widened_weights(array) for name, array in graph.initializers.items()}
     values |= {name: widened(array) for name, array in inputs.items()}
     names = list(names)
-    nodes = _needed(graph, names)
+    nodes = roundings.stored(_needed(graph, names), inputs)
     if moved:
         nodes = roundings.moving(nodes, moved)
     if otherwise:
@@ -244,28 +244,37 @@ def moved(
     sub = extracted or submodel.extract(graph, part.nodes, answers.images)
     random = np.random.default_rng(0)
     fed = feeds(sub, answers, precision)
-    off = {name: one_rounding(array, precision, random) for name, array in fed.items()}
+    off = {name: one_rounding(array, precision, random, array.dtype.name) for name, array in fed.items()}
     right = alone(graph, part, answers, precision, sub)
-    distance = _distance(run(sub, off, [part.output])[part.output], right)
+    narrow = roundings.narrow(sub, answers.images)
+    distance = _distance(run(sub, off, [part.output], narrow)[part.output], right)
+    distance = _stored(distance, right, narrow.get(part.output))
 
     def otherwise() -> np.ndarray:
-        return _distance(run(sub, fed, [part.output], (), True)[part.output], right)
+        return _distance(run(sub, fed, [part.output], None, True)[part.output], right)
 
     return ties.beside(distance, sub, otherwise)
 
 
 def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """As `moved`, of a whole model's tensors: the model's inputs move by one rounding of float32, and so does
-    what each group hands on, which no answer in float32 can do without. A tensor that is no number there, or
+    """As `moved`, of a whole model's tensors: the model's inputs move by one rounding of their types, and so
+    does what each group hands on, which no answer can do without. A tensor that is no number there, or
     that the oracle did not give, is left out."""
     random = np.random.default_rng(0)
-    off = {name: one_rounding(array, "fp32", random) for name, array in answers.inputs.items()}
+    narrow = roundings.narrow(graph, answers.images)
+    off = {
+        name: one_rounding(array, "fp32", random, narrow.get(name, "float32"))
+        for name, array in answers.inputs.items()
+    }
     wanted = [name for name in dict.fromkeys(names) if name in answers.tensors and name not in answers.inputs]
-    handed_on = {part.output for part in grouping.groups(graph, answers.images)}
-    found = run(graph, off, wanted, handed_on)
-    distances = {name: _distance(found[name], answers.tensors[name]) for name in wanted}
+    handed_on = {part.output: "float32" for part in grouping.groups(graph, answers.images)}
+    found = run(graph, off, wanted, {**handed_on, **narrow})
+    distances = {
+        name: _stored(_distance(found[name], answers.tensors[name]), answers.tensors[name], narrow.get(name))
+        for name in wanted
+    }
     if ties.quantizes(graph):
-        other = run(graph, answers.inputs, wanted, (), True)
+        other = run(graph, answers.inputs, wanted, None, True)
         for name, right in ((name, answers.tensors[name]) for name in wanted):
             of = partial(_distance, other[name], right)
             share = ties.TIMES / accuracy.PROPAGATED_FACTOR
@@ -277,6 +286,14 @@ def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Element by element; 0 where the right answer is no number."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(other), np.abs(one.astype(np.float64) - other.astype(np.float64)), 0.0)
+
+
+def _stored(distance: np.ndarray, right: np.ndarray, dtype: str | None) -> np.ndarray:
+    """The distance, or how far the answer is from the number that a narrow type holds of it, the larger."""
+    if dtype is None:
+        return distance
+    least = roundings.unit(dtype) * np.abs(right.astype(np.float64))
+    return np.asarray(np.maximum(distance, np.where(np.isfinite(least), least, 0.0)))
 
 
 def judged_alone(

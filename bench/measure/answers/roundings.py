@@ -1,5 +1,5 @@
-"""A model in float64 whose tensors move by one rounding of float32 on the way: how far its answer moves then
-is what no two right answers in float32 can be held to.
+"""A model in float64 whose tensors move by one rounding on the way, of the type that they are stored in: how
+far its answer moves then is what no two right answers can be held to.
 
 Moving the inputs alone would not tell: with weights that are all alike every score moves as the others do,
 and scores so large that a rounding decides between equal ones (1e12 before a softmax) seem firm.
@@ -7,32 +7,80 @@ and scores so large that a rounding decides between equal ones (1e12 before a so
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
+import ml_dtypes
 import numpy as np
 import onnx
 
-DOMAIN, ROUNDING = "kernelscope.roundings", "OneRounding"  # bench.measure.answers.operators.mended has it
+from engine.graph.graph import Graph
+from engine.ops import DEFAULT_DOMAINS
+from engine.passes import known
+from kernels.errors import KernelscopeError
+from kernels.ops import WIDER
+
+# bench.measure.answers.operators.mended has these.
+DOMAIN, ROUNDING, STORED = "kernelscope.roundings", "OneRounding", "Stored"
 
 
-def one_rounding(array: np.ndarray, precision: str, random: np.random.Generator) -> np.ndarray:
-    """Every element moved by one rounding of the format, up or down at random; whole numbers as they are."""
-    if array.dtype.kind != "f":
+def narrow(graph: Graph, batch: int) -> Mapping[str, str]:
+    """The types of those tensors that are stored in less than float32: every kernel rounds what it gives to
+    that (engine.passes.widen), and so does ONNX Runtime."""
+    try:
+        specs = known(graph, graph.fixed_batch or batch).specs
+    except KernelscopeError:
+        return {}
+    return {name: spec.dtype for name, spec in specs.items() if WIDER.get(spec.dtype) == "float32"}
+
+
+def coarsest(graph: Graph, batch: int) -> float:
+    """The largest rounding of a tensor of less than float32; 0.0 where there is none."""
+    return max(map(unit, set(narrow(graph, batch).values())), default=0.0)
+
+
+def unit(dtype: str) -> float:
+    """The largest relative error of one rounding to a type; of wider ones and whole numbers float32's."""
+    return float(ml_dtypes.finfo(dtype if WIDER.get(dtype) == "float32" else "float32").eps) / 2
+
+
+def one_rounding(
+    array: np.ndarray, precision: str, random: np.random.Generator, dtype: str = "float32"
+) -> np.ndarray:
+    """Every element moved by one rounding of the format or of its type, the coarser, up or down at random;
+    whole numbers as they are."""
+    if "float" not in array.dtype.name:
         return array
-    unit = float(np.finfo(np.float16 if precision == "fp16" else np.float32).eps) / 2
-    return array.astype(np.float64) * (1 + unit * random.choice((-1.0, 1.0), array.shape))
+    off = max(unit(dtype), unit("float16") if precision == "fp16" else 0.0)
+    return array.astype(np.float64) * (1 + off * random.choice((-1.0, 1.0), array.shape))
 
 
-def moving(nodes: Iterable[onnx.NodeProto], tensors: Collection[str]) -> list[onnx.NodeProto]:
-    """The nodes, with each of these tensors moved by one rounding between who makes it and who reads it."""
+def stored(nodes: Iterable[onnx.NodeProto], exact: Collection[str]) -> list[onnx.NodeProto]:
+    """The nodes, with a Cast of what is exact (a model's input) to a type of 16 bits as a rounding. Others
+    keep float64: of what was computed no two backends round the same numbers. But of what a model is fed they
+    do, and pictures have few different values, whose errors do not cancel."""
+    found = []
+    for node in nodes:
+        if node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS and node.input[0] in exact:
+            to = next((it.i for it in node.attribute if it.name == "to"), 0)
+            if to in (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16):
+                node = onnx.helper.make_node(STORED, node.input, node.output, node.name, domain=DOMAIN, to=to)
+        found.append(node)
+    return found
+
+
+def moving(nodes: Iterable[onnx.NodeProto], tensors: Mapping[str, str]) -> list[onnx.NodeProto]:
+    """The nodes, with each of these tensors moved by one rounding of its type between who makes it and who
+    reads it."""
     found = []
     for node in nodes:
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
         found.append(copy)
         for index, name in enumerate(node.output):
-            if name and name in tensors:
+            if name and name in tensors and node.op_type != STORED:
                 copy.output[index] = f"{name}:unmoved"
-                made = onnx.helper.make_node(ROUNDING, [f"{name}:unmoved"], [name], domain=DOMAIN)
+                made = onnx.helper.make_node(
+                    ROUNDING, [f"{name}:unmoved"], [name], domain=DOMAIN, dtype=tensors[name]
+                )
                 found.append(made)
     return found

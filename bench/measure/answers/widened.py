@@ -12,7 +12,8 @@ _WEIGHTS_NBYTES, _ROOM = 1 << 20, 8
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
+    """Floating point as float64, bfloat16 and what else NumPy has not, too; whole numbers as they are."""
+    return array.astype(np.float64) if "float" in array.dtype.name else array
 
 
 # A model's weights in float64, by array: each look at a timed pass evaluates it anew.

@@ -1,4 +1,5 @@
-"""A model's file as a job runs it: its open axes have sizes, and what has no batch is a constant."""
+"""A model's file as a job runs it: its open axes have sizes, its ends types that NumPy has, and what has no
+batch is a constant."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.measure.images import open_axes, other_inputs
+from bench.measure.images import ends, open_axes, other_inputs
 from engine.graph import importer
 from engine.graph.graph import Graph
 
@@ -43,7 +44,8 @@ def fitted(
     """The same of a graph that is read."""
     graph, guessed = open_axes.closed(graph, dims, dataset, lenient=not alone)
     left_out = graph.left_out
+    graph, converted = ends.of_numpy(graph)
     graph, drawn = other_inputs.folded(graph, inputs or {}, seed)
     notes = [guessed] if guessed else []
     notes += [f"output {words}, is left out: only tensors of numbers are compared" for words in left_out]
-    return Read(graph, (*notes, *drawn))
+    return Read(graph, (*notes, *converted, *drawn))

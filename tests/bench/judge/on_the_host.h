@@ -60,6 +60,8 @@ template <class To, class From> static To same_bits(From v) { To u; memcpy(&u, &
 static unsigned __float_as_uint(float v) { return same_bits<unsigned>(v); }
 static float __uint_as_float(unsigned v) { return same_bits<float>(v); }
 static float __int_as_float(int v) { return same_bits<float>(v); }
+static double __longlong_as_double(long long v) { return same_bits<double>(v); }
+static long long __double_as_longlong(double v) { return same_bits<long long>(v); }
 static int __dp4a(int a, int b, int sum) {
     for (int i = 0; i < 32; i += 8) sum += int((signed char)(a >> i)) * int((signed char)(b >> i));
     return sum;

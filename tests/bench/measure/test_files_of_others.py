@@ -9,7 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from bench.measure import runner, timing
-from bench.measure.answers import room
+from bench.measure.answers import cross_check, room
+from bench.measure.images import model_file
+from engine import backends
 from tests.bench.measure.test_worker import changed, go
 from tests.engine.harness import make_model
 
@@ -26,14 +28,12 @@ def _quick(tmp_path, monkeypatch):
 def measured(path, proto, batches=(1, 3), **fields):
     """Of the engine and the reference each, at every batch, its measurement."""
     onnx.save(proto, path)
-    backends = ("engine-cpu", "ort-cpu")
-    job = changed(
-        models=(str(path),), backends=backends, batches=batches, dataset="random", images=(), **fields
-    )
+    names = ("engine-cpu", "ort-cpu")
+    job = changed(models=(str(path),), backends=names, batches=batches, dataset="random", images=(), **fields)
     _, messages = go(job)
     assert not [m.text for m in messages if isinstance(m, runner.Log) and m.level == "error"], "no traceback"
     made = [m.measurement for m in messages if isinstance(m, runner.Measured)]
-    return [[one for one in made if one.case.backend == name] for name in backends]
+    return [[one for one in made if one.case.backend == name] for name in names]
 
 
 def net(*nodes, x=("N", 5, 7, 7), constants=None, rank=4, opset=17, **inputs):
@@ -110,6 +110,38 @@ BOTH = {
         {},
     ),
 }
+HALVES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+
+
+def half(dtype, computes=True):
+    """A convolution and what follows in half precision, fed and given in it; or with `computes` false
+    converted to float32 first, which ONNX Runtime has kernels for on a CPU in every type."""
+    random = np.random.default_rng(0)
+    w, g = (random.standard_normal(shape).astype(dtype) for shape in ((6, 5, 3, 3), (6, 4)))
+    kind, x = HALVES[dtype], "x"
+    nodes = []
+    if not computes:
+        nodes = [node("Cast", [name], [f"{name}32"], to=TensorProto.FLOAT) for name in "xwg"]
+    x, kernel, last = (name if computes else f"{name}32" for name in "xwg")
+    nodes += [
+        node("Conv", [x, kernel], "c", pads=[1] * 4),
+        node("Relu", "c", "r"),
+        node("GlobalAveragePool", "r", "p"),
+        node("Flatten", "p", "f"),
+        node("MatMul", ["f", last]),
+    ]
+    for index, made in enumerate(nodes):
+        made.name = f"{made.op_type}{index}"
+    types = {"x": kind, "y": kind if computes else TensorProto.FLOAT}
+    proto = make_model(nodes, {"x": ("N", 5, 7, 7)}, ["y"], {"w": w, "g": g}, 22, {"y": 2}, types)
+    proto.ir_version = 10
+    return proto
+
+
+BOTH |= {
+    "float16": lambda: (half("float16"), {}),
+    "bfloat16_fed": lambda: (half("bfloat16", computes=False), {}),
+}
 REFERENCE_ALONE = {
     "contrib": lambda: net(
         node("LayerNormalization", ["x", "s", "s"]), constants={"s": np.ones(7, np.float32)}, opset=14
@@ -138,6 +170,29 @@ def test_what_ours_refuses_is_measured_on_the_reference(tmp_path, kind):
     ours, theirs = measured(tmp_path / "net.onnx", REFERENCE_ALONE[kind](), (2,))
     assert [one.disposition for one in ours] == ["unsupported"]
     assert [(one.disposition, one.reason) for one in theirs] == [("ok", "")]
+
+
+def test_bfloat16_is_measured_on_ours_where_the_reference_has_no_kernel_for_it(tmp_path):
+    ours, theirs = measured(tmp_path / "net.onnx", half("bfloat16"), (2,))
+    assert [(one.disposition, one.reason) for one in ours] == [("ok", "")]
+    assert 1e-5 < ours[0].accuracy.output.rel_l2 < 2**-7, "rounded to bfloat16, and no coarser"
+    assert [one.disposition for one in theirs] == ["unsupported"]
+    assert "Could not find an implementation for Conv" in theirs[0].reason
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", HALVES)
+def test_half_precision_on_a_gpu_is_that_of_the_cpu(tmp_path, dtype):
+    ours = [backends.get(f"engine-{device}") for device in ("cpu", "cuda")]
+    if reason := ours[1].unavailable():
+        pytest.skip(reason)
+    onnx.save(half(dtype), tmp_path / "net.onnx")
+    graph = model_file.read(tmp_path / "net.onnx", {}).graph
+    x = np.random.default_rng(1).random((2, 5, 7, 7), np.float32).astype(graph.inputs[0].dtype)
+    cpu, cuda = (cross_check.answer_of(backend.prepare(graph, 2), {"x": x})["y"] for backend in ours)
+    quantum = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+    assert np.abs(cuda - cpu).max() <= quantum * np.abs(cpu).max(), "one in the last place at most"
+    assert (cuda == cuda.astype(dtype).astype(np.float32)).all(), "a number of the type"
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

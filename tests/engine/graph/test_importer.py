@@ -197,13 +197,13 @@ def test_weights_of_fewer_bits_are_widened_before_a_run(kind: int) -> None:
     np.testing.assert_allclose(run_plan(graph, 4, {"x": x})["y"], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [TensorProto.UINT32, TensorProto.UINT16])
-def test_elements_that_no_kernel_knows_are_refused_by_the_node(kind: int) -> None:
+def test_elements_that_no_kernel_knows_are_refused_by_the_node() -> None:
+    kind = TensorProto.UINT64
     node = helper.make_node("Identity", ["x"], ["m"], "same")
     add = helper.make_node("Add", ["m", "m"], ["y"], "add")
     types = {"x": kind, "y": kind}
     graph = from_proto(make_model([node, add], {"x": ("N", 2)}, ["y"], opset=17, types=types))
-    with pytest.raises(UnsupportedError, match=r"node 'add' \(Add\): it computes in (uint32|uint16)"):
+    with pytest.raises(UnsupportedError, match=r"node 'add' \(Add\): it computes in uint64"):
         bare(graph, 2)
 
 

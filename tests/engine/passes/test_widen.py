@@ -12,7 +12,7 @@ from engine.backends.engine_cpu import EngineCpuHere
 from engine.graph import importer
 from engine.options import Options
 from engine.planning.planner import plan
-from kernels.ops import HALVES
+from tests.engine.harness import make_model, run_plan
 
 TYPES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 QUANTUM = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # of a number of its own size
@@ -51,7 +51,7 @@ def _model(half: str) -> tuple[Any, dict[str, np.ndarray]]:
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), weights
 
 
-@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("half", TYPES)
 def test_answers_are_float32s_to_the_types_rounding(half: str) -> None:
     model, weights = _model(half)
     graph = importer.from_proto(model, "half")
@@ -72,6 +72,36 @@ def test_each_kernel_computes_in_float32_and_what_is_moved_stays_as_it_is() -> N
     assert set(computed.values()) == {"float32"}
     assert {step.params.dtype for step in made.steps if step.op == "transpose"} == {"float16"}
     assert all(array.dtype == np.float32 for array in made.weights.values())
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "uint32"])
+@pytest.mark.parametrize("op_type", ["Add", "Sub", "Mul", "Div", "Max", "Min", "Mod", "Less"])
+def test_whole_numbers_that_no_kernel_takes_are_those_of_numpy(op_type: str, dtype: str) -> None:
+    """The largest and smallest among them: what is carried beyond the type's bits is cut away."""
+    held = np.iinfo(dtype)
+    edges = [held.min, held.min + 1, 1, 2, 3, held.max // 2, held.max - 1, held.max]
+    a, b = (grid.reshape(-1) for grid in np.meshgrid(*[np.array(edges, dtype)] * 2))
+    if op_type in ("Div", "Mod"):
+        kept = (b != 0) & ~((a == held.min) & (b.astype(np.int64) == -1))  # of which C says nothing
+        a, b = a[kept], b[kept]
+    of = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    to = TensorProto.BOOL if op_type == "Less" else of
+    proto = make_model(
+        [helper.make_node(op_type, ["a", "b"], ["y"], "it")],
+        {"a": a.shape, "b": b.shape},
+        ["y"],
+        opset=17,
+        ranks={"y": 1},
+        types={"a": of, "b": of, "y": to},
+    )
+    with np.errstate(all="ignore"):
+        expected = {
+            "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Max": np.maximum, "Min": np.minimum,
+            "Mod": np.mod, "Less": np.less, "Div": lambda a, b: np.trunc(a / b.astype(float)).astype(dtype),
+        }[op_type](a, b)  # fmt: skip
+    found = run_plan(importer.from_proto(proto, "whole"), len(a), {"a": a, "b": b})["y"]
+    assert found.dtype == expected.dtype
+    assert (found == expected).all()
 
 
 def _answer(graph: Any, x: np.ndarray) -> np.ndarray:

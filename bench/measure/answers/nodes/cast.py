@@ -7,11 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import helper
 
-from bench.measure.answers.nodes._common import Nodes, as_drawn, node
+from bench.measure.answers.nodes._common import Nodes, node
+from kernels.ops import EXPONENTS, FLOATS8
 from kernels.ops.cast import Cast
 
-drawn = as_drawn
+
+def drawn(p: Cast, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Normal values; positive where a type has no sign."""
+    unsigned = any(name == EXPONENTS or name.startswith("uint") for name in (p.dtype, p.to))
+    return np.abs(values) if unsigned else values
 
 
 def nodes(p: Cast, names: Sequence[str], output: str) -> Nodes:
-    return [node("Cast", names, output, to=helper.np_dtype_to_tensor_dtype(np.dtype(p.to)))], {}
+    how: dict[str, int | str] = {"saturate": int(p.saturate)} if p.to in (*FLOATS8, EXPONENTS) else {}
+    if p.to == EXPONENTS:
+        how["round_mode"] = p.towards
+    return [node("Cast", names, output, to=helper.np_dtype_to_tensor_dtype(np.dtype(p.to)), **how)], {}

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_cast import cast_to
 from onnx.reference.ops.op_resize import Resize as ReferenceResize
 
 from bench.measure.answers import roundings
@@ -258,8 +259,10 @@ class Cast(Mended):
 
     def _run(self, x, **_):
         to = self._get("to")
-        dtype = np.dtype(np.float64) if to in _FLOATS else onnx.helper.tensor_dtype_to_np_dtype(to)
-        return (x.astype(dtype),)
+        if to in _FLOATS:
+            return (x.astype(np.float64),)
+        wide = x if hasattr(np, x.dtype.name) else x.astype(np.float64)  # of few bits, which NumPy has not
+        return (cast_to(wide, to, self._get("saturate", 1), self._get("round_mode", "up")),)
 
 
 class Upsample(Mended):
@@ -317,18 +320,28 @@ class DequantizeLinear(Mended):
 
 
 class OneRounding(OpRun):
-    """Every element moved by half a rounding of float32 to a whole one, the same in every run: were all moved
-    by as much, equal scores would stay equal in two halves."""
+    """Every element moved by half a rounding of its type to a whole one, the same in every run: were all
+    moved by as much, equal scores would stay equal in two halves."""
 
     op_domain = roundings.DOMAIN
 
-    def _run(self, x):
+    def _run(self, x, dtype="float32"):
         random = np.random.default_rng(zlib.crc32(self.onnx_node.output[0].encode()))
         array = np.asarray(x)
-        moved = roundings.one_rounding(array, "fp32", random)
+        moved = roundings.one_rounding(array, "fp32", random, dtype)
         if array.dtype.kind != "f":
             return (moved,)
         return (np.asarray(array + (moved - array) * random.uniform(0.5, 1.0, array.shape)),)
+
+
+class Stored(Mended):
+    """A Cast that rounds (bench.measure.answers.roundings.stored)."""
+
+    op_domain = roundings.DOMAIN
+
+    def _run(self, x, **_):
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(self._get("to"))
+        return (np.asarray(x, np.float64).astype(dtype).astype(np.float64),)
 
 
 MENDED = (
@@ -348,4 +361,5 @@ MENDED = (
     Upsample,
     DequantizeLinear,
     OneRounding,
+    Stored,
 )

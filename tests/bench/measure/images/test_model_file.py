@@ -15,7 +15,7 @@ from bench.measure.images import model_file
 from bench.measure.loaded_model import LoadedModel
 from bench.results.records import Job
 from kernels.errors import InputError
-from tests.engine.harness import make_model
+from tests.engine.harness import make_model, run_plan
 
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -140,3 +140,31 @@ def test_the_type_of_an_input_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     onnx.save(proto, path)
     assert model_file.read(path, {}).graph.initializers["k"] == np.array(1, np.int64)
+
+
+def test_ends_in_types_that_numpy_has_not_are_converted_within(tmp_path: Path) -> None:
+    """Names stay, for whoever feeds and fetches by them; a graph within a node reads the input, too."""
+    half, wide = TensorProto.BFLOAT16, TensorProto.FLOAT
+    out = helper.make_tensor_value_info("z", half, None)
+    branches = [
+        helper.make_graph([helper.make_node(op, ["x"], ["z"])], op, [], [out]) for op in ("Neg", "Abs")
+    ]
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=helper.make_tensor("c", TensorProto.BOOL, [], [True])),
+        helper.make_node("If", ["c"], ["z"], then_branch=branches[0], else_branch=branches[1]),
+        helper.make_node("Add", ["z", "x"], ["s"]),
+        helper.make_node("Sub", ["s", "x"], ["y"]),
+    ]
+    types = {"x": half, "y": half}
+    path = tmp_path / "net.onnx"
+    onnx.save(make_model(nodes, {"x": ("N", 3)}, ["y"], opset=22, types=types), path)
+    graph, notes = model_file.read(path, {})
+    assert [(info.name, info.dtype) for info in (*graph.inputs, *graph.outputs)] == [
+        ("x", "float32"),
+        ("y", "float32"),
+    ]
+    assert [note.split(",")[0] for note in notes] == ["input x is bfloat16", "output y is bfloat16"]
+    assert {value.type.tensor_type.elem_type for value in graph.proto.graph.input} == {wide}
+    x = np.array([[1.001, -2.7, 3.14159]], np.float32)
+    found = run_plan(graph, 1, {"x": x})["y"]
+    assert (found == -x.astype("bfloat16").astype(np.float32)).all()
