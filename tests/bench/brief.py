@@ -1,8 +1,9 @@
 """Processes that tests start measure as the program does, only for less long: a warm-up is busy for all the
 time that it takes, and so is a probe of the machine, which is most of what a small run costs.
 
-What is looked at is what comes of a run, of which no test knows the times. `bench.measure.timing` and
-`engine.probe` are changed as they are loaded; tests/bench/site does this at the start of a process.
+What is looked at is what comes of a run, of which no test knows the times. `bench.measure.timing`,
+`bench.measure.answers.renewed` and `engine.probe` are changed as they are loaded; tests/bench/site does this
+at the start of a process.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 SITE = Path(__file__).parent / "site"
 WARMUP_S, REWARM_S = 0.01, 0.002
 PROBE_S = 0.01
+TIMED = 4  # trains of a turn
 
 
 def environment() -> str:
@@ -44,12 +46,20 @@ def shorten_rules(timing: Any) -> None:
     )
 
 
-def shorten_probes(probe: Any) -> None:
-    probe.SECONDS = PROBE_S
+def shorten_probes(probe: Any, put: Callable[[Any, str, Any], None] = setattr) -> None:
+    """put: what takes it back, where only some tests of a process are to be brief."""
+    put(probe, "SECONDS", PROBE_S)
+
+
+def shorten_turns(renewed: Any, put: Callable[[Any, str, Any], None] = setattr) -> None:
+    """put: see shorten_probes."""
+    put(renewed, "REWARM_S", REWARM_S)
+    put(renewed, "TIMED", TIMED)
 
 
 _CHANGES: dict[str, Callable[[Any], None]] = {
     "bench.measure.timing": shorten_rules,
+    "bench.measure.answers.renewed": shorten_turns,
     "engine.probe": shorten_probes,
 }
 

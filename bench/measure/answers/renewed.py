@@ -153,6 +153,9 @@ class Mixing:
         self.seen: list[timed_pass.Seen] = []
         self.new = False  # whether it met new inputs since this was asked, see `met_new`
         self._session, self._afresh = session, afresh
+        # Asked once: of a protocol it takes longer than to start a train.
+        self._renewable = session if isinstance(session, Renewable) else None
+        self._witnessed = session if isinstance(session, Witnessed) else None
         self._instance = next(self.renewal.numbers)
         self._found: dict[int, list[float]] = {NEW: [], SAME: []}  # since there was some of both
         self._begun = False  # whether a timed train of this turn was run
@@ -162,8 +165,8 @@ class Mixing:
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's."""
         self._count = 1 if cold else count
-        if isinstance(self._session, Renewable) and self._sample_s:
-            self._draw(self._session)
+        if self._renewable is not None and self._sample_s:
+            self._draw(self._renewable)
         clock = self.renewal.clock
         began = clock()
         taken = self._session.time_runs(count, cold)
@@ -179,8 +182,8 @@ class Mixing:
 
     def end_turn(self) -> None:
         """What has yet to be known of this turn is asked now."""
-        session = self._session
-        if not self._begun or not isinstance(session, Renewable):
+        session = self._renewable
+        if not self._begun or session is None:
             return
         self._begun, found = False, self._found
         for alike in (SAME, NEW) if len(self.renewal.taken) < ASKED else ():  # in this order: see the module
@@ -198,20 +201,20 @@ class Mixing:
 
     def turn(self) -> None:
         """One that nobody keeps the samples of, but for what is asked among them."""
-        session = self._session
-        assert isinstance(session, Renewable)
+        session = self._renewable
+        assert session is not None
         self.end_turn()
         if not self._sample_s:
-            self._count = max(1, min(PASSES, round(TRAIN_NS / max(1, session.time_runs(1)))))
+            self._count = max(1, min(PASSES, round(TRAIN_NS / max(1, self._session.time_runs(1)))))
         self._afresh()
         began = self.renewal.clock()
         for _ in range(MOST_WARM):
-            backend.warm_runs(session, self._count)
+            backend.warm_runs(self._session, self._count)
             if self.renewal.clock() - began > REWARM_S:
                 break
         for _ in range(TIMED):
             self._draw(session)
-            session.time_runs(self._count)
+            self._session.time_runs(self._count)
             self._begun = True
             if all(self._found.values()):
                 break
@@ -231,8 +234,8 @@ class Mixing:
             self._ask(session, NEW)
 
     def _ask(self, session: Renewable, alike: int) -> None:
-        if isinstance(session, Witnessed):
-            self.seen += timed_pass.seen(session)
+        if self._witnessed is not None:
+            self.seen += timed_pass.seen(self._witnessed)
             while len(self.seen) > KEPT:
                 del self.seen[secrets.randbelow(len(self.seen))]
         began = self.renewal.clock()

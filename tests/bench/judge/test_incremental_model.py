@@ -15,7 +15,7 @@ from bench.run.client import run
 from engine.graph import importer
 from models import catalogue
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("as_long_as_the_program")]
 
 WAIT_S = 0.004
 KERNEL = """\
@@ -80,7 +80,7 @@ def _measured(
     return found
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("l2", ["warm", "cold"])
 def test_what_did_not_change_is_not_saved(tmp_path: Path, l2: str) -> None:
     found = _measured(tmp_path, "saves", waits="share", l2=l2)
