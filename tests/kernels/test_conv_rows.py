@@ -40,7 +40,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
     return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("name", CASES)
 def test_windows_are_read_out_of_rows(rung: Rung, name: str, hosted: on_the_host.Hosted) -> None:
@@ -52,7 +52,7 @@ def test_windows_are_read_out_of_rows(rung: Rung, name: str, hosted: on_the_host
             assert cuda_cases.differs(found, case, rung.precision) == "", writes
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize(("groups", "blocks"), [(1, 1), (2, 2), (3, 1)])
 def test_a_ring_of_rows_wraps_around_over_turns_and_images(
