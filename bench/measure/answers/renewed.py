@@ -155,7 +155,6 @@ class Mixing:
         self._session, self._afresh = session, afresh
         # Asked once: of a protocol it takes longer than to start a train.
         self._renewable = session if isinstance(session, Renewable) else None
-        self._witnessed = session if isinstance(session, Witnessed) else None
         self._instance = next(self.renewal.numbers)
         self._found: dict[int, list[float]] = {NEW: [], SAME: []}  # since there was some of both
         self._begun = False  # whether a timed train of this turn was run
@@ -234,8 +233,8 @@ class Mixing:
             self._ask(session, NEW)
 
     def _ask(self, session: Renewable, alike: int) -> None:
-        if self._witnessed is not None:
-            self.seen += timed_pass.seen(self._witnessed)
+        if isinstance(session, Witnessed):
+            self.seen += timed_pass.seen(session)
             while len(self.seen) > KEPT:
                 del self.seen[secrets.randbelow(len(self.seen))]
         began = self.renewal.clock()

@@ -1,5 +1,5 @@
-"""Locks of the tests' own: another's run on this machine is not waited for. And workers that threads start are
-forked as others are."""
+"""Locks of the tests' own: another's run on this machine is not waited for. And workers that threads start
+are forked as others are."""
 
 from collections.abc import Iterator
 
