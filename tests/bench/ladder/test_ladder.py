@@ -101,7 +101,7 @@ def test_rungs_that_crash_hang_or_are_wrong_cost_themselves_alone(tmp_path: Path
     job = small_job(
         rungs=("im2col", "crash", "endless", "stray_write", "unwritten_edge"),
         kernel_dirs=(str(own), str(PLANTED)),
-        timeout_s=2.5,
+        timeout_s=4.0,
     )
     folder, found = climb(job, tmp_path / "ladder")
     told = {name: m.disposition for name, m in found.items()}
@@ -114,7 +114,7 @@ def test_rungs_that_crash_hang_or_are_wrong_cost_themselves_alone(tmp_path: Path
         "reference": "ok",
     }
     assert "SIGSEGV" in found["crash"].reason
-    assert "after 2.5 s" in found["endless"].reason
+    assert "after 4 s" in found["endless"].reason
     assert found["im2col"].samples_ns
     assert found["im2col"].checks >= 4  # before, during and after timing
     assert found["im2col"].case.user is False
