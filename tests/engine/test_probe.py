@@ -18,6 +18,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     brief.shorten_probes(probe, monkeypatch.setattr)
+    monkeypatch.setattr(probe, "COPIED_NBYTES", 1 << 20)
+    monkeypatch.setattr(probe.host, "last_level_cache_nbytes", lambda: 1 << 18)
+    monkeypatch.setattr(probe, "MATRIX", 128)
 
 
 here = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
