@@ -129,9 +129,9 @@ def in_one_thread(session: Any) -> bool:
     return bool(getattr(session, "one_thread", False))
 
 
-@runtime_checkable
 class Warmed(Protocol):
-    """What takes samples, and can run passes whose times nobody keeps."""
+    """What takes samples, and can run passes whose times nobody keeps. Asked before each train, so that it is
+    looked for by its method's name."""
 
     def warm_runs(self, count: int) -> int:
         """As time_runs, for less: what is taken off the time is known less well."""
@@ -139,7 +139,7 @@ class Warmed(Protocol):
 
 def warm_runs(session: Any, count: int) -> int:
     """Nanoseconds of passes in a warm-up, of whatever has time_runs."""
-    taken: int = session.warm_runs(count) if isinstance(session, Warmed) else session.time_runs(count)
+    taken: int = getattr(session, "warm_runs", session.time_runs)(count)
     return taken
 
 

@@ -118,7 +118,7 @@ def _cached(threads: int, cache_nbytes: int) -> float:
     found = []
     for call, moved in ways:
         calls = [partial(again, call, pair) for pair in pairs]
-        seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0], SECONDS / len(ways))
+        seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0], 1 / len(ways))
         found.append(COPIES * moved * sum(pair[0].nbytes for pair in pairs) / seconds)
     return max(found)
 
@@ -211,10 +211,11 @@ def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tup
     return min(times)
 
 
-def _best(work: Callable[[], object], for_s: float = SECONDS) -> float:
-    """Seconds of the fastest call: what the machine reaches when nothing else disturbs it."""
+def _best(work: Callable[[], object], share: float = 1.0) -> float:
+    """Seconds of the fastest call: what the machine reaches when nothing else disturbs it. share: of SECONDS,
+    for which it is looked for."""
     times: list[float] = []
-    end = time.perf_counter() + for_s
+    end = time.perf_counter() + share * SECONDS
     while len(times) < 3 or time.perf_counter() < end:
         times.append(_timed(work))
     return min(times)

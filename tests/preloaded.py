@@ -22,6 +22,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -38,7 +39,7 @@ from tests.standin.settings import VARIABLE
 
 ROOT = Path(__file__).parents[1]
 MAIN = str(ROOT / "main.py")
-WORKER = "bench.measure.worker"
+WORKERS = ("bench.measure.worker", "bench.course.worker")
 PLAIN = "STARTED_PLAINLY"  # a variable: with it nothing is forked, as with any that this process lacked
 MARK = "# preloaded\n"  # the first line of a text given by -c that may be forked
 # What a worker has loaded when it gets its job, and main.py when it prints; none of it starts a thread.
@@ -46,11 +47,11 @@ LOADED = (
     "onnx.reference", "bench.measure.runner", "bench.measure.environment", "bench.measure.tuned.tuning",
     "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
     "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",
-    "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung", "engine.apart.open_empty",
-    "engine.cpu.ahead", "main",
+    "bench.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
+    "engine.apart.open_empty", "engine.cpu.ahead", "main",
 )  # fmt: skip
 # Of the environment, what nothing reads while it loads.
-ELSEWHERE = {"PWD", "OLDPWD", "SHLVL", "_", "PYTHONPATH"}
+ELSEWHERE = {"PWD", "OLDPWD", "SHLVL", "_", "PYTHONPATH", "TMPDIR"}
 LIMITS = sorted({value for name, value in vars(resource).items() if name.startswith("RLIMIT_")})
 MESSAGE_NBYTES = 1 << 17
 PID = struct.Struct("<i")
@@ -104,6 +105,12 @@ def install() -> None:
     _allowed["sites"] = _sites(os.environ)
     _allowed["rest"] = _rest(os.environ)
     subprocess.Popen = Popen  # type: ignore[misc]
+
+
+def ready() -> None:
+    """From now on threads of this process start forked ones, too: what forks ends with whoever started it."""
+    if subprocess.Popen is Popen:
+        _server(os.environ)
 
 
 class Popen(subprocess.Popen):  # type: ignore[type-arg]
@@ -164,7 +171,7 @@ def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
     words = [os.fsdecode(word) for word in args[1:]]
     known = (
         words[0] == MAIN
-        or words[:2] == ["-m", WORKER]
+        or (words[0] == "-m" and len(words) > 1 and words[1] in WORKERS)
         or (words[0] == "-c" and len(words) > 1 and words[1].startswith(MARK))
     )
     return (
@@ -305,6 +312,7 @@ def become(order: Order, fds: Sequence[int]) -> NoReturn:
     kept = [path for path in sys.path if path not in paths]
     os.environ.clear()
     os.environ.update(order.environment)
+    tempfile.tempdir = None  # which may have been asked for
     sys.path[:] = [*_paths(), *kept]
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         # What they were opened for could be gone back in.

@@ -73,25 +73,31 @@ def cuts(of: Sums, most_maps: int, most_ranks: int, least_warps: int) -> Iterato
             pitch, needed = places(of, band, spread)
             if nbytes(of, Cut(wide, blocks, wide, 1, 1, spread, band, pitch, needed)) > SHARED_NBYTES:
                 continue
-            for of_thread, across, teams in itertools.product(_OF_THREAD, range(1, needed + 1), _TEAMS):
-                each = ceil(needed, across)
+            of_threads = [count for count in _OF_THREAD if wide % (count * spread) == 0]
+            # Pixels of a thread, and threads across: of those that need as many of these, the fewest.
+            each_across = [(ceil(needed, across), across) for across in range(1, needed + 1)]
+            each_across = [
+                (each, across)
+                for each, across in each_across
+                if each <= _MOST_EACH and ceil(needed, each) == across
+            ]
+            most_teams = _most_teams(ceil(of.channels, blocks))
+            few_teams = [teams for teams in _TEAMS if teams <= most_teams]
+            for of_thread, (each, across), teams in itertools.product(of_threads, each_across, few_teams):
                 cut = Cut(wide, blocks, of_thread, each, teams, spread, band, pitch, each * across)
-                if wide % (of_thread * spread):
+                warps = cut.warps
+                if warps > _MOST_WARPS or (warps < least_warps and teams < most_teams):
                     continue
-                if each > _MOST_EACH or ceil(needed, each) < across or cut.warps > _MOST_WARPS:
-                    continue
-                most_teams = _most_teams(of, cut)
-                if teams > most_teams or (cut.warps < least_warps and teams < most_teams):
-                    continue
-                if registers(cut) > min(_MOST_REGISTERS, REGISTERS // (WARP * cut.warps)):
+                if registers(cut) > min(_MOST_REGISTERS, REGISTERS // (WARP * warps)):
                     continue
                 if nbytes(of, cut) <= SHARED_NBYTES:
                     yield cut
 
 
-def _most_teams(of: Sums, cut: Cut) -> int:
-    """That have a channel each: more warps there are not, even if they are fewer than wanted."""
-    return max(count for count in _TEAMS if count <= ceil(of.channels, cut.ranks))
+def _most_teams(channels: int) -> int:
+    """That have one of a block's channels each: more warps there are not, even if they are fewer than
+    wanted."""
+    return max(count for count in _TEAMS if count <= channels)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -142,11 +142,13 @@ def _accesses(p: Conv, cell: Cell, share: BlockShare) -> tuple[float, float]:
     of, quad, strip = e // work, e % work // strips, e % strips
     row = strip // out_w * share.down * cell.h * p.stride_h
     place = (of * ceil(channels, share.shares) * rows(p, cell, share) + row) * pitch + strip % out_w
-    warp, places = np.unique(np.stack((e // WARP, place)), axis=1)
-    turns = np.zeros((warp[-1] + 1, WARP), np.int64)
-    np.add.at(turns, (warp, places % WARP), 1)
-    quads = np.unique(np.stack((e // WARP, of, quad)), axis=1)
-    return float(turns.max(1).mean()), quads.shape[1] / len(turns)
+    warp, count = e // WARP, ceil(len(e), WARP)
+    # Pairs and triples as numbers: sorted a column at a time they take several times as long.
+    beyond = int(place.max()) + 1
+    asked_warp, places = np.divmod(np.unique(warp * beyond + place), beyond)
+    turns = np.bincount(asked_warp * WARP + places % WARP, minlength=count * WARP).reshape(count, WARP)
+    quads = np.unique((warp * share.shares + of) * (share.maps // FOUR) + quad)
+    return float(turns.max(1).mean()), len(quads) / count
 
 
 def nbytes(p: Conv, cell: Cell, share: BlockShare) -> int:

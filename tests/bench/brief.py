@@ -1,8 +1,9 @@
 """Processes that tests start measure as the program does, only for less long: a warm-up is busy for all the
 time that it takes, and so is a probe of the machine, which is most of what a small run costs.
 
-What is looked at is what comes of a run, of which no test knows the times. `bench.measure.timing` and
-`engine.probe` are changed as they are loaded; tests/bench/site does this at the start of a process.
+What is looked at is what comes of a run, of which no test knows the times. `bench.measure.timing`,
+`bench.measure.answers.renewed` and `engine.probe` are changed as they are loaded; tests/bench/site does this
+at the start of a process.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from types import ModuleType
 from typing import Any
 
 SITE = Path(__file__).parent / "site"
+Put = Callable[[Any, str, Any], None]
 WARMUP_S, REWARM_S = 0.01, 0.002
 PROBE_S = 0.01
+TIMED = 4  # trains of a turn
 
 
 def environment() -> str:
@@ -32,24 +35,30 @@ def left_out() -> str:
     return os.pathsep.join(path for path in paths if path != str(SITE))
 
 
-def shorten_rules(timing: Any) -> None:
+def shorten_rules(timing: Any, put: Put = setattr) -> None:
+    """put: what takes it back, where only some tests of a process are to be brief."""
     # A frozen dataclass takes what was not given from the defaults of its __init__.
     rules = timing.Rules
     brief = {"warmup_s": WARMUP_S, "rewarm_s": REWARM_S}
     names = list(rules.__dataclass_fields__)
     defaults = rules.__init__.__defaults__
     assert len(names) == len(defaults), "each of them has one"
-    rules.__init__.__defaults__ = tuple(
-        brief.get(name, default) for name, default in zip(names, defaults, strict=True)
-    )
+    shorter = tuple(brief.get(name, default) for name, default in zip(names, defaults, strict=True))
+    put(rules.__init__, "__defaults__", shorter)
 
 
-def shorten_probes(probe: Any) -> None:
-    probe.SECONDS = PROBE_S
+def shorten_probes(probe: Any, put: Put = setattr) -> None:
+    put(probe, "SECONDS", PROBE_S)
+
+
+def shorten_turns(renewed: Any, put: Put = setattr) -> None:
+    put(renewed, "REWARM_S", REWARM_S)
+    put(renewed, "TIMED", TIMED)
 
 
 _CHANGES: dict[str, Callable[[Any], None]] = {
     "bench.measure.timing": shorten_rules,
+    "bench.measure.answers.renewed": shorten_turns,
     "engine.probe": shorten_probes,
 }
 

@@ -10,8 +10,18 @@ from engine.cpu.steps import Blas
 from kernels import jit
 from kernels.cpu import rates
 from kernels.errors import KernelError
+from tests.bench import brief
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief.shorten_probes(probe, monkeypatch.setattr)
+    monkeypatch.setattr(probe, "COPIED_NBYTES", 1 << 20)
+    monkeypatch.setattr(probe.host, "last_level_cache_nbytes", lambda: 1 << 18)
+    monkeypatch.setattr(probe, "MATRIX", 128)
+
 
 here = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
 
@@ -53,7 +63,6 @@ def test_without_a_compiler_the_blas_is_asked_alone(monkeypatch: pytest.MonkeyPa
 
 
 @here
-def test_threads_multiply_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "SECONDS", 0.01)
+def test_threads_multiply_side_by_side() -> None:
     assert probe._chained(1) > 0
     assert probe._chained(2) > 0

@@ -60,9 +60,9 @@ def _cases(op: str) -> tuple[cuda_cases.Case, ...]:
 
 def small_case(rung: Rung, capability: tuple[int, int] | None = None) -> cuda_cases.Case | None:
     """The case of least work that the rung does not refuse, of those with enough outputs if there are any."""
-    taken = [case for case in _cases(rung.op) if cuda_cases.takes(rung, case.params, capability)]
-    enough = [case for case in taken if case.expected.size >= OUTPUTS]
-    return min(enough or taken, key=lambda case: case.params.flops + case.params.nbytes, default=None)
+    by_work = sorted(_cases(rung.op), key=lambda case: case.params.flops + case.params.nbytes)
+    first = sorted(by_work, key=lambda case: case.expected.size < OUTPUTS)
+    return next((case for case in first if cuda_cases.takes(rung, case.params, capability)), None)
 
 
 def check(rungs: Sequence[Rung], device: Launcher, say: Callable[[str], None]) -> int:

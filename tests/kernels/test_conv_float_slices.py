@@ -18,6 +18,7 @@ from kernels.estimates.image_slices import grid
 from kernels.launch import image_slices
 from kernels.ops import ACTIVATIONS
 from kernels.ops.conv import Conv
+from tests import sampling
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.hosted import answer
@@ -103,6 +104,7 @@ def test_a_cluster_completes_a_sum_however_it_is_cut(
     assert cuda_cases.differs(answer(hosted, RUNG, case), case, RUNG.precision) == ""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
 def test_every_activation(activation: str | None, hosted: on_the_host.Hosted) -> None:
     case = _case(replace(CASES["odd"], n=1, activation=activation))
@@ -133,15 +135,15 @@ def test_a_lane_has_pixels_of_one_bank_alone(name: str) -> None:
                 assert np.bincount((rows * pitch + columns) % lanes).max() == slots
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 @pytest.mark.parametrize("images", [1, 8])
 def test_sums_stay_in_registers_and_the_rest_in_shared_memory(images: int) -> None:
     # How many warps a cut has at least no kernel asks: what is compiled is the same for the same cut.
     texts = [RUNG.source.partition("*/")[2], *(header.text for header in includes.headers(RUNG))]
     assert not any("LEAST_WARPS" in text for text in texts)
-    for params in _alexnet(images).values():
-        for least_warps in RUNG.tune["LEAST_WARPS"]:
+    for params in sampling.some("layers of float slices", list(_alexnet(images).values()), 1):
+        for least_warps in sampling.some("warps of float slices", RUNG.tune["LEAST_WARPS"], 1):
             rung = replace(RUNG, defines={**RUNG.defines, "LEAST_WARPS": least_warps})
             how = launch.launch(params, rung)
             used = nvrtc.resources(nvrtc.compile_rung(RUNG, "sm_90", how.defines), "conv")

@@ -14,6 +14,7 @@ from kernels.errors import UnsupportedError
 from kernels.launch import image_rows
 from kernels.ops.conv import Conv
 from kernels.registry import Rung
+from tests import sampling
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.hosted import answer
@@ -40,7 +41,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
     return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("name", CASES)
 def test_windows_are_read_out_of_rows(rung: Rung, name: str, hosted: on_the_host.Hosted) -> None:
@@ -52,7 +53,7 @@ def test_windows_are_read_out_of_rows(rung: Rung, name: str, hosted: on_the_host
             assert cuda_cases.differs(found, case, rung.precision) == "", writes
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize(("groups", "blocks"), [(1, 1), (2, 2), (3, 1)])
 def test_a_ring_of_rows_wraps_around_over_turns_and_images(
@@ -131,10 +132,11 @@ def test_a_sum_of_alexnet_takes_46_instructions() -> None:
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("outputs", [64, 96, 128, 192])
 def test_sums_and_what_is_read_ahead_stay_in_registers(rung: Rung, outputs: int) -> None:
-    for params in (
+    first = (
         Conv(256, 3, 227, 227, outputs, 11, 11, 55, 55, 4, 4, bias=True, activation="relu"),
         Conv(256, 3, 224, 224, outputs, 7, 7, 112, 112, 2, 2, 3, 3, 3, 3, bias=True),
-    ):
+    )
+    for params in sampling.some("first convolutions by rows", first, 1):
         as_laid_out = layouts.laid_out(rung, rung.reads[0], rung.writes[-1])
         how = launch.launch(params, as_laid_out)
         used = nvrtc.resources(nvrtc.compile_rung(as_laid_out, "sm_90", how.defines), "conv")

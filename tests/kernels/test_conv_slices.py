@@ -21,6 +21,7 @@ from kernels.launch import image_slices
 from kernels.ops import ACTIVATIONS
 from kernels.ops.conv import Conv
 from kernels.registry import Rung
+from tests import sampling
 from tests.bench.judge import on_the_host
 from tests.engine.planning.test_layouts import network
 from tests.kernels import cuda_cases
@@ -114,6 +115,7 @@ def test_a_cluster_completes_a_sum_however_it_is_cut(
     assert cuda_cases.differs(found, case, rung.precision) == ""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
 def test_every_activation_leaves_zeros_where_a_chunk_is_filled_up(
     activation: str | None, hosted: on_the_host.Hosted
@@ -135,6 +137,7 @@ def test_what_lies_beside_a_window_has_no_say(hosted: on_the_host.Hosted) -> Non
         assert np.isfinite(found[..., 5:]).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rung", SPLIT, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_numbers_as_sums_of_two_are_scaled_by_the_largest_that_a_block_sees(
@@ -186,7 +189,7 @@ def test_blocks_of_most_threads_have_registers_enough(rung: Rung, monkeypatch: p
     of = image_slices.sums(params, rung)
     ways = list(estimate.cuts(of, *image_slices.limits(rung)))
     most = {(cut.strips, cut.tiles): cut for cut in sorted(ways, key=lambda cut: (cut.warps, cut.ranks))}
-    for cut in most.values():
+    for cut in sampling.some(f"cuts of {rung.name}", list(most.values()), 2):
         monkeypatch.setattr(estimate, "fit", lambda *_, cut=cut: cut)
         how = launch.launch(params, rung)
         used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines), "conv")
@@ -200,7 +203,8 @@ def test_blocks_of_most_threads_have_registers_enough(rung: Rung, monkeypatch: p
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("images", [1, 8])
 def test_sums_stay_in_registers_and_the_rest_in_shared_memory(rung: Rung, images: int) -> None:
-    for number, params in enumerate(_alexnet(images).values()):
+    layers = list(enumerate(_alexnet(images).values()))
+    for number, params in sampling.some(f"layers of {rung.name}", layers, 1):
         as_laid_out = layouts.laid_out(rung, rung.reads[number % len(rung.reads)], rung.writes[-1])
         how = launch.launch(params, as_laid_out)
         # No text asks which of the two it is, so that it is assembled alike for both: by turns.

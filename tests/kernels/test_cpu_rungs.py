@@ -172,7 +172,7 @@ def skip_refused(rung: Rung, p: Params) -> None:
 @every_rung
 @given(data=st.data())
 # Of a rung that takes few shapes most that are drawn are refused; one that takes none fails.
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.filter_too_much])
 def test_against_the_oracle(rung: Rung, data: st.DataObject) -> None:
     p = fitted(data.draw(DRAWN[rung.op]), rung)
     assume(rung.refusal(p) is None and min(getattr(p, "h", 1), getattr(p, "w", 1)) > 0)
@@ -329,6 +329,7 @@ NARROW = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", NARROW)
 def test_a_rung_that_takes_few_shapes_is_tried_on_those(op: str, tmp_path: Path) -> None:
     """Right, it passes every test here; wrong, it fails."""

@@ -19,6 +19,7 @@ from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import OPS
 from kernels.ops.gemm import Gemm
+from tests import sampling
 from tests.kernels import cuda_cases, nets
 from tests.kernels.ptx import both, is_settled, ptx
 
@@ -26,6 +27,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 # No text asks for 8.6 or 8.9, so that what is compiled for them is what is compiled for 8.0: by turns.
 ALIKE = ("sm_80", "sm_86", "sm_89")
 RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if not rung.language]
+FEW = 2  # of the tiles of a launch shape, in a run that takes a sample
 
 
 def _least(rung: registry.Rung, number: int) -> str:
@@ -73,7 +75,7 @@ def test_no_text_asks_for_an_architecture_that_is_not_compiled_for_each_time() -
 SPILLS = "local_y"  # the rung whose lesson is what it costs to ask for more registers than there are
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize(
     ("rung", "arch"), EVERY, ids=[f"{rung.label.replace(' ', '-')}-{arch}" for rung, arch in EVERY]
 )
@@ -102,7 +104,7 @@ def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
 def test_every_tensor_tile_compiles_and_fits_its_block(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each with one of the precisions that take it: the last, which has most to hold in registers.
     found = {tile: rung for rung in RUNGS if rung.op == op for tile in tensor.tiles(rung)}
-    for tile, rung in found.items():
+    for tile, rung in sampling.some(f"tensor tiles of {op}", list(found.items()), FEW):
         case = next(c for c in cuda_cases.cases(op) if not rung.refusal(c.params))
         monkeypatch.setattr(tensor_tiles, "fit", lambda *_, tile=tile: (tile, 2))
         how = launch.launch(case.params, rung)
@@ -113,7 +115,7 @@ def test_every_tensor_tile_compiles_and_fits_its_block(op: str, monkeypatch: pyt
         assert used.shared_nbytes <= 48 << 10
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize(
     "rung", [r for r in RUNGS if len(r.writes) > 1], ids=lambda rung: rung.label.replace(" ", "-")
 )
@@ -130,12 +132,13 @@ def test_every_rung_compiles_for_the_layouts_between_steps(rung: registry.Rung) 
         assert used.shared_nbytes <= 48 << 10
 
 
+@pytest.mark.sampled
 def test_every_sliced_tile_compiles_and_two_blocks_fit_beside_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rung = next(r for r in RUNGS if sliced.tiles(r))
     case = next(c for c in cuda_cases.cases("gemm") if not rung.refusal(c.params))
-    for tile in sliced.tiles(rung):
+    for tile in sampling.some("sliced tiles", sliced.tiles(rung), FEW):
         monkeypatch.setattr(sliced, "fit", lambda *_, tile=tile: (tile, 2))
         how = launch.launch(case.params, rung)
         used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines))
@@ -165,7 +168,7 @@ def test_every_spread_of_a_cluster_compiles_and_keeps_its_sums_in_registers(
 def test_every_tile_compiles_and_fits_its_block(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rung = next(r for r in RUNGS if r.launch == shape)
     case = next(iter(cuda_cases.cases(rung.op)))
-    for tile in launch.TILES[shape]:
+    for tile in sampling.some(f"tiles of {shape}", list(launch.TILES[shape]), FEW):
         monkeypatch.setattr(products, "fit", lambda *_, tile=tile: (tile, 2))
         how = launch.launch(case.params, rung)
         cubin = nvrtc.compile_rung(rung, "sm_90", how.defines)

@@ -43,7 +43,7 @@ def _richest(rung: Rung) -> Case:
     return max((c for c in quick if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(("reads", "writes"), [(0, 1), (1, 0), (1, 1)])
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_rung_is_right_in_every_layout(
@@ -69,6 +69,7 @@ def test_partial_sums_are_added_into_chunks(
     assert cuda_cases.differs(answer(hosted, rung, case), case, "fp16") == ""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["nhwc_fp16", "nhwc_tf32"])
 @pytest.mark.parametrize(
     "params", [Lrn(130, 13, 6, 5, 0.5), Lrn(7, 9, 35, 9, 0.5), Lrn(3, 33, 1, 4, beta=0.6)]
@@ -96,7 +97,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(("rung", "params"), PRODUCTS, ids=lambda it: getattr(it, "name", None))
 def test_products_read_and_write_chunks_that_no_size_divides(
     rung: Rung, params: Gemm, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch

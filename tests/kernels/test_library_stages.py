@@ -46,6 +46,7 @@ def test_cublas_is_told_of_every_product_as_it_lies() -> None:
         assert not (problem := cuda_cases.differs(actual, case)), f"{case.params}: {problem}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("images", [1, 2, 99])
 def test_patches_are_multiplied_group_by_group_and_finished(
     images: int, monkeypatch: pytest.MonkeyPatch

@@ -54,7 +54,7 @@ def test_a_net_gives_the_right_answer(
     _is_right(make, way, batch, nbytes, hosted, 1e-5)
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(48)
 @pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
 @pytest.mark.parametrize(
     ("way", "batch"),

@@ -85,6 +85,7 @@ def test_a_kernel_that_touches_too_early_what_another_writes_is_refused(
     nvrtc.compile_rung(replace(rung, overlaps=False), ARCH)
 
 
+@pytest.mark.sampled(3)
 @needs_nvrtc
 @pytest.mark.parametrize(
     ("op", "name"), [("gemm", "tensor_tf32"), ("conv", "split_sum"), ("lrn_pool", "column_bands")]

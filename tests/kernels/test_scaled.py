@@ -68,6 +68,7 @@ def _answer(hosted: on_the_host.Hosted, name: str, case: Case) -> np.ndarray:
     return answer(hosted, registry.find("cuda", "gemm", name), case)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "beside", "params"), PRODUCTS, ids=str)
 def test_the_error_is_that_of_tf32(
@@ -79,6 +80,7 @@ def test_the_error_is_that_of_tf32(
     assert error < 1.05 * _error(_answer(hosted, beside, case), case) + 1e-6
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "params"), LONGER, ids=str)
 def test_the_error_of_eight_bits_more_is_a_few_of_the_last(
@@ -133,6 +135,7 @@ def test_sums_overflow_no_sooner_than_weights_ask_for(
     assert _error(found, case) < (3e-6 if (name, params) in LONGER else 1e-3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scale", [1.0, 2.0**-20, 2.0**20])
 def test_images_and_filters_are_as_precise_in_scaled_halves(scale: float, hosted: on_the_host.Hosted) -> None:
     params = Conv(3, 20, 9, 7, 70, 3, 3, 9, 7, 1, 1, 1, 1, 1, 1)

@@ -80,7 +80,7 @@ def _skip_without_room(rung: Rung, tile: tuple[int, int], stages: int) -> None:
         pytest.skip(f"{stages} slabs of {tile} leave no room to lay sums out, and are more on any device")
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("params", CASES, ids=str)
 def test_products_in_the_background_are_those_of_the_slabs_that_were_copied(
@@ -119,6 +119,7 @@ def test_no_slab_is_overwritten_before_it_was_multiplied(
     assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 def test_few_channels_are_folded_and_many_images_laid_out_a_few_at_a_time(
     rung: Rung, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
@@ -150,7 +151,7 @@ def test_images_in_chunks_are_scaled_a_few_at_a_time_too(
         assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("rung", PRODUCTS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize(
     "cut", [wgmma_tiles.Cut(*cut) for cut in ((128, 64, 1), (128, 96, 2), (256, 128, 1), (128, 192, 3))]
@@ -177,6 +178,7 @@ def test_products_of_rows_that_no_tile_divides_in_parts(
             assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 @pytest.mark.parametrize(("name", "bound"), [("wgmma_split", 1e-6), ("wgmma_scaled", 1e-3)])
 def test_numbers_as_halves_or_sums_of_two_are_scaled_image_by_image(

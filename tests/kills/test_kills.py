@@ -1,4 +1,4 @@
-"""A few kills in every run of the tests, and a loss that is planted, which is told."""
+"""A kill in every run of the tests, and another with a loss that is planted, which is told."""
 
 from __future__ import annotations
 
@@ -16,19 +16,13 @@ pytestmark = [
 ]
 
 
-def test_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--state", str(tmp_path)]
-    assert kills.main([*arguments, "--count", "1"]) == 0
-    assert kills.main([*arguments, "--count", "2"]) == 0, "it goes on"
-    held = kills.Kills(tmp_path)
-    assert held.count == 2
-    assert sum(held.state[since] for since in kills.SINCE) == 2
-    assert "| 0 |" in capsys.readouterr().out
-
-
-def test_a_loss_is_told(
+def test_nothing_is_lost_and_a_loss_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    arguments = ["--state", str(tmp_path)]
+    assert kills.main([*arguments, "--count", "1"]) == 0
+    assert "| 0 |" in capsys.readouterr().out
+    assert not list(tmp_path.glob("run-*"))
     whole = kills.Kills._finished
 
     def loses(self: kills.Kills, path: Path, before: list[bytes]) -> None:
@@ -38,6 +32,9 @@ def test_a_loss_is_told(
         kills._kept(path, [line[:-1] for line in lines])
 
     monkeypatch.setattr(kills.Kills, "_finished", loses)
-    assert kills.main(["--state", str(tmp_path), "--count", "1"]) == 1
+    assert kills.main([*arguments, "--count", "2"]) == 1, "it goes on"
     assert "lines that were written before are gone or changed" in capsys.readouterr().out
     assert list(tmp_path.glob("run-*")), "the run is kept, to be looked at"
+    held = kills.Kills(tmp_path)
+    assert held.count == 2
+    assert sum(held.state[since] for since in kills.SINCE) == 2

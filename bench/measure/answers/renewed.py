@@ -153,6 +153,8 @@ class Mixing:
         self.seen: list[timed_pass.Seen] = []
         self.new = False  # whether it met new inputs since this was asked, see `met_new`
         self._session, self._afresh = session, afresh
+        # Asked once: of a protocol it takes longer than to start a train.
+        self._renewable = session if isinstance(session, Renewable) else None
         self._instance = next(self.renewal.numbers)
         self._found: dict[int, list[float]] = {NEW: [], SAME: []}  # since there was some of both
         self._begun = False  # whether a timed train of this turn was run
@@ -172,8 +174,8 @@ class Mixing:
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's."""
         self._count = 1 if cold else count
-        if isinstance(self._session, Renewable) and self._sample_s:
-            self._draw(self._session)
+        if self._renewable is not None and self._sample_s:
+            self._draw(self._renewable)
         clock = self.renewal.clock
         began = clock()
         taken = self._session.time_runs(count, cold)
@@ -189,8 +191,8 @@ class Mixing:
 
     def end_turn(self) -> None:
         """What has yet to be known of this turn is asked now."""
-        session = self._session
-        if not self._begun or not isinstance(session, Renewable):
+        session = self._renewable
+        if not self._begun or session is None:
             return
         self._begun, found = False, self._found
         for alike in (SAME, NEW) if len(self.renewal.taken) < ASKED else ():  # in this order: see the module
@@ -208,20 +210,20 @@ class Mixing:
 
     def turn(self) -> None:
         """One that nobody keeps the samples of, but for what is asked among them."""
-        session = self._session
-        assert isinstance(session, Renewable)
+        session = self._renewable
+        assert session is not None
         self.end_turn()
         if not self._sample_s:
-            self._count = max(1, min(PASSES, round(TRAIN_NS / max(1, session.time_runs(1)))))
+            self._count = max(1, min(PASSES, round(TRAIN_NS / max(1, self._session.time_runs(1)))))
         self._afresh()
         began = self.renewal.clock()
         for _ in range(MOST_WARM):
-            backend.warm_runs(session, self._count)
+            backend.warm_runs(self._session, self._count)
             if self.renewal.clock() - began > REWARM_S:
                 break
         for _ in range(TIMED):
             self._draw(session)
-            session.time_runs(self._count)
+            self._session.time_runs(self._count)
             self._begun = True
             if all(self._found.values()):
                 break

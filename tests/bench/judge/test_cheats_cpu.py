@@ -14,9 +14,9 @@ from tests import sampling
 from tests.bench.judge import attack, corpus
 from tests.bench.judge.corpus import Cheat
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("as_long_as_the_program")]
 
-SHARED, FURTHER = 3, 1  # of those that share a ladder; and ladders of one other kind each
+SHARED, FURTHER = 2, 1  # of those that share a ladder; and ladders of one other kind each
 
 
 def _some() -> list[Cheat]:

@@ -82,7 +82,7 @@ def test_a_cheat_that_runs_on_the_host_is_caught(
 
 @pytest.mark.gpu
 @pytest.mark.real_gpu
-@pytest.mark.usefixtures("gpu")
+@pytest.mark.usefixtures("gpu", "as_long_as_the_program")
 @pytest.mark.sampled
 @pytest.mark.timeout(1800)
 def test_none_of_some_is_let_through(tmp_path: Path) -> None:

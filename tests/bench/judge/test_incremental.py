@@ -22,11 +22,13 @@ from engine.cpu.rung import CpuRungSession
 from engine.witness import NEW, SAME, Renewable
 from kernels import registry
 from kernels.ops.unary import Unary
+from tests import sampling
 from tests.bench.judge import corpus
 
 pytestmark = pytest.mark.slow
 
-TURNS = 3
+TURNS, TRIES = 3, 3
+MACHINES = 20 if sampling.whole() else 6  # that one is judged on, a seed each
 PLANTED = ("incremental_tanh", "incremental_gemm", "incremental_conv", "honest_for_a_while")
 WORK_S = 0.008  # of each of them
 
@@ -112,14 +114,16 @@ def _settled(new: float, same: float, seed: int) -> Renewal:
     return _judged(Made(new, same, seed), 64)[0]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("same", [1.0, 0.95, 1.1, 3.0])
 def test_who_takes_as_long_wherever_is_let_be(same: float) -> None:
-    assert [_settled(9000, 9000 * same, seed).told for seed in range(20)] == [""] * 20
+    assert [_settled(9000, 9000 * same, seed).told for seed in range(MACHINES)] == [""] * MACHINES
 
 
-@pytest.mark.parametrize("same", [200, 2000, 4500, 7000])
+@pytest.mark.sampled
+@pytest.mark.parametrize("same", [200, 2000, 4500, 7000] if sampling.whole() else [1000, 4500, 7000])
 def test_whose_time_hangs_on_what_changed_is_told(same: float) -> None:
-    found = [_settled(9000, same, seed) for seed in range(20)]
+    found = [_settled(9000, same, seed) for seed in range(MACHINES)]
     assert all("is faster where few of its inputs changed" in one.told for one in found)
     for one in found:
         assert statistics.median(one.samples_ns) == pytest.approx(9000, rel=0.15)
@@ -192,6 +196,7 @@ def _timed(trial: Trial) -> None:
     assert trial.check("after timing") is None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PLANTED)
 def test_an_incremental_kernel_is_right_and_timed_over_new_inputs(name: str) -> None:
     cheat = corpus.find(name)
@@ -280,7 +285,10 @@ def _laddered(name: str, l2: str) -> RungMeasurement:
 
 @pytest.mark.parametrize("l2", ["warm", "cold"])
 def test_a_ladder_shows_the_time_over_new_inputs(l2: str) -> None:
-    found = _laddered("incremental_tanh", l2)
+    for _ in range(TRIES):  # what takes the cores meanwhile may hide it
+        found = _laddered("incremental_tanh", l2)
+        if found.disposition == "invalid" or any("over new inputs" in note for note in found.notes):
+            break
     if l2 == "cold":  # over new inputs caches are warm
         assert found.disposition == "invalid"
         assert "is faster where few of its inputs changed" in found.reason

@@ -15,9 +15,10 @@ from bench.run.client import run
 from engine.graph import importer
 from models import catalogue
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("as_long_as_the_program")]
 
 WAIT_S = 0.004
+TRIES = 3
 KERNEL = """\
 # op = "conv"
 # rung = 90
@@ -80,10 +81,13 @@ def _measured(
     return found
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("l2", ["warm", "cold"])
 def test_what_did_not_change_is_not_saved(tmp_path: Path, l2: str) -> None:
-    found = _measured(tmp_path, "saves", waits="share", l2=l2)
+    for number in range(TRIES):  # what takes the cores meanwhile may hide it
+        found = _measured(tmp_path / str(number), "saves", waits="share", l2=l2)
+        if found.disposition == "invalid" or any("new inputs" in told for told in found.validity.warnings):
+            break
     if l2 == "cold":
         assert found.disposition == "invalid", found.reason
         assert "is faster where few of its inputs changed" in found.reason

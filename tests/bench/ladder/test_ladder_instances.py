@@ -19,9 +19,12 @@ from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.measure import instances, timing
+from bench.measure.answers import renewed
 from bench.run.bounds import INSTANCES
+from engine import probe
 from kernels.errors import InputError, OutOfMemoryError
 from models.names import DEFAULT_MODEL
+from tests.bench import brief
 from tests.bench.ladder.test_judge import CONV
 from tests.bench.ladder.test_ladder import write
 
@@ -87,6 +90,8 @@ def _places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr("bench.measure.instances.MOST", 1)  # as many as are asked for
     monkeypatch.setattr(runner, "time_together", _few)
+    brief.shorten_turns(renewed, monkeypatch.setattr)
+    brief.shorten_probes(probe, monkeypatch.setattr)
 
 
 def _few(sessions: Mapping[str, timing.Instances], rules: timing.Rules, *others: Any, **named: Any) -> Any:
@@ -95,9 +100,12 @@ def _few(sessions: Mapping[str, timing.Instances], rules: timing.Rules, *others:
     return timing.time_together(sessions, few, *others, **named)
 
 
-def job_of(tmp_path: Path, body: str, **fields: object) -> LadderJob:
-    write(tmp_path, 90, "mine", body)
-    made = {"rungs": ("mine",), "kernel_dirs": (str(tmp_path),), "instances": 2} | fields
+def job_of(tmp_path: Path, *bodies: str, **fields: object) -> LadderJob:
+    """Of rungs that are "mine", "mine_1" and so on."""
+    names = ["mine" if number == 0 else f"mine_{number}" for number in range(len(bodies))]
+    for number, (name, body) in enumerate(zip(names, bodies, strict=True)):
+        write(tmp_path, 90 + number, name, body)
+    made = {"rungs": tuple(names), "kernel_dirs": (str(tmp_path),), "instances": 2} | fields
     return ladder_plan.job_of(CONV, "cpu", budget_s=ENOUGH_S, threads=1, quick=True, **made)
 
 
@@ -128,19 +136,21 @@ def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path
     assert mine.speedup != other.speedup
 
 
-@pytest.mark.parametrize("body", [BY_POINTER, TIRES])
-def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path, body: str) -> None:
-    assert climb(job_of(tmp_path, body, instances=1))["mine"].disposition == "ok"
-    found = climb(job_of(tmp_path / "again", body))
-    assert found["mine"].disposition == "incorrect"
-    assert found["mine"].samples_ns == ()
-    finding = found["mine"].finding
-    assert finding is not None
-    if body is BY_POINTER:
-        assert finding.fault == "unwritten"
-        assert finding.when == "before timing, in instance 2"
-    else:
-        assert finding.when.startswith("during timing")
+def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path) -> None:
+    alone = climb(job_of(tmp_path, BY_POINTER, TIRES, instances=1))
+    assert [one.disposition for one in alone.values()] == ["ok"] * 3
+    found = climb(job_of(tmp_path / "again", BY_POINTER, TIRES))
+    findings = []
+    for name in ("mine", "mine_1"):
+        assert found[name].disposition == "incorrect"
+        assert found[name].samples_ns == ()
+        findings.append(found[name].finding)
+    by_pointer, tires = findings
+    assert by_pointer is not None
+    assert by_pointer.fault == "unwritten"
+    assert by_pointer.when == "before timing, in instance 2"
+    assert tires is not None
+    assert tires.when.startswith("during timing")
     assert found["reference"].disposition == "ok"
 
 

@@ -22,6 +22,7 @@ from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example, measured
 from tests.bench.ladder.test_ladder_precisions import mixed
 from tests.bench.results import received
+from tests.bench.undrawn import undrawn
 
 pytestmark = pytest.mark.slow
 
@@ -154,7 +155,10 @@ def test_a_report_of_two_batch_sizes_of_one_node(
     assert "| 68.60 ms | 100 ms | 02 tiles |" in course
 
 
-def test_two_ladders_of_one_node_keep_their_own_charts(tmp_path: Path) -> None:
+def test_two_ladders_of_one_node_keep_their_own_charts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undrawn(monkeypatch)
     paths = [saved(tmp_path / "first", 100, 1.0), saved(tmp_path / "second", 100, 3.0)]
     report, *charts = ladder_report.write(paths, tmp_path / "it.md")
     assert len({path.read_bytes() for path in charts}) == len(set(charts)) == 4

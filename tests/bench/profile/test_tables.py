@@ -30,6 +30,7 @@ from bench.show.table import FORMATS, to_csv, with_headings
 from kernels.errors import InputError
 from tests.bench.profile import profile_cases
 from tests.bench.profile.profile_cases import LIMITS, profile
+from tests.bench.undrawn import undrawn
 
 pytestmark = pytest.mark.slow
 
@@ -443,7 +444,8 @@ def test_a_whole_pass_over_batch_sizes_says_how_it_grows(tmp_path):
     assert draw_together.write([chart], tmp_path, ["svg"])
 
 
-def test_a_report_of_a_cpu_tells_nothing_of_a_gpu(tmp_path):
+def test_a_report_of_a_cpu_tells_nothing_of_a_gpu(tmp_path, monkeypatch):
+    undrawn(monkeypatch)
     step = HostSpan(name="s", kind="step", start_ns=10, end_ns=40, op_type="Conv", nodes=("n",), run=0)
     events = Events(
         intervals=(step,), marks=(Mark(name="pass", kind="window", start_ns=0, end_ns=50, run=0),)
@@ -482,7 +484,8 @@ def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
         profile_report.write([empty.path], tmp_path / "empty.md")
 
 
-def test_before_and_after_stand_in_one_report(tmp_path):
+def test_before_and_after_stand_in_one_report(tmp_path, monkeypatch):
+    undrawn(monkeypatch)
     paths = []
     for name, rungs in (("before", {"conv1": "naive"}), ("after", {}), ("again", {})):
         job = msgspec.structs.replace(HEADER.job, rungs=rungs)

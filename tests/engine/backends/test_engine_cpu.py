@@ -222,7 +222,7 @@ def test_a_rung_of_the_users_that_breaks_is_named(graph: Graph, tmp_path: Path) 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("op", list(DRAWN))
 @given(data=st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_divided_step_does_what_the_whole_one_does(
     op: str, data: st.DataObject, every_step_is_divided: None
 ) -> None:

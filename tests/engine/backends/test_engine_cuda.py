@@ -135,6 +135,7 @@ def test_products_of_every_precision_run_in_it(graph: Graph, precision: str, bat
     assert {rung.precision for rung in found.values()} <= {"fp32", precision}
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("rung", CONV_RUNGS, ids=lambda rung: rung.name)
 def test_every_rung_of_convolution_has_a_node_to_be_chosen_for(graph: Graph, rung: registry.Rung) -> None:
     nodes = _taken(graph, rung)

@@ -21,7 +21,7 @@ from tests.engine.harness import make_model, one_node, random
 pytestmark = pytest.mark.slow
 
 # The backend is the same in all examples; the fixture only asks once whether it can run.
-drawn = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+drawn = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 small = st.integers(1, 3)
 
 

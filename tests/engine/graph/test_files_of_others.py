@@ -19,7 +19,7 @@ from engine.planning import groups, submodel
 from kernels.errors import ModelError, UnsupportedError
 from tests.engine.harness import agree, bare, make_model, random
 
-few = settings(max_examples=15, deadline=None)
+few = settings(max_examples=8, deadline=None)
 
 
 def ort(graph: Graph, x: np.ndarray) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ from engine.graph.importer import from_proto
 from kernels.errors import UnsupportedError
 from tests.engine.harness import agree, bare, make_model, one_node, random, run_plan
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=12, deadline=None)
 sizes = st.integers(1, 6)
 DOMAIN = "com.microsoft"
 

@@ -15,7 +15,7 @@ from engine.ops import supported
 from kernels.errors import KernelscopeError, UnsupportedError
 from tests.engine.harness import agree, bare, make_model, one_node, random
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=16, deadline=None)
 small = st.integers(1, 3)
 
 

@@ -14,7 +14,7 @@ from kernels.errors import UnsupportedError
 from tests.engine.harness import agree, bare, one_node, random, run_plan
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.data())
 def test_conv_transpose(data: Any) -> None:
     rank = data.draw(st.sampled_from([1, 2, 2]))

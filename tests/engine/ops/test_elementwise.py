@@ -16,7 +16,7 @@ from kernels.errors import UnsupportedError
 from kernels.ops.concat import MOST_PARTS
 from tests.engine.harness import agree, bare, make_model, one_node, random, run_ort, run_plan
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=16, deadline=None)
 BOOL = TensorProto.BOOL
 SHAPE = (2, 3, 7)
 

@@ -21,7 +21,7 @@ from tests.engine.harness import bare, run_ort, run_plan
 EIGHT = ("uint8", "int8")
 TYPES = {"uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "int32": TensorProto.INT32,
          "float32": TensorProto.FLOAT}  # fmt: skip
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=12, deadline=None)
 
 
 def model(

@@ -15,7 +15,7 @@ from engine.ops import operators, supported
 from kernels.errors import UnsupportedError
 from tests.engine.harness import agree, bare, make_model, one_node, random
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=16, deadline=None)
 small = st.integers(1, 3)
 
 
@@ -82,7 +82,7 @@ def pools(draw: Any) -> tuple[str, int, tuple[int, ...], dict[str, Any]]:
     return op_type, opset, (draw(small), draw(small), *spatial), attributes
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(pools())
 def test_pool(case: Any) -> None:
     op_type, opset, shape, attributes = case

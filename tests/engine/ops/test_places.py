@@ -15,7 +15,7 @@ from engine.graph.importer import from_proto
 from kernels.errors import UnsupportedError
 from tests.engine.harness import agree, bare, make_model, one_node, random
 
-few = settings(max_examples=15, deadline=None)
+few = settings(max_examples=8, deadline=None)
 small = st.integers(1, 5)
 INT64 = TensorProto.INT64
 

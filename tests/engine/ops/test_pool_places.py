@@ -23,7 +23,7 @@ def _graph(shape: tuple[int, ...], outputs: list[str], **attributes: Any) -> Gra
     return from_proto(make_model([node], {"x": ("N", *shape[1:])}, outputs, ranks=ranks, types=types), "it")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_places(data: Any) -> None:
     rank = data.draw(st.sampled_from([1, 2, 2]))

@@ -45,7 +45,7 @@ def pair(
     return from_proto(proto, "pair")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=14, deadline=None)
 @given(
     st.lists(st.integers(1, 4), min_size=2, max_size=4), st.sampled_from(["uint8", "int8"]), OPSETS, st.data()
 )

@@ -14,7 +14,7 @@ from kernels.errors import UnsupportedError
 from kernels.ops.resize import COORDINATES, ROUNDINGS
 from tests.engine.harness import agree, bare, one_node, random, run_plan
 
-few = settings(max_examples=30, deadline=None)
+few = settings(max_examples=14, deadline=None)
 NOTHING = np.array([], np.float32)  # of inputs that had to be there before opset 13
 SCALES = [0.5, 0.6, 1.0, 1.5, 2.0, 7 / 3, 3.0]
 

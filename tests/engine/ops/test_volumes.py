@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.planning.planner import plan
 from tests.engine.harness import agree, bare, in_numpy, one_node, random
 
-few = settings(max_examples=30, deadline=None)
+few = settings(max_examples=14, deadline=None)
 
 
 def _window(data: Any, rank: int) -> tuple[list[int], dict[str, Any]]:

@@ -193,7 +193,7 @@ def test_a_row_of_a_condition_that_hides_all_keeps_what_replaces_them() -> None:
     agree(made, feeds(made), BATCH)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.integers(1, 3),
     st.integers(1, 3),

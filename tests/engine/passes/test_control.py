@@ -20,7 +20,7 @@ from engine.planning.submodel import extract
 from kernels.errors import UnsupportedError
 from tests.engine.harness import agree, bare, make_model, random, run_plan
 
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=10, deadline=None)
 node = helper.make_node
 
 

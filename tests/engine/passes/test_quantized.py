@@ -23,7 +23,7 @@ def ops(graph: Graph) -> list[str]:
     return [step.op for step in bare(graph, BATCH).steps]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(nets())
 def test_a_product_between_quantized_tensors_is_one_step_and_exact(net: Net) -> None:
     graph = net.graph()
@@ -34,7 +34,7 @@ def test_a_product_between_quantized_tensors_is_one_step_and_exact(net: Net) -> 
     np.testing.assert_array_equal(run_plan(graph, BATCH, fed)["y"], expected.astype(np.float32))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(nets().map(lambda net: replace(net, last=False)))
 def test_without_a_last_quantization_the_step_gives_the_nearest_float32(net: Net) -> None:
     graph = net.graph()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from onnx import helper
@@ -20,15 +22,19 @@ pytestmark = pytest.mark.slow
 BATCH = 8
 
 
-def network(outputs: tuple[str, ...] = ("y",), norm: bool = True) -> Graph:
-    """A convolution, an LRN (which no kernel of a whole net has) and a pool, whose tensors shrink, and a
-    product."""
+@cache
+def constants() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
 
     def drawn(*shape: int) -> np.ndarray:
-        return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+        return rng.standard_normal(shape, np.float32) / np.float32(np.sqrt(np.prod(shape[1:])))
 
-    constants = {"w1": drawn(32, 3, 3, 3), "b1": drawn(32, 1)[:, 0], "w2": drawn(512, 32 * 16 * 16)}
+    return {"w1": drawn(32, 3, 3, 3), "b1": drawn(32, 1)[:, 0], "w2": drawn(512, 32 * 16 * 16)}
+
+
+def network(outputs: tuple[str, ...] = ("y",), norm: bool = True) -> Graph:
+    """A convolution, an LRN (which no kernel of a whole net has) and a pool, whose tensors shrink, and a
+    product."""
     nodes = [
         helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], "conv1", pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c1"], ["r1"], "relu1"),
@@ -40,7 +46,7 @@ def network(outputs: tuple[str, ...] = ("y",), norm: bool = True) -> Graph:
     ]  # fmt: skip
     shapes = {"y": ["N", 512], "r1": ["N", 32, 32, 32]}
     return from_proto(
-        make_model(nodes, {"x": ["N", 3, 32, 32]}, {name: shapes[name] for name in outputs}, constants)
+        make_model(nodes, {"x": ["N", 3, 32, 32]}, {name: shapes[name] for name in outputs}, constants())
     )
 
 

@@ -74,7 +74,7 @@ def graphs(draw: Any) -> Graph:
     return from_proto(make_model(nodes, {"x": SHAPE, "z": SHAPE}, outputs, CONSTANTS, ranks=ranks), "random")
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(graphs(), st.integers(1, 3))
 def test_random_graphs(graph: Graph, batch: int) -> None:
     """Values and shapes as ONNX Runtime's, no live tensor overwritten, every node in one group at most."""
@@ -278,7 +278,7 @@ def test_a_chain_needs_no_more_than_its_widest_pair() -> None:
     check_memory(made)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 2000), st.integers(0, 8), st.integers(0, 8)), max_size=12))
 def test_tensors_alive_together_never_share_bytes(drawn: list[tuple[int, int, int]]) -> None:
     tensors = {f"t{i}": Life(n, min(a, b), max(a, b)) for i, (n, a, b) in enumerate(drawn)}

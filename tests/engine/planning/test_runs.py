@@ -98,6 +98,7 @@ def test_a_time_holds_for_the_batch_and_the_kernels_that_it_stands_against(
         assert runs.read(other, again) is None
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
 @pytest.mark.parametrize("batch", [1, 16, 100, 1000, 10_000])
 @pytest.mark.parametrize("cores", [(False, False), (True, False), (True, True)], ids=["fp32", "tf32", "fp16"])

@@ -101,7 +101,7 @@ STRATEGIES = {
 
 
 @pytest.mark.parametrize("op", STRATEGIES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_the_least_bytes_are_fewer_the_coarser_the_precision(op: str, data: st.DataObject) -> None:
     p: Params = data.draw(STRATEGIES[op]())

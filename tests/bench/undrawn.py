@@ -1,0 +1,15 @@
+"""Reports whose charts are not drawn: for what is about which of them stand where. A file holds the words of
+its chart instead, so that two charts that differ are two that differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.profile.show import draw_timeline
+from bench.show import draw, report_files
+
+
+def undrawn(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(report_files, "small", lambda png, most=0: png)
+    patch.setattr(draw, "render", lambda chart, kinds, *_: dict.fromkeys(kinds, repr(chart).encode()))
+    patch.setattr(draw_timeline, "render", lambda profile, shown, *_: repr((profile, shown)).encode())
