@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -172,14 +172,17 @@ def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
         or words[:2] == ["-m", WORKER]
         or (words[0] == "-c" and len(words) > 1 and words[1].startswith(MARK))
     )
-    return known and like_ours(environment) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    return (
+        known
+        and like_ours(environment, but={str(STANDIN)})
+        and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    )
 
 
-def like_ours(environment: Mapping[str, str]) -> bool:
-    """Whether it differs from that of the tests in nothing that is read while modules load."""
-    return _rest(environment) == _allowed["rest"] and _sites(environment) - {str(STANDIN)} == _allowed[
-        "sites"
-    ] - {str(STANDIN)}
+def like_ours(environment: Mapping[str, str], but: Set[str] = frozenset()) -> bool:
+    """Whether it differs from that of the tests in nothing that is read while modules load, but for these
+    folders on Python's path."""
+    return _rest(environment) == _allowed["rest"] and _sites(environment) - but == _allowed["sites"] - but
 
 
 def _sites(environment: Mapping[str, str]) -> frozenset[str]:
