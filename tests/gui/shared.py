@@ -1,10 +1,13 @@
 """A window that several tests look at: what one of them changes it puts back, and that is checked."""
 
 import contextlib
+import time
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDockWidget
+
+PATIENCE_S = 2.0
 
 
 @contextlib.contextmanager
@@ -17,7 +20,10 @@ def as_found(window):
     before = standing(window)
     yield window
     settle(window)
-    after = standing(window)
+    until = time.monotonic() + PATIENCE_S
+    while (after := standing(window)) != before and time.monotonic() < until:
+        QTest.qWait(20)  # axes are as wide as what is painted, which comes by a timer
+        settle(window)
     window.hide()
     assert after == before, "a test has left the window to others as it did not find it"
 
@@ -27,6 +33,7 @@ def settle(window):
     for _ in range(2):
         window.redraw.flush()
         QCoreApplication.processEvents()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # what is not shown any more
 
 
 def standing(window):

@@ -16,6 +16,7 @@ from gui.pages.compare import PANELS
 from gui.pages.page import page_types
 from gui.shell import inspector
 from tests.bench import synthetic
+from tests.gui import shared
 from tests.gui.shared import as_found
 
 FAILURES = {
@@ -55,7 +56,8 @@ def same_page(opened):
         yield opened.pages[0]
 
 
-def test_what_a_test_leaves_in_a_shared_window_is_noticed(opened):
+def test_what_a_test_leaves_in_a_shared_window_is_noticed(opened, monkeypatch):
+    monkeypatch.setattr(shared, "PATIENCE_S", 0.0)
     with pytest.raises(AssertionError, match="as it did not find it"), as_found(opened):
         opened.pages[0]._legend.buttons["engine-cpu"].click()
     opened.pages[0]._legend.buttons["engine-cpu"].click()
