@@ -110,7 +110,9 @@ def test_as_many_batches_are_in_flight_as_memory_has_room_for(machine: Machine) 
     assert "engine-cuda at batch 2, end to end" in out
 
 
-def test_a_comparison_has_both_clocks_and_its_reference_is_tuned_once(machine: Machine, tmp_path: Path) -> None:
+def test_a_comparison_has_both_clocks_and_its_reference_is_tuned_once(
+    machine: Machine, tmp_path: Path
+) -> None:
     """For its forward pass; from end to end it runs in the configuration that is known by then."""
     here = Machine(machine.folder, tmp_path / "cache")
     words = ("--backend", "engine-cuda", "--backend", "ort-cuda", "--batch", "2", "--images", "8")
