@@ -105,9 +105,7 @@ class Theming(QObject):
         app, wanted = QApplication.instance(), sheet(self.theme)
         # Every widget there is would be polished anew for nothing.
         if isinstance(app, QApplication) and app.styleSheet() != wanted:
-            # A style sheet that is set while a palette changes would freeze the old colours in. To put one in
-            # the place of another takes Qt twice as long as to take that away first.
-            app.setStyleSheet("")
+            # A style sheet that is set while a palette changes would freeze the old colours in.
             app.setPalette(palette(self.theme))
             app.setStyleSheet(wanted)
 

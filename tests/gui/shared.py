@@ -11,12 +11,20 @@ PATIENCE_S = 2.0
 
 
 @contextlib.contextmanager
-def as_found(window):
+def as_found(window, themes=False):
     """Shows a window meanwhile; else it is out of the way of a mouse over others. Fails where what is shown,
-    or how, is another afterwards."""
+    or how, is another afterwards. themes: tests change its theme, too; what was laid out before the window
+    was first shown is a few pixels off until that has been done once."""
     window.show()
     assert QTest.qWaitForWindowExposed(window)
     settle(window)
+    if themes and not window.property("themes seen"):
+        window.setProperty("themes seen", True)
+        for theme in ("dark", "light"):
+            window.theming.choose(theme)
+            settle(window)
+            QTest.qWait(20)
+        settle(window)
     before = standing(window)
     yield window
     settle(window)

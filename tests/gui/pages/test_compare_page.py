@@ -52,7 +52,7 @@ def opened(make_shared_window, recorded):
 @pytest.fixture
 def same_page(opened):
     """As `page`, for what leaves it as it was."""
-    with as_found(opened):
+    with as_found(opened, themes=True):
         yield opened.pages[0]
 
 
