@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -80,9 +80,9 @@ class Server:
     end: socket.socket
     owner: int
 
-    def ask(self, order: Order, fds: Sequence[int]) -> int:
+    def ask(self, asked: Order, fds: Sequence[int]) -> int:
         """The number of the new process; 0 where none could be made."""
-        data = pickle.dumps(order)
+        data = pickle.dumps(asked)
         if len(data) > MESSAGE_NBYTES:
             return 0
         try:
@@ -149,20 +149,25 @@ def _forked(
 ) -> int:
     """Its number; 0 where it cannot be forked."""
     try:
-        order = Order(
-            tuple(words),
-            environment,
-            os.path.abspath(os.fsdecode(cwd or os.getcwd())),
-            _umask(),
-            frozenset(os.sched_getaffinity(0)),
-            os.getpriority(os.PRIO_PROCESS, 0),
-            _limits(),
-            session,
-        )
+        asked = order(words, environment, os.path.abspath(os.fsdecode(cwd or os.getcwd())), session)
     except OSError:  # no folder is there to be in
         return 0
     server = _server(environment)
-    return server.ask(order, fds) if server is not None and os.path.isdir(order.folder) else 0
+    return server.ask(asked, fds) if server is not None and os.path.isdir(asked.folder) else 0
+
+
+def order(words: Sequence[str], environment: dict[str, str], folder: str, session: bool) -> Order:
+    """For a process that may do what this one may."""
+    return Order(
+        tuple(words),
+        environment,
+        folder,
+        _umask(),
+        frozenset(os.sched_getaffinity(0)),
+        os.getpriority(os.PRIO_PROCESS, 0),
+        _limits(),
+        session,
+    )
 
 
 def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
@@ -176,10 +181,15 @@ def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
     )
     return (
         known
-        and _rest(environment) == _allowed["rest"]
-        and _sites(environment) - {str(STANDIN)} == _allowed["sites"] - {str(STANDIN)}
+        and like_ours(environment, but={str(STANDIN)})
         and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
     )
+
+
+def like_ours(environment: Mapping[str, str], but: Set[str] = frozenset()) -> bool:
+    """Whether it differs from that of the tests in nothing that is read while modules load, but for these
+    folders on Python's path."""
+    return _rest(environment) == _allowed["rest"] and _sites(environment) - but == _allowed["sites"] - but
 
 
 def _sites(environment: Mapping[str, str]) -> frozenset[str]:
@@ -260,10 +270,10 @@ def serve(control: socket.socket) -> NoReturn:
             os._exit(0)
         if not data:
             os._exit(0)
-        order: Order = pickle.loads(data)  # the tests', who are trusted
+        asked: Order = pickle.loads(data)  # the tests', who are trusted
         pid = _twice_forked(control, fds) if template.one_thread() and len(fds) == 3 else 0
         if pid is None:
-            become(order, fds)
+            become(asked, fds)
         for fd in fds:
             os.close(fd)
         control.send(PID.pack(pid))

@@ -30,6 +30,7 @@ class BarPlot(PanelPlot):
         self.categories: tuple[Category, ...] = ()
         self.ticks: tuple[float, ...] = ()
         self._stacks: dict[str, pg.BarGraphItem] = {}
+        self._drawn: dict[str, object] = {}  # what they were made of
         self._totals: list[pg.TextItem] = []
         self._lines: list[pg.InfiniteLine] = []
         self.doubtful = HatchedBars()  # over the parts of bars that are to be doubted
@@ -71,6 +72,7 @@ class BarPlot(PanelPlot):
                     bases[bar.x] += height
         for key in [k for k in self._stacks if k not in {c.key for c in self.categories}]:
             self.removeItem(self._stacks.pop(key))
+            self._drawn.pop(key)
         self.doubtful.show_bars(hollow, self.theming.theme.paper)
         self._rule(panel.baselines)
         self._bound(bars)
@@ -151,14 +153,20 @@ class BarPlot(PanelPlot):
         if item is None:
             item = self._stacks[category.key] = pg.BarGraphItem(x=[0], y0=[0], height=[0], width=THICK)
             self.addItem(item, ignoreBounds=True)
-        item.setVisible(category.key not in self.hidden)
-        theme = self.theming.theme
+        theme, visible = self.theming.theme, category.key not in self.hidden
+        placed = [(self._places[bar.x], bases[bar.x], heights[bar.x]) for bar in bars]
+        drawn = category, visible, theme, placed
+        if self._drawn.get(category.key) == drawn:
+            return
+        self._drawn[category.key] = drawn
+        item.setVisible(visible)
         sinks = bool(category.colour) and outlined(category.colour, theme) == theme.muted
         edge = theme.muted if theme.dark or sinks else theme.paper
+        x, y0, height = np.array(placed).reshape(-1, 3).T
         item.setOpts(
-            x=np.array([self._places[bar.x] for bar in bars]),
-            y0=np.array([bases[bar.x] for bar in bars]),
-            height=np.array([heights[bar.x] for bar in bars]),
+            x=x,
+            y0=y0,
+            height=height,
             width=THICK,
             brush=pg.mkBrush(category.colour or None),
             pen=pg.mkPen(edge, width=0.5) if category.colour else pg.mkPen(None),

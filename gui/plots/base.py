@@ -34,7 +34,8 @@ class PanelPlot(pg.PlotWidget):
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         self.x_axis, self.y_axis = ScaleAxis("bottom"), ScaleAxis("left")
-        super().__init__(parent, axisItems={"bottom": self.x_axis, "left": self.y_axis})
+        axes = {"bottom": self.x_axis, "left": self.y_axis}
+        super().__init__(parent, axisItems=axes, enableMenu=False)  # made, menus take longer than all else
         self.theming = theming
         self.panel: Panel | None = None
         self.selected: tuple[str, float] | None = None
@@ -43,7 +44,8 @@ class PanelPlot(pg.PlotWidget):
         self._fitted: tuple[float, float, float, float] | None = None
         item = self.getPlotItem()
         item.hideButtons()
-        item.setMenuEnabled(False)
+        for side in ("top", "right"):
+            item.getAxis(side).unlinkFromView()  # never shown, it would word its label at each change
         item.showGrid(x=True, y=True, alpha=0.25)
         for axis in (self.x_axis, self.y_axis):
             axis.setZValue(-1)  # the grid lies below what is drawn, names among it

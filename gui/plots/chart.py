@@ -62,6 +62,7 @@ class ChartView(QFrame):
         self.chart: Chart | None = None
         self._ticks: tuple[float, ...] = ()
         self._plots: dict[str, PanelPlot] = {}
+        self._arranged: tuple[int, list[str]] = (0, [])  # as its panels were drawn last
         self._spare: list[PanelPlot] = []
         self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
         self._log: dict[str, bool | None] = {"x": None, "y": None}
@@ -197,7 +198,8 @@ class ChartView(QFrame):
         self._limit_finding()
         if self.chart is not None:
             self._offer_panels([p.title for p in self.chart.panels])
-            self._draw()
+            if self._arranged != self._arrangement():  # a plot that stays draws itself at its new size
+                self._draw()
 
     # ------------------------------------------------------------------------------------------ building
 
@@ -267,6 +269,11 @@ class ChartView(QFrame):
         chosen = self._panels.currentText()
         return [next((p for p in panels if p.title == chosen), panels[0])]
 
+    def _arrangement(self) -> tuple[int, list[str]]:
+        """In how many columns which panels stand."""
+        shown = [panel.title for panel in self._shown()]
+        return self._columns(len(shown)), shown
+
     def _columns(self, count: int) -> int:
         return columns(count, self.width(), self.height())
 
@@ -291,6 +298,7 @@ class ChartView(QFrame):
         if self.chart is None:
             return
         wanted = self._shown()
+        self._arranged = self._arrangement()
         for title in [t for t in self._plots if t not in {p.title for p in wanted}]:
             gone = self._plots.pop(title)
             self._grid.removeWidget(gone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -30,6 +31,7 @@ class _Items:
     line: pg.PlotDataItem
     marks: pg.ScatterPlotItem
     unsure: pg.ScatterPlotItem  # points that are to be doubted, and those of cases being measured
+    drawn: object = None  # what they were made of: a plot is drawn again at each change of its size
 
     def all(self) -> tuple[pg.GraphicsObject, ...]:
         return self.bars, self.line, self.marks, self.unsure
@@ -46,6 +48,7 @@ class LinePlot(PanelPlot):
         self.ticks: tuple[float, ...] = ()  # batch sizes that will be measured, beside those that were
         self._pointed = ""  # label of the series whose name must stand, and stands out
         self._span = 1.0  # of the x axis, in its places
+        self._drawing = False  # what stands at the view's edges is placed at the end
         self._lane = pg.LinearRegionItem(orientation="horizontal", movable=False)
         self._lane_name = pg.TextItem(anchor=(0.0, 0.5))
         self._halo = pg.ScatterPlotItem(size=20, symbol="o")
@@ -59,8 +62,7 @@ class LinePlot(PanelPlot):
         for item in (self._baseline, self._lane, self._lane_name, self._halo):
             self.addItem(item, ignoreBounds=True)
         box = self.getPlotItem().getViewBox()
-        box.sigRangeChanged.connect(self._place_marks)
-        box.sigRangeChanged.connect(self._place_names)
+        box.sigRangeChanged.connect(self._on_ranged)
         box.sigResized.connect(self._on_resized)
 
     @property
@@ -100,9 +102,10 @@ class LinePlot(PanelPlot):
         if panel.baseline is not None:
             self._baseline.setPos(place(panel.baseline, log_y))
             self._baseline.setPen(pg.mkPen(theme.muted, width=self.pixels(1), style=Qt.PenStyle.DashLine))
+        self._drawing = True
         self._fit(panel, ticks)
-        self._place_marks()
-        self._place_names()
+        self._drawing = False
+        self._on_ranged()
 
     def nearest(self, position: QPointF) -> float | None:
         log_x, _ = self.logs
@@ -192,8 +195,12 @@ class LinePlot(PanelPlot):
         return place(batch, log_x, 2.0) + (shift if log_x else 0.0)
 
     def _fill(self, items: _Items, series: Series, shift: float) -> None:
-        _, log_y = self.logs
+        log_x, log_y = self.logs
         visible = series.label not in self.hidden
+        drawn = series, visible, log_x, log_y, shift, self.theming.theme, self.pixels(1)
+        if items.drawn == drawn:
+            return
+        items.drawn = drawn
         for item in items.all():
             item.setVisible(visible)
         if not visible:
@@ -237,17 +244,19 @@ class LinePlot(PanelPlot):
         edge, hatching = pg.mkPen(series.colour, width=1.4), hatched(series.colour, theme.paper, size)
         doubtful = [p for p in series.points if p.doubts]
         mark = {"symbol": SYMBOLS.get(series.marker, "o")}
-        items.unsure.setData(
-            [
-                *(
-                    {**mark, "pos": at(p), "size": 9, "pen": so_far, "brush": None}
-                    for p in series.provisional
-                ),
-                *({**mark, "pos": at(p), "size": size, "pen": edge, "brush": hatching} for p in doubtful),
-            ]
-        )
+        spots = [
+            *({**mark, "pos": at(p), "size": 9, "pen": so_far, "brush": None} for p in series.provisional),
+            *({**mark, "pos": at(p), "size": size, "pen": edge, "brush": hatching} for p in doubtful),
+        ]
+        if _any(items.unsure, spots):
+            items.unsure.setData(spots)
 
-    def _place_marks(self, *_: object) -> None:
+    def _on_ranged(self, *_: object) -> None:
+        if not self._drawing:
+            self._place_marks()
+            self._place_names()
+
+    def _place_marks(self) -> None:
         """Failures stand in a lane of their own at the bottom of the view, wherever that is: at no value."""
         if self.panel is None:
             return
@@ -263,7 +272,7 @@ class LinePlot(PanelPlot):
         self._lane_name.setPos(self.getPlotItem().getViewBox().viewRange()[0][0], (low + top) / 2)
         for index, series in enumerate(self.panel.series):
             items = self._items.get(series.label)
-            if items is None or series.label in self.hidden:
+            if items is None or series.label in self.hidden or not _any(items.marks, series.marks):
                 continue
             shift, height = self._shift(self.panel, index), self._mark_height()
             items.marks.setData(
@@ -280,7 +289,7 @@ class LinePlot(PanelPlot):
         if self.panel is not None:
             self.draw()
 
-    def _place_names(self, *_: object) -> None:
+    def _place_names(self) -> None:
         """Labels of series that stand at their last point and in no legend."""
         if self.panel is None:
             return
@@ -312,7 +321,8 @@ class LinePlot(PanelPlot):
         accent = pg.mkColor(self.theming.theme.accent)
         pen = pg.mkPen(accent, width=self.pixels(2))
         accent.setAlpha(70)
-        self._halo.setData(x=[at] * len(heights), y=heights, pen=pen, brush=pg.mkBrush(accent))
+        if _any(self._halo, heights):
+            self._halo.setData(x=[at] * len(heights), y=heights, pen=pen, brush=pg.mkBrush(accent))
 
     def _lane_part(self) -> float:
         """What the lane of failures takes of the view's height."""
@@ -358,6 +368,11 @@ class LinePlot(PanelPlot):
             part = self._lane_part()
             bounds = (bounds[0] - part / (1 - part) * (bounds[1] - bounds[0]), bounds[1])
         self.fit(x0 - pad, x1 + pad, *bounds)
+
+
+def _any(spots: pg.ScatterPlotItem, wanted: Sequence[object]) -> bool:
+    """Whether there is any to draw, or to take away: an item takes as long to be told of none as of some."""
+    return bool(wanted) or len(spots.data) > 0
 
 
 def _bounds(points: list[Point], log: bool) -> tuple[np.ndarray, np.ndarray]:

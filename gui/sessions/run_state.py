@@ -53,6 +53,8 @@ class RunState(QObject):
         self._provisional: dict[str, Provisional] = {}
         self._said: tuple[int, str, tuple[Verdict, ...]] | None = None  # of which version and precision
         self._board: tuple[int, Scoreboard] | None = None  # of a model in all precisions, of which version
+        # Of which version, model and precision: a page draws a few of them at a time.
+        self._charts: tuple[tuple[int, str, str], tuple[Chart, ...]] | None = None
 
     # ------------------------------------------------------------------------------------------ the run
 
@@ -169,9 +171,15 @@ class RunState(QObject):
         planned = [case for case in self.run.cases if case.model == model]
         return precisions([*planned, *(m.case for m in self.measurements if m.case.model == model)])
 
-    def charts(self, model: str, precision: str = "") -> list[Chart]:
+    def charts(self, model: str, precision: str = "") -> tuple[Chart, ...]:
         """The charts of a model from the rows derived so far and from what is being measured, the overlays'
         lines in them. precision: one of `precisions`, of which alone they are ("": all in one)."""
+        asked = self.version, model, precision
+        if self._charts is None or self._charts[0] != asked:
+            self._charts = asked, tuple(self._made(model, precision))
+        return self._charts[1]
+
+    def _made(self, model: str, precision: str) -> list[Chart]:
         rows, runs = of_precision(self.rows(model), [self.run], precision)
         charts = model_charts(model, rows, runs) if rows else []
         shown = next((info.title for info in self.run.models if info.name == model), "") or title(model)

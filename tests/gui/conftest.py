@@ -20,7 +20,9 @@ from bench.run import beforehand
 from gui.base import faults, garbage
 from gui.base.placing import SIZE
 from gui.base.theme import Theming
+from gui.sessions.child import ChildProcess
 from gui.shell.main_window import MainWindow
+from tests.gui import forked
 from tests.gui.shared import as_found
 
 FAKE = Path(__file__).parent / "fake_worker.py"
@@ -90,6 +92,19 @@ def _end_menus():
             if widget.parent() is None and left(widget):
                 widget.deleteLater()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _forked_processes(_brief_processes):
+    """What the window starts begins with all loaded that it needs."""
+    begun = ChildProcess.__init__
+
+    def begin(self, command, *rest):
+        begun(self, forked.command(list(command)), *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChildProcess, "__init__", begin)
+        yield
 
 
 @pytest.fixture(autouse=True)

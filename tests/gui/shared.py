@@ -1,23 +1,37 @@
 """A window that several tests look at: what one of them changes it puts back, and that is checked."""
 
 import contextlib
+import time
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDockWidget
 
+PATIENCE_S = 2.0
+
 
 @contextlib.contextmanager
-def as_found(window):
+def as_found(window, themes=False):
     """Shows a window meanwhile; else it is out of the way of a mouse over others. Fails where what is shown,
-    or how, is another afterwards."""
+    or how, is another afterwards. themes: tests change its theme, too; what was laid out before the window
+    was first shown is a few pixels off until that has been done once."""
     window.show()
     assert QTest.qWaitForWindowExposed(window)
     settle(window)
+    if themes and not window.property("themes seen"):
+        window.setProperty("themes seen", True)
+        for theme in ("dark", "light"):
+            window.theming.choose(theme)
+            settle(window)
+            QTest.qWait(20)
+        settle(window)
     before = standing(window)
     yield window
     settle(window)
-    after = standing(window)
+    until = time.monotonic() + PATIENCE_S
+    while (after := standing(window)) != before and time.monotonic() < until:
+        QTest.qWait(20)  # axes are as wide as what is painted, which comes by a timer
+        settle(window)
     window.hide()
     assert after == before, "a test has left the window to others as it did not find it"
 
@@ -27,6 +41,7 @@ def settle(window):
     for _ in range(2):
         window.redraw.flush()
         QCoreApplication.processEvents()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # what is not shown any more
 
 
 def standing(window):

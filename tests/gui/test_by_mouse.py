@@ -16,6 +16,7 @@ from gui.shell import export_actions
 from gui.shell.export_actions import FORMATS, ExportActions
 from gui.shell.library import Library
 from gui.shell.machine_strip import gpu_reading
+from tests import preloaded
 from tests.gui.models import small_model
 from tests.gui.mouse import move
 from tests.gui.pages.test_runs_page import settle
@@ -298,7 +299,7 @@ window.end()
 def test_nothing_is_cut_on_a_scaled_screen(tmp_path):
     """The window fits a screen of 2560 × 1600 dots also at 200 %, and no caption loses its letters."""
     found = subprocess.run(
-        [sys.executable, "-c", SCALED, str(tmp_path / "window.ini")],
+        [sys.executable, "-c", preloaded.MARK + SCALED, str(tmp_path / "window.ini")],
         env={**os.environ, "QT_SCALE_FACTOR": "2", "QT_QPA_PLATFORM": "offscreen"},
         cwd=Path(__file__).parents[2], capture_output=True, text=True,
     )  # fmt: skip

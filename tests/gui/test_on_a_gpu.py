@@ -15,7 +15,8 @@ def test_four_backends_are_compared(make_window, run_to_end, tmp_path, monkeypat
     window = make_window()
     known = {info.name: info.unavailable for info in window.backends}
     assert {name: known[name] for name in BACKENDS} == dict.fromkeys(BACKENDS, "")
-    job = Job(models=("lenet5-digits",), backends=(), batches=(2,), images=(32,), budget_s=0.02)
+    how = {"images": (32,), "budget_s": 0.02, "tune": "none", "layers": False}
+    job = Job(models=("lenet5-digits",), backends=(), batches=(2,), **how)
     found = run_to_end(window, job)
     assert [m.reason for m in found.values() if m.reason] == []
     assert dispositions(found) == ["ok"] * 4

@@ -25,7 +25,7 @@ def answer(batch, outputs, **options):
     session.close()
     return steps, found
 
-for batch in (1, 3, 7):
+for batch in (1, 7):
     steps, found = answer(batch, ("y",))
     none, plain = answer(batch, ("y",), layouts="none")
     fewer, layers = answer(batch, ("y", "r2", "n1"))
@@ -54,7 +54,7 @@ def of_products(batch, layouts):
     session.close()
     return [step.writes for step in session.plan.steps], found
 
-for batch in (1, 7, 130):
+for batch in (1, 130):
     (ways, found), (plain, expected) = of_products(batch, "all"), of_products(batch, "none")
     assert ways == ["nhwc float16", "nhwc float16", "nchw float32"] and set(plain) == {{"nchw float32"}}
     assert np.linalg.norm(found - expected) / np.linalg.norm(expected) < 2e-3, batch

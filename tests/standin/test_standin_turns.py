@@ -34,18 +34,17 @@ def answer(precision, graph, **options):
     session.close()
     return found, order, [time.nodes[0] for time in times], told
 
-for precision in ("fp32", "fp16"):
-    for graph in (True, False):
-        found, order, times, told = answer(precision, graph)
-        plain, whole, of_whole, nothing = answer(precision, graph, turns=False)
-        for one, other in zip(found, plain):
-            assert np.isfinite(one).all()
-            assert np.linalg.norm(one - other) <= 1e-6 * np.linalg.norm(other), precision
-        assert (told, nothing) == ("conv1 and norm1 run 2 images at a time", "")
-        own = [item for item in order if item[0] in ("conv1", "norm1")]
-        turn = own[: len(own) // 4]
-        assert own == turn * 4 and {{name for name, _ in turn}} == {{"conv1", "norm1"}}, order
-        assert times == of_whole == ["conv1", "norm1", "fc"], times
+for precision, graph in (("fp32", True), ("fp16", False)):
+    found, order, times, told = answer(precision, graph)
+    plain, whole, of_whole, nothing = answer(precision, graph, turns=False)
+    for one, other in zip(found, plain):
+        assert np.isfinite(one).all()
+        assert np.linalg.norm(one - other) <= 1e-6 * np.linalg.norm(other), precision
+    assert (told, nothing) == ("conv1 and norm1 run 2 images at a time", "")
+    own = [item for item in order if item[0] in ("conv1", "norm1")]
+    turn = own[: len(own) // 4]
+    assert own == turn * 4 and {{name for name, _ in turn}} == {{"conv1", "norm1"}}, order
+    assert times == of_whole == ["conv1", "norm1", "fc"], times
 print("alike")
 """
 

@@ -11,6 +11,7 @@ from gui.base.theme import Theming
 from gui.plots.chart import ChartView
 from gui.plots.panel_room import PANEL_HEIGHT
 from tests.bench import synthetic
+from tests.gui.shared import as_found
 
 PRECISIONS = ("fp32", "tf32", "fp16")
 
@@ -23,9 +24,21 @@ def shown(window, data):
     return window.pages[0]
 
 
+@pytest.fixture(scope="module")
+def opened(make_shared_window):
+    return shown(make_shared_window(), synthetic.rivals())
+
+
 @pytest.fixture
-def page(make_window):
-    return shown(make_window("ok", begin=False), synthetic.rivals())
+def page(opened):
+    """What a test has chosen is taken back."""
+    with as_found(opened.window()):
+        yield opened
+        opened._wanted = ""
+        opened._precision.setCurrentIndex(0)
+        opened.state.select(None)
+        opened.state.take_off()
+        opened.invalidate()
 
 
 def choose(page, data):

@@ -16,6 +16,7 @@ from gui.pages.compare import PANELS
 from gui.pages.page import page_types
 from gui.shell import inspector
 from tests.bench import synthetic
+from tests.gui import shared
 from tests.gui.shared import as_found
 
 FAILURES = {
@@ -51,11 +52,12 @@ def opened(make_shared_window, recorded):
 @pytest.fixture
 def same_page(opened):
     """As `page`, for what leaves it as it was."""
-    with as_found(opened):
+    with as_found(opened, themes=True):
         yield opened.pages[0]
 
 
-def test_what_a_test_leaves_in_a_shared_window_is_noticed(opened):
+def test_what_a_test_leaves_in_a_shared_window_is_noticed(opened, monkeypatch):
+    monkeypatch.setattr(shared, "PATIENCE_S", 0.0)
     with pytest.raises(AssertionError, match="as it did not find it"), as_found(opened):
         opened.pages[0]._legend.buttons["engine-cpu"].click()
     opened.pages[0]._legend.buttons["engine-cpu"].click()
@@ -93,7 +95,8 @@ def test_a_speed_up_that_is_not_known_breaks_its_line(same_page):
     assert [2 ** round(at) for at, value in zip(x, y, strict=True) if np.isnan(value)] == [64]
 
 
-def test_items_persist_and_the_view_holds_still(page, make_window):
+def test_items_persist_and_the_view_holds_still(same_page, recorded):
+    page = same_page
     plot = page.views["op-time"].plots[""]
     items = {label: id(found.line) for label, found in plot._items.items()}
     plot.getPlotItem().getViewBox().setRange(xRange=(1, 2), yRange=(-5, -4), padding=0)
@@ -108,6 +111,8 @@ def test_items_persist_and_the_view_holds_still(page, make_window):
     assert plot.getPlotItem().getViewBox().viewRange() == view
     plot.reset_view()
     assert plot.getPlotItem().getViewBox().viewRange() != view
+    run, measurements = recorded
+    page.state.open(run, Path("a-run"), measurements)
 
 
 def test_the_crosshair_reads_values_and_failures(same_page):
@@ -153,8 +158,8 @@ def test_the_legend_hides_and_shows_a_series(same_page):
     assert plot._items["engine-cpu"].line.isVisible()
 
 
-def test_scales_switch(page):
-    view = page.views["op-time"]
+def test_scales_switch(same_page):
+    view = same_page.views["op-time"]
     plot = view.plots[""]
     view.set_log("y", False)
     series = plot.panel.series[0]
@@ -163,10 +168,11 @@ def test_scales_switch(page):
     low, high = plot.getPlotItem().getViewBox().viewRange()[1]
     assert low <= 0
     assert high > max(p.y for s in plot.panel.series for p in s.points)
+    view.set_log("y", True)
 
 
-def test_a_pick_selects_and_the_inspector_tells_all(page):
-    window = page.window()
+def test_a_pick_selects_and_the_inspector_tells_all(same_page):
+    page, window = same_page, same_page.window()
     page.views["op-time"].picked.emit("engine-cuda", 1024.0)
     assert page.state.case.backend == "engine-cuda"
     window.redraw.flush()
@@ -183,6 +189,7 @@ def test_a_pick_selects_and_the_inspector_tells_all(page):
         "stopped because",
     ):
         assert words in window.inspector.text
+    page.state.select(None)
 
 
 def test_the_inspector_has_words_for_whatever_stopped_the_samples(same_page):
@@ -206,15 +213,17 @@ def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(same_page):
     assert not any(other.isHidden() for name, other in same_page.views.items() if name != "accuracy")
 
 
-def test_the_model_can_be_chosen(page):
+def test_the_model_can_be_chosen(same_page):
+    page = same_page
     page._model.setCurrentIndex(1)
     page.window().redraw.flush()
     assert page.views["op-time"].chart.model == "alexnet"
     assert {row.case.model for row in page.table.source.rows} == {"alexnet"}
+    page._model.setCurrentIndex(0)
 
 
-def test_the_table_sorts_by_value_and_copies(page):
-    table = page.table
+def test_the_table_sorts_by_value_and_copies(same_page):
+    table = same_page.table
     names = [column.name for column in table.source.columns]
     table.sortByColumn(names.index("median_s"), Qt.SortOrder.DescendingOrder)
     medians = [row.median_ns for row in table.shown_rows()]
@@ -229,6 +238,7 @@ def test_the_table_sorts_by_value_and_copies(page):
     assert len(lines) == 1 + table.source.rowCount()
     table.copy_markdown()
     assert QApplication.clipboard().text().startswith("| batch | backend | result | median")
+    table.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
 
 
 def test_both_themes_restyle_the_plots(same_page):

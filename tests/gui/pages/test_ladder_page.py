@@ -184,6 +184,8 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     assert window.form.job().kernel_dirs == (str(folder),)
     (file,) = folder.iterdir()
     header = "".join(line for line in file.read_text().splitlines(keepends=True) if line.startswith("#"))
+    climb(window, page, qtbot, "mine")
+    _saved_again(page, qtbot, window, file)
 
     def save(text, until):
         file.write_text(text)
@@ -211,15 +213,9 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     assert "header" in page.reader.state.text()
 
 
-def test_what_a_saved_kernel_is_compared_with_is_timed_again_while_its_verdict_is_shown(
-    make_window, qtbot, tmp_path
-):
-    window = make_window("ok")
-    page = planned(window, qtbot)
+def _saved_again(page, qtbot, window, file):
+    """What a saved kernel is compared with is timed again while its verdict is shown."""
     state = page.session.state
-    page.session.write_template(tmp_path / "kernels")
-    qtbot.waitUntil(lambda: result(page, "mine") == "ok")
-    climb(window, page, qtbot, "mine")
     before = state.measurement(REFERENCE)
     assert before is not None
     seen = []
@@ -229,11 +225,11 @@ def test_what_a_saved_kernel_is_compared_with_is_timed_again_while_its_verdict_i
         if mine is not None and "mine" not in state.going:
             seen.append((mine.samples_ns, reference.samples_ns, again.EARLIER in reference.validity.warnings))
 
-    page.session.state.changed.connect(look)
-    (file,) = (tmp_path / "kernels").iterdir()
+    state.changed.connect(look)
     file.write_text(file.read_text() + "\n")
     qtbot.waitUntil(lambda: state.measurement(REFERENCE).samples_ns != before.samples_ns)
     settled(window, page, qtbot)
+    state.changed.disconnect(look)
     mine, reference = state.measurement("mine"), state.measurement(REFERENCE)
     doubted = [(own, other) for own, other, earlier in seen if earlier]
     assert doubted, "the verdict is shown first, its reference doubted"

@@ -286,9 +286,9 @@ def test_it_is_painted_in_the_colours_of_the_parts_in_both_themes(view):
     assert colour("op:Conv", view.theming.theme) != QColor("#332288")  # that would sink into the dark paper
 
 
-def test_a_hundred_thousand_intervals_are_drawn_from_pixels_alone(view, monkeypatch):
-    made = group(passes=7_500, kernels=4)
-    assert sum(lane.count for lane in made.lanes) > 100_000
+def test_tens_of_thousands_of_intervals_are_drawn_from_pixels_alone(view, monkeypatch):
+    made = group(passes=2_000, kernels=4)
+    assert sum(lane.count for lane in made.lanes) > 25_000
     view.show_groups([made])
     counted = []
     original = timeline_axis.drawn

@@ -16,23 +16,38 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.summaries import BESIDE_SAMPLE
 from gui.sessions.export import Exporter, Order
-from gui.shell.export_actions import ExportActions
+from gui.shell.export_actions import ExportActions, reveal
 from gui.shell.library import Library
 from tests.bench import synthetic
 from tests.bench.kinds.test_thin import saved
 from tests.gui.pages.test_runs_page import settle
+from tests.gui.shared import as_found
 
 CPU = ("engine-cpu", "ort-cpu")
 PROFILED = BESIDE_SAMPLE[1]
 
 
-@pytest.fixture
-def window(qtbot, make_window, tmp_path):
-    run = saved(tmp_path / "a run", *synthetic.run(backends=CPU, batches=(1, 4)))
-    window = make_window("mute", begin=False)
-    window.findChild(Library).open(run.path)
-    settle(qtbot, window)
+@pytest.fixture(scope="module")
+def opened(make_shared_window, tmp_path_factory):
+    run = saved(tmp_path_factory.mktemp("runs") / "a run", *synthetic.run(backends=CPU, batches=(1, 4)))
+    window = make_shared_window()
+    library = window.findChild(Library)
+    library.open(run.path)
+    while library.background.busy:
+        QTest.qWait(5)
     return window
+
+
+@pytest.fixture
+def window(opened):
+    """What is chosen when something is exported is kept; here by no other test."""
+    with as_found(opened):
+        yield opened
+        opened.state.take_off()
+        opened.theming.choose("light")
+        opened.banner.dismiss()
+        opened.settings.remove("export")
+        opened.findChild(ExportActions).set_scale(2)
 
 
 def exported(qtbot, window):
@@ -101,6 +116,8 @@ def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_pa
     exports.strip.folder_wanted.disconnect()
     exports.strip.folder_wanted.connect(folders.append)
     exports.strip.folder_button.click()
+    exports.strip.folder_wanted.disconnect()
+    exports.strip.folder_wanted.connect(reveal)
     assert folders == [target]
 
 

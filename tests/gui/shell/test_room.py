@@ -19,6 +19,7 @@ from gui.plots.card_place import beside
 from gui.shell.docks import TINY
 from gui.shell.main_window import MainWindow
 from gui.shell.toolbar import BUTTONS
+from tests import preloaded
 from tests.bench import synthetic
 
 FIRST = """
@@ -58,7 +59,7 @@ def test_a_first_start_fits_the_screen_and_run_and_cancel_are_reached(tmp_path, 
     config = {"screens": [{"name": "one", "x": 0, "y": 0, "width": screen[0], "height": screen[1]}]}
     (tmp_path / "screen.json").write_text(json.dumps(config))
     found = subprocess.run(
-        [sys.executable, "-c", FIRST, str(tmp_path / "window.ini")],
+        [sys.executable, "-c", preloaded.MARK + FIRST, str(tmp_path / "window.ini")],
         env={
             **os.environ,
             "QT_SCALE_FACTOR": scale,

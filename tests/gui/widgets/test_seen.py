@@ -16,12 +16,11 @@ from tests.bench import synthetic
 
 @pytest.fixture(params=["light", "dark"])
 def theming(request, qapp):
-    made = Theming(request.param)
-    made.apply()
-    return made
+    return Theming(request.param)
 
 
 def test_a_legend_that_grows_has_one_size_of_text(qtbot, theming):
+    theming.apply()
     legend = Legend(theming)
     qtbot.addWidget(legend)
     legend.show()
