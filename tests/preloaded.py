@@ -1,9 +1,9 @@
 """Processes of the program that tests start, forked from one that has loaded what they need: loading it is
 most of what a small run costs.
 
-`install` puts another class in the place of subprocess.Popen. A worker, or main.py, or a text that says so
-(MARK), which would be started as this process is, is then forked from a server that this process has started.
-It is its child, as if it had been started; what it is told, where it is and what it may do are what it would
+`install` puts another class in the place of subprocess.Popen. One of PROGRAMS, or main.py, or a text that
+says so (MARK), which would be started as this process is, is then forked from a server that this process has
+started. It is its child, as if it had been started; what it is told, where it is and what it may do are what it would
 have, but for the words by which other processes find it (PLAIN). All else is started as ever: what has
 another environment or open files, and what is asked which modules it loads.
 """
@@ -38,19 +38,25 @@ from tests.standin.settings import VARIABLE
 
 ROOT = Path(__file__).parents[1]
 MAIN = str(ROOT / "main.py")
-WORKER = "bench.measure.worker"
+# Modules that are run as programs of their own: the worker, and whoever reads a model's file.
+PROGRAMS = ("bench.measure.worker", "bench.questions.model_reader")
 PLAIN = "STARTED_PLAINLY"  # a variable: with it nothing is forked, as with any that this process lacked
 MARK = "# preloaded\n"  # the first line of a text given by -c that may be forked
-# What a worker has loaded when it gets its job, and main.py when it prints; none of it starts a thread.
+# What a worker has loaded when it gets its job, a reader with its question, and main.py when it prints and
+# draws; none of it starts a thread.
 LOADED = (
-    "onnx.reference", "bench.measure.runner", "bench.measure.environment", "bench.measure.tuned.tuning",
+    "onnx.reference", "bench.measure.answers.operators.mended", "bench.measure.answers.oracle",
+    "bench.ladder.plan", "bench.profile.plan", "bench.questions.model_facts", "bench.questions.messages",
+    "bench.questions.confined", "bench.show.draw_ready", "bench.measure.runner", "bench.measure.environment",
+    "bench.measure.tuned.tuning",
     "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
     "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",
     "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung", "engine.apart.open_empty",
     "engine.cpu.ahead", "main",
 )  # fmt: skip
-# Of the environment, what nothing reads while it loads.
-ELSEWHERE = {"PWD", "OLDPWD", "SHLVL", "_", "PYTHONPATH"}
+# Of the environment, what nothing reads while it loads. threadpoolctl sets the last one wherever it is
+# imported: every process would differ from then on, and be started plainly.
+ELSEWHERE = {"PWD", "OLDPWD", "SHLVL", "_", "PYTHONPATH", "KMP_DUPLICATE_LIB_OK"}
 LIMITS = sorted({value for name, value in vars(resource).items() if name.startswith("RLIMIT_")})
 MESSAGE_NBYTES = 1 << 17
 PID = struct.Struct("<i")
@@ -164,7 +170,7 @@ def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
     words = [os.fsdecode(word) for word in args[1:]]
     known = (
         words[0] == MAIN
-        or words[:2] == ["-m", WORKER]
+        or (words[0] == "-m" and words[1:2] and words[1] in PROGRAMS)
         or (words[0] == "-c" and len(words) > 1 and words[1].startswith(MARK))
     )
     return (
@@ -204,8 +210,8 @@ def _server(environment: Mapping[str, str]) -> Server | None:
     key = frozenset((site, "") for site in _sites(environment))
     found = _servers.get(key)
     if found is None or found.owner != os.getpid():
-        # It ends with the thread that starts it.
-        if threading.current_thread() is not threading.main_thread():
+        # It ends with the thread that starts it, and loads for longer than what a program of its own starts.
+        if threading.current_thread() is not threading.main_thread() or "program" in _allowed:
             return None
         found = _servers[key] = _started(environment)
     return found
@@ -326,6 +332,7 @@ def _paths() -> list[str]:
 
 def _main(words: list[str]) -> None:
     if words[0] == "-m":
+        _allowed["program"] = words[1]
         sys.path.insert(0, os.getcwd())
         sys.argv = ["-m", *words[2:]]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
@@ -352,6 +359,8 @@ def main() -> NoReturn:
     for name in LOADED:
         with contextlib.suppress(Exception):  # told where it is needed
             importlib.import_module(name)
+    with contextlib.suppress(Exception):
+        sys.modules["engine.backends"].all_backends()  # which reads every kernel's header
     os.environ["PYTHONPATH"] = os.environ["PYTHONPATH"].removeprefix(str(ROOT) + os.pathsep)
     install()
     gc.collect()
