@@ -3,9 +3,9 @@ most of what a small run costs.
 
 `install` puts another class in the place of subprocess.Popen. One of PROGRAMS, or main.py, or a text that
 says so (MARK), which would be started as this process is, is then forked from a server that this process has
-started. It is its child, as if it had been started; what it is told, where it is and what it may do are what it would
-have, but for the words by which other processes find it (PLAIN). All else is started as ever: what has
-another environment or open files, and what is asked which modules it loads.
+started. It is its child, as if it had been started; what it is told, where it is and what it may do are what
+it would have, but for the words by which other processes find it (PLAIN). All else is started as ever: what
+has another environment or open files, and what is asked which modules it loads.
 """
 
 from __future__ import annotations
