@@ -27,7 +27,8 @@ from kernels.errors import KernelError
 from kernels.registry import Rung
 
 SECONDS = 0.25  # of each probe
-COPIED_NBYTES = 64 << 20  # at least, and four times the last cache
+COPIED_NBYTES = 64 << 20  # at least
+CACHES = 4  # so many times the last cache
 DEVICE_COPIED_NBYTES = 512 << 20
 COPIES = 50  # within a cache, one after the other
 CACHE_ROUNDS = 64
@@ -67,7 +68,7 @@ def cpu(threads: int | None = None) -> Reached:
     threads = threads or host.physical_cores()
     blas = Blas()
     room = psutil.virtual_memory().available // 8
-    size = min(max(COPIED_NBYTES, 4 * host.last_level_cache_nbytes()), max(COPIED_NBYTES, room))
+    size = min(max(COPIED_NBYTES, CACHES * host.last_level_cache_nbytes()), max(COPIED_NBYTES, room))
     source = np.ones(size // 4, np.float32)
     target = np.zeros_like(source)
     parts = zip(np.array_split(target, threads), np.array_split(source, threads), strict=True)
@@ -118,7 +119,7 @@ def _cached(threads: int, cache_nbytes: int) -> float:
     found = []
     for call, moved in ways:
         calls = [partial(again, call, pair) for pair in pairs]
-        seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0], SECONDS / len(ways))
+        seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0], 1 / len(ways))
         found.append(COPIES * moved * sum(pair[0].nbytes for pair in pairs) / seconds)
     return max(found)
 
@@ -211,10 +212,11 @@ def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tup
     return min(times)
 
 
-def _best(work: Callable[[], object], for_s: float = SECONDS) -> float:
-    """Seconds of the fastest call: what the machine reaches when nothing else disturbs it."""
+def _best(work: Callable[[], object], share: float = 1.0) -> float:
+    """Seconds of the fastest call: what the machine reaches when nothing else disturbs it. share: of SECONDS
+    for which it goes on."""
     times: list[float] = []
-    end = time.perf_counter() + for_s
+    end = time.perf_counter() + share * SECONDS
     while len(times) < 3 or time.perf_counter() < end:
         times.append(_timed(work))
     return min(times)

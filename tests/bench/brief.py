@@ -18,7 +18,9 @@ from typing import Any
 
 SITE = Path(__file__).parent / "site"
 WARMUP_S, REWARM_S = 0.01, 0.002
-PROBE_S = 0.01
+PROBE_S = 0.05
+# What fits a cache, and is quickly multiplied: a machine is then said to reach rather more than it does.
+PROBED = {"SECONDS": PROBE_S, "COPIED_NBYTES": 8 << 20, "CACHES": 0, "MATRIX": 768}
 
 
 def environment() -> str:
@@ -45,7 +47,8 @@ def shorten_rules(timing: Any) -> None:
 
 
 def shorten_probes(probe: Any) -> None:
-    probe.SECONDS = PROBE_S
+    for name, value in PROBED.items():
+        setattr(probe, name, value)
 
 
 _CHANGES: dict[str, Callable[[Any], None]] = {
