@@ -125,7 +125,7 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
         plain = not special and (gid, gids, uid, umask, process_group) == (None, None, None, -1, -1)
         given = os.environ if env is None else env
         environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
-        if plain and _forkable(args, environment):
+        if plain and _forkable(args, environment, cwd):
             ends_ = (p2cread, c2pwrite, errwrite)
             fds = [place if fd == -1 else fd for place, fd in enumerate(ends_)]
             pid = _forked([os.fsdecode(word) for word in args[1:]], environment, cwd, start_new_session, fds)
@@ -164,12 +164,12 @@ def _forked(
     return server.ask(order, fds) if server is not None and os.path.isdir(order.folder) else 0
 
 
-def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
+def _forkable(args: Any, environment: Mapping[str, str], cwd: Any) -> bool:
     if isinstance(args, (str, bytes)) or len(args) < 2 or args[0] != sys.executable:
         return False
     words = [os.fsdecode(word) for word in args[1:]]
     known = (
-        words[0] == MAIN
+        _is_main(words[0], cwd)
         or (words[0] == "-m" and words[1:2] and words[1] in PROGRAMS)
         or (words[0] == "-c" and len(words) > 1 and words[1].startswith(MARK))
     )
@@ -179,6 +179,16 @@ def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
         and _sites(environment) - {str(STANDIN)} == _allowed["sites"] - {str(STANDIN)}
         and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
     )
+
+
+def _is_main(word: str, cwd: Any) -> bool:
+    """Whether a file, as it is named in a folder, is main.py of this tree."""
+    try:
+        return (
+            word.endswith("main.py") and os.path.abspath(os.path.join(os.fsdecode(cwd or ""), word)) == MAIN
+        )
+    except OSError:  # no folder is there to be in
+        return False
 
 
 def _sites(environment: Mapping[str, str]) -> frozenset[str]:
@@ -361,6 +371,7 @@ def main() -> NoReturn:
             importlib.import_module(name)
     with contextlib.suppress(Exception):
         sys.modules["engine.backends"].all_backends()  # which reads every kernel's header
+        sys.modules["models.datasets"].load("digits")  # which are kept
     os.environ["PYTHONPATH"] = os.environ["PYTHONPATH"].removeprefix(str(ROOT) + os.pathsep)
     install()
     gc.collect()

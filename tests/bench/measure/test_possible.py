@@ -164,7 +164,7 @@ def test_an_invalid_time_says_why_and_is_compared_with_nothing() -> None:
 def test_an_invalid_rung_tops_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = msgspec.structs.replace(CPU, bytes_per_s=1.0, cache_nbytes=1)
     monkeypatch.setattr(runner.limits, "limits", lambda *_: slow)
-    job = plan.job_of(Unary("relu", 6000), "cpu", budget_s=0.02, quick=True, instances=1, threads=1)
+    job = plan.job_of(Unary("relu", 6000), "cpu", budget_s=0.02, quick=True)
     planned = plan.plan(job)
     told: list[object] = []
     runner.LadderRunner(LadderStart(job=job, cases=planned.cases), told.append, lambda: False).run()
