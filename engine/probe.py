@@ -27,7 +27,8 @@ from kernels.errors import KernelError
 from kernels.registry import Rung
 
 SECONDS = 0.25  # of each probe
-COPIED_NBYTES = 64 << 20  # at least, and four times the last cache
+COPIED_NBYTES = 64 << 20  # at least
+CACHES = 4  # so many times the last cache
 DEVICE_COPIED_NBYTES = 512 << 20
 COPIES = 50  # within a cache, one after the other
 CACHE_ROUNDS = 64
@@ -67,7 +68,7 @@ def cpu(threads: int | None = None) -> Reached:
     threads = threads or host.physical_cores()
     blas = Blas()
     room = psutil.virtual_memory().available // 8
-    size = min(max(COPIED_NBYTES, 4 * host.last_level_cache_nbytes()), max(COPIED_NBYTES, room))
+    size = min(max(COPIED_NBYTES, CACHES * host.last_level_cache_nbytes()), max(COPIED_NBYTES, room))
     source = np.ones(size // 4, np.float32)
     target = np.zeros_like(source)
     parts = zip(np.array_split(target, threads), np.array_split(source, threads), strict=True)

@@ -8,6 +8,7 @@ labels into the model's order.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import os
 import re
@@ -216,7 +217,7 @@ def load(
             f"data set {spec!r} is not known{did_you_mean(spec, known)}; known are {', '.join(known)}"
         )
     if "shipped" in entry:
-        pixels, labels = _shipped(spec, entry, split)
+        pixels, labels = _shipped(spec, entry["shipped"], entry["held_out"], split)
     else:
         pixels, labels = _idx_pair(spec, entry, split, progress)
     if images is not None:
@@ -258,16 +259,20 @@ def _split_error(name: str, split: str) -> DataError:
     return DataError(f"data set {name} has no {split!r} part: use 'test'")
 
 
-def _shipped(name: str, entry: dict[str, Any], split: str) -> tuple[np.ndarray, np.ndarray]:
-    """Small images 0–16 that ship as one file, brought to 0–255, 28×28; the last `held_out` are the test."""
-    with np.load(SHIPPED / entry["shipped"]) as file:
+@functools.cache
+def _shipped(name: str, shipped: str, held_out: int, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Small images 0–16 that ship as one file, brought to 0–255, 28×28; the last `held_out` are the test. The
+    same arrays each time, which cannot be written to."""
+    with np.load(SHIPPED / shipped) as file:
         small, labels = file["images"], file["labels"]
-    held_out = entry["held_out"]
     if split not in ("train", "test"):
         raise _split_error(name, split)
     part = slice(-held_out, None) if split == "test" else slice(0, -held_out)
     bytes_0_255 = np.round(small[part] * (255.0 / 16.0)).astype(np.uint8)
-    return resize(bytes_0_255, 28, 28), labels[part]
+    found = resize(bytes_0_255, 28, 28), labels[part]
+    for array in found:
+        array.flags.writeable = False
+    return found
 
 
 def _idx_pair(

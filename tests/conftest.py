@@ -67,9 +67,36 @@ def _brief_processes():
         yield
 
 
+@pytest.fixture
+def blank_pictures(monkeypatch):
+    """For tests that look at words, tables and names of files alone: pictures are written in each format,
+    with title and finding, and nothing is on them. Drawing is most of what a report costs."""
+    from matplotlib.figure import Figure
+
+    from bench.profile.show import draw_timeline
+    from bench.show import draw
+
+    def timeline(profile, cases, form, among=(), scale=1.0, look=None):
+        return draw.saved(Figure(figsize=(1, 1)), form, scale, "", "")
+
+    monkeypatch.setattr(draw, "figure", lambda chart, look=None: Figure(figsize=(1, 1)))
+    monkeypatch.setattr(draw_timeline, "render", timeline)
+
+
+@pytest.fixture
+def brief_probes(monkeypatch):
+    """For tests in whose own process the machine's limits are measured."""
+    from engine import probe
+
+    for name, value in brief.PROBED.items():
+        monkeypatch.setattr(probe, name, value)
+
+
 def pytest_collection_finish():
     gc.collect()
     gc.freeze()
+    # What is looked for is rare, and looking for it at every 700th object a percent of all that tests take.
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

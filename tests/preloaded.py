@@ -1,11 +1,11 @@
 """Processes of the program that tests start, forked from one that has loaded what they need: loading it is
 most of what a small run costs.
 
-`install` puts another class in the place of subprocess.Popen. A worker, or main.py, or a text that says so
-(MARK), which would be started as this process is, is then forked from a server that this process has started.
-It is its child, as if it had been started; what it is told, where it is and what it may do are what it would
-have, but for the words by which other processes find it (PLAIN). All else is started as ever: what has
-another environment or open files, and what is asked which modules it loads.
+`install` puts another class in the place of subprocess.Popen. One of PROGRAMS, or main.py, or a text that
+says so (MARK), which would be started as this process is, is then forked from a server that this process has
+started. It is its child, as if it had been started; what it is told, where it is and what it may do are what
+it would have, but for the words by which other processes find it (PLAIN). All else is started as ever: what
+has another environment or open files, and what is asked which modules it loads.
 """
 
 from __future__ import annotations
@@ -39,19 +39,25 @@ from tests.standin.settings import VARIABLE
 
 ROOT = Path(__file__).parents[1]
 MAIN = str(ROOT / "main.py")
-WORKERS = ("bench.measure.worker", "bench.course.worker")
+# Modules that are run as programs of their own: workers, and whoever reads a model's file.
+PROGRAMS = ("bench.measure.worker", "bench.course.worker", "bench.questions.model_reader")
 PLAIN = "STARTED_PLAINLY"  # a variable: with it nothing is forked, as with any that this process lacked
 MARK = "# preloaded\n"  # the first line of a text given by -c that may be forked
-# What a worker has loaded when it gets its job, and main.py when it prints; none of it starts a thread.
+# What a worker has loaded when it gets its job, a reader with its question, and main.py when it prints and
+# draws; none of it starts a thread.
 LOADED = (
-    "onnx.reference", "bench.measure.runner", "bench.measure.environment", "bench.measure.tuned.tuning",
+    "onnx.reference", "bench.measure.answers.operators.mended", "bench.measure.answers.oracle",
+    "bench.ladder.plan", "bench.profile.plan", "bench.questions.model_facts", "bench.questions.messages",
+    "bench.questions.confined", "bench.show.draw_ready", "bench.measure.runner", "bench.measure.environment",
+    "bench.measure.tuned.tuning",
     "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
     "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",
     "bench.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
     "engine.apart.open_empty", "engine.cpu.ahead", "main",
 )  # fmt: skip
-# Of the environment, what nothing reads while it loads.
-ELSEWHERE = {"PWD", "OLDPWD", "SHLVL", "_", "PYTHONPATH", "TMPDIR"}
+# Of the environment, what nothing reads while it loads. threadpoolctl sets the last one wherever it is
+# imported: every process would differ from then on, and be started plainly.
+ELSEWHERE = {"PWD", "OLDPWD", "SHLVL", "_", "PYTHONPATH", "TMPDIR", "KMP_DUPLICATE_LIB_OK"}
 LIMITS = sorted({value for name, value in vars(resource).items() if name.startswith("RLIMIT_")})
 MESSAGE_NBYTES = 1 << 17
 PID = struct.Struct("<i")
@@ -126,7 +132,7 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
         plain = not special and (gid, gids, uid, umask, process_group) == (None, None, None, -1, -1)
         given = os.environ if env is None else env
         environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
-        if plain and _forkable(args, environment):
+        if plain and _forkable(args, environment, cwd):
             ends_ = (p2cread, c2pwrite, errwrite)
             fds = [place if fd == -1 else fd for place, fd in enumerate(ends_)]
             pid = _forked([os.fsdecode(word) for word in args[1:]], environment, cwd, start_new_session, fds)
@@ -170,13 +176,13 @@ def order(words: Sequence[str], environment: dict[str, str], folder: str, sessio
     )
 
 
-def _forkable(args: Any, environment: Mapping[str, str]) -> bool:
+def _forkable(args: Any, environment: Mapping[str, str], cwd: Any) -> bool:
     if isinstance(args, (str, bytes)) or len(args) < 2 or args[0] != sys.executable:
         return False
     words = [os.fsdecode(word) for word in args[1:]]
     known = (
-        words[0] == MAIN
-        or (words[0] == "-m" and len(words) > 1 and words[1] in WORKERS)
+        _is_main(words[0], cwd)
+        or (words[0] == "-m" and words[1:2] and words[1] in PROGRAMS)
         or (words[0] == "-c" and len(words) > 1 and words[1].startswith(MARK))
     )
     return (
@@ -190,6 +196,16 @@ def like_ours(environment: Mapping[str, str], but: Set[str] = frozenset()) -> bo
     """Whether it differs from that of the tests in nothing that is read while modules load, but for these
     folders on Python's path."""
     return _rest(environment) == _allowed["rest"] and _sites(environment) - but == _allowed["sites"] - but
+
+
+def _is_main(word: str, cwd: Any) -> bool:
+    """Whether a file, as it is named in a folder, is main.py of this tree."""
+    try:
+        return (
+            word.endswith("main.py") and os.path.abspath(os.path.join(os.fsdecode(cwd or ""), word)) == MAIN
+        )
+    except OSError:  # no folder is there to be in
+        return False
 
 
 def _sites(environment: Mapping[str, str]) -> frozenset[str]:
@@ -221,8 +237,8 @@ def _server(environment: Mapping[str, str]) -> Server | None:
     key = frozenset((site, "") for site in _sites(environment))
     found = _servers.get(key)
     if found is None or found.owner != os.getpid():
-        # It ends with the thread that starts it.
-        if threading.current_thread() is not threading.main_thread():
+        # It ends with the thread that starts it, and loads for longer than what a program of its own starts.
+        if threading.current_thread() is not threading.main_thread() or "program" in _allowed:
             return None
         found = _servers[key] = _started(environment)
     return found
@@ -344,6 +360,7 @@ def _paths() -> list[str]:
 
 def _main(words: list[str]) -> None:
     if words[0] == "-m":
+        _allowed["program"] = words[1]
         sys.path.insert(0, os.getcwd())
         sys.argv = ["-m", *words[2:]]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
@@ -370,6 +387,9 @@ def main() -> NoReturn:
     for name in LOADED:
         with contextlib.suppress(Exception):  # told where it is needed
             importlib.import_module(name)
+    with contextlib.suppress(Exception):
+        sys.modules["engine.backends"].all_backends()  # which reads every kernel's header
+        sys.modules["models.datasets"].load("digits")  # which are kept
     os.environ["PYTHONPATH"] = os.environ["PYTHONPATH"].removeprefix(str(ROOT) + os.pathsep)
     install()
     gc.collect()

@@ -59,6 +59,7 @@ def fake_run(
 CPU = ("--backend", "engine-cpu", "--backend", "ort-cpu")
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_compare_prints_a_table_and_leaves_run_and_charts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -341,6 +342,7 @@ def saved(path: Path) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_export_draws_a_saved_run_again(capsys: pytest.CaptureFixture[str]) -> None:
     run = saved(Path("saved"))
     assert main.main(["export", str(run), "--charts", "svg", "--csv", "--out", "pictures"]) == 0

@@ -115,7 +115,7 @@ def python_is_told_of_ctrl_c(pid: int) -> bool:
 
 
 # From its first line on: while it is read in, while a comparison is prepared, while it is measured.
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("after_s", [0.0, 0.05, 0.25, 0.5, 1.0, 3.0])
 def test_ctrl_c_at_any_moment_is_a_word(folder: Path, after_s: float) -> None:
     process = subprocess.Popen(

@@ -148,6 +148,8 @@ class Writing:
         """A graph within the node, fed these tensors; what its outputs are called.
 
         results: what they shall be called ("" for one that nobody reads), where it makes them itself."""
+        if not isinstance(body, onnx.GraphProto):
+            raise Refused("what should be its graph is none")
         for tensor in body.initializer:
             name = f"{self.prefix}{tensor.name}"
             if name not in self.scope.constants:

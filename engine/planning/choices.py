@@ -20,6 +20,7 @@ from engine.machine import driver as cuda_driver
 from engine.machine import host
 from engine.tuned_store import Key
 from kernels import launch, registry
+from kernels.errors import KernelError, UnsupportedError
 from kernels.ops import Params
 from kernels.registry import ROOT, Rung
 
@@ -85,7 +86,7 @@ def candidates(
 
     def able(rung: Rung) -> bool:
         refused = rung.refusal(params, capability) is not None
-        return not refused and (device != "cuda" or launch.refusal(params, rung) is None)
+        return not refused and (device != "cuda" or launched(params, rung)[0] is None)
 
     ladder = list(filter(able, registry.candidates(device, params.op, precision, weights_known)))
     ladder = [rung for rung in ladder if not params.loses_digits(rung.method)] or ladder
@@ -97,12 +98,22 @@ def candidates(
     return (*ladder[:1], *beside, *ladder[1:]) if ladder else ()
 
 
+@functools.lru_cache(maxsize=4096)
+def launched(params: Params, rung: Rung) -> tuple[str | None, float | None]:
+    """Why a CUDA rung cannot be launched for some params (None: it can), and the microseconds that it should
+    take, where there is an estimate. Worked out once: a plan asks of every rung several times."""
+    try:
+        return None, launch.launch(params, rung).microseconds
+    except (KernelError, UnsupportedError) as error:
+        return str(error), None
+
+
 def _promising(params: Params, ladder: Sequence[Rung], beside: Sequence[Rung]) -> list[Rung]:
     """Those beside the ladder, less whose estimate is near the ladder's least or above it."""
-    times = {rung: launch.launch(params, rung).microseconds for rung in beside}
+    times = {rung: launched(params, rung)[1] for rung in beside}
     if all(us is None for us in times.values()):
         return [*beside]
-    known = [us for rung in ladder if (us := launch.launch(params, rung).microseconds) is not None]
+    known = [us for rung in ladder if (us := launched(params, rung)[1]) is not None]
     limit = PROMISE * min(known, default=math.inf)
     return [rung for rung, us in times.items() if us is None or us < limit]
 

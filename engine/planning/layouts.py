@@ -26,7 +26,7 @@ from engine.machine import driver as cuda_driver
 from engine.options import Options
 from engine.planning import choices, runs
 from engine.tuned_store import Key
-from kernels import launch, registry
+from kernels import registry
 from kernels.layouts import PLAIN, as_images, laid_out
 from kernels.ops import PRECISIONS
 from kernels.registry import Rung
@@ -278,4 +278,4 @@ def _able(step: Step, rung: Rung, reads: str, writes: str) -> bool:
     refused = rung.refusal(step.params, None if gpu is None else gpu.capability) is not None
     if reads not in rung.reads or writes not in rung.writes or refused:
         return False
-    return launch.refusal(step.params, laid_out(rung, reads, writes)) is None
+    return choices.launched(step.params, laid_out(rung, reads, writes))[0] is None

@@ -19,7 +19,7 @@ from engine.options import Options
 from engine.passes import Joins, Program, program, widen
 from engine.planning import choices, image_turns, layouts
 from engine.planning.step_fusion import always, better_fused, never
-from kernels import launch, registry
+from kernels import registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.layouts import PLAIN, nbytes
 from kernels.nearest import did_you_mean
@@ -223,7 +223,7 @@ def ladder_choice(
                 continue
             reason = rung.refusal(wanted, capability)
             if reason is None and device == "cuda":
-                reason = launch.refusal(wanted, rung)
+                reason, _ = choices.launched(wanted, rung)
             if reason is None:
                 return Chosen(rung.name, precision=rung.precision)
             reasons.append(f"{rung.name}: {reason}")

@@ -20,7 +20,9 @@ from typing import Any
 SITE = Path(__file__).parent / "site"
 Put = Callable[[Any, str, Any], None]
 WARMUP_S, REWARM_S = 0.01, 0.002
-PROBE_S = 0.01
+PROBE_S = 0.02
+# What fits a cache, and is quickly multiplied: a machine is then said to reach rather more than it does.
+PROBED = {"SECONDS": PROBE_S, "COPIED_NBYTES": 8 << 20, "CACHES": 0, "MATRIX": 768}
 TIMED = 4  # trains of a turn
 
 
@@ -48,7 +50,8 @@ def shorten_rules(timing: Any, put: Put = setattr) -> None:
 
 
 def shorten_probes(probe: Any, put: Put = setattr) -> None:
-    put(probe, "SECONDS", PROBE_S)
+    for name, value in PROBED.items():
+        put(probe, name, value)
 
 
 def shorten_turns(renewed: Any, put: Put = setattr) -> None:

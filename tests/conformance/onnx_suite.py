@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
+import pkgutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from onnx import TensorProto, numpy_helper, version_converter
 
 from engine.graph.importer import OPSETS
 from engine.ops import full_name
+from tests import sampling
 
 _FOLDERS = ("pytorch-converted", "pytorch-operator", "simple")
 
@@ -46,17 +49,56 @@ class Case:
 @functools.cache
 def cases() -> tuple[Case, ...]:
     """Every test of the suite whose ends are tensors, by name, in both forms, or one where they are alike."""
-    return tuple(_cases())
-
-
-def _cases() -> Iterator[Case]:
     from onnx.backend.test.case import node
+
+    with _quiet():
+        own = node.collect_testcases(None)
+    return tuple(_cases(own, _converted()))
+
+
+def sample(share: int) -> tuple[Case, ...]:
+    """Of one module in so many of onnx's, each of which has the tests of an operator, all, and as many of the
+    other tests. Importing a module computes all that its tests expect, which for all of them takes seconds.
+    For a process that asks for no `cases()`, after which there is nothing left to import."""
+    from onnx.backend.test.case import node
+
+    modules = [found.name for found in pkgutil.walk_packages(node.__path__)]
+    converted = _converted()
+    return (
+        *of_modules(*sampling.some("conformance, operators", modules, len(modules) // share)),
+        *_cases([], sampling.some("conformance, converted", converted, len(converted) // share)),
+    )
+
+
+def of_modules(*names: str) -> tuple[Case, ...]:
+    """The tests of some of onnx's modules, in a process that asks for no `cases()`."""
+    return tuple(_cases([test for name in names for test in _own(name)], []))
+
+
+@functools.cache
+def _own(module: str) -> tuple[Any, ...]:
+    from onnx.backend.test.case import node
+
+    before = len(node._NodeTestCases)
+    with _quiet():
+        importlib.import_module(f"{node.__name__}.{module}")
+    return tuple(node._NodeTestCases[before:])
+
+
+def _converted() -> list[Any]:
     from onnx.backend.test.loader import load_model_tests
 
+    return [test for kind in _FOLDERS for test in load_model_tests(kind=kind)]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the suite overflows on purpose
-        own = node.collect_testcases(None)
-    converted = [test for kind in _FOLDERS for test in load_model_tests(kind=kind)]
+        yield
+
+
+def _cases(own: Sequence[Any], converted: Sequence[Any]) -> Iterator[Case]:
     names = {test.name for test in own}
     for test in sorted({t.name: t for t in (*own, *converted)}.values(), key=lambda test: test.name):
         proto = onnx.ModelProto()

@@ -19,17 +19,17 @@ pytestmark = pytest.mark.slow
 
 # How many files of each target a run tries, other ones with each seed; `make fuzz` goes on and on.
 TRIED = {
-    "model": 150,
-    "tensor": 300,
-    "lines": 10,
-    "records": 30,
-    "packed": 100,
-    "events": 20,
-    "shown": 20,
-    "written": 4,
+    "model": 75,
+    "tensor": 150,
+    "lines": 5,
+    "records": 15,
+    "packed": 50,
+    "events": 10,
+    "shown": 10,
+    "written": 2,
 }
 # Further seeds, each of which found something once.
-FOUND: dict[str, tuple[int, ...]] = {}
+FOUND: dict[str, tuple[int, ...]] = {"model": (160263666,)}
 
 
 def test_every_target_is_tried() -> None:
@@ -89,7 +89,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fault_is_found_and_told(
     target: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seconds = {"hangs": "2", "grows": "0.3"}.get(target, "1")
+    seconds = {"hangs": "2"}.get(target, "0.3")
     assert fuzz.main(["--state", str(tmp_path), "--only", target, "--seconds", seconds]) == 1
     found = sorted((tmp_path / fuzz.FINDINGS).iterdir())
     assert found

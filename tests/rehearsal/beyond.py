@@ -5,6 +5,8 @@ None of them is listed here: they come from the catalogue, tests.zoo, kernels.op
 
 from __future__ import annotations
 
+import functools
+
 from bench.ladder import plan
 from bench.run.defaults import JOB
 from engine import backends
@@ -103,11 +105,17 @@ def _mixed(machine: Machine) -> list[Step]:
     ]
 
 
+@functools.cache
+def _operators_of_default(device: str) -> frozenset[str]:
+    """What steps the models of the default comparison are made of."""
+    models = [importer.load(catalogue.path(name)) for name in JOB.models]
+    return frozenset(step.op for model in models for step in plan.steps_of(model, 1, device))
+
+
 def _ladders(machine: Machine) -> list[Step]:
     """As typed without a model where the default comparison's have such a node, else on a model of one."""
     found = []
-    models = [importer.load(catalogue.path(name)) for name in JOB.models]
-    there = {step.op for model in models for step in plan.steps_of(model, 1, machine.device)}
+    there = _operators_of_default(machine.device)
     for op in OPS:
         if not registry.rungs(machine.device, op):
             continue

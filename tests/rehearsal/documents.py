@@ -6,6 +6,7 @@ a command of main.py; in a table, "the same with `--x`" is the command of the ro
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ def every(root: Path = ROOT) -> list[Command]:
     return list(found.values())
 
 
+@functools.cache
 def cli_commands() -> frozenset[str]:
     """The first words that main.py knows."""
     import typer.main

@@ -52,6 +52,7 @@ def test_one_chart_goes_into_one_file_of_any_kind(run: Path, tmp_path: Path) -> 
     assert failed["reason"] == "the worker was killed"
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_scale_gives_more_pixels(run: Path, tmp_path: Path) -> None:
     sizes = []
     for scale in (1, 2):
@@ -93,6 +94,7 @@ def test_a_mistake_is_one_sentence(
     assert err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_two_runs_stand_in_one_chart(run: Path, tmp_path: Path) -> None:
     other = saved(tmp_path / "second", *synthetic.run(backends=CPU, batches=(2, 8))).path
     made = {c.name: c for c in lay_over(charts([_data(run)]), charts([_data(other)]), "second")}
@@ -108,6 +110,7 @@ def test_two_runs_stand_in_one_chart(run: Path, tmp_path: Path) -> None:
     assert len(list((tmp_path / "both").glob("*.png"))) == len(made)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_several_runs_stand_over_one_in_their_order(run: Path, tmp_path: Path) -> None:
     made = charts([_data(run)])
     for number, name in enumerate(("second", "third"), start=1):
@@ -160,6 +163,7 @@ def _data(path: Path) -> tuple:
     return folder.header, folder.measurements()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_profile_is_drawn_again_with_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile = Path(__file__).parents[2] / "data" / "lenet_on_h200"
     assert export(profile, "--charts", "svg", "--csv", "--out", tmp_path / "all") == 0

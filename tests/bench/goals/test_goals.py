@@ -28,7 +28,8 @@ from kernels.errors import InputError
 from models import names
 from tests.bench.synthetic import record
 
-pytestmark = pytest.mark.slow
+# What is drawn is looked at as data; that it is drawn, tests/bench/show sees.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("blank_pictures")]
 
 KNOWN = presets.names()
 CUDA = ("engine-cuda", "ort-cuda", "ort-cuda-tuned", "ort-cuda-tuned-strict")
@@ -517,6 +518,7 @@ SMALL = Goals(
 )
 
 
+@pytest.mark.usefixtures("brief_probes")
 def test_the_command_measures_twice_and_goes_on_with_what_was_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

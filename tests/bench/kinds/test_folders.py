@@ -133,6 +133,7 @@ def test_each_kind_tells_a_newer_version(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled(6)
+@pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_shown_again_once_it_is_small(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

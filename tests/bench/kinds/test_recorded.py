@@ -43,6 +43,7 @@ def test_it_is_shown_as_it_was(recorded, capsys):
 
 
 @pytest.mark.sampled(6)
+@pytest.mark.usefixtures("blank_pictures")
 def test_it_is_exported_and_reported_as_it_was(recorded, tmp_path, capsys):
     said(["export", recorded, "--charts", "csv", "--csv", "--out", tmp_path / "out"], capsys)
     names = sorted(path.name for path in (tmp_path / "out").iterdir())

@@ -28,7 +28,11 @@ COUNT = 120
 @pytest.fixture(autouse=True)
 def _cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.setattr(runner, "Rules", functools.partial(timing.Rules, max_samples=12))
+    monkeypatch.setattr(
+        runner,
+        "Rules",
+        functools.partial(timing.Rules, warmup_s=0.01, rewarm_s=0.005, min_s=0.02, max_samples=12),
+    )
     # These files are our own: which cases they make is asked here, and not of a process each time.
     monkeypatch.setattr(model_questions, "cases", lambda job, progress, go_on: cases.plan(job, progress))
 

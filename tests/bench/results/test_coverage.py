@@ -32,7 +32,7 @@ SAMPLED = (
 )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "machine", [m for m in MACHINES if m.name in SAMPLED], ids=lambda machine: machine.name
 )

@@ -84,6 +84,7 @@ def test_a_message_of_an_error_orders_nothing(tmp_path: Path, capsys: pytest.Cap
     assert tame(capsys.readouterr().err)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_report_holds_no_html_and_no_further_links(tmp_path: Path) -> None:
     path = planted(run, tmp_path / "run")
     assert main.main(["runs", "report", str(path), "--out", str(tmp_path / "report.md")]) == 0

@@ -1,6 +1,5 @@
 """Real workers killed in the midst of it: nothing measured is lost, and a resume completes the run."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -30,7 +29,9 @@ JOB = Job(
     layers=False,
 )
 # The same in a process of its own, saying each event on a line.
-DRIVER = """
+DRIVER = (
+    preloaded.MARK
+    + """
 import sys
 from pathlib import Path
 from bench.run import client
@@ -46,12 +47,12 @@ def show(event):
 outcome = client.run(folder.header.job, folder.missing(), folder, show)
 print("cancelled" if outcome.cancelled else "complete", flush=True)
 """
+)
 
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.setenv(preloaded.PLAIN, "1")  # workers are found by their words
 
 
 @pytest.fixture
@@ -67,13 +68,6 @@ def drive(planned):
         env=client.worker_environment(),
         text=True,
     )
-
-
-def command_of(process):
-    """What a process was started as; of one that ended, nothing."""
-    with contextlib.suppress(psutil.NoSuchProcess):  # a zombie too
-        return process.cmdline()
-    return []
 
 
 def read_until(process, word):
@@ -97,17 +91,15 @@ def complete(planned):
 
 def test_a_worker_killed_in_a_case_costs_that_case_alone(planned):
     folder = COMPARISON.resume(planned, JOB)
-    events = []
+    events, workers = [], []
 
     def show(event):
         events.append(event)
         measured = sum(isinstance(e, Measurement) for e in events)
         if measured == 1 and isinstance(event, CaseStarted) and event.stage == "time":
-            for child in psutil.Process().children():
-                if "bench.measure.worker" in command_of(child):
-                    child.kill()
+            os.kill(workers[-1], signal.SIGKILL)
 
-    client.run(JOB, folder.missing(), folder, show)
+    client.run(JOB, folder.missing(), folder, show, on_worker=lambda pid, _: workers.append(pid))
     found = {m.case.batch: m for m in COMPARISON.open(planned).measurements()}
     assert {batch: m.disposition for batch, m in found.items()} == {1: "ok", 2: "crashed", 4: "ok"}
     assert "SIGKILL" in found[2].reason
@@ -118,11 +110,11 @@ def test_a_worker_killed_in_a_case_costs_that_case_alone(planned):
 def test_everything_killed_at_once_loses_nothing_measured(planned):
     driver = drive(planned)
     read_until(driver, "measured ok")
-    workers = psutil.Process(driver.pid).children()
+    started = psutil.Process(driver.pid).children()
     driver.send_signal(signal.SIGKILL)
     driver.wait()
     driver.stdout.close()
-    _, alive = psutil.wait_procs(workers, timeout=30)
+    _, alive = psutil.wait_procs(started, timeout=30)
     assert not alive, "a worker whose parent is gone ends by itself"
     before = COMPARISON.open(planned).measurements()
     assert [m.disposition for m in before][:1] == ["ok"]
@@ -163,7 +155,9 @@ def test_a_resumed_run_measures_only_what_is_missing(planned):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is Linux's")
 def test_a_full_disk_is_one_sentence_and_leaves_no_worker(planned):
     folder = COMPARISON.resume(planned, JOB)
+    workers = []
     (planned / "results.jsonl").symlink_to("/dev/full")
     with pytest.raises(InputError, match="no space left on device"):
-        client.run(JOB, folder.header.cases, folder)
-    assert not [child for child in psutil.Process().children() if "bench.measure.worker" in command_of(child)]
+        client.run(JOB, folder.header.cases, folder, on_worker=lambda pid, _: workers.append(pid))
+    assert workers
+    assert not any(psutil.pid_exists(worker) for worker in workers)

@@ -35,7 +35,14 @@ RECORDED = Path("tests/bench/kinds/recorded")
 
 
 def drawn() -> list[Chart]:
-    made = charts([synthetic.run(failures={("engine-cpu", 16): ("crashed", "it was killed by a signal")})])
+    made = charts(
+        [
+            synthetic.run(
+                batches=(1, 4, 16, 512, 2048),
+                failures={("engine-cpu", 16): ("crashed", "it was killed by a signal")},
+            )
+        ]
+    )
     return [msgspec.structs.replace(chart, notes=(*chart.notes, DOUBT)) for chart in made]
 
 

@@ -114,6 +114,7 @@ def test_a_report_of_each_kind_is_one_file_that_loads_nothing(kind, tmp_path: Pa
         assert again == text
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_strip_tells_the_verdict_in_the_same_words_and_tables_sort_by_figures(tmp_path: Path) -> None:
     data = synthetic.run(backends=("engine-cuda", "ort-cuda"), batches=(1, 16, 1024))
     page = Page(report.write([kept(tmp_path / "run", data)], tmp_path / "r.html")[0].read_text("utf-8"))
@@ -134,6 +135,7 @@ def test_the_strip_tells_the_verdict_in_the_same_words_and_tables_sort_by_figure
     assert "Nothing: every case is ok" in page.text
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_names_of_others_are_text_in_a_page(tmp_path: Path) -> None:
     run, measured = synthetic.run(batches=(1,), failures={("engine-cpu", 1): ("incorrect", EVIL)})
     run = msgspec.structs.replace(run, command=EVIL)
@@ -169,6 +171,7 @@ def test_a_name_that_means_no_form_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_without_a_name_html_lies_among_the_charts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
