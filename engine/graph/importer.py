@@ -164,6 +164,8 @@ def _opset(proto: onnx.ModelProto, where: str) -> tuple[int, str]:
     if not versions and proto.ir_version >= _NAMED_OPSETS:
         raise ModelError(f"{where} is truncated or is not an ONNX model: it does not say its opset")
     opset = versions[0] if versions else 1
+    if not 0 < opset < 1 << 31:  # more than ONNX's own functions take
+        raise ModelError(f"{where} is damaged or is not an ONNX model: it says that its opset is {opset}")
     if opset in OPSETS:
         return opset, ""
     return opset, (

@@ -14,7 +14,7 @@ from kernels import layouts
 from tests.standin.errors import NO_BINARY, CudaError
 
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-_BOUNDS = re.compile(r"__launch_bounds__\([^()]*\)")
+_BOUNDS = re.compile(r"__launch_bounds__\((?:[^()]|\([^()]*\))*\)")
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:\w+\s+)*?(\w+)\s*\(([^()]*)\)')
 _CONSTANT = re.compile(r"(?:__constant__\s+(float)|__device__\s+(long long))\s+(\w+)\s*\[\s*(\w+)\s*\]")
 _TYPES = {"int": "int32", "index_t": "int64", "long long": "int64", "unsigned long long": "uint64",

@@ -68,12 +68,12 @@ def test_few_combinations_are_all_tried_and_the_fastest_right_one_is_kept(monkey
 
 def test_what_was_found_runs_on_those_params_and_is_not_searched_again(monkeypatch):
     what = rung()
-    tried = timed_by(monkeypatch, lambda d: 1000.0 - d["TILE_K"])
+    tried = timed_by(monkeypatch, lambda d: 1000.0 + d["TILE_K"])
     found = tune(what)
     assert found is not None
-    assert found.defines["TILE_K"] == max(what.tune["TILE_K"])
+    assert found.defines["TILE_K"] == min(what.tune["TILE_K"])
     made = tuned_defines.tuned(what, PARAMS)
-    assert made.defines["TILE_K"] == max(what.tune["TILE_K"])
+    assert made.defines["TILE_K"] == min(what.tune["TILE_K"])
     assert made.source == what.source
     other = replace(PARAMS, k=128)
     assert tuned_defines.tuned(what, other) is what
@@ -84,7 +84,7 @@ def test_what_was_found_runs_on_those_params_and_is_not_searched_again(monkeypat
 
 
 def test_a_model_s_session_takes_what_was_found_unless_it_is_told_not_to(monkeypatch):
-    timed_by(monkeypatch, lambda d: 1000.0 - d["TILE_K"])
+    timed_by(monkeypatch, lambda d: 1000.0 + d["TILE_K"])
     found = tune(rung())
     assert found is not None
     made, _ = Launches(Options()).of(PARAMS, "shared_tiles")
