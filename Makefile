@@ -34,10 +34,13 @@ PYTEST = QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -q
 # Many tests wait for a process of their own: one more at a time than there are cores.
 SHARED = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
+# The program as a whole on the simulated GPU: with the others that take it.
+SIMULATED = tests/standin/test_standin_program.py tests/standin/test_standin_end_to_end.py
+
 # Of kernels that compile, drawn shapes, planted mistakes and damaged files each run takes a sample, by the seed
 # that it names at its end (tests/sampling.py).
 test: $(VENV)/dev.stamp
-	@$(PYTEST) -m "not gpu" $(SHARED)
+	@$(PYTEST) -m "not gpu" $(SHARED) $(SIMULATED:%=--ignore=%)
 
 # After a change, in a minute: all that opens no window, and starts hardly any process or compiler, and the command
 # line from end to end.
@@ -56,6 +59,7 @@ test-gpu: $(VENV)/dev.stamp
 test-simulated: $(VENV)/dev.stamp
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.standin -m pytest -m "gpu and not real_gpu" $(SHARED) -q \
 	  tests/engine tests/bench tests/gui
+	@$(PYTEST) -m "not gpu" $(SHARED) $(SIMULATED)
 
 sanitize: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.kernels.sanitize --under memcheck,racecheck

@@ -50,6 +50,7 @@ class Node:
         attributes = {
             name: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
             for name, value in self.attributes.items()
+            if value is not None  # of a function's node, which names an attribute of its caller
         }
         made = onnx.helper.make_node(self.op_type, self.inputs, self.outputs, self.name, domain=self.domain)
         made.attribute.extend(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,13 @@ def controlled(node: Node, scope: Scope, graph: Graph, advance: Advance) -> Lowe
     return guarded(node, lambda: write(node, Writing(node, scope, graph, advance)))
 
 
+def _attribute(node: Node, name: str) -> Any:
+    """Raises Refused where a damaged file lacks it."""
+    if name not in node.attributes:
+        raise Refused(f"its attribute {name!r} is missing")
+    return node.attributes[name]
+
+
 def _value(scope: Scope, name: str, what: str) -> np.ndarray:
     """Raises Refused where it is computed."""
     if name not in scope.constants:
@@ -41,7 +49,7 @@ def _value(scope: Scope, name: str, what: str) -> np.ndarray:
 
 def _if(node: Node, write: Writing) -> Lowered:
     scope, condition = write.scope, node.inputs[0]
-    branches = {name: node.attributes[f"{name}_branch"] for name in ("then", "else")}
+    branches = {name: _attribute(node, f"{name}_branch") for name in ("then", "else")}
     if condition in scope.constants:
         taken = "then" if _value(scope, condition, "condition") else "else"
         ends = write.graph_of(branches[taken], (), taken, node.outputs)
@@ -79,7 +87,7 @@ def _words(spec: TensorSpec) -> str:
 def _loop(node: Node, write: Writing) -> Lowered:
     """Inputs: trip count, condition, what is carried from turn to turn. Outputs: what is carried at the end,
     then what each turn gives, side by side."""
-    scope, body = write.scope, node.attributes["body"]
+    scope, body = write.scope, _attribute(node, "body")
     count, condition, *carried = (*node.inputs, "", "")[: max(2, len(node.inputs))]
     turns = int(_value(scope, count, "trip count")) if count else None
     goes_on = bool(_value(scope, condition, "condition")) if condition else True
@@ -111,8 +119,8 @@ def _scan(node: Node, write: Writing) -> Lowered:
         raise Refused(
             "before opset 9 it takes a batch, which is not supported; convert the model to a later one"
         )
-    body, scope = node.attributes["body"], write.scope
-    scanned = int(node.attributes["num_scan_inputs"])
+    body, scope = _attribute(node, "body"), write.scope
+    scanned = int(_attribute(node, "num_scan_inputs"))
     carried, sequences = list(node.inputs[: -scanned or None]), node.inputs[len(node.inputs) - scanned :]
     made = len(body.output) - len(carried)
     axes = node.attributes.get("scan_input_axes") or (0,) * scanned

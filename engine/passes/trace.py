@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Mapping
@@ -190,13 +191,21 @@ def _walk(graph: Graph, batch: int) -> Walk:
         try:
             lowered = advance(node, scope, graph)
         except UnsupportedError as error:
-            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
-            if node.name in graph.live:  # what no output hangs on is not run
-                refused = refused or error.with_traceback(None)
-                found.append((node, None))
+            why = error.with_traceback(None)
+        except Exception:
+            # Of a file that ONNX's own checks find fault with, a node may be anything.
+            if not graph.refused:
+                raise
+            why = None
+        else:
+            if lowered is not None:
+                found.append((node, lowered))
             continue
-        if lowered is not None:
-            found.append((node, lowered))
+        with contextlib.suppress(*((Exception,) if graph.refused else ())):
+            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
+        if node.name in graph.live:  # what no output hangs on is not run
+            refused = refused or why
+            found.append((node, None))
     return Walk(scope, tuple(found), refused)
 
 

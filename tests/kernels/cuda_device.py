@@ -63,7 +63,11 @@ class Device:
             how.packed[i](array) if i in how.packed and array is not None else array
             for i, array in enumerate(inputs)
         ]
-        held = [None if array is None else cupy.asarray(array.reshape(-1)) for array in packed]
+        # As bytes: CuPy knows no bfloat16 and nothing narrower.
+        held = [
+            None if array is None else cupy.asarray(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            for array in packed
+        ]
         pointers = [0 if array is None else array.data.ptr for array in held]
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         room = self._poisoned(nbytes)
