@@ -7,7 +7,7 @@ uploads; `run` only runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -124,9 +124,14 @@ class Queued(Protocol):
 
 
 def in_one_thread(session: Any) -> bool:
-    """Whether its passes take one thread, on the core that all such are timed on (engine.machine.cores). Of
-    such a session `parts_ns` are what was timed last, part by part: nanoseconds of a pass in each."""
+    """Whether its passes take one thread, on the core that all such are timed on (engine.machine.cores)."""
     return bool(getattr(session, "one_thread", False))
+
+
+def parts_ns(session: Any) -> Sequence[float]:
+    """Of one that takes one thread: nanoseconds of a pass in each part of what was timed last."""
+    parts: Sequence[float] = session.parts_ns
+    return parts
 
 
 class Warmed(Protocol):

@@ -69,7 +69,7 @@ def selfcheck(
         False, "--whole", help="Spend the whole budget on each side, whatever is clear before."
     ),
     sample: float = typer.Option(
-        4.0, metavar="MS", min=0.1, help="Milliseconds that a sample lasts on the host's clock, at least."
+        4.0, metavar="MS", min=0.1, help="Milliseconds that are timed at once on the host's clock, at least."
     ),
     turn: float = typer.Option(
         0.0, metavar="MS", min=0.0, help="Milliseconds of each turn; default: as `compare` takes them."

@@ -34,7 +34,7 @@ from bench.measure.instances import Succession
 from bench.results import stats
 from bench.results.records import StopReason
 from engine.apart.client import rest
-from engine.backend import Session, in_one_thread, warm_runs
+from engine.backend import Session, in_one_thread, parts_ns, warm_runs
 from engine.machine.cores import QUIET
 
 # Rounds after the first few take this part of the seconds spent so far: the interval is that of rounds, of
@@ -49,6 +49,8 @@ LEAST_NS = 200.0
 # Of the seconds of a warm-up and of the first rounds, on a device: whoever had the turn before kept its clock
 # up, it has no threads to wake, and its samples take a quarter of the host's.
 ON_DEVICE = 0.5
+# Of the seconds that a turn's warm-up takes, for an instance that is new within the turn: its clock is up.
+NEXT_INSTANCE = 0.2
 # Contenders whose trains would be so much longer or shorter than another's have trains as long as that one's.
 ALIKE = 2.0
 # A throttled device is given this long to cool before a turn is taken again.
@@ -317,7 +319,6 @@ class _Sampler:
         """A turn, in parts: whoever is next in it has the machine to itself until it yields. Each part is
         kept as a round of its own."""
         rules = self._rules
-        scale = 1.0 if self._on_host(key) else ON_DEVICE
         share, spent, number, samples = None, 0.0, 0, 0
         while number < parts.most:
             if number:
@@ -334,7 +335,7 @@ class _Sampler:
                 session = instances[instance]
             new = len(instances) > 1 and not taken[instance]
             self._warm(key, session, timing, turn, number, new or turn < len(instances))
-            share = share or self._share(timing, turn < self._least or new, scale * rules.min_s)
+            share = share or self._share(timing, turn < self._least or new, self._scale(key) * rules.min_s)
             part, seconds, done = self._take(session, timing, share, samples, spent, parts.seconds)
             while reason := self._throttled(key):
                 if timing.retries >= rules.retries:
@@ -356,7 +357,7 @@ class _Sampler:
     def _warm(self, key: str, session: Timeable, timing: Timing, turn: int, number: int, new: bool) -> None:
         """Before part `number` of a turn. new: the session may not have been timed before."""
         rules = self._rules
-        scale = 1.0 if self._on_host(key) else ON_DEVICE
+        scale = self._scale(key)
         if turn == number == 0:
             per_run = warm_up(session, rules.warmup_runs, scale * rules.warmup_s, self._clock, rough=True)
             timing.at_once = timing.runs_per_sample = self._train(key, per_run)
@@ -365,9 +366,13 @@ class _Sampler:
             # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
             slow = timing.sample_s > rules.warmup_s and not new
             runs, seconds = 1 if slow else rules.warmup_runs, scale * rules.rewarm_s
-            warm_up(session, runs, seconds / 5 if number else seconds, self._clock, rough=True)
+            warm_up(session, runs, NEXT_INSTANCE * seconds if number else seconds, self._clock, rough=True)
         elif timing.at_once == 1 and not rules.cold:  # who had the core before had its caches
             session.time_runs(1)
+
+    def _scale(self, key: str) -> float:
+        """Of the seconds that rules give to a turn."""
+        return 1.0 if self._on_host(key) else ON_DEVICE
 
     def _begin(self, say: Callable[[], None]) -> None:
         if self._stopped():
@@ -422,7 +427,7 @@ class _Sampler:
         with no_garbage_collection():
             while True:
                 taken = session.time_runs(timing.at_once, cold=rules.cold)
-                parts = session.parts_ns if in_one_thread(session) else [taken / timing.at_once]  # type: ignore[attr-defined]
+                parts = parts_ns(session) if in_one_thread(session) else [taken / timing.at_once]
                 timing.runs_per_sample = math.ceil(timing.at_once / len(parts))
                 samples += [round(ns, 1) for ns in parts]
                 seconds = (self._clock() - started) / 1e9

@@ -147,7 +147,7 @@ class CpuRungSession(Held):
 
     @property
     def parts_ns(self) -> Sequence[float]:
-        """See engine.backend.in_one_thread."""
+        """See engine.backend.parts_ns."""
         return self._trains.parts_ns
 
     def warm_runs(self, count: int) -> int:

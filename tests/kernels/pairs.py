@@ -174,6 +174,10 @@ class _Side:
         # The tree's own modules first, then those that this process was told of.
         paths = [tree, *filter(None, [os.environ.get("PYTHONPATH")])]
         self._tree = tree
+        if not os.path.isdir(os.path.join(tree, "kernels")):
+            sys.exit(
+                f"{tree} has no kernels: name the folder of another tree (git archive COMMIT | tar -x -C {tree})"
+            )
         self._process = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.PIPE,

@@ -25,7 +25,7 @@ from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Timeable, first_run
 from bench.results.records import Case, ErrorStats, Job
 from engine import backends, net_rungs
-from engine.backend import Options, Session, in_one_thread, warm_runs
+from engine.backend import Options, Session, in_one_thread, parts_ns, warm_runs
 from engine.cuda.runtime import import_cupy
 from engine.machine import driver as cuda_driver
 from engine.machine import host
@@ -116,7 +116,7 @@ class Reference:
 
     @property
     def parts_ns(self) -> Sequence[float]:
-        return self.session.parts_ns  # type: ignore[attr-defined]
+        return parts_ns(self.session)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         return self.session.time_runs(count, cold)

@@ -168,8 +168,7 @@ class Mixing:
 
     @property
     def parts_ns(self) -> Sequence[float]:
-        parts: Sequence[float] = self._session.parts_ns  # type: ignore[attr-defined]
-        return parts
+        return backend.parts_ns(self._session)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's."""

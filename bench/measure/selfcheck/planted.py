@@ -11,7 +11,7 @@ from typing import overload
 
 from bench.measure.instances import Growing
 from bench.measure.timing import Timeable
-from engine.backend import in_one_thread, warm_runs
+from engine.backend import in_one_thread, parts_ns, warm_runs
 
 _SPIN = "while True: pass"
 
@@ -35,8 +35,7 @@ class Slowed:
 
     @property
     def parts_ns(self) -> Sequence[float]:
-        parts = self._session.parts_ns  # type: ignore[attr-defined]
-        return [self._slowed * ns for ns in parts]
+        return [self._slowed * ns for ns in parts_ns(self._session)]
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         whole = int(self._factor)
