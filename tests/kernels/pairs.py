@@ -175,9 +175,7 @@ class _Side:
         paths = [tree, *filter(None, [os.environ.get("PYTHONPATH")])]
         self._tree = tree
         if not os.path.isdir(os.path.join(tree, "kernels")):
-            sys.exit(
-                f"{tree} has no kernels: name the folder of another tree (git archive COMMIT | tar -x -C {tree})"
-            )
+            sys.exit(f"{tree} has no kernels; another tree has: git archive COMMIT | tar -x -C {tree}")
         self._process = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.PIPE,
