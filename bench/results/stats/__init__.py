@@ -51,7 +51,7 @@ from bench.results.stats.interval import (
 from bench.results.stats.load import overloaded
 from bench.results.stats.medians import clock_tick, median, median_draws, split_rounds
 from bench.results.stats.medians import quantile as part_of
-from bench.results.stats.student import SURE, mean_error, student
+from bench.results.stats.student import FIFTH, SURE, mean_error, student
 from bench.words import orders
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "clear_of",
     "clock_tick",
     "compare",
+    "FIFTH",
     "mean_error",
     "median",
     "median_draws",
@@ -256,7 +257,7 @@ def unsteadiness(timed: Timed, quantile: float) -> float:
     turns = split_rounds(timed.samples_ns, timed.rounds)
     if len(turns) < 3:
         return math.inf
-    _, error, freedom = mean_error(np.diff([log(part_of(turn, quantile)) for turn in turns]), trims=True)
+    _, error, freedom = mean_error(np.diff([log(part_of(turn, quantile)) for turn in turns]), FIFTH)
     return student(freedom) * error
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.results.stats.medians import clock_tick, median, median_draws, split_rounds
 from bench.results.stats.medians import quantile as part_of
-from bench.results.stats.student import CONFIDENCE, TRIMMED_FROM, mean_error, student
+from bench.results.stats.student import CONFIDENCE, FIFTH, THIRD, TRIMMED_FROM, mean_error, student
 
 DRAWS = 2000
 # With a single round nothing is known of the drift between rounds; this much is assumed (either way).
@@ -178,8 +178,8 @@ def _spread(logs: np.ndarray, labels: Sequence[int]) -> Spread:
     return dataclasses.replace(_of(means), within=within)
 
 
-def _of(values: np.ndarray, trims: bool = False) -> Spread:
-    centre, error, freedom = mean_error(values, trims)
+def _of(values: np.ndarray, trimmed: float = 0.0) -> Spread:
+    centre, error, freedom = mean_error(values, trimmed)
     return Spread(centre, student(freedom) * error, freedom)
 
 
@@ -195,13 +195,14 @@ def _low(
     ratios: logarithms, of each round by this quantile."""
     marks = np.asarray(labels if len(set(labels)) > 1 else range(len(labels)))
     if len(divided) > 1 and min(np.unique(marks, return_counts=True)[1]) >= TRIMMED_FROM:
-        return _of(np.array([mean_error(ratios[marks == mark], trims=True)[0] for mark in np.unique(marks)]))
+        means = [mean_error(ratios[marks == mark], THIRD)[0] for mark in np.unique(marks)]
+        return _of(np.array(means), FIFTH)
     apart = np.zeros(len(set(marks.tolist())))
     for parts, sign in zip(divided, (1.0, -1.0), strict=False):
         for place, mark in enumerate(sorted(set(marks.tolist()))):
             own = np.concatenate([parts[number] for number in np.flatnonzero(marks == mark)])
             apart[place] += sign * log(part_of(own, quantile))
-    return _of(apart, trims=True)
+    return _of(apart, FIFTH)
 
 
 def sides_spread(
