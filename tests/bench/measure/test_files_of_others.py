@@ -187,7 +187,7 @@ def test_half_precision_on_a_gpu_is_that_of_the_cpu(tmp_path, dtype):
     if reason := ours[1].unavailable():
         pytest.skip(reason)
     onnx.save(half(dtype), tmp_path / "net.onnx")
-    graph = model_file.read(tmp_path / "net.onnx", {}).graph
+    graph = model_file.read(tmp_path / "net.onnx").graph
     x = np.random.default_rng(1).random((2, 5, 7, 7), np.float32).astype(graph.inputs[0].dtype)
     cpu, cuda = (cross_check.answer_of(backend.prepare(graph, 2), {"x": x})["y"] for backend in ours)
     quantum = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
