@@ -21,7 +21,7 @@ from bench.charts.definitions import (
 from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
 from bench.ladder.records import Ladder, MachineLimits, RungCase
-from bench.ladder.show.leading import beside, leading
+from bench.ladder.show.leading import beside, eligible, leading
 from bench.ladder.show.rows import RungRow, bound, named
 from bench.ladder.show.story import holding
 from bench.results import doubt
@@ -274,7 +274,7 @@ def _standing_best(ladder: Ladder, shown: Sequence[RungRow]) -> str:
     for best in _best_of_each(shown):
         precision = best.case.precision
         if best.limit and (limit := bound(ladder, precision)):
-            told = rule.told(best.limit, limit, holding(best))
+            told = rule.standing(best.limit, limit, holding(best))
             words.append(f"{named(best.case)}{_in(precision)} is {told}.")
     return " ".join(words)
 
@@ -327,8 +327,9 @@ def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
 def role(rows: Sequence[RungRow]) -> orders.Role:
     """What the colour of that sentence may say: of the fastest rung beside the reference, where it is decided
     which that is."""
-    exact = [row for row in rows if row.case.precision in ("fp32", "fp32-tc")]
-    lead = leading(exact or rows)
+    right = [row for row in rows if eligible(row)]
+    exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")]
+    lead = leading(exact or right)
     if lead is None:
         return ""
     best = lead.best

@@ -108,14 +108,14 @@ def held(measured: Measured, work: Work, limits: MachineLimits | None, cold: boo
     if limits is None or measured.disposition != "ok" or not measured.samples_ns:
         return measured
     seconds, why = least_s(work, limits, cold)
-    time_ns = _interval(measured).value
-    if seconds <= BEYOND * time_ns / 1e9:
+    time = _interval(measured)
+    if seconds <= BEYOND * time.value / 1e9:
         return measured
     reason = (
-        f"{units.duration(time_ns)} a pass is faster than this machine can be: "
+        f"{units.duration(time.value)} a pass is faster than this machine can be: "
         f"{why} take {units.duration(seconds * 1e9)}"
     )
-    if share(measured, work, limits, cold) <= BEYOND:
+    if seconds <= BEYOND * time.high / 1e9:
         validity: Validity = measured.validity
         told = msgspec.structs.replace(validity, warnings=(*validity.warnings, f"{reason}, if it is that"))
         return msgspec.structs.replace(measured, validity=told)

@@ -159,11 +159,6 @@ def on_the_ladder(case: RungCase) -> bool:
     return not (case.side or case.user or case.yardstick)
 
 
-def reference_of(rows: Sequence[RungRow], precision: str = "fp32") -> RungRow | None:
-    """The reference that was timed in this precision, if it was."""
-    return next((r for r in rows if r.case.is_reference and r.time and r.case.precision == precision), None)
-
-
 def _neighbour(case: RungCase, own: Sequence[RungMeasurement]) -> tuple[RungMeasurement | None, bool]:
     """What a rung's gain is over, of the ladder's own that were timed, and whether it stands beside them."""
     if on_the_ladder(case) or case.user:

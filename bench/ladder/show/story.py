@@ -33,8 +33,8 @@ def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
     figures = [f"{units.duration(below.time.value)} → {time}"]
     if row.flops_per_s and below.flops_per_s:
         figures.append(f"{units.si(below.flops_per_s, 'FLOP/s')} → {units.si(row.flops_per_s, 'FLOP/s')}")
-    against = named(below.case) + (", the highest of the ladder in fp32," if row.beside else "")
-    head = orders.order(row.gain_verdict, row.gain, named(row.case), against.rstrip(","), SAME_BOUND)
+    against = named(below.case) + (", the highest of the ladder in fp32" if row.beside else "")
+    head = orders.order(row.gain_verdict, row.gain, named(row.case), against, SAME_BOUND)
     if orders.decided(row.gain_verdict):
         head = f"is {head}"
     elif why := orders.reason(row.gain_undecided):
@@ -155,7 +155,7 @@ def _held(ladder: Ladder, row: RungRow, told: Sequence[str] = ()) -> str:
     if row.limit is None:
         return ""
     known = [words for words in holding(row) if not any(words in figure for figure in told)]
-    return f", {limits.told(row.limit, bound(ladder, row.case.precision), known)}"
+    return f", {limits.standing(row.limit, bound(ladder, row.case.precision), known)}"
 
 
 def holding(row: RungRow) -> list[str]:

@@ -194,12 +194,13 @@ def _low(
     what lasted for longer than a round was beside both sides of it.
     ratios: logarithms, of each round by this quantile."""
     marks = np.asarray(labels if len(set(labels)) > 1 else range(len(labels)))
-    if len(divided) > 1 and min(np.unique(marks, return_counts=True)[1]) >= TRIMMED_FROM:
-        return _of(np.array([mean_error(ratios[marks == mark], trims=True)[0] for mark in np.unique(marks)]))
-    apart = np.zeros(len(set(marks.tolist())))
+    units, counts = np.unique(marks, return_counts=True)
+    if len(divided) > 1 and min(counts) >= TRIMMED_FROM:
+        return _of(np.array([mean_error(ratios[marks == unit], trims=True)[0] for unit in units]))
+    apart = np.zeros(len(units))
     for parts, sign in zip(divided, (1.0, -1.0), strict=False):
-        for place, mark in enumerate(sorted(set(marks.tolist()))):
-            own = np.concatenate([parts[number] for number in np.flatnonzero(marks == mark)])
+        for place, unit in enumerate(units):
+            own = np.concatenate([parts[number] for number in np.flatnonzero(marks == unit)])
             apart[place] += sign * log(part_of(own, quantile))
     return _of(apart, trims=True)
 
