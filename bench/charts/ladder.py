@@ -22,7 +22,7 @@ from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
 from bench.ladder.records import Ladder, MachineLimits, RungCase
 from bench.ladder.show.leading import beside, eligible, leading
-from bench.ladder.show.rows import RungRow, bound, named
+from bench.ladder.show.rows import RungRow, bound
 from bench.ladder.show.story import holding
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND
@@ -133,7 +133,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
     ]
     panel = Panel(
         title="",
-        x=Axis(label="", ticks=tuple(range(len(rungs))), labels=tuple(named(row.case) for row in rungs)),
+        x=Axis(label="", ticks=tuple(range(len(rungs))), labels=tuple(row.case.label for row in rungs)),
         y=Axis(
             label="operations a second" if counted else "bytes a second", unit="FLOP/s" if counted else "B/s"
         ),
@@ -249,7 +249,7 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
     rate = row.flops_per_s or 0.0
     share = f", {units.percent(row.limit, 1)} of the limit" if row.limit else ""
     return Series(
-        label=f"{ladder.reference}{_in(case.precision)}" if case.is_reference else named(case),
+        label=f"{ladder.reference}{_in(case.precision)}" if case.is_reference else case.label,
         backend="",
         precision=case.precision,
         colour=_reference(ladder) if case.is_reference else colour(ladder, kind(case)),
@@ -275,7 +275,7 @@ def _standing_best(ladder: Ladder, shown: Sequence[RungRow]) -> str:
         precision = best.case.precision
         if best.limit and (limit := bound(ladder, precision)):
             told = rule.standing(best.limit, limit, holding(best))
-            words.append(f"{named(best.case)}{_in(precision)} is {told}.")
+            words.append(f"{best.case.label}{_in(precision)} is {told}.")
     return " ".join(words)
 
 
@@ -352,7 +352,7 @@ def _best(ladder: Ladder, right: Sequence[RungRow], first: RungRow | None) -> st
         words.append(beside(best, first))
     if best.speedup is not None and best.reference is not None:
         told = orders.order(
-            best.verdict, best.speedup, named(best.case), ladder.reference, SAME_BOUND, ends=False
+            best.verdict, best.speedup, best.case.label, ladder.reference, SAME_BOUND, ends=False
         )
         why = orders.reason(best.undecided)
         doubtful = doubt.MARK if best.speedup_doubts and orders.decided(best.verdict) else ""

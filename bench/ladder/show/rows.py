@@ -149,11 +149,6 @@ def _doubts(measurement: RungMeasurement) -> tuple[str, ...]:
     return (*doubt.own(measurement), *notes)
 
 
-def named(case: RungCase) -> str:
-    """A rung in a sentence or at an axis: "14 async_stages"."""
-    return f"{case.number:02d} {case.rung}"
-
-
 def on_the_ladder(case: RungCase) -> bool:
     """Whether a rung is one of the ladder itself: ours, not beside it, not a library's."""
     return not (case.side or case.user or case.yardstick)

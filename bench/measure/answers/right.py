@@ -71,8 +71,7 @@ class RightAnswers:
         """The outputs of a whole batch against the right ones. lossy: see accuracy.error_stats. Raises
         UnsupportedError where these are NaN throughout."""
         if self.layout is None:
-            batch = self._batch(placement)
-            return self._held(outputs, batch, precision, lossy)
+            return self._whole(outputs, self._batch(placement), precision, lossy)
         golden = self._golden
         expected = {name: golden.tensors[name] for name in self._names}
         self._comparable(expected)
@@ -80,26 +79,24 @@ class RightAnswers:
         for name, array in expected.items():
             shape = self.layout[name].shape(array.shape, count)
             if outputs[name].shape != shape:
-                stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision)
                 reason = f"output {name} has shape {outputs[name].shape} and should have {shape}"
-                return msgspec.structs.replace(stats, reason=reason)
+                return accuracy.failure(accuracy.BOUNDS[precision], reason)
         got, right = (
             {name: self.layout[name].rows(of[name]) for name in self._names} for of in (outputs, expected)
         )
-        stats = accuracy.check(got, right, placement, precision, lossy=lossy)
-        if not stats.ok and (row := accuracy.unfounded(got, placement)) is not None:
+        if (row := accuracy.unfounded(got, placement)) is not None:
             # An image that no golden one is may well have NaN for its answer.
             alone = self.check_row(placement.inputs, outputs, precision, lossy, row)
             if alone is not None and not alone.ok:
-                return stats
-            stats = accuracy.check(got, right, placement, precision, lossy=lossy, elsewhere=False)
+                return msgspec.structs.replace(alone, reason=f"image {row}: {alone.reason}")
+        stats = accuracy.check(got, right, placement, precision, lossy=lossy)
         if stats.ok or not accuracy.measured(stats):
             return stats
         # What one rounding of each layer moves in the right answer is no fault of who answers.
         if self._moved is None:
             moved = oracle.moved_along(self._graph, golden, self._names)
             self._moved = {name: self.layout[name].rows(array) for name, array in moved.items()}
-        stats = accuracy.check(got, right, placement, precision, self._moved, lossy, elsewhere=False)
+        stats = accuracy.check(got, right, placement, precision, self._moved, lossy)
         self.moves = self.moves or stats.ok
         return stats
 
@@ -118,7 +115,7 @@ class RightAnswers:
             return None
         if self.layout is None:
             batch = self._worked_out(inputs, count, keep=False)
-            return None if batch.judge else self._held(outputs, batch, precision, lossy)
+            return None if batch.judge else self._whole(outputs, batch, precision, lossy)
         row, layout = secrets.randbelow(count) if row is None else row, self.layout
         given = by_image.cut(self._graph, inputs, slice(row, row + 1))
         right = oracle.run(self._graph, given, self._names)
@@ -180,7 +177,7 @@ class RightAnswers:
 
     # --------------------------------------------------------------------------------------------- the inside
 
-    def _held(self, outputs: Arrays, batch: Batch, precision: str, lossy: bool) -> ErrorStats:
+    def _whole(self, outputs: Arrays, batch: Batch, precision: str, lossy: bool) -> ErrorStats:
         """All outputs of a batch against the right ones."""
         answers = batch.answers
         right = {name: answers.tensors[name] for name in self._names}

@@ -213,6 +213,18 @@ def test_nan_is_right_where_it_is_right_and_a_loss_of_it_a_note() -> None:
         assert not found.check(broken, at, "fp32", lossy=True).ok, "NaN where a number is right"
 
 
+def test_nan_in_an_image_that_is_no_golden_one_is_found() -> None:
+    graph = model(drawn_models.own, 0)
+    found = answers_of(graph)
+    at = placed(found, graph, 64)
+    row = next(row for row in range(64) if row not in at.rows)
+    outputs = fetched(graph, dict(at.inputs))
+    next(iter(outputs.values()))[row, 1] = np.nan
+    stats = found.check(outputs, at, "fp32")
+    assert not stats.ok
+    assert stats.reason.startswith(f"image {row}: NaN at index (1,)")
+
+
 def test_where_all_is_nan_there_is_nothing_to_compare() -> None:
     node = helper.make_node("Sqrt", ["n"], ["y"], "root")
     below = helper.make_node("Sub", ["x", "two"], ["n"], "below")
