@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-import psutil
 
 from bench.measure.answers import accuracy, by_image, oracle
 from bench.measure.answers.accuracy import PROPAGATED_FACTOR, Placement
@@ -24,6 +23,7 @@ from bench.measure.answers.oracle import Golden
 from bench.measure.answers.widened import widened
 from bench.results.records import ErrorStats
 from engine.graph.graph import Graph
+from engine.machine.memory import free_nbytes
 from engine.planning import groups
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
 
@@ -168,7 +168,7 @@ class RightAnswers:
         together = "its images change each other's answers, for which float64 would take"
         if flops > MOST_FLOPS:
             return f"{together} {flops:.0e} operations"
-        if ROOM * 8 * values > psutil.virtual_memory().available:
+        if ROOM * 8 * values > free_nbytes():
             return f"{together} {8 * values / 2**30:.1f} GiB"
         return ""
 
@@ -211,7 +211,7 @@ class RightAnswers:
                 )
                 self.moves = self.moves or stats.ok
             found.append(accuracy.named(stats, name, len(self._names)))
-        return max(found, key=lambda stats: (not stats.ok, stats.rel_l2))
+        return accuracy.worst(found)
 
     def _comparable(self, right: Arrays) -> None:
         """Raises UnsupportedError where there is nothing that an answer could be compared with."""

@@ -25,14 +25,14 @@ def _quick(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "Rules", quick)
 
 
-def measured(path, proto, batches=(1, 3), **fields):
+def measured(path, proto, batches=(1, 3), names=("engine-cpu", "ort-cpu"), **fields):
     """Of the engine and the reference each, at every batch, its measurement."""
     onnx.save(proto, path)
-    names = ("engine-cpu", "ort-cpu")
     job = changed(models=(str(path),), backends=names, batches=batches, dataset="random", images=(), **fields)
     _, messages = go(job)
     assert not [m.text for m in messages if isinstance(m, runner.Log) and m.level == "error"], "no traceback"
     made = [m.measurement for m in messages if isinstance(m, runner.Measured)]
+    assert len(made) == len(batches) * len(names)
     return [[one for one in made if one.case.backend == name] for name in names]
 
 
