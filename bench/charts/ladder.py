@@ -309,7 +309,7 @@ def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
     if not right:
         return "No rung was timed by more than one sample: none can be said to be the fastest."
     exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")]
-    words = [_best(ladder, exact or right, right[0])]
+    words = [_best(ladder, exact or right, next(filter(eligible, right), None))]
     for precision in dict.fromkeys(row.case.precision for row in right if exact):
         if precision not in ("fp32", "fp32-tc"):
             there = [row for row in right if row.case.precision == precision]

@@ -183,15 +183,3 @@ def bound(ladder: Ladder, precision: str = "fp32") -> str:
     if ladder.least(precision) / ladder.moved_per_s(precision) < least:
         return "arithmetic"
     return "cache" if ladder.cached(precision) else "memory"
-
-
-def ratio(over: RungMeasurement, under: RungMeasurement) -> Interval:
-    """How many times as fast as `over` the other is; by rounds, as everywhere, and not by their medians."""
-    return stats.ratio_interval(
-        over.samples_ns,
-        under.samples_ns,
-        over.rounds,
-        under.rounds,
-        our_instances=over.instances,
-        reference_instances=under.instances,
-    )

@@ -74,6 +74,7 @@ __all__ = [
     "outlook",
     "overloaded",
     "ratio_interval",
+    "ratio_of",
     "round_ratios",
     "split_rounds",
     "student",

@@ -147,7 +147,10 @@ def ratio_interval(
     return ratio_of(one, other, seed, tick, quantile)
 
 
-def ratio_of(one: Timed, other: Timed, seed: int, tick: float, quantile: float) -> Interval:
+def ratio_of(
+    one: Timed, other: Timed, seed: int = 0, tick: float = 0.0, quantile: float = MEDIAN
+) -> Interval:
+    """As `ratio_interval`, of two that say their rounds and instances."""
     spread, margin = sides_spread([one, other], seed, tick, quantile)
     return about(spread.centre, max(spread.half, margin), _several(one, other))
 
