@@ -15,12 +15,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import psutil
 
 from engine.cpu.steps import Blas
 from engine.cpu.team import team
 from engine.cuda.runtime import capability_of, import_cupy, translated
 from engine.machine import host
+from engine.machine.memory import free_nbytes
 from kernels import jit, nvrtc, registry
 from kernels.cpu import rates
 from kernels.errors import KernelError
@@ -67,7 +67,7 @@ def cpu(threads: int | None = None) -> Reached:
     whichever is faster, by so many threads (None: one a physical core)."""
     threads = threads or host.physical_cores()
     blas = Blas()
-    room = psutil.virtual_memory().available // 8
+    room = free_nbytes() // 8
     size = min(max(COPIED_NBYTES, CACHES * host.last_level_cache_nbytes()), max(COPIED_NBYTES, room))
     source = np.ones(size // 4, np.float32)
     target = np.zeros_like(source)

@@ -21,8 +21,8 @@ from bench.charts.definitions import (
 from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
 from bench.ladder.records import Ladder, MachineLimits, RungCase
-from bench.ladder.show.leading import beside, leading
-from bench.ladder.show.rows import RungRow, bound, named
+from bench.ladder.show.leading import beside, eligible, leading
+from bench.ladder.show.rows import RungRow, bound
 from bench.ladder.show.story import holding
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND
@@ -133,7 +133,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
     ]
     panel = Panel(
         title="",
-        x=Axis(label="", ticks=tuple(range(len(rungs))), labels=tuple(named(row.case) for row in rungs)),
+        x=Axis(label="", ticks=tuple(range(len(rungs))), labels=tuple(row.case.label for row in rungs)),
         y=Axis(
             label="operations a second" if counted else "bytes a second", unit="FLOP/s" if counted else "B/s"
         ),
@@ -249,7 +249,7 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
     rate = row.flops_per_s or 0.0
     share = f", {units.percent(row.limit, 1)} of the limit" if row.limit else ""
     return Series(
-        label=f"{ladder.reference}{_in(case.precision)}" if case.is_reference else named(case),
+        label=f"{ladder.reference}{_in(case.precision)}" if case.is_reference else case.label,
         backend="",
         precision=case.precision,
         colour=_reference(ladder) if case.is_reference else colour(ladder, kind(case)),
@@ -274,8 +274,8 @@ def _standing_best(ladder: Ladder, shown: Sequence[RungRow]) -> str:
     for best in _best_of_each(shown):
         precision = best.case.precision
         if best.limit and (limit := bound(ladder, precision)):
-            told = rule.told(best.limit, limit, holding(best))
-            words.append(f"{named(best.case)}{_in(precision)} is {told}.")
+            told = rule.standing(best.limit, limit, holding(best))
+            words.append(f"{best.case.label}{_in(precision)} is {told}.")
     return " ".join(words)
 
 
@@ -309,7 +309,7 @@ def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
     if not right:
         return "No rung was timed by more than one sample: none can be said to be the fastest."
     exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")]
-    words = [_best(ladder, exact or right, right[0])]
+    words = [_best(ladder, exact or right, next(filter(eligible, right), None))]
     for precision in dict.fromkeys(row.case.precision for row in right if exact):
         if precision not in ("fp32", "fp32-tc"):
             there = [row for row in right if row.case.precision == precision]
@@ -327,8 +327,9 @@ def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
 def role(rows: Sequence[RungRow]) -> orders.Role:
     """What the colour of that sentence may say: of the fastest rung beside the reference, where it is decided
     which that is."""
-    exact = [row for row in rows if row.case.precision in ("fp32", "fp32-tc")]
-    lead = leading(exact or rows)
+    right = [row for row in rows if eligible(row)]
+    exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")]
+    lead = leading(exact or right)
     if lead is None:
         return ""
     best = lead.best
@@ -351,7 +352,7 @@ def _best(ladder: Ladder, right: Sequence[RungRow], first: RungRow | None) -> st
         words.append(beside(best, first))
     if best.speedup is not None and best.reference is not None:
         told = orders.order(
-            best.verdict, best.speedup, named(best.case), ladder.reference, SAME_BOUND, ends=False
+            best.verdict, best.speedup, best.case.label, ladder.reference, SAME_BOUND, ends=False
         )
         why = orders.reason(best.undecided)
         doubtful = doubt.MARK if best.speedup_doubts and orders.decided(best.verdict) else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -162,33 +163,21 @@ def _line(
 
 def cell(row: Row) -> Cell:
     """Of one case."""
-    batch, measurement = row.case.batch, row.measurement
+    made, measurement = partial(Cell, batch=row.case.batch), row.measurement
     if measurement.disposition in WRONG:
-        return Cell(
-            batch=batch,
-            grade="wrong",
-            text=WRONG[measurement.disposition],
-            why=measurement.reason or "its answers are wrong",
-        )
+        why = measurement.reason or "its answers are wrong"
+        return made(grade="wrong", text=WRONG[measurement.disposition], why=why)
     if measurement.disposition != "ok":
         ended = measurement.disposition.replace("_", " ")
         why = f"{ended}: {measurement.reason}" if measurement.reason else ended
-        return Cell(batch=batch, grade="none", text=NO_TIME, why=why)
+        return made(grade="none", text=NO_TIME, why=why)
     if row.is_reference:
-        return Cell(
-            batch=batch,
-            grade="reference",
-            text=doubt.marked(_time(row), row.own_doubts),
-            why="\n".join([f"the time of a pass: {_time(row, True)}", *row.own_doubts]),
-            doubts=row.own_doubts,
-        )
+        why = "\n".join([f"the time of a pass: {_time(row, True)}", *row.own_doubts])
+        text = doubt.marked(_time(row), row.own_doubts)
+        return made(grade="reference", text=text, why=why, doubts=row.own_doubts)
     if row.speedup is None or row.against is None:
-        return Cell(
-            batch=batch,
-            grade="none",
-            text=NO_TIME,
-            why=f"{measurement.reference} has no time to compare with",
-        )
+        why = f"{measurement.reference} has no time to compare with"
+        return made(grade="none", text=NO_TIME, why=why)
     return _compared(row, row.speedup, label(*_who(row.against.case)))
 
 

@@ -24,7 +24,6 @@ from bench.results.records import Case, Run
 from bench.results.rows import Row, title
 from bench.words import orders, units
 
-WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
 DOUBTFUL = f"doubtful ({doubt.MARK.strip()})"
 # The grades of cells that a line speaks of, in its order, and the kinds of their clauses.
 KINDS: dict[Grade, str] = {
@@ -46,7 +45,7 @@ class Clause:
     """A part of the sentence and the cases whose points show it. kind: "faster", "slower", "as fast",
     "unclear", "missing", "answers", "differ" or "doubtful"; before: what stands between it and the clause
     before it; stress: the words of it that tell most; who: the contender whose comparison with its reference
-    it is about, "" of what is said of all; doubtful: its figures are."""
+    it is about, "" of what is said of all."""
 
     kind: str
     text: str
@@ -54,13 +53,11 @@ class Clause:
     before: str = "; "
     stress: str = ""
     who: str = ""
-    doubtful: bool = False
 
     @property
     def role(self) -> str:
         """What its colour may say (bench.words.orders.Role), or its kind where it is about no order."""
-        verdict = next((name for name, kind in WORDS.items() if kind == self.kind), "")
-        return orders.role(verdict, ("doubtful",) if self.doubtful else ()) or self.kind
+        return {"as fast": "same", "unclear": "undecided"}.get(self.kind, self.kind)
 
 
 @dataclass(frozen=True)
@@ -96,12 +93,12 @@ class Verdict:
         of = f", {self.precision}" if self.precision else ""
         return f"{title(self.model)}{of}{CLOCK}"
 
-    def told_of(self, who: str) -> tuple[Clause, ...]:
+    def clauses_of(self, who: str) -> tuple[Clause, ...]:
         """What is said of one comparison, of "" what is said of all."""
         return tuple(clause for clause in self.clauses if clause.who == who)
 
     @property
-    def whos(self) -> tuple[str, ...]:
+    def contenders(self) -> tuple[str, ...]:
         """The contenders that are compared."""
         return tuple(dict.fromkeys(clause.who for clause in self.clauses if clause.who))
 
@@ -115,7 +112,7 @@ class Verdict:
 
     def reliable(self, who: str) -> bool:
         """Whether a comparison says at every batch size which is faster, and nothing speaks against it."""
-        kinds = {clause.kind for clause in self.told_of(who)}
+        kinds = {clause.kind for clause in self.clauses_of(who)}
         return bool(kinds) and kinds <= {"faster", "slower", "as fast"}
 
 
@@ -181,7 +178,7 @@ def precisions(cases: Sequence[Case]) -> tuple[str, ...]:
 
 def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precision: str = "") -> Verdict:
     """Of one model's rows."""
-    runs = tuple(runs)
+    runs, timed = tuple(runs), most_images(items)
     board = scoreboard(model, items, runs, precision)
     compared = [line for line in board.lines if not line.is_reference]
     told = compared
@@ -190,11 +187,10 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precisio
         told = (ours or compared)[:MOST]
     clauses: list[Clause] = []
     for line in compared:  # a wrong answer is told of whoever it is
-        clauses += _of_one(line, items, tuple(KINDS) if line in told else ("wrong",))
+        clauses += _of_one(line, timed, tuple(KINDS) if line in told else ("wrong",))
     spoken = {clause.who for clause in clauses}
     if left := sum(line.contender not in spoken for line in compared if line not in told):
         clauses.append(Clause("missing", f"{left} other{'s' * (left != 1)} on the scoreboard"))
-    timed = most_images(items)
     clauses += _references(timed, {row.case.batch for row in items})
     clauses += answers(items)
     clauses += _not_measured(model, items, runs)
@@ -204,11 +200,11 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = (), precisio
 # ------------------------------------------------------------------------------------------------ who wins
 
 
-def _of_one(line: Line, items: Sequence[Row], grades: Sequence[Grade]) -> list[Clause]:
+def _of_one(line: Line, timed: Sequence[Row], grades: Sequence[Grade]) -> list[Clause]:
     """A contender's line of the scoreboard in a few words, of cells of these grades. What is not decided, or
     is to be doubted, has no number here."""
     known = [cell.batch for cell in line.cells if cell.grade != "absent"]
-    cases = {row.case.batch: row.case for row in most_images(items) if row.contender == line.contender}
+    cases = {row.case.batch: row.case for row in timed if row.contender == line.contender}
     parts: list[tuple[Grade, str, list[Cell]]] = []
     for grade in grades:
         alike: dict[str, list[Cell]] = {}  # cells that share their words
@@ -229,7 +225,6 @@ def _of_one(line: Line, items: Sequence[Row], grades: Sequence[Grade]) -> list[C
                 ", " if place else "; ",
                 amount,
                 line.contender,
-                grade == "doubtful",
             )
         )
     return clauses
@@ -263,11 +258,6 @@ def _where(batches: Sequence[int], known: Sequence[int]) -> str:
     if len(known) > 1 and len(batches) == len(known):
         return f" at all {len(known)} batch sizes" if len(known) > 2 else " at both batch sizes"
     return f" at batch {units.spans(batches, known)}"
-
-
-def above_one(speedup: float) -> float:
-    """By what factor one of two is faster, whichever."""
-    return speedup if speedup >= 1 else 1 / speedup
 
 
 # ------------------------------------------------------------------------------------------- what is left out

@@ -113,7 +113,7 @@ def selfcheck(
         raise InputError(f"--times {times} compares nothing; 1 or more works, and 40 say something")
     if rejudge:
         parsing.refuse_settings(context, {"rejudge"}, "--rejudge takes what its files hold")
-        raise typer.Exit(_rejudge(rejudge))
+        return _rejudge(rejudge)
     if resume is not None:
         parsing.refuse_settings(
             context, _WITH_RESUME, "--resume goes on with the settings that the check was started with"
@@ -151,12 +151,11 @@ def selfcheck(
     raise typer.Exit(_run(held, out, output))
 
 
-def _rejudge(paths: Sequence[Path]) -> int:
+def _rejudge(paths: Sequence[Path]) -> None:
     from bench.measure.selfcheck import again, held_in
 
     comparisons = [one for path in paths for one in held_in(path).comparisons]
     print("\n".join(again.lines(list(again.judged(comparisons)))))
-    return 0
 
 
 def _run(held: Selfcheck, path: Path | None, output: str) -> int:

@@ -168,7 +168,7 @@ def compare(
     from bench.commands import parsing
     from bench.fleet import spread
     from bench.results import trust
-    from bench.results.names import told_apart
+    from bench.results.names import with_distinct_stems
     from bench.results.records import Job
     from bench.run import bounds
     from bench.show.table import FORMATS
@@ -193,7 +193,7 @@ def compare(
     batches, own_batches = parsing.sizes(batch, "batch", parsing.integers(DEFAULT_BATCHES, "batch"))
     counts, own_counts = parsing.sizes(images, "images")
     job = Job(
-        models=told_apart(models or ("lenet5-digits",)),
+        models=with_distinct_stems(models or ("lenet5-digits",)),
         backends=parsing.named(backend, "backend"),
         precisions=parsing.names([precision]),
         batches=batches,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bench.comparison.kind import RunFolder
 from bench.diff import differs
 from bench.diff.bisect import left
-from bench.diff.judging import of_run
+from bench.diff.judging import across_runs
 from bench.diff.matching import matched
 from bench.diff.records import Compared, Pair, Side
 from bench.results import stats
@@ -104,7 +104,7 @@ def _side_end_to_end(row: Row) -> Side:
         speedup=_interval(found.speedup, found.speedup_low, found.speedup_high),
         against=found.against,
         rounds=len(found.record.rounds) > 1,
-        undecided=of_run(found.undecided),
+        undecided=across_runs(found.undecided),
         doubts=found.speedup_doubts if found.against else found.doubts,
     )
 
@@ -121,7 +121,7 @@ def _side(row: Row | None) -> Side | None:
         speedup=_interval(row.speedup, row.speedup_low, row.speedup_high),
         against=label(against.case.backend, against.case.precision) if against is not None else "",
         rounds=stats.tells(found, against or found) if found.samples_ns else False,
-        undecided=of_run(row.undecided),
+        undecided=across_runs(row.undecided),
         doubts=(*(row.speedup_doubts if against is not None else row.own_doubts), *row.ratio_unsteady),
         error=accuracy.output if accuracy is not None else None,
         top1=accuracy.top1 if accuracy is not None else None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from bench.charts.scoreboard import Scoreboard
 from bench.charts.verdicts import Verdict
 from bench.show import outputs, tables
@@ -18,14 +20,7 @@ class ScoreboardOutput(Scoreboard, frozen=True, kw_only=True):
 
 def scoreboard(verdict: Verdict) -> ScoreboardOutput:
     """A model's scoreboard with the line above it."""
-    board = verdict.board
-    return ScoreboardOutput(
-        model=board.model,
-        precision=board.precision,
-        batches=board.batches,
-        lines=board.lines,
-        line=verdict.text,
-    )
+    return ScoreboardOutput(**msgspec.structs.asdict(verdict.board), line=verdict.text)
 
 
 class ComparisonOutput(outputs.Output, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
 from bench.kinds.public import public, public_dirs
 from bench.results import gallery, npz
-from bench.results.records import Case, Layer, Measurement, Run
+from bench.results.records import LEFT_OUT, Case, Layer, Measurement, Run
 from bench.results.results_file import packed_line_of
 from bench.results.rows import SOUND
 from bench.results.store import RESULTS_FILE, write_atomically
@@ -42,7 +42,6 @@ GRADES = (
     ComparisonGrade(False, False, 100),
     ComparisonGrade(False, False, 50),
 )
-LEFT_OUT = "left out"  # the fact that tells of it
 
 
 def thin_measurement(measurement: Measurement, errors: bool, shapes: bool) -> Measurement:

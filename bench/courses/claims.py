@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from bench.courses.needs import Taken
 from bench.courses.presets import Claim, Course
-from bench.courses.values import Ours, ours
+from bench.courses.values import ours
 from bench.results import doubt
-from bench.results.stats import SAME_BOUND
+from bench.results.stats import SAME_BOUND, Interval
 from bench.words import units
 
 
@@ -25,19 +25,17 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
     from a time that has no interval: one sample decides nothing."""
     lines = course.line(claim.first), course.line(claim.second)
     said = _said(claim, lines[0].published, lines[1].published)
-    first, second = (ours(course, line, taken) for line in lines)
-    for line, found in zip(lines, (first, second), strict=True):
+    known = []
+    for line in lines:
+        found = ours(course, line, taken)
         if found.value is None:
             return _open(said, f"there is no {line.what}: {found.why}")
         if found.doubts:
             return _open(said, f"{line.what} is to be doubted: {doubt.in_short(found.doubts)}")
         if found.low is None or found.high is None:
             return _open(said, f"{line.what} has no interval, as it was taken once")
-    return (
-        _fractions(claim, said, first, second)
-        if lines[0].unit == "fraction"
-        else _times(claim, said, first, second)
-    )
+        known.append(Interval(found.value, found.low, found.high))
+    return (_fractions if lines[0].unit == "fraction" else _times)(claim, said, *known)
 
 
 def _said(claim: Claim, first: float | None, second: float | None) -> str:
@@ -54,8 +52,10 @@ def _open(said: str, why: str) -> Held:
     return Held("open", f"{said}. Ours does not decide it: {why}.")
 
 
-def _times(claim: Claim, said: str, first: Ours, second: Ours) -> Held:
-    low, ratio, high = _ratio(first, second)
+def _times(claim: Claim, said: str, first: Interval, second: Interval) -> Held:
+    """By their ends, as they were measured apart: the widest ratio that both intervals allow."""
+    ratio = first.value / second.value
+    low, high = first.low / second.high, first.high / (second.low or second.value)
     spread = f"{units.times(ratio)} ({units.times(low)} to {units.times(high)})"
     if high < 1 / (1 + SAME_BOUND) or low > 1 + SAME_BOUND:
         agrees = not claim.same and low > 1
@@ -66,14 +66,8 @@ def _times(claim: Claim, said: str, first: Ours, second: Ours) -> Held:
     return _decided(agrees, f"{said}; ours: the first takes {spread} the time of the second")
 
 
-def _fractions(claim: Claim, said: str, first: Ours, second: Ours) -> Held:
+def _fractions(claim: Claim, said: str, first: Interval, second: Interval) -> Held:
     """Accuracies: apart where their intervals are; the same only where they are equal."""
-    assert first.value is not None
-    assert first.low is not None
-    assert first.high is not None
-    assert second.value is not None
-    assert second.low is not None
-    assert second.high is not None
     apart = first.low > second.high or second.low > first.high
     if apart:
         agrees = not claim.same and first.value > second.value
@@ -83,15 +77,6 @@ def _fractions(claim: Claim, said: str, first: Ours, second: Ours) -> Held:
         return _open(said, "the intervals of the two accuracies overlap")
     told = f"{units.percent(first.value)} and {units.percent(second.value)}"
     return _decided(agrees, f"{said}; ours: {told}")
-
-
-def _ratio(first: Ours, second: Ours) -> tuple[float, float, float]:
-    """By their ends, as they were measured apart: the widest that both intervals allow."""
-    assert first.value
-    assert second.value
-    low = (first.low or first.value) / (second.high or second.value)
-    high = (first.high or first.value) / (second.low or second.value)
-    return low, first.value / second.value, high
 
 
 def _decided(agrees: bool, said: str) -> Held:

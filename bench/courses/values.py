@@ -135,7 +135,7 @@ def _rung(need: Need, line: Line, taken: Taken) -> Ours:
         row.time.value * 1e-9,
         row.time.low * 1e-9 if known else None,
         row.time.high * 1e-9 if known else None,
-        rung="reference" if row.case.is_reference else f"{row.case.number:02d} {row.name}",
+        rung="reference" if row.case.is_reference else row.case.label,
         doubts=row.doubts,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.diff.records import Difference, Pair, Side
-from bench.results.records import Environment
+from bench.results.records import LEFT_OUT, Environment
 from bench.results.stats import SAME_BOUND
 from bench.words import units
 
@@ -16,7 +16,7 @@ MACHINE = ("machine", "cpu", "cores", "memory_nbytes", "gpu", "gpu_uuid")
 _SHOWN = ("machine", "cpu", "cores", "gpu", "driver", "cuda", "os", "python", "kernelscope")
 _WORDS = {"gpu": "GPU", "cpu": "CPU", "cuda": "CUDA", "os": "system", "kernelscope": "Kernelscope"}
 # Facts that tell of how a record was kept or what was measured of the clock, and not of what was run.
-_NO_FACTS = ("samples kept", "left out", "killed by", "trigger")
+_NO_FACTS = ("samples kept", LEFT_OUT, "killed by", "trigger")
 
 
 def one_machine(a: Environment, b: Environment) -> bool:

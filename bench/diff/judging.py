@@ -13,7 +13,7 @@ ten programs shared one was "7 times slower" by its interval. No verdict follows
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from bench.diff.records import Change, Diff, Pair, Side
 from bench.results import apart, doubt
@@ -69,7 +69,7 @@ def _undecided(found: Change, a: Side, b: Side) -> str:
     return f"{orders.NOT_DECIDED}: {doubt.UNQUIET}" if unquiet(found) else ""
 
 
-def of_run(undecided: str) -> str:
+def across_runs(undecided: str) -> str:
     """Of why a case is not decided against its reference, what keeps it from a verdict against another run,
     too: not that its own interval reaches across the bound."""
     return "" if orders.reason(undecided).startswith("the interval ") else undecided
@@ -157,10 +157,9 @@ def slower(change: Change) -> str:
     return orders.of(change.verdict, change.ratio, ends=True)
 
 
-def cannot_fail(diff: Diff, gates: Iterable[str]) -> str:
+def cannot_fail(diff: Diff, gates: Collection[str]) -> str:
     """Why a gate could not fail, whatever B is; "" where it could."""
-    named = set(gates)
-    if {"slower", "any"}.isdisjoint(named):
+    if {"slower", "any"}.isdisjoint(gates):
         return ""
     head = f"--fail-on {','.join(gates)} has nothing to go by: "
     if diff.no_verdict:

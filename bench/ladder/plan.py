@@ -117,7 +117,7 @@ def model_with(op: str, device: str, models: Sequence[str] = JOB.models) -> str:
     node of this op. Raises InputError where none has."""
     for model in models:
         path = comparison.model_spec(model, Job(models=(model,), backends=())).file(None)
-        if any(step.op == op for step in steps_of(model_file.read(path, {}).graph, 1, device)):
+        if any(step.op == op for step in steps_of(model_file.read(path).graph, 1, device)):
             return model
     raise InputError(f"{' and '.join(models)} have no {op}; name a model that has one by --model")
 
@@ -129,7 +129,7 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
         raise InputError(f"batch {batch} is not within 1 to {MAX_BATCH:,}")
     spec = comparison.model_spec(model, Job(models=(model,), backends=()))
     path = spec.file(None)
-    of_model = steps_of(model_file.read(path, {}).graph, batch, device)
+    of_model = steps_of(model_file.read(path).graph, batch, device)
     steps = [step for step in of_model if step.op == op]
     if not steps:
         raise InputError(

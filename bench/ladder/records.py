@@ -131,8 +131,13 @@ class RungCase(Record, frozen=True):
         return f"{name}-{self.scope}" if self.scope == "model" else name
 
     @property
+    def label(self) -> str:
+        """In a sentence or at an axis: "14 async_stages"."""
+        return f"{self.number:02d} {self.rung}"
+
+    @property
     def words(self) -> str:
-        name = "the reference" if self.is_reference else f"rung {self.number:02d} {self.rung}"
+        name = "the reference" if self.is_reference else f"rung {self.label}"
         if self.precision != "fp32":
             name += f" in {self.precision}" if self.is_reference else f" ({self.precision})"
         return f"the whole model with {name}" if self.scope == "model" else name

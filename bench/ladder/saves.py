@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from bench.ladder.records import Ladder, RungCase, RungMeasurement
-from bench.ladder.show.rows import ratio, rows
-from bench.results import reading
+from bench.ladder.show.rows import rows
+from bench.results import reading, stats
 from bench.results.records import Disposition, Record
 from bench.results.stats import SAME_BOUND
 from bench.show import outputs
@@ -103,7 +103,7 @@ class SaveLog:
     def _save(self, ladder: Ladder, m: RungMeasurement, source: str) -> Save:
         (row,) = rows(ladder, [m])
         time, before = row.time, self._right.get(m.case.key)
-        gain = ratio(before, m) if before is not None and time is not None else None
+        gain = stats.ratio_of(before, m) if before is not None and time is not None else None
         return Save(
             at=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
             rung=m.case.rung,

@@ -15,7 +15,7 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
 from bench.ladder.records import Ladder, MachineLimits, RungMeasurement
 from bench.results.inside import inside
-from bench.results.records import Environment
+from bench.results.records import LEFT_OUT, Environment
 from bench.results.results_file import packed_line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 
@@ -43,7 +43,7 @@ def write(
         if finding is not None and finding.map:
             kept = grade.maps and _kept(inside(folder.path, finding.map), target / finding.map)
             if not kept:
-                m = msgspec.structs.replace(m, facts={**m.facts, "left out": WITHOUT})
+                m = msgspec.structs.replace(m, facts={**m.facts, LEFT_OUT: WITHOUT})
                 finding = msgspec.structs.replace(finding, map="")
         lines.append(packed_line_of(msgspec.structs.replace(m, finding=finding)))
     write_atomically(target / LADDER.file, msgspec.json.encode(_public(folder.header)))

@@ -103,13 +103,6 @@ def _check_layers(job: Job, chosen: Sequence[Backend]) -> None:
             )
 
 
-def read(spec: ModelSpec, job: Job) -> model_file.Read:
-    """A model's file as this job runs it. Raises KernelscopeError."""
-    alone = len(set(job.models)) == 1
-    dims = job.dims_of(spec.name)
-    return model_file.read(spec.file(), dims, job.inputs, spec.dataset, job.seed, alone)
-
-
 def _read(
     specs: Sequence[ModelSpec], job: Job, unread: Collection[str], look: Callable[[str], None]
 ) -> tuple[list[ModelSpec], dict[str, int]]:
@@ -123,7 +116,7 @@ def _read(
         if spec.path is not None:
             look(spec.name)
             try:
-                graph = read(spec, job).graph
+                graph = model_file.of_job(spec, job).graph
             except KernelscopeError:
                 if len(specs) == 1:
                     raise
@@ -246,13 +239,13 @@ def check(job: Job) -> None:
         raise InputError(f"no model was named; known are {', '.join(names.models())}")
     if not job.batches:
         raise InputError("no batch size was named; give one or more, as in 1,16,64")
+    called = [*job.models, *map(stem, job.models)]
     for what, general, own, most in (
         ("batch", job.batches, job.own_batches, MAX_BATCH),
         ("images", job.images, job.own_images, MAX_IMAGES),
     ):
         for value in itertools.chain(general, *own.values()):
             _within(what, value, 1, most)
-        called = [*job.models, *map(stem, job.models)]
         for model in own:
             if model not in called:
                 hint = did_you_mean(model, called)
@@ -263,6 +256,17 @@ def check(job: Job) -> None:
     check_threads(job.threads)
     for name, size in job.dims.items():
         _within(f"axis {name}", size, 1, MAX_AXIS)
+        owner = name.rpartition(":")[0]
+        if owner and not any(name.startswith(f"{model}:") for model in called):
+            raise InputError(
+                f"axis {name} is given a size, and {owner} is not compared{did_you_mean(owner, called)}; "
+                f"compared are {', '.join(job.models)}"
+            )
+    if job.dims and set(job.models) <= set(names.models()):
+        raise InputError(
+            f"axis {' and '.join(job.dims)}: no model of the catalogue has an open axis beside its batch; "
+            "name an .onnx file that has, or leave the size away"
+        )
     if not job.precisions:
         raise InputError(f"no precision was named; known are {', '.join(PRECISIONS)}")
     for precision in job.precisions:

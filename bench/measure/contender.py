@@ -295,7 +295,7 @@ class Contender:
         if renewal := self.mixings.told:
             warnings.append(renewal.told)
             if self._job.l2 == "cold":
-                return self._record("invalid", reason=renewal.untaken)
+                return self._record("invalid", reason=renewal.untaken, accuracy=self._accuracy)
         shown = renewal or timed
         return self._record(
             "ok",
@@ -325,10 +325,17 @@ class Contender:
         return self._record(disposition, reason=reason, accuracy=accuracy, layers=known)
 
     def _record(self, disposition: Disposition, **fields: object) -> Measurement:
-        record = Measurement(self.case, disposition, reference=self.backend.reference, phases=self._phases)
-        at, first = self._started_at, self._first_run_ns
-        known = msgspec.structs.replace(record, facts=self._facts, memory=self._memory, started_at=at)
-        return msgspec.structs.replace(known, first_run_ns=first, **fields)
+        record = Measurement(
+            case=self.case,
+            disposition=disposition,
+            reference=self.backend.reference,
+            first_run_ns=self._first_run_ns,
+            phases=self._phases,
+            facts=self._facts,
+            memory=self._memory,
+            started_at=self._started_at,
+        )
+        return msgspec.structs.replace(record, **fields)
 
     # ------------------------------------------------------------------------------------------- the inside
 

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar, overload
 
 import numpy as np
-import psutil
 
 from bench.measure.answers import accuracy
 from bench.measure.outcomes import Incorrect
 from bench.results.records import ErrorStats
+from engine.machine.memory import free_nbytes
 from kernels.errors import OutOfMemoryError
 
 # More than are asked for, up to so many, where a contender's others are made in so little time: what three
@@ -165,7 +165,7 @@ def told(count: int) -> str:
 
 def _free_nbytes(device: str) -> int:
     if device != "cuda":
-        return int(psutil.virtual_memory().available)
+        return free_nbytes()
     from engine.cuda.runtime import import_cupy
 
     return int(import_cupy().cuda.runtime.memGetInfo()[0])

@@ -92,7 +92,7 @@ class LoadedModel:
             return model_file.Read(importer.load(self.path))
         try:
             with confined.confined(self._job.timeout_s + ALARM_S):
-                return cases.read(self.spec, self._job)
+                return model_file.of_job(self.spec, self._job)
         except MemoryError:
             raise OutOfMemoryError(confined.too_large(f"model file {str(self.path)!r}")) from None
 
@@ -205,7 +205,7 @@ class LoadedModel:
 
     def _as_judged(self, found: Golden) -> Golden:
         self._right = RightAnswers(self.graph, found, self.judge == ORACLE, self._fallback)
-        return replace(found, together=self._right.lie is None)
+        return replace(found, together=self._right.layout is None)
 
     @property
     def right(self) -> RightAnswers:
@@ -219,7 +219,7 @@ class LoadedModel:
         where its images would have to be downloaded."""
         if not self.takes_images or datasets.available(self.spec.dataset) is None:
             found = oracle.golden(self.graph, self._golden_inputs())
-            by_image.found(self.graph, found.inputs, found.tensors, found.images, self._outputs_of)
+            by_image.layout(self.graph, found.inputs, found.tensors, found.images, self._outputs_of)
 
     def _outputs_of(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return oracle.answered(self.graph, inputs, [info.name for info in self.graph.outputs])
@@ -249,7 +249,7 @@ class LoadedModel:
             return {
                 info.name: np.repeat(np.expand_dims(given[info.name], axis), count, axis)
                 if info.name in given
-                else _random_input(info, axis, count, random)
+                else _random_input(info, count, random)
                 for info, axis in ((info, axes.get(info.name, 0)) for info in self.graph.inputs)
             }
         pixels = self.feed.first_pixels(self.dataset(max(count, FILLERS)), max(count, FILLERS))
@@ -316,7 +316,7 @@ class LoadedModel:
         placed = accuracy.place(front, batch, self._filler, seed)
         fed = {name: np.moveaxis(a, 0, axes.get(name, 0)) for name, a in placed.inputs.items()}
         placed = replace(placed, inputs={name: np.ascontiguousarray(a) for name, a in fed.items()})
-        if self.right.lie is None:
+        if self.right.layout is None:
             return replace(placed, rows=tuple(range(batch)), golden=())
         return replace(placed, golden=tuple(int(order[index]) for index in placed.golden))
 
@@ -382,12 +382,9 @@ class LoadedModel:
             session.close()
 
 
-def _random_input(info: TensorInfo, batch_axis: int, count: int, random: np.random.Generator) -> np.ndarray:
+def _random_input(info: TensorInfo, count: int, random: np.random.Generator) -> np.ndarray:
     """Uniform in [−1, 1), or 0 and 1 for integers, with `count` along the axis that is the batch."""
-    sizes = [size if isinstance(size, int) else count for size in info.shape]
-    if sizes and not isinstance(info.shape[batch_axis], int):
-        sizes[batch_axis] = count
-    shape = tuple(sizes)
+    shape = tuple(size if isinstance(size, int) else count for size in info.shape)
     if np.dtype(info.dtype).kind != "f":
         return random.integers(0, 2, shape).astype(info.dtype)
     return (2 * random.random(math.prod(shape), np.float32) - 1).reshape(shape)

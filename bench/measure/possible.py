@@ -108,17 +108,18 @@ def held(measured: Measured, work: Work, limits: MachineLimits | None, cold: boo
     if limits is None or measured.disposition != "ok" or not measured.samples_ns:
         return measured
     seconds, why = least_s(work, limits, cold)
-    time_ns = _interval(measured).value
-    if seconds <= BEYOND * time_ns / 1e9:
+    time = _interval(measured)
+    if seconds <= BEYOND * time.value / 1e9:
         return measured
+    surely = seconds > BEYOND * time.high / 1e9
     reason = (
-        f"{units.duration(time_ns)} a pass is faster than this machine can be: "
-        f"{why} take {units.duration(seconds * 1e9)}"
+        f"{units.duration(time.value)} a pass {'is' if surely else 'may be'} faster than this machine can "
+        f"be: {why} take {units.duration(seconds * 1e9)}"
     )
-    if share(measured, work, limits, cold) <= BEYOND:
+    if not surely:
         validity: Validity = measured.validity
-        told = msgspec.structs.replace(validity, warnings=(*validity.warnings, f"{reason}, if it is that"))
-        return msgspec.structs.replace(measured, validity=told)
+        doubted = msgspec.structs.replace(validity, warnings=(*validity.warnings, reason))
+        return msgspec.structs.replace(measured, validity=doubted)
     if work.method == "direct" and work.flops:
         reason += '; where a method that multiplies less is used, the header says so (method = "winograd")'
     return msgspec.structs.replace(

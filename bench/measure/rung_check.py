@@ -34,7 +34,7 @@ def check(
     check_folders(folders, devices)
     if not job.rungs:
         return
-    graphs = {spec.name: _graph(spec, job, progress) for spec in specs}
+    graphs = {spec.name: model_file.of_job(spec, job, progress).graph for spec in specs}
     nodes = {name: [node.name for node in graph.nodes] for name, graph in graphs.items()}
     for text, value in job.rungs.items():
         owner, node, device, _ = chosen_rungs.parts(text, value, job.models)
@@ -56,12 +56,6 @@ def check(
             if rungs:
                 batch = graph.fixed_batch or min(job.batches_of(name))
                 _plan(graph, batch, device, Options(rungs=rungs, kernel_dirs=folders), devices)
-
-
-def _graph(spec: ModelSpec, job: Job, progress: Progress | None) -> Graph:
-    dims, alone = job.dims_of(spec.name), len(set(job.models)) == 1
-    path = spec.file(progress)
-    return model_file.read(path, dims, job.inputs, spec.dataset, job.seed, alone).graph
 
 
 def meant_for(

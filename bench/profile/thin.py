@@ -41,14 +41,13 @@ def write(
     with_events = _batches(measurements, grade.batches)
     lines = []
     for m in measurements:
-        made = m
         file = inside(folder.path, m.file) if m.file else None
         if file is not None and file.is_file() and m.case.batch in with_events:
             (target / m.file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target / m.file)
         elif m.file:
-            made = msgspec.structs.replace(made, file="", events={}, notes=(*made.notes, WITHOUT))
-        lines.append(packed_line_of(made))
+            m = msgspec.structs.replace(m, file="", events={}, notes=(*m.notes, WITHOUT))
+        lines.append(packed_line_of(m))
     write_atomically(target / PROFILE.file, msgspec.json.encode(_public(folder.header)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
 

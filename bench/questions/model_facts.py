@@ -29,7 +29,7 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
     job = Job(models=(asked.model,), backends=())
     spec = model_spec(asked.model, job)
     path = spec.file(progress)
-    graph, notes = model_file.read(path, {})
+    graph, notes = model_file.read(path)
     lines = [("model", spec.name), ("title", spec.title), ("file", str(path)), ("opset", str(graph.opset))]
     feed = ImageFeed(graph, job, spec.preprocess, spec.classes, spec.dataset)
     lines += model_takes.lines(feed)

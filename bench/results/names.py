@@ -21,31 +21,35 @@ def check_name(what: str, name: str) -> None:
 @lru_cache(maxsize=4096)  # a million lines name few models
 def stem(model: str) -> str:
     """What a model given by path is called: its file's name without .onnx; any other its own name. Of a path
-    with a double slash in it (`told_apart`), all behind that."""
+    with a double slash in it (`with_distinct_stems`), all behind that."""
     path = model.replace("\\", "/")
     _, apart, name = path.rpartition("//")
     return (name.replace("/", "-") if apart else path.rsplit("/", 1)[-1]).removesuffix(".onnx")
 
 
-def told_apart(models: Sequence[str]) -> tuple[str, ...]:
-    """The same models, those paths that would be called the same with a double slash, which a system takes
-    for one, before as many of their last parts as tells them apart: resnet//a/model.onnx and
-    resnet//b/model.onnx are a-model and b-model."""
-    plain = tuple(dict.fromkeys(map(one_slash, models)))
+def with_distinct_stems(models: Sequence[str]) -> tuple[str, ...]:
+    """The same models, those paths that would be called as another model is with a double slash, which a
+    system takes for one, before as many of their last parts as tells them apart: resnet//a/model.onnx and
+    resnet//b/model.onnx are a-model and b-model. What is no path keeps its name."""
+    plain = tuple(dict.fromkeys(map(plain_path, models)))
     found = {model: model for model in plain}
     by_stem: dict[str, list[str]] = {}
     for model in plain:
         by_stem.setdefault(stem(model), []).append(model)
-    for same in by_stem.values():
-        depth = 2
-        while len({stem(found[model]) for model in same}) < len(same) and depth <= _DEEPEST:
-            found |= {model: _split(model, depth) for model in same}
-            depth += 1
+    used = {name for name, same in by_stem.items() if len(same) == 1 or name in same}
+    for name, same in by_stem.items():
+        paths = [model for model in same if model != name]
+        for depth in range(2, _DEEPEST + 1) if len(same) > 1 else ():
+            found |= {model: _split(model, depth) for model in paths}
+            called = {stem(found[model]) for model in paths}
+            if len(called) == len(paths) and used.isdisjoint(called):
+                break
+        used.update(stem(found[model]) for model in paths)
     return tuple(found[model] for model in plain)
 
 
-def one_slash(model: str) -> str:
-    """The path without what `told_apart` writes into it."""
+def plain_path(model: str) -> str:
+    """The path without what `with_distinct_stems` writes into it."""
     return model if "//" not in model else re.sub("/{2,}", "/", model).replace("/./", "/").removeprefix("./")
 
 

@@ -16,7 +16,7 @@ from bench.charts.definitions import Chart
 from bench.charts.doubts import LEGEND, has_doubts
 from bench.show import looks
 from bench.show.draw_panels import HATCH, TICK_SIZE, bars, dash, dashes, lines, weight
-from bench.show.draw_tiles import divided, names, size, tiles
+from bench.show.draw_tiles import label_width, split_tables, table_size, tiles
 from bench.show.looks import PAGE, Look
 from bench.show.page import Page, measure
 from bench.words import palette
@@ -103,7 +103,7 @@ def figure(chart: Chart, look: Look = PAGE) -> Figure:
 
     margin = look.margin
     room = None if look.inches is None else look.inches - 2 * margin
-    chart = divided(chart, room)
+    chart = split_tables(chart, room)
     columns, panel_w, panel_h = _grid(chart, look, room)
     rows = -(-len(chart.panels) // columns)
     width = columns * panel_w + 2 * margin
@@ -130,7 +130,7 @@ def figure(chart: Chart, look: Look = PAGE) -> Figure:
         (margin + column * panel_w, height - grid[row] - panel_h)
         for row, column in (divmod(index, columns) for index in range(len(chart.panels)))
     ]
-    left = max([LEFT, *(names(panel) for panel in chart.panels if panel.tiles)])
+    left = max([LEFT, *(label_width(panel) for panel in chart.panels if panel.tiles)])
     drawn = _panels(canvas, chart, places, (panel_w, panel_h), left)
     # Ticks may need more than what is usual; then all are drawn again, with as much more for each.
     if (over := _over(canvas, drawn, places, EDGE - margin)) > 0:
@@ -187,7 +187,7 @@ def _grid(chart: Chart, look: Look, room: float | None) -> tuple[int, float, flo
     them have beside each other (None: as they like)."""
     count, panel = len(chart.panels), chart.panels[0]
     if panel.tiles:
-        sizes = [size(each, room, SINGLE[0]) for each in chart.panels]
+        sizes = [table_size(each, room, SINGLE[0]) for each in chart.panels]
         return 1, max(wide for wide, _ in sizes), max(high for _, high in sizes)
     if room is None:
         columns = 1 if count == 1 else 3 if count in (3, 5, 6, 7) or count > 8 else 2

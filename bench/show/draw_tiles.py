@@ -24,12 +24,12 @@ BESIDE, AROUND = 0.12, 0.64  # inches right of the tiles; above and below them: 
 PLAIN = ("none", "reference")  # grades that are no news
 
 
-def names(panel: Panel) -> float:
+def label_width(panel: Panel) -> float:
     """Inches left of the tiles."""
     return max((measure(name, FONT) for name in panel.y.labels), default=0.0) + 0.15
 
 
-def divided(chart: Chart, room: float | None) -> Chart:
+def split_tables(chart: Chart, room: float | None) -> Chart:
     """The chart with each table in as many parts, one below the other, as it takes for its texts to be read
     where there is `room`, in inches."""
     if room is None:
@@ -40,7 +40,7 @@ def divided(chart: Chart, room: float | None) -> Chart:
             panels.append(panel)
             continue
         ticks = panel.x.ticks
-        fit = max(1, int((room - names(panel) - BESIDE) / (_widest(panel, 2) * SMALL / FONT / ROOM)))
+        fit = max(1, int((room - label_width(panel) - BESIDE) / (_widest(panel, 2) * SMALL / FONT / ROOM)))
         each = -(-len(ticks) // -(-len(ticks) // fit))
         for some in (ticks[at : at + each] for at in range(0, len(ticks), each)):
             axis = msgspec.structs.replace(panel.x, ticks=some)
@@ -49,9 +49,9 @@ def divided(chart: Chart, room: float | None) -> Chart:
     return msgspec.structs.replace(chart, panels=tuple(panels))
 
 
-def size(panel: Panel, room: float | None, least: float) -> tuple[float, float]:
+def table_size(panel: Panel, room: float | None, least: float) -> tuple[float, float]:
     """Inches that a panel takes: as wide as it likes, but at least `least`, or as there is `room`."""
-    left = names(panel) + BESIDE
+    left = label_width(panel) + BESIDE
     wide = max(least, left + COLUMN * len(panel.x.ticks)) if room is None else room
     lines = 1.0 if _points(panel, (wide - left) / len(panel.x.ticks), 1) >= SMALL else TWO_LINES
     return wide, AROUND + lines * ROW * len(panel.y.ticks)

@@ -24,7 +24,7 @@ def binds(share: float) -> bool:
     return BOUND <= share <= OVER
 
 
-def told(share: float, limit: str, known: Sequence[str] = ()) -> str:
+def standing(share: float, limit: str, known: Sequence[str] = ()) -> str:
     """Where work stands under the nearer of its limits, of NAMES: "bound by arithmetic (80 % of that limit)",
     "far from every limit (8.8 % of arithmetic); only 20 blocks for 132 multiprocessors". known: what else
     holds it back, where the limit does not."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-import psutil
 
 from engine.apart.session import ApartSession
 from engine.apart.slots import Copies
@@ -20,6 +19,7 @@ from engine.backend import OpTime, Options, check_inputs
 from engine.configuration import Configuration
 from engine.graph.graph import Graph
 from engine.machine import host
+from engine.machine.memory import free_nbytes
 from engine.ort import binding as ort_binding
 from engine.ort import placement
 from engine.ort import profile as ort_profile
@@ -100,7 +100,7 @@ class OrtCpuSession:
             int(np.prod(shape, dtype=np.float64)) * dtype.itemsize
             for shape, dtype in (*self._expected.values(), *outputs.values())
         )
-        available = psutil.virtual_memory().available
+        available = free_nbytes()
         if needed > available:  # Linux would grant it, and kill the process at the first touch
             raise OutOfMemoryError(
                 f"the inputs and outputs of {self._what} need {needed / 2**30:.1f} GiB of memory and "

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
-import psutil
 
 from engine.apart import slots
 from engine.apart.slots import Copies
@@ -22,6 +21,7 @@ from engine.cpu.joined import Program
 from engine.cpu.steps import Blas, CpuStep, aligned, divided, in_order
 from engine.graph.plan import Plan, Step
 from engine.machine import host
+from engine.machine.memory import free_nbytes
 from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung
@@ -243,7 +243,7 @@ def _computes(call: Bound) -> bool:
 
 def refuse_too_large(what: str, needed: int) -> None:
     """Raises OutOfMemoryError: Linux would grant it, and kill the process at the first touch."""
-    available = psutil.virtual_memory().available
+    available = free_nbytes()
     if needed > available:
         raise OutOfMemoryError(
             f"{what} needs {needed / 2**30:.1f} GiB of memory for its activations and "

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.questions.asked import Takes
-from bench.results.names import one_slash, told_apart
+from bench.results.names import plain_path, with_distinct_stems
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults
 from bench.words import palette
@@ -70,7 +70,7 @@ class JobForm(JobFields):
 
     def job(self) -> Job:
         """The job the form describes. Raises InputError, one sentence, where it describes none."""
-        models = told_apart(self.models.checked)
+        models = with_distinct_stems(self.models.checked)
         if not models:
             raise InputError("Choose a model, or drop an .onnx file on the window.")
         usable = self.backends.usable
@@ -122,7 +122,7 @@ class JobForm(JobFields):
     def set_job(self, job: Job) -> None:
         """Fill the form in."""
         self._kept = job
-        models = tuple(map(one_slash, job.models))
+        models = tuple(map(plain_path, job.models))
         for model in models:
             if model not in self.models.keys:
                 self.add_model(model, check=False)

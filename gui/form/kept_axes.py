@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSettings
 
-from bench.results.names import one_slash
+from bench.results.names import plain_path
 from bench.results.records import Job
 from gui.form.job_fields import axes_text
 from models import names
@@ -26,7 +26,7 @@ class KeptAxes:
     def keep(self, job: Job) -> None:
         """What a job says of each of its files."""
         held = self._held()
-        for model in map(one_slash, job.models):
+        for model in map(plain_path, job.models):
             if model not in names.models():
                 held.pop(model, None)
                 if text := axes_text(job.dims_of(model)):
@@ -35,11 +35,11 @@ class KeptAxes:
 
     def of(self, models: Sequence[str], text: str) -> str:
         """What the field shows once these models are chosen. text: what it shows now, which stays where the
-        user has typed it, and where several files are chosen."""
+        user has typed it, and where several files are chosen; models of the catalogue have no open axes."""
         files = [model for model in models if model not in names.models()]
-        if len(files) != 1 or text not in ("", self._shown):
+        if len(files) > 1 or text not in ("", self._shown):
             return text
-        self._shown = self._held().get(files[0], "")
+        self._shown = self._held().get(files[0], "") if files else ""
         return self._shown
 
     def _held(self) -> dict[str, str]:

@@ -25,19 +25,16 @@ from bench.words import palette
 from gui.base.scale import GAP
 from gui.base.theme import Theming
 from gui.widgets.table_view import TableView
+from gui.widgets.verdict_strip import HIGH, QWIDGETSIZE_MAX
 
 MOST = 0.3  # of the window's height, beyond which it scrolls
-HIGH = 800  # pixels of a window; in a lower one it has the height of the words beside it
 SHARE = 0.6  # of the width that a board may have beside words
 WIDEST = "10.0× slower"  # for which each batch size has room from the start: the board holds still
 
 
-QWIDGETSIZE_MAX = (1 << 24) - 1
-
-
 class BesideBoard(QBoxLayout):
     """A widget of words with the board at its right; below it where the board needs most of the width and the
-    window is high enough."""
+    window is at least HIGH. In a lower one the board is as high as the words."""
 
     def __init__(self, words: QWidget, board: BoardView) -> None:
         super().__init__(QBoxLayout.Direction.LeftToRight)

@@ -177,11 +177,11 @@ class _Line(Label):
         self.setAccessibleName(self.words)
         ink = theme.ink
         lines = [
-            self._marked_up(found.told_of(who), theme, ink)
+            self._marked_up(found.clauses_of(who), theme, ink)
             + (f' &nbsp;<b style="color:{theme.good}">{RELIABLE}</b>' if found.reliable(who) else "")
-            for who in found.whos
+            for who in found.contenders
         ]
-        if rest := found.told_of(""):
+        if rest := found.clauses_of(""):
             lines.append(self._marked_up(rest, theme, ink))
         lines = lines or ["nothing is measured yet."]
         of = f", {found.precision}" * bool(found.precision)
@@ -210,7 +210,7 @@ class _Line(Label):
             if clause.who and not number:  # in the colour of its line in the charts
                 backend = clause.who.partition(" ")[0]
                 before = f'<span style="color:{palette.backend(backend)}">\N{BLACK SQUARE}</span> {before}'
-            if clause.doubtful:
+            if clause.kind == "doubtful":
                 text = f'<span style="color:{theme.warning}">{before}{stress}{after}</span>'
             else:
                 text = f'{before}<b style="color:{colours.get(clause.kind, ink)}">{stress}</b>{after}'

@@ -108,7 +108,7 @@ def _device(asked: str) -> str:
 
 @lru_cache(maxsize=_KEPT)
 def _graph(path: Path, mtime_ns: int) -> Graph:
-    return model_file.read(path, {}).graph
+    return model_file.read(path).graph
 
 
 @lru_cache(maxsize=_KEPT)

@@ -29,6 +29,7 @@ from bench.ladder.records import (
     RungStarted,
 )
 from bench.measure import environment, limits, possible, unrest
+from bench.measure.answers.renewed import Renewal
 from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
@@ -270,10 +271,13 @@ class LadderRunner:
             ),
             started_at=entrant.started_at,
         )
+        renewal = entrant.model.mixings.told if entrant.model is not None else None
+        if isinstance(timed, Trial) and timed.renewal.told:
+            renewal = timed.renewal
+        if renewal is not None:
+            made = self._renewed(made, renewal)
         if isinstance(timed, Trial):
             session = timed.session
-            if timed.renewal.told:
-                made = self._renewed(made, timed)
             facts, compiled = dict(session.facts), dict(session.compiled)
             facts |= self._tuned(timed.rung)
             return msgspec.structs.replace(
@@ -304,9 +308,8 @@ class LadderRunner:
             )  # fmt: skip
         return made
 
-    def _renewed(self, made: RungMeasurement, trial: Trial) -> RungMeasurement:
+    def _renewed(self, made: RungMeasurement, renewal: Renewal) -> RungMeasurement:
         """Timed over inputs that are all new, as its time hangs on how much of them changed."""
-        renewal = trial.renewal
         if self._job.l2 == "cold":  # over new inputs caches are warm
             reason = renewal.untaken
             return msgspec.structs.replace(made, disposition="invalid", reason=reason, samples_ns=())
@@ -315,6 +318,7 @@ class LadderRunner:
             samples_ns=tuple(renewal.samples_ns),
             rounds=tuple(renewal.rounds),
             instances=tuple(renewal.instances),
+            notes=(renewal.told,),
         )
 
     def _tuned(self, rung: Rung) -> dict[str, str]:

@@ -69,7 +69,7 @@ def beside(
                 published.what,
                 units.si(published.seconds, "s", 4),
                 units.duration(row.time.value) if row is not None and row.time else "",
-                f"{row.case.number:02d} {row.name}" if row is not None else "",
+                row.case.label if row is not None else "",
             )
         )
     return [ladder for ladder, _ in ours], made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.diff import differs
-from bench.diff.judging import of_run
+from bench.diff.judging import across_runs
 from bench.diff.matching import matched
 from bench.diff.records import Compared, Pair, Side
 from bench.ladder.kind import LadderFolder
@@ -66,7 +66,7 @@ def _side(row: RungRow | None) -> Side | None:
         speedup=row.speedup,
         against="" if row.reference is None else row.reference.case.words,
         rounds=stats.tells(found, row.reference or found) if found.samples_ns else False,
-        undecided=of_run(row.undecided),
+        undecided=across_runs(row.undecided),
         doubts=(*(row.speedup_doubts if row.speedup is not None else row.doubts), *row.ratio_unsteady),
         error=found.error,
         facts=found.facts,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.ladder.show.rows import RungRow, named
+from bench.ladder.show.rows import RungRow
 from bench.results import stats
 from bench.results.stats import SAME_BOUND, Comparison, Verdict
 from bench.words import orders, units
@@ -30,15 +30,15 @@ class Leading:
     def words(self) -> str:
         """ "03 tiled is the fastest", or that it is not decided between which."""
         if self.undecided:
-            names = [named(row.case) for row in (self.best, *self.undecided)]
+            names = [row.case.label for row in (self.best, *self.undecided)]
             why = f" ({self.why})" if self.why else ""
             return f"the fastest is {orders.between(names)}{why}"
         if self.alike:
-            few = orders.listed([named(row.case) for row in self.alike])
+            few = orders.listed([row.case.label for row in self.alike])
             which = f"which {'is' if len(self.alike) == 1 else 'are'} as fast"
             within = units.percent(SAME_BOUND, 0)
-            return f"{named(self.best.case)} is the fastest but for {few}, {which} within {within}"
-        return f"{named(self.best.case)} is the fastest"
+            return f"{self.best.case.label} is the fastest but for {few}, {which} within {within}"
+        return f"{self.best.case.label} is the fastest"
 
 
 def leading(rows: Sequence[RungRow]) -> Leading | None:
@@ -73,5 +73,5 @@ def beside(one: RungRow, other: RungRow, ends: bool = False) -> str:
     """What is said of a rung beside another, behind "is" (bench.words.orders)."""
     found = compared(one, other)
     return orders.order(
-        found.verdict, found.ratio.inverse, named(one.case), named(other.case), SAME_BOUND, ends=ends
+        found.verdict, found.ratio.inverse, one.case.label, other.case.label, SAME_BOUND, ends=ends
     )

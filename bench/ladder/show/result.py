@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.ladder.records import Ladder
 from bench.ladder.show.leading import leading
-from bench.ladder.show.rows import named, rows
+from bench.ladder.show.rows import rows
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND
 from bench.words import orders, units
@@ -24,13 +24,13 @@ def words(ladder: Ladder, lines: Sequence[Any]) -> str:
         return f"{orders.NOT_DECIDED} from one sample" if timed else ""
     best = lead.best
     if not lead.decided:
-        return orders.between([named(row.case) for row in (best, *lead.undecided)])
+        return orders.between([row.case.label for row in (best, *lead.undecided)])
     if best.speedup is not None:
         told = orders.order(
-            best.verdict, best.speedup, named(best.case), "the reference", SAME_BOUND, ends=False
+            best.verdict, best.speedup, best.case.label, "the reference", SAME_BOUND, ends=False
         )
         if not orders.decided(best.verdict):
             return told
-        return doubt.marked(f"{named(best.case)} {told}", best.speedup_doubts)
+        return doubt.marked(f"{best.case.label} {told}", best.speedup_doubts)
     assert best.time is not None
-    return f"{named(best.case)} {doubt.marked(units.duration(best.time.value), best.doubts)}"
+    return f"{best.case.label} {doubt.marked(units.duration(best.time.value), best.doubts)}"

@@ -149,19 +149,9 @@ def _doubts(measurement: RungMeasurement) -> tuple[str, ...]:
     return (*doubt.own(measurement), *notes)
 
 
-def named(case: RungCase) -> str:
-    """A rung in a sentence or at an axis: "14 async_stages"."""
-    return f"{case.number:02d} {case.rung}"
-
-
 def on_the_ladder(case: RungCase) -> bool:
     """Whether a rung is one of the ladder itself: ours, not beside it, not a library's."""
     return not (case.side or case.user or case.yardstick)
-
-
-def reference_of(rows: Sequence[RungRow], precision: str = "fp32") -> RungRow | None:
-    """The reference that was timed in this precision, if it was."""
-    return next((r for r in rows if r.case.is_reference and r.time and r.case.precision == precision), None)
 
 
 def _neighbour(case: RungCase, own: Sequence[RungMeasurement]) -> tuple[RungMeasurement | None, bool]:
@@ -193,15 +183,3 @@ def bound(ladder: Ladder, precision: str = "fp32") -> str:
     if ladder.least(precision) / ladder.moved_per_s(precision) < least:
         return "arithmetic"
     return "cache" if ladder.cached(precision) else "memory"
-
-
-def ratio(over: RungMeasurement, under: RungMeasurement) -> Interval:
-    """How many times as fast as `over` the other is; by rounds, as everywhere, and not by their medians."""
-    return stats.ratio_interval(
-        over.samples_ns,
-        under.samples_ns,
-        over.rounds,
-        under.rounds,
-        our_instances=over.instances,
-        reference_instances=under.instances,
-    )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from bench.ladder.records import Ladder
 from bench.ladder.show.leading import leading
-from bench.ladder.show.rows import RungRow, bound, named
+from bench.ladder.show.rows import RungRow, bound
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND, Verdict
 from bench.words import limits, orders, units
@@ -33,8 +33,8 @@ def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
     figures = [f"{units.duration(below.time.value)} → {time}"]
     if row.flops_per_s and below.flops_per_s:
         figures.append(f"{units.si(below.flops_per_s, 'FLOP/s')} → {units.si(row.flops_per_s, 'FLOP/s')}")
-    against = named(below.case) + (", the highest of the ladder in fp32," if row.beside else "")
-    head = orders.order(row.gain_verdict, row.gain, named(row.case), against.rstrip(","), SAME_BOUND)
+    against = below.case.label + (", the highest of the ladder in fp32" if row.beside else "")
+    head = orders.order(row.gain_verdict, row.gain, row.case.label, against, SAME_BOUND)
     if orders.decided(row.gain_verdict):
         head = f"is {head}"
     elif why := orders.reason(row.gain_undecided):
@@ -109,7 +109,7 @@ def reference(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
         words += f"; of the rungs held against it {lead.words}"
         best = lead.best
         if lead.decided and best.speedup is not None:
-            who = named(best.case)
+            who = best.case.label
             told = orders.order(best.verdict, best.speedup, who, "the reference", SAME_BOUND)
             words += f"; {f'{who} is {told}' if orders.decided(best.verdict) else told}"
             words += f", to be doubted: {doubt.in_short(best.speedup_doubts)}" if best.speedup_doubts else ""
@@ -155,7 +155,7 @@ def _held(ladder: Ladder, row: RungRow, told: Sequence[str] = ()) -> str:
     if row.limit is None:
         return ""
     known = [words for words in holding(row) if not any(words in figure for figure in told)]
-    return f", {limits.told(row.limit, bound(ladder, row.case.precision), known)}"
+    return f", {limits.standing(row.limit, bound(ladder, row.case.precision), known)}"
 
 
 def holding(row: RungRow) -> list[str]:

@@ -178,7 +178,7 @@ def label(row: RungRow) -> str:
         return "reference"
     beside = "library" if case.yardstick else "side" if case.side else ""
     marks = [word for word in ("yours" if case.user else "", case.language, beside) if word]
-    return f"{case.number:02d} {case.rung}" + (f" ({', '.join(marks)})" if marks else "")
+    return case.label + (f" ({', '.join(marks)})" if marks else "")
 
 
 def result(row: RungRow) -> str:

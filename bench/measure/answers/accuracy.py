@@ -7,7 +7,7 @@ right answer is the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -66,7 +66,7 @@ def error_stats(
     if broken.any():
         index = tuple(int(i) for i in np.argwhere(broken)[0])
         such = f"one of {int(broken.sum())} such elements of {values.size}"
-        return _failure(bound, f"{_word(values[index])} at index {index}, {such}")
+        return failure(bound, f"{_word(values[index])} at index {index}, {such}")
     if unknown.any():
         lost = unknown & ~(values == reference) & ~(np.isnan(values) & np.isnan(reference))
         if lost.any():
@@ -76,7 +76,7 @@ def error_stats(
                 f"NaN or infinity, first {index}: {_word(values[index])} instead of {_word(reference[index])}"
             )
             if not lossy:
-                return _failure(bound, note)
+                return failure(bound, note)
         values, reference = (np.where(unknown, 0.0, array) for array in (values, reference))
     if values.size == 0:
         return ErrorStats(rel_l2=0.0, max_abs=0.0, mean_abs=0.0, max_rel=0.0, bound=bound, ok=True, note=note)
@@ -164,13 +164,13 @@ def judged(
 ) -> ErrorStats:
     """As `error_stats`; an answer of another shape is a wrong one."""
     if actual.shape != expected.shape:
-        return _failure(
+        return failure(
             BOUNDS[precision] * factor, f"the shape is {actual.shape} and should be {expected.shape}"
         )
     return error_stats(actual, expected, precision, factor=factor, moved=moved, typical=typical, lossy=lossy)
 
 
-def _failure(bound: float, reason: str) -> ErrorStats:
+def failure(bound: float, reason: str) -> ErrorStats:
     largest = _WITHOUT_MEASURE
     return ErrorStats(
         rel_l2=largest,
@@ -266,38 +266,32 @@ def check(
     precision: str,
     moved: Mapping[str, np.ndarray] | None = None,
     lossy: bool = False,
-    elsewhere: bool = True,
 ) -> ErrorStats:
     """A model's outputs at a batch size against the oracle, on the rows that hold golden images.
 
     outputs: name → (batch, …) as fetched; expected: name → (k, …) float64. The bound is that of a propagated
-    tensor, widened by `moved` (name → (k, …)) as in `error_stats`. elsewhere: whether all other rows are
-    searched for NaN and infinity, too. Of several outputs the worst is told, named.
+    tensor, widened by `moved` (name → (k, …)) as in `error_stats`. Of several outputs the worst is told,
+    named.
     """
-    worst: ErrorStats | None = None
     rows, golden = list(placement.rows), list(placement.golden)
+    found = []
     for name, reference in expected.items():
-        actual = outputs[name]
-        others = np.delete(actual, rows, axis=0) if elsewhere else actual[:0]
-        if not np.isfinite(others).all():
-            zeros = np.where(np.isfinite(actual), actual, 0).astype(np.float64)
-            zeros[rows] = np.where(np.isfinite(actual[rows]), zeros[rows], actual[rows])
-            stats = error_stats(actual, zeros, precision, factor=PROPAGATED_FACTOR)
-        else:
-            distance = None if moved is None or name not in moved else moved[name][golden]
-            stats = error_stats(
-                actual[rows],
-                reference[golden],
-                precision,
-                factor=PROPAGATED_FACTOR,
-                moved=distance,
-                lossy=lossy,
-            )
-        if worst is None or (stats.ok, -stats.rel_l2) < (worst.ok, -worst.rel_l2):
-            worst = named(stats, name, len(expected))
-    if worst is None:
-        raise ValueError("there is no output to check")
-    return worst
+        distance = None if moved is None or name not in moved else moved[name][golden]
+        stats = error_stats(
+            outputs[name][rows],
+            reference[golden],
+            precision,
+            factor=PROPAGATED_FACTOR,
+            moved=distance,
+            lossy=lossy,
+        )
+        found.append(named(stats, name, len(expected)))
+    return worst(found)
+
+
+def worst(found: Sequence[ErrorStats]) -> ErrorStats:
+    """Of several outputs'. ValueError without any."""
+    return max(found, key=lambda stats: (not stats.ok, stats.rel_l2))
 
 
 def unfounded(outputs: Mapping[str, np.ndarray], placement: Placement) -> int | None:

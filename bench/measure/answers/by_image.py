@@ -9,7 +9,6 @@ last of them alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ import numpy as np
 import onnx
 
 from engine.graph.graph import Graph
+from engine.graph.subgraphs import graphs
 from kernels.errors import UnsupportedError
 
 ALIKE = 1e-9  # of an output's largest value: sums of float64 in another order
@@ -78,14 +78,14 @@ def count(graph: Graph, inputs: Arrays) -> int:
     return graph.fixed_batch or len(next(iter(inputs.values())))
 
 
-def found(
+def layout(
     graph: Graph, inputs: Arrays, answers: Arrays, count: int, answer: Callable[[Arrays], Arrays]
 ) -> dict[str, Images] | None:
     """Where the images lie in each output; None where an image's answer is not its own, or that cannot be
     told. answers: to these inputs of `count` images; answer: what gives others. Raises OutOfMemoryError."""
     if graph.fixed_batch is not None or count < 2 or any(node.op_type in OF_ALL for node in graph.nodes):
         return None
-    lie: dict[str, Images] = {}
+    found: dict[str, Images] = {}
     for place in (0, count - 1):
         try:
             alone = answer(cut(graph, inputs, slice(place, place + 1)))
@@ -94,11 +94,11 @@ def found(
         for info in graph.outputs:
             one, many = alone[info.name], answers[info.name]
             images = images_of(one.shape, many.shape, count)
-            if images is None or lie.setdefault(info.name, images) != images:
+            if images is None or found.setdefault(info.name, images) != images:
                 return None
             if not _alike(images.rows(one)[0], images.rows(many)[place]):
                 return None
-    return lie
+    return found
 
 
 def _alike(one: np.ndarray, other: np.ndarray) -> bool:
@@ -114,16 +114,9 @@ def _alike(one: np.ndarray, other: np.ndarray) -> bool:
 def random_node(graph: Graph) -> tuple[str, str] | None:
     """(name, operator) of a node whose numbers are drawn anew in each pass, and that an output hangs on; None
     where there is none."""
-    made = {name: node for node in graph.proto.graph.node for name in node.output if name}
-    wanted, seen = [info.name for info in graph.outputs], set[str]()
-    while wanted:
-        node = made.get(wanted.pop())
-        if node is None or node.name in seen:
-            continue
-        seen.add(node.name)
-        if _draws(node, graph):
+    for node in graph.nodes:
+        if node.name in graph.live and _draws(graph.node_protos[node.name], graph):
             return node.name, node.op_type
-        wanted += [*node.input, *_outer(node)]
     return None
 
 
@@ -133,26 +126,4 @@ def _draws(node: onnx.NodeProto, graph: Graph) -> bool:
     if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2]:
         training = graph.initializers.get(node.input[2])
         return training is not None and bool(np.any(training))
-    return any(_draws(inner, graph) for body in _bodies(node) for inner in body.node)
-
-
-def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    single = [it.g for it in node.attribute if it.type == onnx.AttributeProto.GRAPH]
-    return single + [
-        body for it in node.attribute if it.type == onnx.AttributeProto.GRAPHS for body in it.graphs
-    ]
-
-
-def _outer(node: onnx.NodeProto) -> list[str]:
-    """Tensors that the node's bodies may read from outside of them."""
-    read = []
-    for body in _bodies(node):
-        for inner in body.node:
-            read += [*inner.input, *_outer(inner)]
-        read += [output.name for output in body.output]
-    return read
-
-
-def elements(answers: Arrays) -> int:
-    """How many values these are."""
-    return sum(math.prod(array.shape) for array in answers.values())
+    return any(_draws(inner, graph) for body in graphs(node) for inner in body.node)

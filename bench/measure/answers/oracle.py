@@ -15,7 +15,6 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +106,10 @@ def run(
     inputs: Mapping[str, np.ndarray],
     names: Iterable[str],
     moved: Mapping[str, str] | None = None,
-    otherwise: bool = False,
+    ties_other_way: bool = False,
 ) -> dict[str, np.ndarray]:
     """The tensors `names` of one evaluation in float64, nothing kept. moved: the types of tensors that move
-    by one rounding of these on the way; otherwise: ties are rounded the other way
+    by one rounding of these on the way; ties_other_way: whether ties are rounded the other way
     (bench.measure.answers.ties). Raises as `golden` does."""
     values = {name: widened_weights(array) for name, array in graph.initializers.items()}
     values |= {name: widened(array) for name, array in inputs.items()}
@@ -118,7 +117,7 @@ def run(
     nodes = roundings.stored(_needed(graph, names), inputs)
     if moved:
         nodes = roundings.moving(nodes, moved)
-    if otherwise:
+    if ties_other_way:
         nodes = ties.other_way(nodes)
     evaluation = Evaluation(graph.name, nodes, graph.proto.opset_import, list(values), names)
     return evaluation.of(values)
@@ -182,8 +181,8 @@ class Evaluation:
                     transformers,
                 )
 
-                ours = [op for of in (mended, recurrent, sampling) for op in of.MENDED]
-                ours += [*transformers.TRANSFORMERS, *quantized.QUANTIZED, ties.operator()]
+                modules = (mended, quantized, recurrent, sampling, transformers)
+                ours = [op for module in modules for op in module.OPERATORS]
                 self._evaluator = ReferenceEvaluator(self._proto, new_ops=ours)
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
@@ -249,11 +248,10 @@ def moved(
     narrow = roundings.narrow(sub, answers.images)
     distance = _distance(run(sub, off, [part.output], narrow)[part.output], right)
     distance = _stored(distance, right, narrow.get(part.output))
-
-    def otherwise() -> np.ndarray:
-        return _distance(run(sub, fed, [part.output], None, True)[part.output], right)
-
-    return ties.beside(distance, sub, otherwise)
+    if ties.quantizes(sub):
+        other = run(sub, fed, [part.output], ties_other_way=True)[part.output]
+        distance = np.fmax(distance, _distance(other, right))
+    return distance
 
 
 def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -274,11 +272,11 @@ def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str
         for name in wanted
     }
     if ties.quantizes(graph):
-        other = run(graph, answers.inputs, wanted, None, True)
-        for name, right in ((name, answers.tensors[name]) for name in wanted):
-            of = partial(_distance, other[name], right)
-            share = ties.TIMES / accuracy.PROPAGATED_FACTOR
-            distances[name] = ties.beside(distances[name], graph, of, share)
+        other = run(graph, answers.inputs, wanted, ties_other_way=True)
+        share = ties.TIMES / accuracy.PROPAGATED_FACTOR
+        for name in wanted:
+            far = share * _distance(other[name], answers.tensors[name])
+            distances[name] = np.fmax(distances[name], far)
     return {name: distance for name, distance in distances.items() if np.isfinite(distance).all()}
 
 

@@ -15,14 +15,15 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-import psutil
 
 from bench.measure.answers import accuracy, by_image, oracle
 from bench.measure.answers.accuracy import PROPAGATED_FACTOR, Placement
 from bench.measure.answers.by_image import Images
 from bench.measure.answers.oracle import Golden
+from bench.measure.answers.widened import widened
 from bench.results.records import ErrorStats
 from engine.graph.graph import Graph
+from engine.machine.memory import free_nbytes
 from engine.planning import groups
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
 
@@ -52,9 +53,9 @@ class RightAnswers:
     ) -> None:
         self._graph, self._golden, self._by_oracle, self._other = graph, golden, by_oracle, other
         self._names = [info.name for info in graph.outputs]
-        self.lie: Mapping[str, Images] | None = None
+        self.layout: Mapping[str, Images] | None = None
         if by_oracle:
-            self.lie = by_image.found(graph, golden.inputs, golden.tensors, golden.images, self._answered)
+            self.layout = by_image.layout(graph, golden.inputs, golden.tensors, golden.images, self._answered)
         self._moved: dict[str, np.ndarray] | None = None
         self._batches: list[tuple[Placement, Batch]] = []
         self._judges: dict[int, str] = {}
@@ -69,36 +70,33 @@ class RightAnswers:
     def check(self, outputs: Arrays, placement: Placement, precision: str, lossy: bool = False) -> ErrorStats:
         """The outputs of a whole batch against the right ones. lossy: see accuracy.error_stats. Raises
         UnsupportedError where these are NaN throughout."""
-        if self.lie is None:
-            batch = self._batch(placement)
-            return self._held(outputs, batch, precision, lossy)
+        if self.layout is None:
+            return self._whole(outputs, self._batch(placement), precision, lossy)
         golden = self._golden
         expected = {name: golden.tensors[name] for name in self._names}
         self._comparable(expected)
         count = by_image.count(self._graph, placement.inputs)
         for name, array in expected.items():
-            shape = self.lie[name].shape(array.shape, count)
+            shape = self.layout[name].shape(array.shape, count)
             if outputs[name].shape != shape:
-                stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision)
                 reason = f"output {name} has shape {outputs[name].shape} and should have {shape}"
-                return msgspec.structs.replace(stats, reason=reason)
+                return accuracy.failure(accuracy.BOUNDS[precision], reason)
         got, right = (
-            {name: self.lie[name].rows(of[name]) for name in self._names} for of in (outputs, expected)
+            {name: self.layout[name].rows(of[name]) for name in self._names} for of in (outputs, expected)
         )
-        stats = accuracy.check(got, right, placement, precision, lossy=lossy)
-        if not stats.ok and (row := accuracy.unfounded(got, placement)) is not None:
+        if (row := accuracy.unfounded(got, placement)) is not None:
             # An image that no golden one is may well have NaN for its answer.
             alone = self.check_row(placement.inputs, outputs, precision, lossy, row)
             if alone is not None and not alone.ok:
-                return stats
-            stats = accuracy.check(got, right, placement, precision, lossy=lossy, elsewhere=False)
+                return msgspec.structs.replace(alone, reason=f"image {row}: {alone.reason}")
+        stats = accuracy.check(got, right, placement, precision, lossy=lossy)
         if stats.ok or not accuracy.measured(stats):
             return stats
         # What one rounding of each layer moves in the right answer is no fault of who answers.
         if self._moved is None:
             moved = oracle.moved_along(self._graph, golden, self._names)
-            self._moved = {name: self.lie[name].rows(array) for name, array in moved.items()}
-        stats = accuracy.check(got, right, placement, precision, self._moved, lossy, elsewhere=False)
+            self._moved = {name: self.layout[name].rows(array) for name, array in moved.items()}
+        stats = accuracy.check(got, right, placement, precision, self._moved, lossy)
         self.moves = self.moves or stats.ok
         return stats
 
@@ -115,18 +113,18 @@ class RightAnswers:
         count = by_image.count(self._graph, inputs)
         if not self._by_oracle or self.judge_of(count):
             return None
-        if self.lie is None:
+        if self.layout is None:
             batch = self._worked_out(inputs, count, keep=False)
-            return None if batch.judge else self._held(outputs, batch, precision, lossy)
-        row, lie = secrets.randbelow(count) if row is None else row, self.lie
+            return None if batch.judge else self._whole(outputs, batch, precision, lossy)
+        row, layout = secrets.randbelow(count) if row is None else row, self.layout
         given = by_image.cut(self._graph, inputs, slice(row, row + 1))
         right = oracle.run(self._graph, given, self._names)
-        got = {name: lie[name].rows(outputs[name])[row] for name in self._names}
-        alone = {name: lie[name].rows(array)[0] for name, array in right.items()}
+        got = {name: layout[name].rows(outputs[name])[row] for name in self._names}
+        alone = {name: layout[name].rows(array)[0] for name, array in right.items()}
 
         def moved() -> dict[str, np.ndarray]:
             found = oracle.moved_along(self._graph, _golden(given, right, 1), self._names)
-            return {name: lie[name].rows(array)[0] for name, array in found.items()}
+            return {name: layout[name].rows(array)[0] for name, array in found.items()}
 
         return self._worst(got, alone, precision, lossy, moved)
 
@@ -170,7 +168,7 @@ class RightAnswers:
         together = "its images change each other's answers, for which float64 would take"
         if flops > MOST_FLOPS:
             return f"{together} {flops:.0e} operations"
-        if ROOM * 8 * values > psutil.virtual_memory().available:
+        if ROOM * 8 * values > free_nbytes():
             return f"{together} {8 * values / 2**30:.1f} GiB"
         return ""
 
@@ -179,7 +177,7 @@ class RightAnswers:
 
     # --------------------------------------------------------------------------------------------- the inside
 
-    def _held(self, outputs: Arrays, batch: Batch, precision: str, lossy: bool) -> ErrorStats:
+    def _whole(self, outputs: Arrays, batch: Batch, precision: str, lossy: bool) -> ErrorStats:
         """All outputs of a batch against the right ones."""
         answers = batch.answers
         right = {name: answers.tensors[name] for name in self._names}
@@ -213,11 +211,11 @@ class RightAnswers:
                 )
                 self.moves = self.moves or stats.ok
             found.append(accuracy.named(stats, name, len(self._names)))
-        return max(found, key=lambda stats: (not stats.ok, stats.rel_l2))
+        return accuracy.worst(found)
 
     def _comparable(self, right: Arrays) -> None:
         """Raises UnsupportedError where there is nothing that an answer could be compared with."""
-        values = by_image.elements(right)
+        values = sum(array.size for array in right.values())
         if values and not any(np.isfinite(array).any() for array in right.values()):
             raise UnsupportedError(
                 f"no answer of model {self._graph.name} can be compared: the right one is NaN or infinity in "
@@ -226,7 +224,5 @@ class RightAnswers:
 
 
 def _golden(inputs: Arrays, outputs: Arrays, count: int) -> Golden:
-    wide = {
-        name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in inputs.items()
-    }
+    wide = {name: widened(array) for name, array in inputs.items()}
     return Golden(count, dict(inputs), {**wide, **outputs})

@@ -7,9 +7,7 @@ way is what it may be off by, in every file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cache
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import onnx
@@ -17,7 +15,7 @@ import onnx
 from bench.measure.answers import roundings
 from engine.graph.graph import Graph
 
-OTHER_WAY = "OtherWay"
+OTHER_WAY = "OtherWay"  # bench.measure.answers.operators.mended has it
 QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear")
 # How near to half-way rounding decides: a part of a step, and of the value itself. A sum of n products in
 # float32 is off by up to n/2 roundings of what the sizes of its terms add up to, a blocked one by far less.
@@ -47,14 +45,6 @@ def other_way(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
     return found
 
 
-def beside(
-    distance: np.ndarray, graph: Graph, otherwise: Callable[[], np.ndarray], share: float = 1.0
-) -> np.ndarray:
-    """How far an answer moves by roundings (`distance`) or by ties, the larger, element by element.
-    otherwise: how far where ties are rounded the other way, of which `share` counts."""
-    return np.fmax(distance, share * otherwise()) if quantizes(graph) else distance
-
-
 def other_side(values: np.ndarray) -> np.ndarray:
     """Steps (float64), those near to half-way moved to the other side of it."""
     known = np.where(np.isfinite(values), values, 0.0)
@@ -67,24 +57,9 @@ def other_side(values: np.ndarray) -> np.ndarray:
     return np.where(near & np.isfinite(values), half + side * away, values)
 
 
-@cache
-def operator() -> Any:
-    """The operator for onnx.reference, which takes long to load: x, as QuantizeLinear is to round it
-    otherwise."""
-    from onnx.reference.op_run import OpRun
-
-    class OtherWay(OpRun):
-        op_domain = roundings.DOMAIN
-
-        def _run(self, x, scale=None, **_):
-            given = {it.name: it.i for it in self.onnx_node.attribute}
-            return (_rounded_otherwise(x, scale, given.get("axis", 1), given.get("block_size", 0)),)
-
-    return OtherWay
-
-
-def _rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block: int) -> np.ndarray:
-    """scale: None: DynamicQuantizeLinear's own."""
+def rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block: int) -> np.ndarray:
+    """x with what QuantizeLinear rounds near to half-way on the other side of it. axis, block: the node's
+    attributes; scale: None: DynamicQuantizeLinear's own."""
     if scale is None:
         span = max(float(x.max(initial=0)), 0.0) - min(float(x.min(initial=0)), 0.0)
         scale = np.array(span / 255 or 1.0)
@@ -97,4 +72,5 @@ def _rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block
         scale = scale.reshape([-1 if at == axis % x.ndim else 1 for at in range(x.ndim)])
     with np.errstate(all="ignore"):
         steps = np.asarray(x, np.float64) / scale
-        return np.where(steps == other_side(steps), x, other_side(steps) * scale)
+        moved = other_side(steps)
+        return np.where(steps == moved, x, moved * scale)

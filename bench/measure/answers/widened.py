@@ -5,7 +5,8 @@ from __future__ import annotations
 import weakref
 
 import numpy as np
-import psutil
+
+from engine.machine.memory import free_nbytes
 
 # Weights from this size on are kept in float64 while so many times their memory is free.
 _WEIGHTS_NBYTES, _ROOM = 1 << 20, 8
@@ -28,7 +29,7 @@ def widened_weights(array: np.ndarray) -> np.ndarray:
     wide = widened(array)
     if array.nbytes >= _WEIGHTS_NBYTES and wide is not array:
         wide.flags.writeable = False
-        if psutil.virtual_memory().available > _ROOM * wide.nbytes:
+        if free_nbytes() > _ROOM * wide.nbytes:
             key = id(array)
             _wide[key] = (weakref.ref(array, lambda _: _wide.pop(key, None)), wide)
     return wide

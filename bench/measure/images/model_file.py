@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from bench.measure.images import ends, open_axes, other_inputs
+from bench.measure.images import io_types, open_axes, other_inputs
+from bench.results.records import Job
 from engine.graph import importer
 from engine.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from bench.measure.cases import ModelSpec, Progress
 
 
 class Read(NamedTuple):
@@ -19,9 +23,16 @@ class Read(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+def of_job(spec: ModelSpec, job: Job, progress: Progress | None = None) -> Read:
+    """The file of one of a job's models, as `read`."""
+    alone = len(set(job.models)) == 1
+    dims = job.dims_of(spec.name)
+    return read(spec.file(progress), dims, job.inputs, spec.dataset, job.seed, alone)
+
+
 def read(
     path: Path,
-    dims: Mapping[str, int],
+    dims: Mapping[str, int] | None = None,
     inputs: Mapping[str, str] | None = None,
     dataset: str = "random",
     seed: int = 0,
@@ -35,16 +46,16 @@ def read(
 
 def fitted(
     graph: Graph,
-    dims: Mapping[str, int],
+    dims: Mapping[str, int] | None = None,
     inputs: Mapping[str, str] | None = None,
     dataset: str = "random",
     seed: int = 0,
     alone: bool = True,
 ) -> Read:
     """The same of a graph that is read."""
-    graph, guessed = open_axes.closed(graph, dims, dataset, lenient=not alone)
+    graph, guessed = open_axes.closed(graph, dims or {}, dataset, lenient=not alone)
     left_out = graph.left_out
-    graph, converted = ends.of_numpy(graph)
+    graph, converted = io_types.of_numpy(graph)
     graph, drawn = other_inputs.folded(graph, inputs or {}, seed)
     notes = [guessed] if guessed else []
     notes += [f"output {words}, is left out: only tensors of numbers are compared" for words in left_out]

@@ -153,7 +153,7 @@ def summary(found: Sequence[SelfComparison]) -> SelfcheckSummary:
 
 
 def run(
-    planned: Sequence[Case | Condition],
+    planned: Sequence[Condition],
     times: int,
     rules: Rules,
     pair: Pair,
@@ -168,7 +168,7 @@ def run(
 
     Raises KernelscopeError where a case cannot be run, or runs wrong, or none is supported.
     """
-    left = [of if isinstance(of, Condition) else Condition(of) for of in planned]
+    left = list(planned)
     counts = Counter(comparison.condition for comparison in done)
     for number in range(len(done), times):
         found = None
@@ -186,10 +186,9 @@ def run(
 
 
 def compare(
-    of: Case | Condition, rules: Rules, pair: Pair, seed: int = 0, whole: bool = False
+    condition: Condition, rules: Rules, pair: Pair, seed: int = 0, whole: bool = False
 ) -> SelfComparison:
     """One case against itself; `seed` draws the order of turns. Raises as `run` does."""
-    condition = of if isinstance(of, Condition) else Condition(of)
     case = condition.case
     with pair(case) as sessions, contextlib.ExitStack() as stack:
         devices = dict.fromkeys(sessions, _device(case))

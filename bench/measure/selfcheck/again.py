@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
-from bench.measure.selfcheck import SelfComparison
+from bench.measure.selfcheck import SelfcheckSummary, SelfComparison, summary
 from bench.results import stats
 from bench.results.stats import Comparison, Verdict
 
@@ -20,21 +19,14 @@ Way = Callable[[SelfComparison], Comparison]
 
 @dataclass(frozen=True)
 class Judged:
-    """Comparisons of one condition, judged one way. half_width: the median of the ratios' intervals; unclear,
-    wrong (called the wrong way round, or apart where they are equal), found (the planted difference): how
-    many."""
+    """Comparisons of one condition, judged one way."""
 
     model: str
     batch: int
     slower: float
     busy: int
     way: str
-    comparisons: int
-    half_width: float
-    missed: int
-    unclear: int
-    wrong: int
-    found: int
+    summary: SelfcheckSummary
 
 
 def judged(comparisons: Sequence[SelfComparison]) -> Iterator[Judged]:
@@ -43,23 +35,11 @@ def judged(comparisons: Sequence[SelfComparison]) -> Iterator[Judged]:
     for one in comparisons:
         if len(one.sides) == 2:
             by.setdefault((one.case.model, one.case.batch, one.slower, one.busy), []).append(one)
-    for (model, batch, slower, busy), own in by.items():
+    for condition, own in by.items():
         for way, judge in ways().items():
-            found = [judge(one) for one in own]
-            right = Verdict.SLOWER if slower > 1 + stats.SAME_BOUND else Verdict.SAME
-            yield Judged(
-                model=model,
-                batch=batch,
-                slower=slower,
-                busy=busy,
-                way=way,
-                comparisons=len(own),
-                half_width=statistics.median(it.ratio.relative for it in found),
-                missed=sum(not it.ratio.low <= slower <= it.ratio.high for it in found),
-                unclear=sum(it.verdict is Verdict.UNCLEAR for it in found),
-                wrong=sum(it.verdict not in (Verdict.UNCLEAR, right) for it in found),
-                found=sum(it.verdict is right for it in found),
-            )
+            found = ((one, judge(one)) for one in own)
+            again = [msgspec.structs.replace(one, ratio=it.ratio, verdict=it.verdict) for one, it in found]
+            yield Judged(*condition, way, summary(again))
 
 
 def ways() -> dict[str, Way]:
@@ -81,7 +61,9 @@ def lines(found: Sequence[Judged]) -> Iterator[str]:
     yield "| model | batch | planted | busy | by | compared | half-width | misses | unclear | wrong | right |"
     yield "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|"
     for it in found:
-        half = f"{100 * it.half_width:.2f} %" if math.isfinite(it.half_width) else "not known"
-        cells = [it.model, it.batch, f"{it.slower:g}×", it.busy, it.way, it.comparisons, half]
-        cells += [it.missed, it.unclear, it.wrong, it.found]
+        told = it.summary
+        half = f"{100 * told.half_width:.2f} %" if math.isfinite(told.half_width) else "not known"
+        cells = [it.model, it.batch, f"{it.slower:g}×", it.busy, it.way, told.comparisons, half]
+        unclear = told.verdicts.get(Verdict.UNCLEAR, 0)
+        cells += [told.missed, unclear, told.wrong, told.comparisons - unclear - told.wrong]
         yield "| " + " | ".join(map(str, cells)) + " |"

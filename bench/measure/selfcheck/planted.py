@@ -13,7 +13,7 @@ from bench.measure.instances import Growing
 from bench.measure.timing import Timeable
 from engine.backend import in_one_thread, parts_ns, warm_runs
 
-_SPIN = "while True: pass"
+_SPIN = "import os; parent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 
 class Slowed:
@@ -84,12 +84,9 @@ class SlowedInstances(Growing[Timeable]):
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Beside so many processes that each keep a core busy."""
-    started = [subprocess.Popen([sys.executable, "-S", "-c", _SPIN]) for _ in range(count)]
-    try:
+    """Beside so many processes that each keep a core busy; they end with this one, however it ends."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            one = stack.enter_context(subprocess.Popen([sys.executable, "-S", "-c", _SPIN]))
+            stack.callback(one.kill)
         yield
-    finally:
-        for one in started:
-            one.kill()
-        for one in started:
-            one.wait()

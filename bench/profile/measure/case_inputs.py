@@ -32,7 +32,7 @@ def asked(job: ProfileJob, case: Case) -> Job:
 def batch_inputs(loaded: LoadedModel, batch: int) -> dict[str, np.ndarray]:
     """A full batch of the job's images, or of random numbers where the model takes no images."""
     if not loaded.takes_images:
-        given = loaded.given()
-        return {name: array[np.arange(batch) % len(array)] for name, array in given.items()}
+        given = ((name, loaded.graph.batch_axes.get(name, 0), a) for name, a in loaded.given().items())
+        return {name: np.take(a, np.arange(batch) % a.shape[axis], axis) for name, axis, a in given}
     pixels = loaded.feed.first_pixels(loaded.dataset(min(batch, IMAGES)), min(batch, IMAGES))
     return loaded.feed.inputs(np.ascontiguousarray(pixels[np.arange(batch) % len(pixels)]))

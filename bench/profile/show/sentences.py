@@ -58,8 +58,8 @@ def sentence(finding: OpFinding, gpu: DeviceFacts | None) -> str:
     if finding.roof > limits.OVER:
         return "; ".join([f"{units.times(finding.roof)} {_BEYOND[finding.bound]}", *said[: MOST - 1]])
     if limits.binds(finding.roof):
-        return "; ".join([limits.told(finding.roof, finding.bound), *said[: MOST - 1]])
-    return limits.told(finding.roof, finding.bound, said[:MOST])
+        return "; ".join([limits.standing(finding.roof, finding.bound), *said[: MOST - 1]])
+    return limits.standing(finding.roof, finding.bound, said[:MOST])
 
 
 def _counted(finding: OpFinding) -> list[str]:

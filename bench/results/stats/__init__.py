@@ -75,6 +75,7 @@ __all__ = [
     "outlook",
     "overloaded",
     "ratio_interval",
+    "ratio_of",
     "round_ratios",
     "split_rounds",
     "student",

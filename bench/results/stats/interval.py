@@ -147,7 +147,10 @@ def ratio_interval(
     return ratio_of(one, other, seed, tick, quantile)
 
 
-def ratio_of(one: Timed, other: Timed, seed: int, tick: float, quantile: float) -> Interval:
+def ratio_of(
+    one: Timed, other: Timed, seed: int = 0, tick: float = 0.0, quantile: float = MEDIAN
+) -> Interval:
+    """As `ratio_interval`, of two that say their rounds and instances."""
     spread, margin = sides_spread([one, other], seed, tick, quantile)
     return about(spread.centre, max(spread.half, margin), _several(one, other))
 
@@ -194,13 +197,14 @@ def _low(
     what lasted for longer than a round was beside both sides of it.
     ratios: logarithms, of each round by this quantile."""
     marks = np.asarray(labels if len(set(labels)) > 1 else range(len(labels)))
-    if len(divided) > 1 and min(np.unique(marks, return_counts=True)[1]) >= TRIMMED_FROM:
-        means = [mean_error(ratios[marks == mark], THIRD)[0] for mark in np.unique(marks)]
+    units, counts = np.unique(marks, return_counts=True)
+    if len(divided) > 1 and min(counts) >= TRIMMED_FROM:
+        means = [mean_error(ratios[marks == unit], THIRD)[0] for unit in units]
         return _of(np.array(means), FIFTH)
-    apart = np.zeros(len(set(marks.tolist())))
+    apart = np.zeros(len(units))
     for parts, sign in zip(divided, (1.0, -1.0), strict=False):
-        for place, mark in enumerate(sorted(set(marks.tolist()))):
-            own = np.concatenate([parts[number] for number in np.flatnonzero(marks == mark)])
+        for place, unit in enumerate(units):
+            own = np.concatenate([parts[number] for number in np.flatnonzero(marks == unit)])
             apart[place] += sign * log(part_of(own, quantile))
     return _of(apart, FIFTH)
 

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 from bench.charts.ladder_live import charts
 from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, NodeInfo, RungInfo
 from bench.ladder.records import REFERENCE, RungCase
-from bench.ladder.show.rows import named
 from gui.base.boxes import filled
 from gui.base.scale import PAGE_MARGINS, TIGHT
 from gui.base.theme import Theming
@@ -282,13 +281,13 @@ class LadderPage(Page):
         case, job = found.row.case, state.ladder.job if state.ladder is not None else None
         self._key = case.key
         self.table.follow(case.key)
-        self.roofline.point_out("" if case.is_reference else named(case))
+        self.roofline.point_out("" if case.is_reference else case.label)
         bars = [shown.row.case.key for shown in rungs]
         self.speed.select("", float(bars.index(case.key)) if case.key in bars else None)
         charted = self.roofline.chart
         standing = [s for panel in charted.panels for s in panel.series] if charted is not None else []
-        places = [s.points[0].x for s in standing if s.label == named(case) and s.points]
-        self.roofline.select(named(case), next(iter(places), None))
+        places = [s.points[0].x for s in standing if s.label == case.label and s.points]
+        self.roofline.select(case.label, next(iter(places), None))
         used = job is not None and self._used(job.node, job.model) == f"{job.device}/{case.rung}"
         info = None if case.is_reference else state.info(case.rung)
         map_path = state.map_of(found.row.measurement)

@@ -187,7 +187,7 @@ class LadderBar(QWidget):
             whose = "yours" if info.case.user else "side" if info.case.side else ""
             told = ", ".join(filter(None, (whose, info.case.language)))
             marks = f" ({told})" if told else ""
-            action = QAction(f"{info.case.number:02d} {info.case.rung}{marks}", menu, checkable=True)
+            action = QAction(f"{info.case.label}{marks}", menu, checkable=True)
             action.setChecked(not question.rungs or info.case.rung in question.rungs)
             action.setToolTip(as_tip(info.refused or info.case.idea))
             action.triggered.connect(lambda on, name=info.case.rung: self._on_rung(name, on))

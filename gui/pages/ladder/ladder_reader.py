@@ -27,7 +27,7 @@ from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.ladder_table import LadderRow
 from gui.pages.ladder.rung_diff import RungDiff
 from gui.pages.ladder.rung_source import SourceView
-from gui.pages.ladder.rung_words import error_lines, heading, named, neighbour, standing
+from gui.pages.ladder.rung_words import error_lines, heading, neighbour, standing
 from gui.widgets.combo import Combo
 from gui.widgets.labels import Label, Lines
 
@@ -261,7 +261,7 @@ class LadderReader(QWidget):
             self._against.addItem(TEMPLATE, TEMPLATE)
         for rung in self._rungs:
             if rung.path != info.path:
-                self._against.addItem(f"{rung.case.number:02d} {rung.case.rung}", rung.path)
+                self._against.addItem(rung.case.label, rung.path)
         below = neighbour(info, self._rungs)
         at = self._against.findData(chosen) if chosen else -1
         if at < 0 and below is not None and not info.template:
@@ -278,11 +278,11 @@ class LadderReader(QWidget):
             if self._against.currentData() == TEMPLATE:
                 other = ("The template", info.template)
             elif below is not None:
-                other = (named(below), below.source)
+                other = (below.case.label, below.source)
             else:
                 return
             if self._new(tab, (other, info)):
-                self.diff.show_pair(*other, named(info), info.source, Path(info.path).suffix)
+                self.diff.show_pair(*other, info.case.label, info.source, Path(info.path).suffix)
         elif tab is self.assembly and info is not None:
             if self._new(tab, (info.path, info.source, info.headers)):
                 self.assembly.show_source(info.source, Path(info.path).suffix)

@@ -7,16 +7,12 @@ from collections.abc import Sequence
 
 from bench.ladder.questions import RungInfo
 from bench.ladder.records import RungCase
-from bench.ladder.show import rows, story
+from bench.ladder.show import story
 from bench.ladder.show.tables import WORDS
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND
 from bench.words import orders, units
 from gui.pages.ladder.ladder_table import LadderRow
-
-
-def named(info: RungInfo) -> str:
-    return rows.named(info.case)
 
 
 def heading(case: RungCase) -> str:
@@ -33,7 +29,7 @@ def heading(case: RungCase) -> str:
         )
         if on
     ]
-    return f"{case.number:02d} {case.rung}" + (f" ({', '.join(marks)})" if marks else "")
+    return case.label + (f" ({', '.join(marks)})" if marks else "")
 
 
 def standing(shown: LadderRow) -> tuple[str, str]:
@@ -51,9 +47,7 @@ def standing(shown: LadderRow) -> tuple[str, str]:
     parts = [doubt.marked(units.duration(shown.row.time.value), shown.row.doubts)] if shown.row.time else []
     row = shown.row
     if row.gain is not None and row.lower is not None:
-        told = orders.order(
-            row.gain_verdict, row.gain, "it", rows.named(row.lower.case), SAME_BOUND, ends=False
-        )
+        told = orders.order(row.gain_verdict, row.gain, "it", row.lower.case.label, SAME_BOUND, ends=False)
         parts.append(doubt.marked(told, row.gain_doubts))
     if row.speedup is not None:
         told = orders.order(row.verdict, row.speedup, "it", "the reference", SAME_BOUND, ends=False)

@@ -101,7 +101,7 @@ def test_of_many_it_tells_of_ours_and_of_whoever_is_wrong() -> None:
         failures={("torch-cuda-graph", 4): ("incorrect", "off"), ("ort-cuda-tuned", 1): ("crashed", "x")},
     )
     found = said(run, measured)
-    assert found.whos == ("engine-cuda", "torch-cuda-graph")
+    assert found.contenders == ("engine-cuda", "torch-cuda-graph")
     assert found.text.endswith("; torch-cuda-graph is wrong at batch 4; 4 others on the scoreboard.")
     assert "ort-cuda-tuned" not in found.text
 
@@ -143,15 +143,15 @@ def test_what_is_doubtful_is_in_no_breath_with_what_is_not() -> None:
         for m in measured
     ]
     found = said(run, held)
-    assert found.whos == ("engine-cuda", "engine-cpu")
+    assert found.contenders == ("engine-cuda", "engine-cpu")
     assert found.reliable("engine-cuda")
     assert not found.reliable("engine-cpu")
-    sure, unsure = found.told_of("engine-cpu")
+    sure, unsure = found.clauses_of("engine-cpu")
     assert [case.batch for case in sure.cases] == [1, 16]
     assert [case.batch for case in unsure.cases] == [4]
-    assert (sure.doubtful, unsure.doubtful) == (False, True)
+    assert (sure.kind, unsure.kind) == ("slower", "doubtful")
     assert unsure.text == f"{DOUBTFUL} at batch 4 (held back)"
-    assert [clause.kind for clause in found.told_of("")] == ["answers"]
+    assert [clause.kind for clause in found.clauses_of("")] == ["answers"]
 
 
 def test_a_doubt_of_times_that_their_ratio_is_free_of_leaves_the_line_plain() -> None:

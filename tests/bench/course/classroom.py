@@ -1,7 +1,8 @@
 """A class that nobody taught: five tasks, and what students hand in: right, slow, wrong, and worse.
 
 `python -m tests.bench.course.classroom DIR --students 300` writes the assignment and the submissions of a
-class; what each student did stands in `class.json` beside them, and `judged_as` says what must come of it.
+class; what each student did stands in `class.json` beside them, and `surprises` tells
+what was judged otherwise than that asks for.
 """
 
 from __future__ import annotations

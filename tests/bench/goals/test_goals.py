@@ -86,9 +86,6 @@ def timed(
     )
 
 
-GIVEN = ("engine-cuda", "ort-cuda-tuned")
-
-
 def saved(path: Path, *measured: Measurement) -> Path:
     folder = COMPARISON.create(path, record([made.case for made in measured]))
     for made in measured:

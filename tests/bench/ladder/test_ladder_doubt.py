@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import msgspec
 from rich.console import Console
@@ -98,6 +99,14 @@ def test_one_sample_is_never_the_fastest_and_has_no_interval() -> None:
     assert sentence.startswith("not decided between 90 mine and 02 better (one sample ")
     reference = next(row for row in found if row.case.is_reference)
     assert "mine" not in story.reference(ladder, reference, found)
+
+
+def test_a_headline_ranks_nothing_that_cannot_be() -> None:
+    ladder, _ = example()
+    found = changed("nothing", alone)
+    assert "faster than 01 naive" in ladder_charts.finding(ladder, found)
+    beyond = [replace(row, beyond="impossible") if row.name == "naive" else row for row in found]
+    assert "naive" not in ladder_charts.finding(ladder, beyond)
 
 
 def test_a_reference_of_one_sample_gives_no_speed_up_in_the_headline() -> None:

@@ -88,7 +88,7 @@ def bind(p, inputs, output, workspace):
 @pytest.fixture(autouse=True)
 def _places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.setattr("bench.measure.instances.MOST", 1)  # as many as are asked for
+    monkeypatch.setattr("bench.measure.instances.MOST_ON_HOST", 1)  # as many as are asked for
     monkeypatch.setattr(runner, "time_together", _few)
     brief.shorten_turns(renewed, monkeypatch.setattr)
     brief.shorten_probes(probe, monkeypatch.setattr)
@@ -154,16 +154,41 @@ def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path) -> None
     assert found["reference"].disposition == "ok"
 
 
-def test_a_whole_model_is_timed_in_several_too(tmp_path: Path) -> None:
+def in_a_model(rung: str, **fields: object) -> LadderJob:
+    """Of a rung and the whole model with it."""
     from bench.ladder.measure.entrants import params_of
     from bench.questions.model_questions import node
 
     found = node(DEFAULT_MODEL, "conv", "0", 1, "cpu")
-    job = ladder_plan.job_of(
-        params_of("conv", found.params), "cpu", model=DEFAULT_MODEL, node=found.node, rungs=("im2col",),
-        whole_model=True, budget_s=ENOUGH_S, quick=True, instances=2,
+    return ladder_plan.job_of(
+        params_of("conv", found.params), "cpu", model=DEFAULT_MODEL, node=found.node, rungs=(rung,),
+        whole_model=True, budget_s=ENOUGH_S, quick=True, **fields,
     )  # fmt: skip
-    for one in climb(job).values():
+
+
+@pytest.mark.parametrize("l2", ["warm", "cold"])
+def test_a_kernel_in_a_whole_model_whose_time_hangs_on_what_changed_is_shown_with_that_over_new_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, l2: str
+) -> None:
+    def settle(renewal: renewed.Renewal, mixing: renewed.Mixing) -> None:
+        renewal.taken = [renewed.Mixed(0, (7e6, 7.1e6), (1e6,))] * 3
+        renewal.told = "is faster where few of its inputs changed"
+
+    monkeypatch.setattr(renewed.Renewal, "settle", settle)
+    write(tmp_path, 90, "mine", RIGHT)
+    found = climb(in_a_model("mine", kernel_dirs=(str(tmp_path),), instances=1, l2=l2))
+    (whole,) = (one for one in found.values() if (one.case.scope, one.case.rung) == ("model", "mine"))
+    if l2 == "cold":  # over new inputs caches are warm
+        assert (whole.disposition, whole.samples_ns) == ("invalid", ())
+        assert whole.reason.startswith("is faster where few of its inputs changed")
+        return
+    assert whole.disposition == "ok", whole.reason
+    assert (whole.samples_ns, whole.rounds) == ((7e6, 7.1e6) * 3, (0, 2, 4))
+    assert whole.notes == ("is faster where few of its inputs changed",)
+
+
+def test_a_whole_model_is_timed_in_several_too(tmp_path: Path) -> None:
+    for one in climb(in_a_model("im2col", instances=2)).values():
         assert one.disposition == "ok", one.reason
         assert set(one.instances) >= {0, 1}, one.case.words
 

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from bench.measure import cases
-from bench.results.names import told_apart
+from bench.results.names import with_distinct_stems
 from bench.results.records import Case, Job
 from engine import backends
 from engine.backend import Rival, Variant
@@ -130,15 +130,25 @@ def test_a_backend_that_cannot_run_keeps_its_cases_as_long_as_another_can(monkey
 
 
 def test_two_files_of_one_name_are_told_apart_by_their_paths(tmp_path, monkeypatch):
-    monkeypatch.setattr(cases, "read", lambda spec, job: cases.model_file.Read(None))
+    monkeypatch.setattr(cases.model_file, "of_job", lambda spec, job: cases.model_file.Read(None))
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "net.onnx").touch()
     models = tuple(str(tmp_path / folder / "net.onnx") for folder in ("a", "b"))
     with pytest.raises(InputError, match="same name; rename one file"):
         cases.plan(changed(models=models))
-    planned = cases.plan(changed(models=told_apart(models), backends=("ort-cpu",), batches=(1,)))
+    planned = cases.plan(changed(models=with_distinct_stems(models), backends=("ort-cpu",), batches=(1,)))
     assert sorted({case.key.partition("-ort")[0] for case in planned}) == ["a-net", "b-net"]
+
+
+def test_a_size_that_no_model_of_the_job_can_have_is_refused(tmp_path):
+    (tmp_path / "net.onnx").touch()
+    file = str(tmp_path / "net.onnx")
+    cases.check(changed(models=(file, "lenet5-digits"), dims={"height": 8, "net:width": 9}))
+    with pytest.raises(InputError, match=r"nets is not compared \(did you mean .net."):
+        cases.check(changed(models=(file,), dims={"nets:height": 8}))
+    with pytest.raises(InputError, match="axis height: no model of the catalogue has an open axis"):
+        cases.check(changed(dims={"height": 8}))
 
 
 def test_keys_are_fit_for_file_names():

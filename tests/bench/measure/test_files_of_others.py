@@ -25,14 +25,14 @@ def _quick(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "Rules", quick)
 
 
-def measured(path, proto, batches=(1, 3), **fields):
+def measured(path, proto, batches=(1, 3), names=("engine-cpu", "ort-cpu"), **fields):
     """Of the engine and the reference each, at every batch, its measurement."""
     onnx.save(proto, path)
-    names = ("engine-cpu", "ort-cpu")
     job = changed(models=(str(path),), backends=names, batches=batches, dataset="random", images=(), **fields)
     _, messages = go(job)
     assert not [m.text for m in messages if isinstance(m, runner.Log) and m.level == "error"], "no traceback"
     made = [m.measurement for m in messages if isinstance(m, runner.Measured)]
+    assert len(made) == len(batches) * len(names)
     return [[one for one in made if one.case.backend == name] for name in names]
 
 
@@ -187,7 +187,7 @@ def test_half_precision_on_a_gpu_is_that_of_the_cpu(tmp_path, dtype):
     if reason := ours[1].unavailable():
         pytest.skip(reason)
     onnx.save(half(dtype), tmp_path / "net.onnx")
-    graph = model_file.read(tmp_path / "net.onnx", {}).graph
+    graph = model_file.read(tmp_path / "net.onnx").graph
     x = np.random.default_rng(1).random((2, 5, 7, 7), np.float32).astype(graph.inputs[0].dtype)
     cpu, cuda = (cross_check.answer_of(backend.prepare(graph, 2), {"x": x})["y"] for backend in ours)
     quantum = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]

@@ -20,7 +20,7 @@ import main
 from bench.measure import selfcheck, telemetry, timing
 from bench.measure.contender import Contender
 from bench.measure.outcomes import Incorrect
-from bench.measure.selfcheck import SIDES, SelfComparison, again, planted
+from bench.measure.selfcheck import SIDES, Condition, SelfComparison, again, planted
 from bench.measure.timing import Rules
 from bench.results.records import Case, Job
 from bench.results.stats import Interval, Verdict
@@ -32,6 +32,7 @@ CASES = tuple(
     for batch in (1, 16)
     for backend in ("engine-cpu", "ort-cpu")
 )
+CONDITIONS = tuple(map(Condition, CASES))
 
 
 @pytest.fixture(autouse=True)
@@ -94,18 +95,18 @@ class FakePairs:
 
 def test_what_is_the_same_is_called_the_same_and_the_cases_take_turns() -> None:
     pairs = FakePairs()
-    found = list(selfcheck.run(CASES, 6, QUICK, pairs))
+    found = list(selfcheck.run(CONDITIONS, 6, QUICK, pairs))
     assert [comparison.case for comparison in found] == [*CASES, *CASES[:2]] == pairs.opened
     assert {comparison.verdict for comparison in found} == {Verdict.SAME}
     assert pairs.open == 0
     assert selfcheck.summary(found).largest_off < 0.005
-    alike = list(selfcheck.run(CASES, 6, QUICK, FakePairs(noise=0.0)))
+    alike = list(selfcheck.run(CONDITIONS, 6, QUICK, FakePairs(noise=0.0)))
     assert selfcheck.summary(alike).passed
 
 
 def test_a_difference_is_seen_and_told_by_its_sign() -> None:
-    slow = selfcheck.compare(CASES[0], QUICK, FakePairs(lambda number: 1.1))
-    fast = selfcheck.compare(CASES[0], QUICK, FakePairs(lambda number: 0.9))
+    slow = selfcheck.compare(CONDITIONS[0], QUICK, FakePairs(lambda number: 1.1))
+    fast = selfcheck.compare(CONDITIONS[0], QUICK, FakePairs(lambda number: 0.9))
     assert slow.verdict is Verdict.FASTER  # the one against the other, which takes longer
     assert slow.off == pytest.approx(1 - 1 / 1.1, rel=0.1)
     assert fast.verdict is Verdict.SLOWER
@@ -144,16 +145,16 @@ def test_verdicts_that_are_wrong_are_counted() -> None:
 def test_what_a_backend_does_not_support_is_left_out_and_told() -> None:
     pairs = FakePairs(unsupported="engine-cpu")
     told: list[str] = []
-    found = list(selfcheck.run(CASES, 4, QUICK, pairs, refused=told.append))
+    found = list(selfcheck.run(CONDITIONS, 4, QUICK, pairs, refused=told.append))
     assert [comparison.case for comparison in found] == [CASES[1], CASES[3], CASES[1], CASES[3]]
     assert told == ["no engine-cpu", "no engine-cpu"]
     with pytest.raises(UnsupportedError):
-        list(selfcheck.run(CASES[:1], 4, QUICK, pairs))
+        list(selfcheck.run(CONDITIONS[:1], 4, QUICK, pairs))
 
 
 def test_going_on_makes_the_comparisons_that_are_missing() -> None:
-    first = list(selfcheck.run(CASES, 3, QUICK, FakePairs()))
-    rest = list(selfcheck.run(CASES, 8, QUICK, FakePairs(), done=first))
+    first = list(selfcheck.run(CONDITIONS, 3, QUICK, FakePairs()))
+    rest = list(selfcheck.run(CONDITIONS, 8, QUICK, FakePairs(), done=first))
     assert [comparison.case for comparison in (*first, *rest)] == [*CASES, *CASES]
 
 
@@ -169,7 +170,7 @@ def test_instances_take_the_rounds_in_turn_and_their_differences_are_known() -> 
             for side, factors in zip(SIDES, sides, strict=True)
         }
 
-    found = selfcheck.compare(CASES[0], QUICK, pair)
+    found = selfcheck.compare(CONDITIONS[0], QUICK, pair)
     assert not found.missed
     assert found.verdict is Verdict.UNCLEAR
     assert found.stop_reason == "exhausted"
@@ -180,7 +181,7 @@ def test_instances_take_the_rounds_in_turn_and_their_differences_are_known() -> 
 def test_a_session_that_breaks_is_told_in_a_sentence_and_closed() -> None:
     pairs = FakePairs(broken=True)
     with pytest.raises(KernelscopeError, match=r"lenet5-digits on engine-cpu.*illegal address"):
-        selfcheck.compare(CASES[0], QUICK, pairs)
+        selfcheck.compare(CONDITIONS[0], QUICK, pairs)
     assert pairs.open == 0
 
 

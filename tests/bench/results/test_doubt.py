@@ -214,7 +214,7 @@ def test_tables_mark_the_figures_and_no_others(referred: Any) -> None:
         line for line in to_markdown(tables.table(found), by_name=True).splitlines() if "slower ! |" in line
     ]
     assert len(markdown) == 1
-    assert "| unclear" not in markdown[0]
+    assert "| not decided" not in markdown[0]
     layers = records(tables.layer_table(measured))
     assert {item["batch"] for item in layers if item["doubtful"]} == {4}
 

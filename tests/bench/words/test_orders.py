@@ -93,7 +93,7 @@ def test_where_medians_contradict_the_rounds_no_order_is_claimed() -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.floats(0, 3), st.sampled_from(sorted(limits.NAMES)))
 def test_work_is_bound_by_a_limit_from_60_percent_of_it_on(share: float, limit: str) -> None:
-    told = limits.told(share, limit, ("only 2 blocks",))
+    told = limits.standing(share, limit, ("only 2 blocks",))
     assert told.startswith("bound by ") == (0.6 <= share <= limits.OVER)
     assert told.startswith("far from every limit (") == (share < 0.6)
     if share < 0.6:

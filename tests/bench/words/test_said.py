@@ -241,7 +241,7 @@ DRAWN = [
 @pytest.mark.parametrize("kinds", DRAWN, ids="-".join)
 def test_a_ladder_calls_fastest_faster_and_slower_what_is_decided(kinds: tuple[str, ...]) -> None:
     ladder, found = climbed(kinds, 3)
-    made = {ladder_rows.named(row.case): row for row in ladder_rows.rows(ladder, found)}
+    made = {row.case.label: row for row in ladder_rows.rows(ladder, found)}
     named = "|".join(name for name in made if not name.startswith("00"))
     texts = said_of(ladder, found)
     pairs = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from bench.measure.answers.operators.transformers import TRANSFORMERS
+from bench.measure.answers.operators import transformers
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from kernels.errors import UnsupportedError
@@ -49,7 +49,7 @@ def right(graph: Graph, fed: dict[str, np.ndarray]) -> None:
         if tensor.data_type == TensorProto.FLOAT:
             values = np.frombuffer(tensor.raw_data, np.float32).astype(np.float64)
             tensor.CopyFrom(helper.make_tensor(tensor.name, TensorProto.DOUBLE, tensor.dims, values))
-    expected = ReferenceEvaluator(proto, new_ops=[*TRANSFORMERS]).run(None, wide)
+    expected = ReferenceEvaluator(proto, new_ops=[*transformers.OPERATORS]).run(None, wide)
     for (name, one), other in zip(ours.items(), expected, strict=True):
         assert one.shape == other.shape, name
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=2e-5, err_msg=name)
@@ -230,7 +230,7 @@ def test_operators_of_onnx_runtimes_own(name: str) -> None:
     graph = contrib(name.split(",")[0], names, {key: KNOWN[key] for key in arrays}, outputs, **told)
     fed = {"x": random((2, 5, 8))}
     agree(graph, fed, 2)
-    evaluator = ReferenceEvaluator(graph.whole_proto(), new_ops=[*TRANSFORMERS])
+    evaluator = ReferenceEvaluator(graph.whole_proto(), new_ops=[*transformers.OPERATORS])
     for one, other in zip(run_plan(graph, 2, fed).values(), evaluator.run(None, fed), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 

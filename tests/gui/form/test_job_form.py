@@ -290,10 +290,14 @@ def test_sizes_of_open_axes_are_kept_with_the_model(make_window, tmp_path):
     arguments = COMPARISON.arguments(form.job())
     assert arguments[arguments.index("--dim") + 1] == "height=64"
     form.save()
-    form.models.check([str(files[1])])
-    form._on_models()
+    for chosen in ([str(files[1])], ["lenet5-digits"]):
+        form.axes.text = ""
+        form.models.check([str(files[0])])
+        form._on_models()
+        form.models.check(chosen)
+        form._on_models()
+        assert form.axes.text == "", "what was filled in for the one file is for no other model"
     form.models.check([str(files[0])])
-    form.axes.text = ""
     form._on_models()
     assert form.axes.text == "height=64 width=96"
     form.models.check(list(map(str, files)))

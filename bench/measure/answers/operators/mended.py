@@ -19,7 +19,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_cast import cast_to
 from onnx.reference.ops.op_resize import Resize as ReferenceResize
 
-from bench.measure.answers import roundings
+from bench.measure.answers import roundings, ties
 from bench.measure.answers.operators.rows import GroupNormalization, Hardmax, LogSoftmax, Mended, Softmax
 
 _FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
@@ -334,6 +334,15 @@ class OneRounding(OpRun):
         return (np.asarray(array + (moved - array) * random.uniform(0.5, 1.0, array.shape)),)
 
 
+class OtherWay(Mended):
+    """x, as QuantizeLinear is to round it the other way where it is near to half-way (`ties`)."""
+
+    op_domain = roundings.DOMAIN
+
+    def _run(self, x, scale=None, **_):
+        return (ties.rounded_otherwise(x, scale, self._get("axis", 1), self._get("block_size", 0)),)
+
+
 class Stored(Mended):
     """A Cast that rounds (bench.measure.answers.roundings.stored)."""
 
@@ -344,7 +353,7 @@ class Stored(Mended):
         return (np.asarray(x, np.float64).astype(dtype).astype(np.float64),)
 
 
-MENDED = (
+OPERATORS = (
     LRN,
     Softmax,
     LogSoftmax,
@@ -361,5 +370,6 @@ MENDED = (
     Upsample,
     DequantizeLinear,
     OneRounding,
+    OtherWay,
     Stored,
 )

@@ -207,7 +207,7 @@ class QuantizeLinear(_Microsoft):
         return (np.clip(q, held.min, held.max).astype(dtype),)
 
 
-QUANTIZED = (
+OPERATORS = (
     ConvInteger,
     QLinearConv,
     MatMulInteger,

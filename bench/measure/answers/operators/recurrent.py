@@ -161,4 +161,4 @@ class LSTM(_Recurrent):
         return f(self._held(o + po * cell)) * last(cell), cell
 
 
-MENDED = (RNN, GRU, LSTM)
+OPERATORS = (RNN, GRU, LSTM)

@@ -85,4 +85,4 @@ def _keys(s: Array) -> Array:
     return np.where(s <= 1, ((a + 2) * s - (a + 3)) * s * s + 1, far)
 
 
-MENDED = (GridSample,)
+OPERATORS = (GridSample,)

@@ -8,21 +8,15 @@ import math
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_attention import Attention as ReferenceAttention
 from onnx.reference.ops.op_rotary_embedding import rotary_embedding
 
-DOMAIN = "com.microsoft"
+from bench.measure.answers.operators.rows import Mended
+from engine.ort.fused_conv import DOMAIN
 
 
-class _Contrib(OpRun):
+class _Contrib(Mended):
     op_domain = DOMAIN
-
-    def _get(self, name: str, default: Any) -> Any:
-        for attribute in self.onnx_node.attribute:
-            if attribute.name == name:
-                return attribute.f if attribute.type == attribute.FLOAT else attribute.i
-        return default
 
     def _some(self, *results: np.ndarray) -> tuple[np.ndarray, ...]:
         """As many as the node has outputs."""
@@ -130,7 +124,7 @@ def _gelu(x: np.ndarray) -> np.ndarray:
     return np.asarray(0.5 * x * (1 + erf(x / np.sqrt(2.0))))
 
 
-TRANSFORMERS = (
+OPERATORS = (
     Attention,
     BiasGelu,
     FastGelu,

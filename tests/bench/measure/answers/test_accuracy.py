@@ -94,17 +94,6 @@ def test_an_error_in_the_last_row_alone_is_found() -> None:
     assert not accuracy.check(outputs, expected, placed, "fp32").ok
 
 
-def test_nan_in_a_row_without_a_golden_image_is_found() -> None:
-    golden = {"x": random((3, 3))}
-    placed = accuracy.place(golden, 64)
-    row = next(row for row in range(64) if row not in placed.rows)
-    outputs = {"y": placed.inputs["x"].copy()}
-    outputs["y"][row, 1] = np.nan
-    stats = accuracy.check(outputs, {"y": golden["x"].astype(np.float64)}, placed, "fp32")
-    assert not stats.ok
-    assert f"NaN at index ({row}, 1)" in stats.reason
-
-
 def test_of_several_outputs_the_worst_is_told_by_name() -> None:
     golden = {"x": random((2, 3))}
     placed = accuracy.place(golden, 2)

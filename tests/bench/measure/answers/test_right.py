@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from bench.measure.answers import accuracy, by_image, oracle, right, ties
 from bench.measure.answers.accuracy import Placement
@@ -46,7 +46,7 @@ def placed(found: RightAnswers, graph: Graph, batch: int, seed: int = 0) -> Plac
     golden = found._golden.inputs
     order = np.roll(np.arange(found._golden.images), seed)
     made = accuracy.place({name: a[order] for name, a in golden.items()}, batch, None, seed)
-    if found.lie is None:
+    if found.layout is None:
         return Placement(made.inputs, tuple(range(batch)), ())
     return Placement(made.inputs, made.rows, tuple(int(order[i]) for i in made.golden))
 
@@ -57,7 +57,7 @@ def test_right_answers_are_right_at_every_batch(kind: drawn_models.Kind) -> None
     for seed in SEEDS:
         graph = model(kind, seed)
         found = answers_of(graph)
-        assert (found.lie is not None) == (kind in BY_IMAGE)
+        assert (found.layout is not None) == (kind in BY_IMAGE)
         for batch in (1, 2, 4, 7, 33):
             for turn in (0, 1):
                 at = placed(found, graph, batch, turn)
@@ -109,7 +109,7 @@ def test_a_file_that_takes_several_images_alone_is_answered_whole() -> None:
     made.answers(made.node("Reshape", [made.layer("x"), made.weight([2, -1, 6], np.int64)]), 3)
     graph = built(made, "N", "pairs")
     found = answers_of(graph)
-    assert found.lie is None
+    assert found.layout is None
     at = placed(found, graph, 4)
     assert found.check(fetched(graph, dict(at.inputs)), at, "fp32").ok
 
@@ -211,6 +211,18 @@ def test_nan_is_right_where_it_is_right_and_a_loss_of_it_a_note() -> None:
         assert "are numbers where the reference itself holds NaN" in lenient.note
         broken = {"y": np.where(np.isnan(y), y, np.where(y == y[~np.isnan(y)][0], np.nan, y))}
         assert not found.check(broken, at, "fp32", lossy=True).ok, "NaN where a number is right"
+
+
+def test_nan_in_an_image_that_is_no_golden_one_is_found() -> None:
+    graph = model(drawn_models.own, 0)
+    found = answers_of(graph)
+    at = placed(found, graph, 64)
+    row = next(row for row in range(64) if row not in at.rows)
+    outputs = fetched(graph, dict(at.inputs))
+    next(iter(outputs.values()))[row, 1] = np.nan
+    stats = found.check(outputs, at, "fp32")
+    assert not stats.ok
+    assert stats.reason.startswith(f"image {row}: NaN at index (1,)")
 
 
 def test_where_all_is_nan_there_is_nothing_to_compare() -> None:
@@ -352,4 +364,3 @@ def test_whole_numbers_may_be_off_by_their_step_at_ties_alone() -> None:
         stats = found.check({name: right_ones + np.array([off], np.float32)}, at, "fp32")
         assert stats.ok == ok, off
         assert ("than the right ones themselves move" in stats.note) == (any(off) and ok)
-    assert numpy_helper.to_array(graph.proto.graph.initializer[0]) == np.float32(0.25)

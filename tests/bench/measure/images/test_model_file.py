@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 from bench.measure.images import model_file
 from bench.measure.loaded_model import LoadedModel
+from bench.profile.measure.case_inputs import batch_inputs
 from bench.results.records import Job
 from kernels.errors import InputError
 from tests.engine.harness import make_model, run_plan
@@ -47,7 +48,7 @@ def test_inputs_without_a_batch_become_constants_and_are_told(
     if data.draw(st.booleans()):
         inputs = dict(reversed(inputs.items()))
     path = saved(tmp_path, [helper.make_node("Mul", ["x", "t"], ["y"])], inputs, 1 + len(sizes))
-    found = model_file.read(path, {})
+    found = model_file.read(path)
     assert [info.name for info in found.graph.inputs] == ["x"]
     assert found.graph.initializers["t"].shape == shape
     assert [note.startswith("input t has no batch") for note in found.notes] == [True]
@@ -62,10 +63,18 @@ def test_inputs_without_a_batch_become_constants_and_are_told(
     np.testing.assert_allclose(golden.tensors["y"], right)
 
 
+def test_a_profiles_batch_lies_where_the_model_has_it(tmp_path: Path) -> None:
+    path = saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], {"x": ("time", "batch", 4)}, 3)
+    job = Job(models=(str(path),), backends=("ort-cpu",), dims={"time": 5})
+    loaded = LoadedModel(str(path), job, (3,), lambda *_: None)
+    for batch in (1, 7):
+        assert batch_inputs(loaded, batch)["x"].shape == (5, batch, 4)
+
+
 def test_weights_that_are_inputs_are_fed_in_their_own_shape(tmp_path: Path) -> None:
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["y"], "conv")]
     path = saved(tmp_path, nodes, {"x": ("N", 3, 8, 8), "w": (4, 3, 3, 3), "b": (4,)}, 4)
-    graph = model_file.read(path, {}).graph
+    graph = model_file.read(path).graph
     shapes = {name: array.shape for name, array in graph.initializers.items()}
     assert shapes == {"w": (4, 3, 3, 3), "b": (4,)}
     assert not np.array_equal(graph.initializers["w"][0], graph.initializers["w"][1])
@@ -107,7 +116,7 @@ def test_the_models_file_may_say_its_sizes(tmp_path: Path) -> None:
     proto = onnx.load(path)
     proto.metadata_props.add(key="kernelscope.dim", value="a=4 b=6")
     onnx.save(proto, path)
-    assert model_file.read(path, {}).graph.inputs[0].shape == ("N", 4, 6)
+    assert model_file.read(path).graph.inputs[0].shape == ("N", 4, 6)
     assert model_file.read(path, {"b": 9}).graph.inputs[0].shape == ("N", 4, 9)
 
 
@@ -139,7 +148,7 @@ def test_the_type_of_an_input_is_kept(tmp_path: Path) -> None:
     proto = make_model(nodes, {"x": ("N", 4), "k": ()}, ["y"], types={"k": TensorProto.INT64}, ranks={"y": 1})
     path = tmp_path / "net.onnx"
     onnx.save(proto, path)
-    assert model_file.read(path, {}).graph.initializers["k"] == np.array(1, np.int64)
+    assert model_file.read(path).graph.initializers["k"] == np.array(1, np.int64)
 
 
 def test_ends_in_types_that_numpy_has_not_are_converted_within(tmp_path: Path) -> None:
@@ -158,7 +167,7 @@ def test_ends_in_types_that_numpy_has_not_are_converted_within(tmp_path: Path) -
     types = {"x": half, "y": half}
     path = tmp_path / "net.onnx"
     onnx.save(make_model(nodes, {"x": ("N", 3)}, ["y"], opset=22, types=types), path)
-    graph, notes = model_file.read(path, {})
+    graph, notes = model_file.read(path)
     assert [(info.name, info.dtype) for info in (*graph.inputs, *graph.outputs)] == [
         ("x", "float32"),
         ("y", "float32"),
