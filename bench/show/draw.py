@@ -74,6 +74,8 @@ def render(
     chart: Chart, formats: Sequence[str] = FORMATS, scale: float = 1.0, look: Look = PAGE
 ) -> dict[str, bytes]:
     """The chart as bytes, by format. Title and finding stand in the file's own description too."""
+    if not formats:
+        return {}
     import matplotlib
 
     settings: Any = {**matplotlib.rcParamsDefault, **STYLE}  # whatever the user's own matplotlibrc says

@@ -4,7 +4,7 @@ are."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +52,7 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
             axes.errorbar(
                 [p.x * shift for p in bounded],
                 [p.y for p in bounded],
-                yerr=[[p.y - (p.low or 0) for p in bounded], [(p.high or 0) - p.y for p in bounded]],
+                yerr=_below_and_above((p.y, p.low or 0.0, p.high or 0.0) for p in bounded),
                 fmt="none",
                 ecolor=series.colour,
                 elinewidth=0.6 if series.overlay else 1.0,
@@ -207,7 +207,7 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
             )
             base += part.value
         if bar.interval is not None and bar.parts:
-            ends = [[base - bar.interval[0]], [bar.interval[1] - base]]
+            ends = _below_and_above([(base, *bar.interval)])
             axes.errorbar([places[bar.x]], [base], yerr=ends, fmt="none", **ENDS, zorder=5)
         if bar.mark is not None:
             axes.plot(
@@ -369,3 +369,9 @@ def dashes(series: Series) -> Any:
 def dash(precision: str) -> Any:
     """The dash of what is dashed, by its precision."""
     return {"tf32": "-.", "fp16": ":", "floor": ":"}.get(precision, "--")
+
+
+def _below_and_above(intervals: Iterable[tuple[float, float, float]]) -> np.ndarray:
+    """Of a value, its low and its high end, as errorbar takes them. A rate's ends are divided for themselves:
+    where all samples are alike, they can lie on the wrong side of it by a rounding."""
+    return np.array([(max(0.0, value - low), max(0.0, high - value)) for value, low, high in intervals]).T

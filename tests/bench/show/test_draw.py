@@ -20,7 +20,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from bench.charts import charts
-from bench.charts.definitions import Chart
+from bench.charts.definitions import Axis, Bar, BarPart, Category, Chart, Panel
 from bench.show import draw, draw_panels, draw_pool, draw_together
 from kernels.errors import InputError
 from tests.bench import synthetic
@@ -226,3 +226,13 @@ def test_ticks_have_si_prefixes(value: float, unit: str, shown: str) -> None:
 def test_matplotlib_is_loaded_only_to_draw() -> None:
     code = "import sys, bench.charts, bench.show.draw, main; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_rate_whose_interval_is_a_rounding_beside_it_is_drawn() -> None:
+    """Where all samples are alike, a rate and its ends are divided each for themselves."""
+    above = math.nextafter(7.0, 8)
+    bar = Bar(x=0, parts=(BarPart(category="a", value=7.0),), interval=(above, above))
+    panel = Panel(title="", x=Axis(label="x", ticks=(0,), labels=("a",)), y=Axis(label="y"), bars=(bar,))
+    category = Category(key="a", label="a", colour="#336699")
+    chart = Chart(name="a", model="", title="", finding="", panels=(panel,), categories=(category,))
+    assert draw.render(chart, ("svg",))["svg"]
