@@ -50,6 +50,7 @@ def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None
         }
     if node.op_type == "EyeLike":  # of which only the shape and the type count
         spec = scope.spec(node.inputs[0])
+        _check_size(node, scope, graph)
         return evaluate(node, {node.inputs[0]: np.zeros(spec.shape, spec.dtype)}, graph)
     if node.op_type == "CastLike" and node.inputs[0] in scope.constants:  # of the other only its type counts
         to = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(scope.spec(node.inputs[1]).dtype))

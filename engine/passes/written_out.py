@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from engine.graph.graph import Graph, Node
 from engine.graph.importer import constant, read_node
-from engine.graph.normal_form import captured
+from engine.graph.normal_form import captured, graphs, renamed
 from engine.graph.plan import TensorSpec
 from engine.graph.shapes import value_info
-from engine.graph.subgraphs import graphs, renamed
 from engine.ops import DEFAULT_DOMAINS, Kernel, Lowered, Refused, Scope, View
 from kernels.errors import UnsupportedError
 
@@ -66,13 +66,16 @@ def guarded(node: Node, write: Callable[[], Lowered]) -> Lowered:
 
 @dataclass
 class Writing:
-    """What is written so far of one node. prefix: of the names of its inner tensors."""
+    """What is written so far of one node. prefix: of the names of its inner tensors. names: of its nodes.
+    held: by a graph within it, what its initializers are called, which are the same in each turn."""
 
     node: Node
     scope: Scope
     graph: Graph
     advance: Advance
     items: list[Kernel | View] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    held: dict[int, dict[str, str]] = field(default_factory=dict)
     written: int = 0
 
     @property
@@ -97,14 +100,18 @@ class Writing:
             names.setdefault(name, prefix + name)
         read = {names.get(name, name) for made in listed for name in (*made.input, *captured(made))}
         inner = replace(scope, consumed=frozenset(read | set(self.node.outputs) & self.scope.consumed))
+        self.written += max(1, len(listed))  # a turn without nodes is one, too: it may never be the last
+        if self.written > MOST_NODES:
+            raise Refused(
+                f"it stands for more than {MOST_NODES:,} nodes when it is written out; fewer turns, or "
+                "shorter sequences, would work"
+            )
         for index, made in enumerate(listed):
-            self.written += 1
-            if self.written > MOST_NODES:
-                raise Refused(
-                    f"it stands for more than {MOST_NODES:,} nodes when it is written out; fewer turns, or "
-                    "shorter sequences, would work"
-                )
-            self._one(made, f"{prefix}{made.name or index}", names, inner, graph)
+            name = f"{prefix}{made.name or index}"
+            while name in self.names:  # nodes of a function, or of a graph within a node, may be called alike
+                name = f"{name}#{index}"
+            self.names.add(name)
+            self._one(made, name, names, inner, graph)
 
     def _one(
         self, made: onnx.NodeProto, name: str, names: Mapping[str, str], scope: Scope, graph: Graph
@@ -150,14 +157,16 @@ class Writing:
         results: what they shall be called ("" for one that nobody reads), where it makes them itself."""
         if not isinstance(body, onnx.GraphProto):
             raise Refused("what should be its graph is none")
-        for tensor in body.initializer:
-            name = f"{self.prefix}{tensor.name}"
-            if name not in self.scope.constants:
-                self.constant(name, onnx.numpy_helper.to_array(tensor))
-        names = {tensor.name: f"{self.prefix}{tensor.name}" for tensor in body.initializer}
+        if id(body) not in self.held:
+            self.held[id(body)] = {
+                tensor.name: self.constant(
+                    f"{self.prefix}{turn}:{tensor.name}", numpy_helper.to_array(tensor)
+                )
+                for tensor in body.initializer
+            }
         if len(given) != len(body.input):
             raise Refused(f"its graph takes {len(body.input)} tensors, and it is given {len(given)}")
-        names |= dict(zip((value.name for value in body.input), given, strict=True))
+        names = self.held[id(body)] | dict(zip((value.name for value in body.input), given, strict=True))
         ends = [value.name for value in body.output]
         for end, result in zip(ends, results or (), strict=False):
             if result and end not in names and any(end in made.output for made in body.node):
