@@ -36,8 +36,7 @@ def own(node: Node, scope: Scope, graph: Graph, advance: Advance) -> Lowered | N
     """A call of a function of the model's own, written out; None for any other node.
 
     Raises UnsupportedError."""
-    called = (node.domain, node.op_type)
-    function = next((f for f in graph.proto.functions if (f.domain, f.name) == called), None)
+    function = graph.functions.get((node.domain, node.op_type, node.overload))
     if function is None:
         return None
     return guarded(node, lambda: _called(node, function, {}, scope, graph, advance))
@@ -268,12 +267,13 @@ def _called(
     values = {**defaults, **known, **given}
     protos = [_with_attributes(made, values) for made in function.node]
     versions = {entry.domain: entry.version for entry in function.opset_import}
-    shell = onnx.ModelProto(ir_version=graph.proto.ir_version, functions=graph.proto.functions)
+    shell = onnx.ModelProto(ir_version=graph.proto.ir_version)
     shell.opset_import.extend(function.opset_import)
     if "" not in versions:
         shell.opset_import.append(onnx.helper.make_opsetid("", scope.opset))
     opset = versions.get("", scope.opset)
     inner_graph = replace(graph, opset=opset, proto=shell)
+    vars(inner_graph)["functions"] = graph.functions  # those of the model, which no call copies
     write = Writing(node, scope, graph, advance)
     names = dict.fromkeys(function.input, "")
     names |= dict(zip(function.input, node.inputs, strict=False))

@@ -297,6 +297,20 @@ def test_a_product_of_whole_numbers_within_a_function_is_a_step_of_the_call() ->
     assert [group.nodes for group in groups(graph, 1)] == [("call",)]
 
 
+def test_of_functions_of_one_name_the_one_that_is_meant_is_called() -> None:
+    proto = make_model([], {"x": ("N", 3)}, ["y"])
+    for kind, read, made in (("Tanh", "x", "t"), ("Exp", "t", "y")):
+        body = [node(kind, ["a"], ["b"])]
+        own = helper.make_function(
+            "own", "F", ["a"], ["b"], body, [helper.make_opsetid("", 17)], overload=kind
+        )
+        proto.functions.append(own)
+        proto.graph.node.append(node("F", [read], [made], domain="own", overload=kind))
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    proto.ir_version = 10
+    agree(from_proto(proto, "overloads"), {"x": random((2, 3))}, 2)
+
+
 def test_nodes_of_a_function_may_have_one_name() -> None:
     nodes = [
         node("Constant", [], ["k"], value_ints=[2]),
