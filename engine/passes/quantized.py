@@ -32,7 +32,7 @@ from kernels.ops.quantize import Quantize
 from kernels.ops.unary import Unary
 
 
-def in_whole_numbers(program: Program) -> Program:
+def fuse_quantized(program: Program) -> Program:
     """The program with every product that can be one of whole numbers being it."""
     kernels = (item for item in program.items if isinstance(item, Kernel))
     if not any(isinstance(kernel.params, Quantize) for kernel in kernels):

@@ -88,16 +88,18 @@ class Writing:
         prefix: str,
         scope: Scope | None = None,
         graph: Graph | None = None,
+        ends: Sequence[str] = (),
     ) -> None:
         """These nodes, in order. names: what their tensors are called outside, which is completed by what
-        they make; what else they read is called outside as it is within."""
+        they make; what else they read is called outside as it is within. ends: what of it is read outside."""
         scope, graph = scope or self.scope, graph or self.graph
         if prefix.count(":") > 2 * DEEPEST:
             raise Refused(f"graphs or functions lie more than {DEEPEST} deep within each other")
         listed = list(protos)
         for name in (name for made in listed for name in made.output if name):
             names.setdefault(name, prefix + name)
-        read = {names.get(name, name) for made in listed for name in (*made.input, *captured(made))}
+        inputs = [name for made in listed for name in (*made.input, *captured(made))]
+        read = {names.get(name, name) for name in (*inputs, *ends)}
         inner = replace(scope, consumed=frozenset(read | set(self.node.outputs) & self.scope.consumed))
         self.written += max(1, len(listed))  # a turn without nodes is one, too: it may never be the last
         if self.written > MOST_NODES:
@@ -170,7 +172,7 @@ class Writing:
         for end, result in zip(ends, results or (), strict=False):
             if result and end not in names and any(end in made.output for made in body.node):
                 names[end] = result
-        self.nodes(body.node, names, f"{self.prefix}{turn}:")
+        self.nodes(body.node, names, f"{self.prefix}{turn}:", ends=ends)
         return [names.get(end, end) for end in ends]
 
     def same(self, source: str, output: str, shape: tuple[int, ...] | None = None) -> str:

@@ -95,6 +95,21 @@ def test_branches_of_different_shapes_are_refused_where_the_condition_is_compute
         bare(graph, 2)
 
 
+def test_a_later_output_of_a_node_may_be_what_a_branch_gives() -> None:
+    def last(direction: str) -> onnx.GraphProto:
+        made = node("GRU", ["x", "w", "r"], ["", "last"], hidden_size=2, direction=direction)
+        return branch([made], "last", 3)
+
+    made = [node("ReduceSum", ["x"], ["sum"], keepdims=0), node("Greater", ["sum", "zero"], ["yes"])]
+    constants = {"zero": np.float32(0), "w": random((1, 6, 3)), "r": random((1, 6, 2), 1)}
+    nodes = [
+        *made,
+        node("If", ["yes"], ["y"], "choice", then_branch=last("forward"), else_branch=last("reverse")),
+    ]
+    graph = from_proto(make_model(nodes, {"x": (4, 2, 3)}, ["y"], constants, ranks={"y": 3}), "states")
+    agree(graph, {"x": random((4, 2, 3))}, 4)
+
+
 def test_constants_of_two_branches_may_have_one_name() -> None:
     def added(number: float) -> onnx.GraphProto:
         made = branch([node("Add", ["x", "b"], ["a"])], "a")
