@@ -19,7 +19,9 @@ from engine.passes import written_out
 from engine.planning.groups import groups
 from engine.planning.submodel import extract
 from kernels.errors import UnsupportedError
+from tests import sampling
 from tests.engine.harness import agree, bare, make_model, random, run_plan
+from tests.engine.passes import drawn_control
 
 few = settings(max_examples=10, deadline=None)
 node = helper.make_node
@@ -340,6 +342,13 @@ def test_nodes_of_a_function_may_have_one_name() -> None:
     proto.opset_import.append(helper.make_opsetid("own", 1))
     x = np.array([[1, 3, 2]], np.float32)
     np.testing.assert_array_equal(run_plan(from_proto(proto, "ends"), 1, {"x": x})["y"], [[4, 4]])
+
+
+@pytest.mark.sampled
+def test_graphs_within_each_other_are_answered_as_onnx_runtime_does() -> None:
+    first = sampling.number("graphs within each other")
+    for seed in range(first, first + (300 if sampling.whole() else 12)):
+        assert not drawn_control.wrong(seed), seed
 
 
 @few
