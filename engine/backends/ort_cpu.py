@@ -30,8 +30,8 @@ from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 PROVIDER = "CPUExecutionProvider"
 APART = "ort"  # see engine.apart.pool.KINDS
 
-# Models at batches whose bound pass answered as a plain one, in this process.
-_agreed: set[tuple[str, int, str]] = set()
+# Models at batches whose bound pass answered as a plain one, in this process, so configured.
+_agreed: set[tuple[str, int, str, str]] = set()
 
 
 class OrtCpuSession:
@@ -51,6 +51,7 @@ class OrtCpuSession:
         self._what = f"{graph.name} on {self.backend} at batch {batch}"
 
         configured = options.ort or Configuration()
+        self._configured = configured.words
         started = time.perf_counter_ns()
         self._model = fused(graph) if configured.fused_conv else graph
         self._session = self._create(
@@ -191,14 +192,14 @@ class OrtCpuSession:
         """The outputs as they lie; of a shape that is not known before a pass, those of the last one. The
         first answer has to be that of a plain `run` over the same inputs; where it is not, outputs are no
         longer bound, and `notes` says so."""
-        key = (self._graph.sha256, self.batch, self.provider)
-        if self._ran and not self._checked and key not in _agreed:
+        key = (self._graph.sha256, self.batch, self.provider, self._configured)
+        if self._ran and self._outputs and not self._checked and key not in _agreed:
             self._checked = True
             why = self._unlike_plain()
             if why is None:
                 _agreed.add(key)
             else:
-                self._notes = {"binding": f"no: bound, {why} from what a plain run of the session answers"}
+                self._notes = {"binding": f"no: bound, it does not answer as a plain run does: {why}"}
                 self._allocated_there()
         if self._outputs or not self._ran:
             return self._outputs
@@ -212,7 +213,7 @@ class OrtCpuSession:
         with ort.translated(self._what):
             names = [argument.name for argument in self._session.get_outputs()]
             plain = dict(zip(names, self._session.run(names, self._inputs), strict=True))
-        return ort_binding.differs(self._outputs, plain) if self._outputs else None
+        return ort_binding.differs(self._outputs, plain)
 
     def _passing(self) -> Callable[[], None]:
         """A pass, with as little beside ONNX Runtime's own as there may be."""
@@ -238,7 +239,9 @@ class OrtCpuSession:
             started = time.perf_counter_ns()
             for _ in range(count):
                 run()
-            return time.perf_counter_ns() - started
+            taken = time.perf_counter_ns() - started
+            self._collect()
+            return taken
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """From ONNX Runtime's own profiler, in a second session, so that the timed one never pays for it."""

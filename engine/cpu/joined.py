@@ -348,7 +348,7 @@ def _clash(run: Sequence[Joint], local: Collection[str]) -> bool:
 
 def _of_images(steps: Sequence[Joint], images: int, threads: int, local: frozenset[str]) -> _Phase | None:
     """A run of steps by blocks of images; None where they are better shared one by one."""
-    sharing = min(threads, 1 + int(sum(step.seconds for step in steps) / WORTH_SHARING_S))
+    sharing = sharing_of(sum(step.flops for step in steps), sum(step.nbytes for step in steps), threads)
     if images < 4 * sharing and images % sharing and max(s.seconds for s in steps) > 20 * WORTH_SHARING_S:
         return None
     block = BLOCK * max(step.reads[0].nbytes + step.written.nbytes for step in steps) // images

@@ -56,14 +56,14 @@ class CudaStirring:
     def __init__(
         self, cupy: Any, pool: Any, inputs: Mapping[str, CudaTensor], outputs: Mapping[str, CudaTensor]
     ) -> None:
-        self.inputs = self._inputs = {name: tensor for name, tensor in inputs.items() if tensor.size}
+        self.inputs = {name: tensor for name, tensor in inputs.items() if tensor.size}
         self._outputs = {name: tensor for name, tensor in outputs.items() if tensor.size}
         self._mask = secrets.randbits(64)
         self._lay_out(pool)
         digits = "".join(map(str, capability_of(cupy)))
         module = cupy.RawModule(path=str(nvrtc.compile_rung(source(), f"sm_{digits}")))
         self._kernel = module.get_function("stir")
-        self.tensors = (*self._inputs.values(), *self._outputs.values())
+        self.tensors = (*self.inputs.values(), *self._outputs.values())
         counts = [places_of(tensor.shape) for tensor in self.tensors]
         self._grid = (max(1, -(-max(counts, default=1) // BLOCK)), max(1, len(self.tensors)))
         # Made once: a launch is part of a train that the host may be what bounds.
@@ -75,8 +75,8 @@ class CudaStirring:
 
     def _lay_out(self, pool: Any) -> None:
         """Room for state, table, values and what is kept, in one allocation."""
-        sizes = {"state": 8 * WORDS, "table": 64 * max(1, len(self._inputs) + len(self._outputs))}
-        for name, tensor in self._inputs.items():
+        sizes = {"state": 8 * WORDS, "table": 64 * max(1, len(self.inputs) + len(self._outputs))}
+        for name, tensor in self.inputs.items():
             sizes[f"values of {name}"] = VALUES * tensor.dtype.itemsize
             sizes[f"held of {name}"] = places_of(tensor.shape) * tensor.dtype.itemsize
         for name, tensor in self._outputs.items():
@@ -97,11 +97,11 @@ class CudaStirring:
         """Anew, over these inputs, which lie on the device; the stream has what was put there once it is
         waited for."""
         made = Stirring(
-            {name: bound[name] for name in self._inputs},
+            {name: bound[name] for name in self.inputs},
             {name: (tensor.shape, tensor.dtype) for name, tensor in self._outputs.items()},
         )
         rows = []
-        for name, tensor in self._inputs.items():
+        for name, tensor in self.inputs.items():
             stirred = made.inputs[name]
             staging.upload(np.ascontiguousarray(stirred.values), self._at(f"values of {name}"))
             values = (self._at(f"values of {name}"), len(stirred.values), self._at(f"held of {name}"))

@@ -39,6 +39,7 @@ class Node:
     attributes: Mapping[str, Any]
     domain: str = ""
     captured: tuple[str, ...] = ()
+    overload: str = ""  # which of several functions of one name it calls
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -52,7 +53,9 @@ class Node:
             for name, value in self.attributes.items()
             if value is not None  # of a function's node, which names an attribute of its caller
         }
-        made = onnx.helper.make_node(self.op_type, self.inputs, self.outputs, self.name, domain=self.domain)
+        made = onnx.helper.make_node(
+            self.op_type, self.inputs, self.outputs, self.name, domain=self.domain, overload=self.overload
+        )
         made.attribute.extend(
             onnx.helper.make_attribute(name, value) for name, value in sorted(attributes.items())
         )
@@ -125,6 +128,11 @@ class Graph:
     def by_name(self) -> Mapping[str, Node]:
         """The nodes by name."""
         return {node.name: node for node in self.nodes}
+
+    @functools.cached_property
+    def functions(self) -> Mapping[tuple[str, str, str], onnx.FunctionProto]:
+        """The model's own functions by domain, name and overload."""
+        return {(of.domain, of.name, of.overload): of for of in self.proto.functions}
 
     @functools.cached_property
     def order(self) -> Mapping[str, int]:

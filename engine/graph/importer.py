@@ -226,7 +226,7 @@ def read_node(made: onnx.NodeProto, where: str) -> Node:
     """One node of a file. Raises ModelError for a broken tensor, or nothing, among its attributes."""
     attributes = {a.name: _attribute(a, made.name, where) for a in made.attribute}
     names = (tuple(made.input), tuple(made.output))
-    return Node(made.name, made.op_type, *names, attributes, made.domain, captured(made))
+    return Node(made.name, made.op_type, *names, attributes, made.domain, captured(made), made.overload)
 
 
 def _attribute(attribute: onnx.AttributeProto, node: str, where: str) -> Any:

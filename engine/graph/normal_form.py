@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 import onnx
 
@@ -85,28 +85,39 @@ def every_node(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 def _inner(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     """The nodes of the graphs that are this node's attributes."""
-    return [inner for graph in _graphs(node) for inner in graph.node]
+    return [inner for graph in graphs(node) for inner in graph.node]
 
 
 def _own_names(graph: onnx.GraphProto) -> None:
     """Give what graphs within nodes make names of its own, where the graph around them has the same ones:
     ONNX's inference takes the two for one."""
-    holders = [node for node in graph.node if _graphs(node)]
+    holders = [node for node in graph.node if graphs(node)]
     if holders:
         taken = set(_made(graph))
         for node in holders:
-            for inner in _graphs(node):
+            for inner in graphs(node):
                 _rename(inner, taken, {})
 
 
-def rename_reads(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Have a node, and the graphs within it, read other tensors in the place of these."""
+def renamed(graph: onnx.GraphProto, names: Mapping[str, str]) -> onnx.GraphProto:
+    """A copy of a graph within a node, with what it takes from around it under these names; its own tensors
+    have others where one of them is called so."""
+    copy = onnx.GraphProto()
+    copy.CopyFrom(graph)
+    _rename(copy, set(names.values()), names)
+    return copy
+
+
+def rename(node: onnx.NodeProto, names: Mapping[str, str], taken: Set[str] = frozenset()) -> None:
+    """Have a node, and the graphs within it, call these tensors of the graph that it stands in otherwise.
+    taken: what else is called so there."""
     node.input[:] = [names.get(name, name) for name in node.input]
-    for inner in _graphs(node):
-        _rename(inner, set(), names)
+    node.output[:] = [names.get(name, name) for name in node.output]
+    for inner in graphs(node):
+        _rename(inner, taken | set(names.values()), names)
 
 
-def _rename(graph: onnx.GraphProto, taken: set[str], names: Mapping[str, str]) -> None:
+def _rename(graph: onnx.GraphProto, taken: Set[str], names: Mapping[str, str]) -> None:
     """taken: what the graphs around call theirs; names: what of it has another name now."""
     own = _made(graph)
     names = {old: new for old, new in names.items() if old not in own}
@@ -122,10 +133,7 @@ def _rename(graph: onnx.GraphProto, taken: set[str], names: Mapping[str, str]) -
         sparse.values.name = names.get(sparse.values.name, sparse.values.name)
     within = taken | {names.get(name, name) for name in own}
     for node in graph.node:
-        node.input[:] = [names.get(name, name) for name in node.input]
-        node.output[:] = [names.get(name, name) for name in node.output]
-        for inner in _graphs(node):
-            _rename(inner, within, names)
+        rename(node, names, within)
 
 
 def _made(graph: onnx.GraphProto) -> dict[str, None]:
@@ -136,7 +144,7 @@ def _made(graph: onnx.GraphProto) -> dict[str, None]:
     return dict.fromkeys(filter(None, found))
 
 
-def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+def graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """The graphs that are this node's attributes."""
     return [
         graph
@@ -149,7 +157,7 @@ def captured(node: onnx.NodeProto) -> tuple[str, ...]:
     """The tensors that the graphs within a node (the branches of an If, the body of a Scan) read from around
     it, in order of first use. A name that such a graph makes itself is its own, whatever has the same name
     around it."""
-    return tuple(dict.fromkeys(name for graph in _graphs(node) for name in _taken(graph)))
+    return tuple(dict.fromkeys(name for graph in graphs(node) for name in _taken(graph)))
 
 
 def _taken(graph: onnx.GraphProto) -> list[str]:

@@ -49,7 +49,7 @@ def _inferred(
     model = onnx.helper.make_model(
         onnx.helper.make_graph([found], "node", inputs, outputs, initializers),
         opset_imports=list(graph.proto.opset_import),
-        functions=list(graph.proto.functions),
+        functions=list(graph.functions.values()),
     )
     return infer_shapes(model)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import onnx
@@ -62,12 +62,8 @@ def sized(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             wanted = symbols.get(dim.dim_param) or places.get((value.name, axis))
             if wanted is not None and not dim.dim_value:
                 dim.dim_value = wanted
-    words = [f"{called}={size}" for called, size in sorted({**symbols, **dict(_called(places))}.items())]
+    told = symbols | {f"{name}.{axis}": size for (name, axis), size in places.items()}
+    words = [f"{called}={size}" for called, size in sorted(told.items())]
     digest = hashlib.sha256("\0".join((graph.sha256, "sizes", *words)).encode()).hexdigest()
     made = importer.from_proto(proto, graph.name, sha256=digest, values=graph.initializers)
     return replace(made, devices=graph.devices, left_out=graph.left_out)
-
-
-def _called(places: Mapping[tuple[str, int], int]) -> Iterator[tuple[str, int]]:
-    for (name, axis), size in places.items():
-        yield f"{name}.{axis}", size

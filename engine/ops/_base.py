@@ -56,8 +56,9 @@ class Lowered:
 
 @dataclass(frozen=True)
 class Dequantized:
-    """A constant that was dequantized beforehand: the node, the eight-bit or 32-bit tensor that it read, and
-    its scale and zero point, of one element or of one for each place along `axis`."""
+    """A constant that was dequantized beforehand: the node ("" for one within another node, that was written
+    out), the eight-bit or 32-bit tensor that it read, and its scale and zero point, of one element or of one
+    for each place along `axis`."""
 
     node: str
     source: str

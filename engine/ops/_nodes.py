@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ class Nodes:
 
     node: Node
     around: Scope
+    opset: int = OPSET
     items: list[Kernel | View] = field(default_factory=list)
     made: int = 0
 
@@ -37,7 +38,7 @@ class Nodes:
         self._specs: dict[str, TensorSpec] = {}
         self._constants: dict[str, np.ndarray] = {}
         self.scope = Scope(
-            OPSET,
+            self.opset,
             ChainMap(self._specs, self.around.specs),
             ChainMap(self._constants, self.around.constants),
             frozenset(),
@@ -58,13 +59,11 @@ class Nodes:
         self._specs.update(lowered.specs)
         self._constants.update(lowered.constants)
 
-    def kernel(
-        self, params: Params, inputs: Sequence[str], shape: tuple[int, ...], output: str = "", dtype: str = ""
-    ) -> str:
+    def kernel(self, params: Params, inputs: Sequence[str], shape: tuple[int, ...], output: str = "") -> str:
         """A step of its own, whose answer is seen in this shape."""
         name = output or self.name(params.op)
         self.items.append(Kernel(params, tuple(inputs), name))
-        self._specs[name] = TensorSpec(shape, dtype or params.out_dtype)
+        self._specs[name] = TensorSpec(shape, params.out_dtype)
         return name
 
     def constant(self, value: Any, dtype: Any = None) -> str:
@@ -90,8 +89,6 @@ class Nodes:
         self.made += 1
         return f"{self.node.name}::{what}{self.made}"
 
-    def lowered(self, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Lowered:
-        """What became of the node. shapes: of outputs that are to be seen in another shape."""
-        for name, shape in (shapes or {}).items():
-            self._specs[name] = TensorSpec(shape, self._specs[name].dtype)
+    def lowered(self) -> Lowered:
+        """What became of the node."""
         return Lowered(tuple(self.items), self._specs, self._constants)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, optional_input
-from engine.ops._composed import Composed
+from engine.ops._nodes import Nodes
 from engine.ops.binary import one_type
 from kernels.ops import FLOATS
 from kernels.ops.attention import FAR, Attention
@@ -43,8 +45,8 @@ class _Sizes:
 
 class _Lowering:
     def __init__(self, node: Node, scope: Scope) -> None:
-        self.node, self.scope = node, scope
-        self.made = Composed(node, scope)
+        self.node, self.nodes = node, Nodes(node, scope)
+        self.scope = self.nodes.scope  # which knows what the nodes make, too
         self.dtype = one_type(node.inputs[:3], scope)
         if self.dtype not in FLOATS:
             raise Refused(f"it computes in {self.dtype}, and floating point is supported")
@@ -82,7 +84,7 @@ class _Lowering:
         mask = self._mask(keys)
         if valid := optional_input(node, 6):
             seen = self._valid(valid, keys, earliest, latest)
-            mask = self.made("Add", (mask, seen)) if mask else seen
+            mask = self.nodes("Add", mask, seen) if mask else seen
             earliest, latest = -FAR, FAR
         shape = self._mask_shape(mask, keys) if mask else ()
         scale = node.attributes.get("scale")
@@ -109,15 +111,15 @@ class _Lowering:
         if self.flat:
             out = (self.q.batch, self.q.places, self.q.heads * self.v.elements)
         inputs = (node.inputs[0], key, value, *((mask,) if mask else ()))
-        self.made.kernel(params, inputs, node.outputs[0], out)
+        self.nodes.kernel(params, inputs, out, node.outputs[0])
         if scores := self._wanted(3):
             self._scores(params, key, mask, scores)
-        return self.made.lowered()
+        return self.nodes.lowered()
 
     def _wanted(self, place: int) -> str:
         """The name of an output that somebody reads, "" of any other."""
         name = self.node.outputs[place] if place < len(self.node.outputs) else ""
-        return name if name in self.scope.consumed else ""
+        return name if name in self.nodes.around.consumed else ""
 
     def _all(self, name: str, sizes: _Sizes, past: str, output: int) -> tuple[str, bool]:
         """All keys or values, those from before in front, and whether their heads lie apart in each place."""
@@ -126,18 +128,18 @@ class _Lowering:
             if to and self.flat:
                 self._by_head(name, sizes, to)
             elif to:
-                self.made("Identity", (name,), to)
+                self.nodes("Identity", name, output=to)
             return name, self.flat
         known = self.scope.shape(past)
         if len(known) != 4 or (*known[:2], known[3]) != (sizes.batch, sizes.heads, sizes.elements):
             raise Refused(f"its {past!r} of shape {known} does not fit what comes behind it, {sizes.shape}")
         if self.flat:
             name = self._by_head(name, sizes)
-        return self.made("Concat", (past, name), to, axis=2), False
+        return self.nodes("Concat", past, name, output=to, axis=2), False
 
     def _by_head(self, name: str, sizes: _Sizes, to: str = "") -> str:
-        apart = self.made.reshaped(name, (sizes.batch, sizes.places, sizes.heads, sizes.elements))
-        return self.made("Transpose", (apart,), to, perm=_SWAPPED)
+        apart = self.nodes.shaped(name, (sizes.batch, sizes.places, sizes.heads, sizes.elements))
+        return self.nodes("Transpose", apart, output=to, perm=_SWAPPED)
 
     # --- what a query sees ---
 
@@ -154,30 +156,31 @@ class _Lowering:
         name = optional_input(self.node, 3)
         if not name:
             return ""
-        shape, kind = self.scope.shape(name), np.dtype(self.scope.spec(name).dtype).kind
-        if kind not in "bf" or not shape:
+        nodes, shape, dtype = self.nodes, self.scope.shape(name), self.scope.spec(name).dtype
+        if dtype not in ("bool", *FLOATS) or not shape:
             raise Refused(
-                f"its mask is of {self.scope.spec(name).dtype}, and truth or floating point is wanted"
+                f"its mask is of {dtype} and shape {shape}, and truth values or floating point are wanted, "
+                "along one axis at least"
             )
         missing = keys - shape[-1]
         known = self.scope.constants.get(name)
         if known is not None:
-            added = np.where(known, 0, -np.inf) if kind == "b" else known
+            added = np.where(known, 0, -np.inf) if dtype == "bool" else known.astype(np.float64)
             ends = [(0, 0)] * (len(shape) - 1) + [(0, max(0, missing))]
-            return self.made.constant(np.pad(added, ends, constant_values=-np.inf).astype(self.dtype))
-        if kind == "b":
+            return nodes.constant(np.pad(added, ends, constant_values=-np.inf), self.dtype)
+        if dtype == "bool":
             name = self._added(name)
-        elif self.scope.spec(name).dtype != self.dtype:
-            raise Refused(f"its mask is of {self.scope.spec(name).dtype}, and its inputs of {self.dtype}")
+        elif dtype != self.dtype:
+            raise Refused(f"its mask is of {dtype}, and its inputs of {self.dtype}")
         if missing > 0:
-            pads = self.made.constant(np.array([0] * (2 * len(shape) - 1) + [missing], np.int64))
-            name = self.made("Pad", (name, pads, self.made.constant(np.array(-np.inf, self.dtype))))
+            pads = nodes.constant([0] * (2 * len(shape) - 1) + [missing], np.int64)
+            name = nodes("Pad", name, pads, nodes.constant(-np.inf, self.dtype))
         return name
 
     def _added(self, seen: str) -> str:
         """0 where it is true, else −∞."""
-        zero, nothing = (self.made.constant(np.array(value, self.dtype)) for value in (0, -np.inf))
-        return self.made("Where", (seen, zero, nothing))
+        zero, nothing = (self.nodes.constant(value, self.dtype) for value in (0, -np.inf))
+        return self.nodes("Where", seen, zero, nothing)
 
     def _mask_shape(self, mask: str, keys: int) -> tuple[int, ...]:
         shape = self.scope.shape(mask)
@@ -190,34 +193,29 @@ class _Lowering:
     def _valid(self, name: str, keys: int, earliest: int, latest: int) -> str:
         """What is added where an image has fewer keys than there is room for; the last query then stands at
         the last of them."""
-        places = np.arange(keys, dtype=np.int64)
-        away = (
-            places - np.arange(self.q.places)[:, None] + self.q.places
-        )  # (queries, keys), to be ≤ the count
+        nodes, places = self.nodes, np.arange(keys, dtype=np.int64)
+        away = places - np.arange(self.q.places)[:, None] + self.q.places  # (queries, keys): ≤ the count
         counts = self.scope.constants.get(name)
         if counts is not None:
             counts = counts.reshape(-1, 1, 1, 1)
             seen = (places < counts) & (away <= counts + latest) & (away >= counts + earliest)
-            return self.made.constant(np.where(seen, 0, -np.inf).astype(self.dtype))
+            return nodes.constant(np.where(seen, 0, -np.inf), self.dtype)
         if self.scope.spec(name).dtype != "int64":
             raise Refused(f"its counts of keys are {self.scope.spec(name).dtype}, and int64 is wanted")
-        by_image = self.made.reshaped(name, (self.q.batch, 1, 1, 1))
+        by_image = nodes.shaped(name, (self.q.batch, 1, 1, 1))
         bounds = [("LessOrEqual", places + 1)]
         if latest != FAR:
             bounds.append(("LessOrEqual", away - latest))
         if earliest != -FAR:
             bounds.append(("GreaterOrEqual", away - earliest))
-        visible = [self.made(kind, (self.made.constant(bound), by_image)) for kind, bound in bounds]
-        whole = visible[0]
-        for other in visible[1:]:
-            whole = self.made("And", (whole, other))
-        return self._added(whole)
+        visible = [nodes(kind, nodes.constant(bound), by_image) for kind, bound in bounds]
+        return self._added(functools.reduce(partial(nodes, "And"), visible))
 
     # --- the scores themselves, where somebody wants them ---
 
     def _scores(self, p: Attention, key: str, mask: str, to: str) -> None:
         """Beside the answer: what the kernel never writes."""
-        made, mode = self.made, int(self.node.attributes.get("qk_matmul_output_mode", 0))
+        nodes, mode = self.nodes, int(self.node.attributes.get("qk_matmul_output_mode", 0))
         if mode not in range(4):
             raise Refused(f"its qk_matmul_output_mode is {mode}, and 0 to 3 are known")
         query = self.node.inputs[0]
@@ -226,26 +224,24 @@ class _Lowering:
         if p.swapped[1]:
             key = self._by_head(key, self.k)
         if p.heads != p.kv_heads:
-            sharing = made.constant(np.repeat(np.arange(p.kv_heads), p.heads // p.kv_heads))
-            key = made("Gather", (key, sharing), axis=1)
-        columns = made("Transpose", (key,), perm=[0, 1, 3, 2])
-        factor = made.constant(np.array(p.scale, self.dtype))
-        steps = [("Mul", factor)]
+            sharing = nodes.constant(np.repeat(np.arange(p.kv_heads), p.heads // p.kv_heads))
+            key = nodes("Gather", key, sharing, axis=1)
+        columns = nodes("Transpose", key, perm=[0, 1, 3, 2])
+        steps: list[tuple[str, ...]] = [("Mul", nodes.constant(p.scale, self.dtype))]
         if p.softcap and mode >= _CAPPED:
-            cap = made.constant(np.array(p.softcap, self.dtype))
-            steps += [("Div", cap), ("Tanh", ""), ("Mul", cap)]
+            cap = nodes.constant(p.softcap, self.dtype)
+            steps += [("Div", cap), ("Tanh",), ("Mul", cap)]
         if mode >= _MASKED:
             away = np.arange(p.keys) - np.arange(p.queries)[:, None]
             hidden = (away < p.earliest) | (away > p.latest)
             if hidden.any():
-                steps.append(("Add", made.constant(np.where(hidden, -np.inf, 0).astype(self.dtype))))
+                steps.append(("Add", nodes.constant(np.where(hidden, -np.inf, 0), self.dtype)))
             if mask:
                 steps.append(("Add", mask))
-        scores = made("MatMul", (query, columns))
-        for number, (kind, other) in enumerate(steps, start=1):
+        scores = nodes("MatMul", query, columns)
+        for number, (kind, *other) in enumerate(steps, start=1):
             last = to if number == len(steps) and mode != _WEIGHTS else ""
-            scores = made(kind, (scores, other) if other else (scores,), last)
+            scores = nodes(kind, scores, *other, output=last)
         if mode == _WEIGHTS:
-            weights = made("Softmax", (scores,), axis=-1)
-            nothing = made("IsNaN", (weights,))
-            made("Where", (nothing, made.constant(np.zeros((), self.dtype)), weights), to)
+            weights = nodes("Softmax", scores, axis=-1)
+            nodes("Where", nodes("IsNaN", weights), nodes.constant(0, self.dtype), weights, output=to)

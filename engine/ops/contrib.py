@@ -10,7 +10,7 @@ import numpy as np
 from engine.graph.graph import Node
 from engine.ops import rotary_embedding
 from engine.ops._base import Lowered, Refused, Scope, kernel, optional_input
-from engine.ops._composed import Composed
+from engine.ops._nodes import Nodes
 from engine.ops.unary import unary
 from kernels.ops import FLOATS
 
@@ -30,9 +30,9 @@ def _function(node: Node, scope: Scope) -> Lowered:
     bias = optional_input(node, 1) if node.op_type in ("BiasGelu", "FastGelu") else ""
     if not bias:
         return kernel(node, unary(kind, shape, dtype, alpha), (x,), shape, dtype)
-    made = Composed(node, scope)
-    made.kernel(unary(kind, shape, dtype, alpha), (made("Add", (x, bias)),), output, shape)
-    return made.lowered()
+    nodes = Nodes(node, scope)
+    nodes.kernel(unary(kind, shape, dtype, alpha), (nodes("Add", x, bias),), shape, output)
+    return nodes.lowered()
 
 
 def _skip(node: Node, scope: Scope) -> Lowered:
@@ -45,15 +45,15 @@ def _skip(node: Node, scope: Scope) -> Lowered:
     wanted = [name if name in scope.consumed else "" for name in node.outputs] + [""] * 4
     if wanted[1] or wanted[2]:
         raise Refused("its mean or deviation is read, and they are not given")
-    made = Composed(node, scope)
-    total = made("Add", (x, skip), "" if more else wanted[3])
+    nodes = Nodes(node, scope)
+    total = nodes("Add", x, skip, output="" if more else wanted[3])
     if more:
-        total = made("Add", (total, more), wanted[3])
+        total = nodes("Add", total, more, output=wanted[3])
     inputs = (total, scale, *((bias,) if bias else ()))
     kind = "RMSNormalization" if simplified else "LayerNormalization"
     epsilon = float(node.attributes.get("epsilon", 1e-5 if simplified else 1e-12))
-    made(kind, inputs, node.outputs[0], axis=-1, epsilon=epsilon)
-    return made.lowered()
+    nodes(kind, *inputs, output=node.outputs[0], axis=-1, epsilon=epsilon)
+    return nodes.lowered()
 
 
 def _rotated(node: Node, scope: Scope) -> Lowered:
@@ -61,16 +61,16 @@ def _rotated(node: Node, scope: Scope) -> Lowered:
     x, places, cosines, sines = node.inputs
     if int(node.attributes.get("is_packed_batching", 0)) or float(node.attributes.get("scale", 1.0)) != 1:
         raise Refused("its batch is packed or its places scaled, and neither is supported")
-    made = Composed(node, scope)
+    nodes = Nodes(node, scope)
     if scope.shape(places) != (1,):
-        return rotary_embedding.rotated(made, node, scope, x, cosines, sines, places)
+        return rotary_embedding.rotated(nodes, x, cosines, sines, places)
     first = scope.constants.get(places)
     if first is None:
         raise Refused(f"its first place {places!r} must be constant, and depends on the graph's inputs")
     shape = scope.shape(x)
     along = shape[1] if len(shape) == 3 else shape[2]
-    numbers = made.constant(np.broadcast_to(int(first[0]) + np.arange(along), (shape[0], along)).copy())
-    return rotary_embedding.rotated(made, node, scope, x, cosines, sines, numbers)
+    numbers = np.broadcast_to(int(first[0]) + np.arange(along), (shape[0], along))
+    return rotary_embedding.rotated(nodes, x, cosines, sines, nodes.constant(numbers))
 
 
 _LOWERED: Mapping[str, Callable[[Node, Scope], Lowered]] = {

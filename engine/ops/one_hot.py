@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from onnx import TensorProto
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, normal_axis
@@ -29,7 +30,7 @@ def _one_hot(node: Node, scope: Scope) -> Lowered:
     depth, shape = int(given.reshape(-1)[0]), scope.shape(places)
     axis = normal_axis(int(node.attributes.get("axis", -1)), len(shape) + 1)
     if scope.spec(places).dtype != "int64":
-        places = nodes("Cast", places, to=7)
+        places = nodes("Cast", places, to=TensorProto.INT64)
     places = nodes.shaped(places, (*shape[:axis], 1, *shape[axis:]))
     along = np.arange(depth, dtype=np.int64).reshape(-1, *(1,) * (len(shape) - axis))
     # A place below 0 counts from the end.

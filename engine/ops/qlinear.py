@@ -7,29 +7,26 @@ again, which is what their text says; one rounding of float32 apart from exact a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.graph.plan import TensorSpec
-from engine.ops import binary as arithmetic
-from engine.ops import concat, gemm, global_pool, pool, quantize, softmax, unary
-from engine.ops._base import Kernel, Lowered, Refused, Scope, View, optional_input
+from engine.ops import gemm, quantize
+from engine.ops._base import Lowered, Refused, Scope, optional_input
+from engine.ops._nodes import Nodes
 from engine.ops._quantized import Behind, check_eight_bits, rewritten, scale_of, within
 from engine.ops.integer import factor, one_scale, out_zero
-from kernels.ops.quantize import Quantize
 
 DOMAIN = "com.microsoft"
-_ARITHMETIC = {"QLinearAdd": "Add", "QLinearMul": "Mul"}
-_FUNCTIONS: dict[str, tuple[str, Callable[[Node, Scope], Lowered]]] = {
-    "QLinearAveragePool": ("AveragePool", pool.lower),
-    "QLinearGlobalAveragePool": ("GlobalAveragePool", global_pool.lower),
-    "QLinearLeakyRelu": ("LeakyRelu", unary.lower),
-    "QLinearSigmoid": ("Sigmoid", unary.lower),
-    "QLinearSoftmax": ("Softmax", softmax.lower),
-}
+_ARITHMETIC = ("QLinearAdd", "QLinearMul")
+_FUNCTIONS = (
+    "QLinearAveragePool",
+    "QLinearGlobalAveragePool",
+    "QLinearLeakyRelu",
+    "QLinearSigmoid",
+    "QLinearSoftmax",
+)
 _SAME = ("DequantizeLinear", "QuantizeLinear")
 OP_TYPES = (
     "QGemm",
@@ -98,53 +95,27 @@ def _between(
 ) -> Lowered:
     """The operator of floating point between tensors that are dequantized (the places of each, of its scale
     and of its zero point) and an answer that is quantized (the places of its scale and its zero point)."""
-    y = node.outputs[0]
-    items: list[Kernel | View] = []
-    specs: dict[str, TensorSpec] = {}
-    constants: dict[str, np.ndarray] = {}
-
-    def done(made: Lowered) -> None:
-        items.extend(made.items)
-        specs.update(made.specs)
-        constants.update(made.constants)
-
-    first = scope.spec(node.inputs[given[0][0]]).dtype
-    reals = []
-    for number, (place, of_scale, of_zero) in enumerate(given):
-        x = scope.spec(node.inputs[place])
-        check_eight_bits(x.dtype)
-        name, scale = f"{y}:real{number}", one_scale(node, scope, of_scale, "scale")
-        _, zero = out_zero(node, scope, of_zero, x.dtype)
-        params = Quantize(1, 1, math.prod(x.shape), x.dtype, "float32", x.dtype)
-        done(_linear(params, node.inputs[place], name, scale, zero, x.shape))
-        reals.append(name)
-    opset = int(node.attributes.get("opset", scope.opset))  # of the operator of floating point
-    inner = Scope(opset, {**scope.specs, **specs}, scope.constants, scope.consumed)
-    result = f"{y}:result"
-    kept = {name: value for name, value in node.attributes.items() if name not in ("opset", "channels_last")}
-    plain = replace(node, domain="", inputs=tuple(reals), outputs=(result,), attributes=kept)
     if node.attributes.get("channels_last", 0):
         raise Refused("its channels come last, and channels behind the batch are supported")
-    if node.op_type in _ARITHMETIC:
-        done(arithmetic.lower(replace(plain, op_type=_ARITHMETIC[node.op_type]), inner))
-    elif node.op_type == "QLinearConcat":
-        done(concat.lower(replace(plain, op_type="Concat"), inner))
-    else:
-        op_type, made = _FUNCTIONS[node.op_type]
-        done(made(replace(plain, op_type=op_type), inner))
-    shape = specs[result].shape
-    to, zero = out_zero(node, scope, out[1], first)
-    scale = one_scale(node, scope, out[0], "last scale")
-    done(_linear(Quantize(1, 1, math.prod(shape), to, to), result, y, scale, zero, shape))
-    return Lowered(tuple(items), specs, constants)
+    # The operator of floating point may be of another opset.
+    nodes = Nodes(node, scope, int(node.attributes.get("opset", scope.opset)))
 
+    def linear(op_type: str, x: str, places: tuple[int, int], dtype: str, output: str = "") -> str:
+        """One QuantizeLinear or DequantizeLinear by one scale. dtype: of eight bits, where no zero point
+        says it."""
+        scale = one_scale(node, scope, places[0], "scale")
+        to, zero = out_zero(node, scope, places[1], dtype)
+        held = nodes.constant(scale.reshape(()), np.float32), nodes.constant(zero, to)
+        return nodes(op_type, x, *held, output=output)
 
-def _linear(
-    params: Quantize, x: str, y: str, scale: np.ndarray, zero: int, shape: tuple[int, ...]
-) -> Lowered:
-    """One QuantizeLinear or DequantizeLinear by one scale."""
-    held = (f"{y}:scale", f"{y}:zero")
-    specs = {name: TensorSpec((1,), "float32") for name in held} | {y: TensorSpec(shape, params.to)}
-    return Lowered(
-        (Kernel(params, (x, *held), y),), specs, {held[0]: scale, held[1]: np.array([zero], np.float32)}
-    )
+    names = [node.inputs[place] for place, *_ in given]
+    dtypes = [scope.spec(name).dtype for name in names]
+    check_eight_bits(*dtypes)
+    reals = [
+        linear("DequantizeLinear", name, (of_scale, of_zero), dtype)
+        for name, dtype, (_, of_scale, of_zero) in zip(names, dtypes, given, strict=True)
+    ]
+    kept = {name: value for name, value in node.attributes.items() if name not in ("opset", "channels_last")}
+    result = nodes(node.op_type.removeprefix("QLinear"), *reals, **kept)
+    linear("QuantizeLinear", result, out, dtypes[0], node.outputs[0])
+    return nodes.lowered()

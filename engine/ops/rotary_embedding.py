@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, optional_input
-from engine.ops._composed import Composed
+from engine.ops._nodes import Nodes
 
 OP_TYPES = ("RotaryEmbedding",)
 
@@ -16,13 +16,12 @@ def lower(node: Node, scope: Scope) -> Lowered:
     elements). Cosines and sines of half the elements that are turned: by place, or by image and place
     where no places are given."""
     x, cosines, sines = node.inputs[:3]
-    return rotated(Composed(node, scope), node, scope, x, cosines, sines, optional_input(node, 3))
+    return rotated(Nodes(node, scope), x, cosines, sines, optional_input(node, 3))
 
 
-def rotated(
-    made: Composed, node: Node, scope: Scope, x: str, cosines: str, sines: str, places: str
-) -> Lowered:
+def rotated(nodes: Nodes, x: str, cosines: str, sines: str, places: str) -> Lowered:
     """y = x · cos + (x with each pair's two changed for each other) · ±sin."""
+    node, scope = nodes.node, nodes.scope
     shape = scope.shape(x)
     if len(shape) == 3:
         heads = int(node.attributes.get("num_heads", 0))
@@ -54,14 +53,14 @@ def rotated(
         known, at = scope.constants.get(name), scope.constants.get(places)
         if known is not None and (at is not None or not places):
             angles = (known[at] if at is not None else known)[..., pair] * (sign if signed else 1)
-            return made.constant(angles.reshape(by_place(angles.shape)).astype(dtype))
+            return nodes.constant(angles.reshape(by_place(angles.shape)), dtype)
         by = name
         if places:
-            by = made("Gather", (by, places), axis=0)
-        by = made("Gather", (by, made.constant(pair)), axis=-1)
+            by = nodes("Gather", by, places, axis=0)
+        by = nodes("Gather", by, nodes.constant(pair), axis=-1)
         if signed:
-            by = made("Mul", (by, made.constant(sign.astype(dtype))))
-        return made.reshaped(by, by_place(scope.shape(by)))
+            by = nodes("Mul", by, nodes.constant(sign, dtype))
+        return nodes.shaped(by, by_place(scope.shape(by)))
 
     def by_place(size: tuple[int, ...]) -> tuple[int, ...]:
         at = (size[0], size[1], 1, turned) if len(shape) == 3 else (size[0], 1, size[1], turned)
@@ -70,15 +69,14 @@ def rotated(
         return at
 
     cosine, sine = spread(cosines, False), spread(sines, True)
-    apart = made.reshaped(x, whole)
+    apart = nodes.shaped(x, whole)
     part = apart
     if turned < whole[3]:
-        part = made("Gather", (apart, made.constant(np.arange(turned))), axis=-1)
-    changed = made("Gather", (part, made.constant(other)), axis=-1)
-    one, two = made("Mul", (part, cosine)), made("Mul", (changed, sine))
-    y = made("Add", (one, two))
+        part = nodes("Gather", apart, nodes.constant(np.arange(turned)), axis=-1)
+    changed = nodes("Gather", part, nodes.constant(other), axis=-1)
+    y = nodes("Add", nodes("Mul", part, cosine), nodes("Mul", changed, sine))
     if turned < whole[3]:
-        rest = made("Gather", (apart, made.constant(np.arange(turned, whole[3]))), axis=-1)
-        y = made("Concat", (y, rest), axis=3)
-    made("Reshape", (y, made.constant(np.array(shape, np.int64))), node.outputs[0])
-    return made.lowered()
+        rest = nodes("Gather", apart, nodes.constant(np.arange(turned, whole[3])), axis=-1)
+        y = nodes("Concat", y, rest, axis=3)
+    nodes.shaped(y, shape, output=node.outputs[0])
+    return nodes.lowered()

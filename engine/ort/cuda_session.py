@@ -35,7 +35,6 @@ _GRAPH_ID = "gpu_graph_id"
 _NO_CAPTURE = "-1"
 CUDA_EXTRA = "install the extra cuda (cuda12 for drivers older than 580)"
 
-
 Spec = tuple[tuple[int, ...], np.dtype]
 CAPTURED, BOUND, PLAIN = "captured", "bound", "plain"
 """The ways of running a pass, best first: replayed as a CUDA graph; launched over bound memory; `run`, which
@@ -264,7 +263,7 @@ class OrtCudaSession(LaunchedSession):
             # An output's shape may hang on the values of the inputs: it was found on others.
             if not self._guessed or self._way == PLAIN:
                 raise
-            self._next(PLAIN, f"bound, a pass fails ({ort.first_line(error)})")
+            self._next(PLAIN, f"{self._way}, a pass fails: {ort.first_line(error)}")
             self._launch()
 
     def _copy_in(self) -> None:
@@ -290,7 +289,8 @@ class OrtCudaSession(LaunchedSession):
             why = binding.differs(left, plain, self.precision)
             if why is None:
                 break
-            self._next(BOUND if self._way == CAPTURED else PLAIN, f"{self._way}, {why}")
+            told = f"{self._way}, it does not answer as a plain run of the same session does: {why}"
+            self._next(BOUND if self._way == CAPTURED else PLAIN, told)
             self._start()
             self._stream.synchronize()
             left = self._read()
@@ -321,9 +321,9 @@ class OrtCudaSession(LaunchedSession):
 
     def _next(self, way: str, why: str) -> None:
         """The same session anew, run in another way, over what is bound."""
-        self._why = f"{why} from what a plain run of the same session answers"
+        self._why = why
         self._release()
-        self._fell_back(way, self._why)
+        self._fell_back(way, why)
         self._open(way)
         self._copy_in()
 

@@ -142,7 +142,6 @@ def covered_nodes(graph: Graph, optimized: Path | None) -> dict[str, tuple[str, 
     if optimized is None:
         return {}
     producers = {output: node for node in graph.nodes for output in node.outputs if output}
-    by_name = {node.name: node for node in graph.nodes}
     nodes = onnx.load(str(optimized), load_external_data=False).graph.node
     reordered = {
         node.input[0]: node.output[0]
@@ -161,10 +160,9 @@ def covered_nodes(graph: Graph, optimized: Path | None) -> dict[str, tuple[str, 
             ends[node.name] = blocked
         elif output in reordered:
             ends[node.name] = reordered[output]
-        elif node.name in by_name:
-            ends[node.name] = next(filter(None, by_name[node.name].outputs))
+        elif node.name in graph.by_name:
+            ends[node.name] = next(filter(None, graph.by_name[node.name].outputs))
     stops = set(ends.values())
-    order = {node.name: index for index, node in enumerate(graph.nodes)}
     covered = {}
     for name, end in ends.items():
         found: set[str] = set()
@@ -174,5 +172,5 @@ def covered_nodes(graph: Graph, optimized: Path | None) -> dict[str, tuple[str, 
             if node.name not in found:
                 found.add(node.name)
                 waiting += [producers[t] for t in node.reads if t in producers and t not in stops]
-        covered[name] = tuple(sorted(found, key=order.__getitem__))
+        covered[name] = tuple(sorted(found, key=graph.order.__getitem__))
     return covered

@@ -10,11 +10,11 @@ its own node's (an activation behind the pool that follows), or where a device i
 from __future__ import annotations
 
 from engine.graph.graph import Graph
-from engine.passes.attention import attended
+from engine.passes.attention import fuse_attention
 from engine.passes.fuse import fuse
 from engine.passes.gates import gated
 from engine.passes.pools import Joins, join, postpone
-from engine.passes.quantized import in_whole_numbers
+from engine.passes.quantized import fuse_quantized
 from engine.passes.trace import Program, alive, check_batch, known, trace
 from engine.passes.widen import widen
 
@@ -39,9 +39,9 @@ def program(graph: Graph, batch: int, joins: Joins) -> Program:
     joins: which pools become one kernel with what they read. Raises InputError for a batch size out of range,
     UnsupportedError for a node or batch size refused.
     """
-    return join(fuse(postpone(gated(attended(in_whole_numbers(alive(trace(graph, batch))))))), joins)
+    return join(fuse(postpone(gated(fuse_attention(fuse_quantized(alive(trace(graph, batch))))))), joins)
 
 
 def grouped(traced: Program, joins: Joins) -> Program:
     """A traced graph fused as its nodes are grouped: the same on every device."""
-    return join(fuse(gated(attended(in_whole_numbers(alive(traced))))), joins)
+    return join(fuse(gated(fuse_attention(fuse_quantized(alive(traced))))), joins)

@@ -36,7 +36,7 @@ _SWAPPED, _COLUMNS, _BOTH = (0, 2, 1, 3), (0, 1, 3, 2), (0, 2, 3, 1)
 _NOTHING = -1e9  # from here down exp(score − largest) is 0, whatever float32 a score may sensibly be
 
 
-def attended(program: Program) -> Program:
+def fuse_attention(program: Program) -> Program:
     """The program with each such pattern as one kernel, where its last node stood. Comes before `fuse`."""
     if not any(isinstance(item, Kernel) and isinstance(item.params, Softmax) for item in program.items):
         return program

@@ -53,8 +53,7 @@ def _if(node: Node, write: Writing) -> Lowered:
     if condition in scope.constants:
         taken = "then" if _value(scope, condition, "condition") else "else"
         ends = write.graph_of(branches[taken], (), taken, node.outputs)
-        if len(ends) != len(node.outputs):
-            raise Refused(f"a branch gives {len(ends)} tensors, and the node has {len(node.outputs)} outputs")
+        _check_ends(ends, node)
         for end, output in zip(ends, node.outputs, strict=True):
             if output:
                 write.same(end, output)
@@ -62,8 +61,8 @@ def _if(node: Node, write: Writing) -> Lowered:
     if math.prod(scope.shape(condition)) != 1:
         raise Refused(f"its condition has the shape {scope.shape(condition)}, and one truth value is wanted")
     ends_of = [write.graph_of(branch, (), name) for name, branch in branches.items()]
-    if wrong := next((ends for ends in ends_of if len(ends) != len(node.outputs)), None):
-        raise Refused(f"a branch gives {len(wrong)} tensors, and the node has {len(node.outputs)} outputs")
+    for ends in ends_of:
+        _check_ends(ends, node)
     for one, other, output in zip(*ends_of, node.outputs, strict=True):
         if not output:
             continue
@@ -78,6 +77,11 @@ def _if(node: Node, write: Writing) -> Lowered:
         write.items.append(Kernel(choice, (condition, one, other), output))
         scope.specs[output] = spec
     return write.finished()
+
+
+def _check_ends(ends: Sequence[str], node: Node) -> None:
+    if len(ends) != len(node.outputs):
+        raise Refused(f"a branch gives {len(ends)} tensors, and the node has {len(node.outputs)} outputs")
 
 
 def _words(spec: TensorSpec) -> str:
@@ -98,8 +102,9 @@ def _loop(node: Node, write: Writing) -> Lowered:
     while goes_on and (turns is None or turn < turns):
         number = np.array(turn, np.int64).reshape((1,) * len(body.input[0].type.tensor_type.shape.dim))
         given = [
-            write.constant(f"{write.prefix}{turn}:number", number),
-            write.constant(f"{write.prefix}goes_on", np.array(True)),
+            # No tensor of the body is called so: theirs have a colon behind the turn.
+            write.constant(f"{write.prefix}{turn}#number", number),
+            write.constant(f"{write.prefix}#goes_on", np.array(True)),
             *carried,
         ]
         ends = write.graph_of(body, given, str(turn))
@@ -136,9 +141,9 @@ def _scan(node: Node, write: Writing) -> Lowered:
         given: list[str] = []
         for name, axis, reverse in zip(sequences, axes, backwards, strict=True):
             place = write.constant(
-                f"{write.prefix}{turn}:{reverse}:place", np.array(turns - 1 - turn if reverse else turn)
+                f"{write.prefix}{turn}#{reverse}:place", np.array(turns - 1 - turn if reverse else turn)
             )
-            taken = f"{write.prefix}{turn}:{len(given)}:of"
+            taken = f"{write.prefix}{turn}#{len(given)}"
             write.add(Node(taken, "Gather", (name, place), (taken,), {"axis": int(axis)}))
             given.append(taken)
         ends = write.graph_of(body, [*carried, *given], str(turn))

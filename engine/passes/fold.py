@@ -50,6 +50,7 @@ def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None
         }
     if node.op_type == "EyeLike":  # of which only the shape and the type count
         spec = scope.spec(node.inputs[0])
+        _check_size(node, scope, graph)
         return evaluate(node, {node.inputs[0]: np.zeros(spec.shape, spec.dtype)}, graph)
     if node.op_type == "CastLike" and node.inputs[0] in scope.constants:  # of the other only its type counts
         to = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(scope.spec(node.inputs[1]).dtype))
@@ -64,12 +65,13 @@ def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None
 
 
 def _check_size(node: Node, scope: Scope, graph: Graph) -> None:
-    """Refuse what would fill the memory out of two small constants (ConstantOfShape, Expand, Tile, Range)."""
+    """Refuse what would fill the memory, though small constants or shapes alone say how large it is."""
     for name, spec in infer_node(node, scope.specs, scope.constants, graph).items():
         if math.prod(spec.shape) > MOST_FOLDED:
             raise UnsupportedError(
-                f"node {node.name!r} ({node.op_type}): its inputs are constant and its output {name!r} of "
-                f"shape {spec.shape} has more than the {MOST_FOLDED:,} elements that are computed beforehand"
+                f"node {node.name!r} ({node.op_type}): its output {name!r} of shape {spec.shape} does not "
+                f"depend on the model's inputs and has more than the {MOST_FOLDED:,} elements that are "
+                f"computed beforehand"
             )
 
 

@@ -32,7 +32,7 @@ from kernels.ops.quantize import Quantize
 from kernels.ops.unary import Unary
 
 
-def in_whole_numbers(program: Program) -> Program:
+def fuse_quantized(program: Program) -> Program:
     """The program with every product that can be one of whole numbers being it."""
     kernels = (item for item in program.items if isinstance(item, Kernel))
     if not any(isinstance(kernel.params, Quantize) for kernel in kernels):
@@ -191,9 +191,9 @@ class _Pass:
         return None if value is None else value.astype(np.float64)
 
     def _unclaimed(self, name: str) -> list[str]:
-        """The node that dequantized a constant, unless another step has it."""
+        """The node of the graph that dequantized a constant, unless another step has it."""
         made = self.program.dequantized.get(name)
-        return [made.node] if made is not None and made.node not in self.claimed else []
+        return [made.node] if made is not None and made.node and made.node not in self.claimed else []
 
     def _follow(self, item: Kernel, found: _Found) -> None:
         """Take into `found` what follows the product, up to a QuantizeLinear; nothing but sums where there

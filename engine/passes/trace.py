@@ -119,7 +119,7 @@ def advance(node: Node, scope: Scope, graph: Graph) -> Lowered | None:
     Raises UnsupportedError."""
     folded = fold(node, scope, graph)
     if folded is not None:
-        _note_dequantized(node, scope)
+        _note_dequantized(node, scope, graph)
         scope.constants.update(folded)
         scope.specs.update(
             (name, TensorSpec(array.shape, array.dtype.name)) for name, array in folded.items()
@@ -153,15 +153,16 @@ def _lowered(node: Node, scope: Scope, graph: Graph) -> Lowered:
         return written
 
 
-def _note_dequantized(node: Node, scope: Scope) -> None:
+def _note_dequantized(node: Node, scope: Scope, graph: Graph) -> None:
     """Keep what a folded DequantizeLinear read: whole numbers may be multiplied as they are."""
     if node.op_type != "DequantizeLinear" or node.attributes.get("block_size", 0):
         return
     value, scale, *zero = (scope.constants.get(name) for name in node.inputs)
     if value is not None and scale is not None and scale.dtype == np.float32:
         axis = int(node.attributes.get("axis", 1))
+        name = node.name if graph.by_name.get(node.name) is node else ""
         scope.dequantized[node.outputs[0]] = Dequantized(
-            node.name, node.inputs[0], value, scale, zero[0] if zero else None, axis
+            name, node.inputs[0], value, scale, zero[0] if zero else None, axis
         )
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from engine.graph.graph import Graph, Node
 from engine.graph.importer import constant, read_node
-from engine.graph.normal_form import captured
+from engine.graph.normal_form import captured, graphs, renamed
 from engine.graph.plan import TensorSpec
 from engine.graph.shapes import value_info
-from engine.graph.subgraphs import graphs, renamed
 from engine.ops import DEFAULT_DOMAINS, Kernel, Lowered, Refused, Scope, View
 from kernels.errors import UnsupportedError
 
@@ -36,8 +36,7 @@ def own(node: Node, scope: Scope, graph: Graph, advance: Advance) -> Lowered | N
     """A call of a function of the model's own, written out; None for any other node.
 
     Raises UnsupportedError."""
-    called = (node.domain, node.op_type)
-    function = next((f for f in graph.proto.functions if (f.domain, f.name) == called), None)
+    function = graph.functions.get((node.domain, node.op_type, node.overload))
     if function is None:
         return None
     return guarded(node, lambda: _called(node, function, {}, scope, graph, advance))
@@ -66,13 +65,16 @@ def guarded(node: Node, write: Callable[[], Lowered]) -> Lowered:
 
 @dataclass
 class Writing:
-    """What is written so far of one node. prefix: of the names of its inner tensors."""
+    """What is written so far of one node. prefix: of the names of its inner tensors. names: of its nodes.
+    held: by a graph within it, what its initializers are called, which are the same in each turn."""
 
     node: Node
     scope: Scope
     graph: Graph
     advance: Advance
     items: list[Kernel | View] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    held: dict[int, dict[str, str]] = field(default_factory=dict)
     written: int = 0
 
     @property
@@ -86,25 +88,31 @@ class Writing:
         prefix: str,
         scope: Scope | None = None,
         graph: Graph | None = None,
+        ends: Sequence[str] = (),
     ) -> None:
         """These nodes, in order. names: what their tensors are called outside, which is completed by what
-        they make; what else they read is called outside as it is within."""
+        they make; what else they read is called outside as it is within. ends: what of it is read outside."""
         scope, graph = scope or self.scope, graph or self.graph
         if prefix.count(":") > 2 * DEEPEST:
             raise Refused(f"graphs or functions lie more than {DEEPEST} deep within each other")
         listed = list(protos)
         for name in (name for made in listed for name in made.output if name):
             names.setdefault(name, prefix + name)
-        read = {names.get(name, name) for made in listed for name in (*made.input, *captured(made))}
+        inputs = [name for made in listed for name in (*made.input, *captured(made))]
+        read = {names.get(name, name) for name in (*inputs, *ends)}
         inner = replace(scope, consumed=frozenset(read | set(self.node.outputs) & self.scope.consumed))
+        self.written += max(1, len(listed))  # a turn without nodes is one, too: it may never be the last
+        if self.written > MOST_NODES:
+            raise Refused(
+                f"it stands for more than {MOST_NODES:,} nodes when it is written out; fewer turns, or "
+                "shorter sequences, would work"
+            )
         for index, made in enumerate(listed):
-            self.written += 1
-            if self.written > MOST_NODES:
-                raise Refused(
-                    f"it stands for more than {MOST_NODES:,} nodes when it is written out; fewer turns, or "
-                    "shorter sequences, would work"
-                )
-            self._one(made, f"{prefix}{made.name or index}", names, inner, graph)
+            name = f"{prefix}{made.name or index}"
+            while name in self.names:  # nodes of a function, or of a graph within a node, may be called alike
+                name = f"{name}#{index}"
+            self.names.add(name)
+            self._one(made, name, names, inner, graph)
 
     def _one(
         self, made: onnx.NodeProto, name: str, names: Mapping[str, str], scope: Scope, graph: Graph
@@ -150,19 +158,21 @@ class Writing:
         results: what they shall be called ("" for one that nobody reads), where it makes them itself."""
         if not isinstance(body, onnx.GraphProto):
             raise Refused("what should be its graph is none")
-        for tensor in body.initializer:
-            name = f"{self.prefix}{tensor.name}"
-            if name not in self.scope.constants:
-                self.constant(name, onnx.numpy_helper.to_array(tensor))
-        names = {tensor.name: f"{self.prefix}{tensor.name}" for tensor in body.initializer}
+        if id(body) not in self.held:
+            self.held[id(body)] = {
+                tensor.name: self.constant(
+                    f"{self.prefix}{turn}:{tensor.name}", numpy_helper.to_array(tensor)
+                )
+                for tensor in body.initializer
+            }
         if len(given) != len(body.input):
             raise Refused(f"its graph takes {len(body.input)} tensors, and it is given {len(given)}")
-        names |= dict(zip((value.name for value in body.input), given, strict=True))
+        names = self.held[id(body)] | dict(zip((value.name for value in body.input), given, strict=True))
         ends = [value.name for value in body.output]
         for end, result in zip(ends, results or (), strict=False):
             if result and end not in names and any(end in made.output for made in body.node):
                 names[end] = result
-        self.nodes(body.node, names, f"{self.prefix}{turn}:")
+        self.nodes(body.node, names, f"{self.prefix}{turn}:", ends=ends)
         return [names.get(end, end) for end in ends]
 
     def same(self, source: str, output: str, shape: tuple[int, ...] | None = None) -> str:
@@ -259,12 +269,13 @@ def _called(
     values = {**defaults, **known, **given}
     protos = [_with_attributes(made, values) for made in function.node]
     versions = {entry.domain: entry.version for entry in function.opset_import}
-    shell = onnx.ModelProto(ir_version=graph.proto.ir_version, functions=graph.proto.functions)
+    shell = onnx.ModelProto(ir_version=graph.proto.ir_version)
     shell.opset_import.extend(function.opset_import)
     if "" not in versions:
         shell.opset_import.append(onnx.helper.make_opsetid("", scope.opset))
     opset = versions.get("", scope.opset)
     inner_graph = replace(graph, opset=opset, proto=shell)
+    vars(inner_graph)["functions"] = graph.functions  # those of the model, which no call copies
     write = Writing(node, scope, graph, advance)
     names = dict.fromkeys(function.input, "")
     names |= dict(zip(function.input, node.inputs, strict=False))

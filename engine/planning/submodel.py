@@ -13,7 +13,7 @@ import onnx
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto, tensor_info
 from engine.graph.initializers import initializer
-from engine.graph.normal_form import rename_reads
+from engine.graph.normal_form import rename
 from engine.graph.shapes import value_info
 from engine.graph.skeleton import inferred
 from engine.passes import known
@@ -63,7 +63,7 @@ def _taken(graph: Graph, nodes: Sequence[str], batch: int) -> _Taken:
     # In the graph's order, without a walk over all of it: parts of long models are taken out by thousands.
     picked = sorted((graph.by_name[name] for name in chosen), key=lambda node: graph.order[node.name])
     scope = known(graph, batch)
-    made = [name for node in picked for name in node.outputs if name]
+    made = dict.fromkeys(name for node in picked for name in node.outputs if name)
     read_outside = {
         name for name in made if name in graph.given_out or not graph.readers.get(name, _NO) <= chosen
     }
@@ -128,7 +128,7 @@ def side_by_side(graph: Graph, parts: Sequence[Sequence[str]], batch: int) -> Ap
         read = {value.name: names[value.name] for value in each.inputs}
         for node in each.nodes:
             proto.graph.node.append(node)
-            rename_reads(proto.graph.node[-1], read)
+            rename(proto.graph.node[-1], read)
         proto.graph.output.extend(each.outputs)
         constants |= each.constants
     for name, value in inputs.items():

@@ -99,6 +99,7 @@ class _Processes:
                 process.kill()
             for process in self._all:
                 process.wait()
+                ends.OURS.discard(process.pid)  # another may have the number from now on
                 for pipe in (process.stdin, process.stdout):
                     assert pipe is not None
                     with contextlib.suppress(BrokenPipeError):  # what it was never asked

@@ -1,7 +1,7 @@
 // Long sums are blocked: one that adds a term after the other loses digits with every term (of n equal terms up to
-// n / 4 · 2⁻²⁴ of the sum). A piece of few terms is added up by itself; pieces are added up, or a few of them are, and
+// n / 3 · 2⁻²⁴ of the sum). A piece of few terms is added up by itself; pieces are added up, or a few of them are, and
 // what is added to those is added exactly: what rounding took from the sum is kept beside it. So however many terms there
-// are, a sum is off by at most (T + G + 2) · 2⁻²⁴ of Σ|a·b|, of equal terms by a quarter of that: T terms in a piece
+// are, a sum is off by at most (T + G + 2) · 2⁻²⁴ of Σ|a·b|, of equal terms by a third of that: T terms in a piece
 // and G pieces, 32 and 1 in LongSum, 32 or 48 and 16 in Wholes. N. J. Higham, "Accuracy and Stability of Numerical
 // Algorithms", 2002, sections 4.2 and 4.3.
 #pragma once

@@ -216,5 +216,6 @@ def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
             elif os.name == "posix":  # what it left behind in its group
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
+    ends.OURS.discard(process.pid)  # another may have the number from now on
     lines = said.strip().splitlines()
     return lines[-1][:300] if lines else ""

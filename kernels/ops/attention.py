@@ -22,8 +22,7 @@ class Attention(Params):
     Tensors in order: q (batch, heads, queries, depth); k (batch, kv_heads, keys, depth); v (batch, kv_heads,
     keys, depth_v); mask, added, of the shape `mask` (batch or 1, heads or 1, queries or 1, keys or 1), ()
     where there is none; y (batch, heads, queries, depth_v). swapped: which of q, k, v and y lie with their
-    second
-    and third axes in the other order, (batch, queries, heads, depth), as products leave them.
+    second and third axes in the other order, (batch, queries, heads, depth), as products leave them.
 
     Neighbouring heads, heads / kv_heads of them, share one of k and v. cap(s) = softcap · tanh(s / softcap),
     or s where softcap is 0. Query i sees key j where earliest ≤ j − i ≤ latest; other scores are −∞. A query

@@ -5,7 +5,7 @@
 A line a rung and kind of data: the largest error of an output, relative to Σ|a·b|, at each length of the sum,
 ONNX Runtime's beside it. Allowed is the larger of four times ONNX Runtime's and 1e-6; "!" marks what is
 beyond it. Of equal products each rounding has the same sign, so that a sum of n terms that are added one
-after the other is off by up to n / 4 · 2⁻²⁴; uniform ones round by chance; alternating ones cancel;
+after the other is off by up to n / 3 · 2⁻²⁴; uniform ones round by chance; alternating ones cancel;
 heavy-tailed ones are of all magnitudes. Exit code 1 where a rung that is held to it (`held`) is beyond.
 """
 

@@ -5,7 +5,6 @@ fetched is of the wider type, and the model converts it. So it is the same on ev
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from onnx import helper
 
 from engine.graph import importer
 from engine.graph.graph import Graph
-from engine.graph.subgraphs import graphs, renamed
+from engine.graph.normal_form import rename
 from kernels.ops import WIDER
 
 
@@ -34,7 +33,7 @@ def of_numpy(graph: Graph) -> tuple[Graph, tuple[str, ...]]:
     for made in graph.proto.graph.node:
         nodes.append(onnx.NodeProto())
         nodes[-1].CopyFrom(made)
-        _rename(nodes[-1], inner)
+        rename(nodes[-1], inner)
     nodes += [_cast(inner[name], name, WIDER[dtype]) for name, dtype in left.items()]
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)
@@ -68,10 +67,3 @@ def _number(dtype: str) -> int:
 
 def _cast(of: str, to: str, dtype: str) -> onnx.NodeProto:
     return helper.make_node("Cast", [of], [to], f"{to}:cast", to=_number(dtype))
-
-
-def _rename(made: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    made.input[:] = [names.get(name, name) for name in made.input]
-    made.output[:] = [names.get(name, name) for name in made.output]
-    for inner in graphs(made):
-        inner.CopyFrom(renamed(inner, names))

@@ -22,7 +22,6 @@ from kernels.cpu.simd import LANES
 
 QUERIES, KEYS = 64, 128  # of a block
 NOTHING = np.float32(-math.inf)
-STEPS = np.arange(max(KEYS, 64)) * LANES
 
 
 @inlined

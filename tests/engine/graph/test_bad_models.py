@@ -198,6 +198,9 @@ def test_a_constant_that_would_fill_the_memory() -> None:
     constants = {"sizes": np.array([2**20, 2**16])}
     model = make_model(nodes, {"x": ("N", 1)}, ["y"], constants)
     planned(from_proto(model), r"node 'fill' \(ConstantOfShape\): .* elements that are computed beforehand")
+    nodes = [helper.make_node("EyeLike", ["x"], ["c"], "fill"), helper.make_node("Add", ["x", "c"], ["y"])]
+    model = make_model(nodes, {"x": ("N", 2**30)}, ["y"])
+    planned(from_proto(model), r"node 'fill' \(EyeLike\): .* elements that are computed beforehand")
 
 
 def test_sizes_that_no_memory_holds() -> None:

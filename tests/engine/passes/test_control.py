@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from engine.graph.graph import Graph
@@ -18,7 +19,9 @@ from engine.passes import written_out
 from engine.planning.groups import groups
 from engine.planning.submodel import extract
 from kernels.errors import UnsupportedError
+from tests import sampling
 from tests.engine.harness import agree, bare, make_model, random, run_plan
+from tests.engine.passes import drawn_control
 
 few = settings(max_examples=10, deadline=None)
 node = helper.make_node
@@ -94,13 +97,50 @@ def test_branches_of_different_shapes_are_refused_where_the_condition_is_compute
         bare(graph, 2)
 
 
-def loop(count: int, nodes: list[onnx.NodeProto], **constants: np.ndarray) -> Graph:
+def test_a_later_output_of_a_node_may_be_what_a_branch_gives() -> None:
+    def last(direction: str) -> onnx.GraphProto:
+        made = node("GRU", ["x", "w", "r"], ["", "last"], hidden_size=2, direction=direction)
+        return branch([made], "last", 3)
+
+    made = [node("ReduceSum", ["x"], ["sum"], keepdims=0), node("Greater", ["sum", "zero"], ["yes"])]
+    constants = {"zero": np.float32(0), "w": random((1, 6, 3)), "r": random((1, 6, 2), 1)}
+    nodes = [
+        *made,
+        node("If", ["yes"], ["y"], "choice", then_branch=last("forward"), else_branch=last("reverse")),
+    ]
+    graph = from_proto(make_model(nodes, {"x": (4, 2, 3)}, ["y"], constants, ranks={"y": 3}), "states")
+    agree(graph, {"x": random((4, 2, 3))}, 4)
+
+
+def test_constants_of_two_branches_may_have_one_name() -> None:
+    def added(number: float) -> onnx.GraphProto:
+        made = branch([node("Add", ["x", "b"], ["a"])], "a")
+        made.initializer.append(numpy_helper.from_array(np.float32([number]), "b"))
+        return made
+
+    nodes = [
+        node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        node("Greater", ["sum", "zero"], ["yes"]),
+        node("If", ["yes"], ["y"], "choice", then_branch=added(10), else_branch=added(20)),
+    ]
+    graph = from_proto(make_model(nodes, {"x": (2, 3)}, ["y"], {"zero": np.float32(0)}), "names")
+    for x in (np.full((2, 3), 0.5, np.float32), np.full((2, 3), -0.5, np.float32)):
+        agree(graph, {"x": x}, 2)
+
+
+def loop(
+    count: int,
+    nodes: list[onnx.NodeProto],
+    ends: Sequence[str] = ("on_out", "h_out", "told"),
+    **constants: np.ndarray,
+) -> Graph:
     """A loop that carries h, and gives what the body calls `told` at each turn."""
+    on, h, told = ends
     body = helper.make_graph(
         nodes,
         "body",
         [value("i", [], TensorProto.INT64), value("on", [], TensorProto.BOOL), value("h", ["N", 3])],
-        [value("on_out", [], TensorProto.BOOL), value("h_out", ["N", 3]), value("told", ["N", 3])],
+        [value(on, [], TensorProto.BOOL), value(h, ["N", 3]), value(told, ["N", 3])],
     )
     outer = [node("Loop", ["count", "", "x"], ["last", "all"], "loop", body=body)]
     given = {"count": np.array(count), **constants}
@@ -113,8 +153,8 @@ def test_a_loop_is_written_out_turn_by_turn() -> None:
     nodes = [
         node("Identity", ["on"], ["on_out"]),
         node("Gather", ["w", "i"], ["row"], axis=0),  # by the turn's number
-        node("Add", ["h", "row"], ["sum"]),
-        node("Tanh", ["sum"], ["h_out"]),
+        node("Add", ["h", "row"], ["number"]),
+        node("Tanh", ["number"], ["h_out"]),
         node("Mul", ["h_out", "x"], ["told"]),  # x lies outside
     ]
     agree(loop(4, nodes, w=random((4, 3))), {"x": random((2, 3))}, 2)
@@ -163,8 +203,9 @@ def test_loops_that_are_not_written_out_say_why(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(UnsupportedError, match="its condition after a turn must be constant"):
         bare(loop(3, computed, zero=np.float32(0)), 2)
     monkeypatch.setattr(written_out, "MOST_NODES", 20)
-    with pytest.raises(UnsupportedError, match="it stands for more than 20 nodes when it is written out"):
-        bare(loop(100, plain), 2)
+    for long in (loop(100, plain), loop(100, [], ("on", "h", "h"))):  # the second gives what it is given
+        with pytest.raises(UnsupportedError, match="it stands for more than 20 nodes when it is written out"):
+            bare(long, 2)
     nodes = [
         node("Shape", ["x"], ["shape"]),
         node("ReduceMax", ["counts"], ["most"], keepdims=0),
@@ -248,6 +289,66 @@ def test_functions_of_a_model_are_called_with_their_attributes() -> None:
     proto.functions.extend([scaled, twice])
     proto.opset_import.append(helper.make_opsetid("own", 1))
     agree(from_proto(proto, "functions"), {"x": random((2, 3))}, 2)
+
+
+def test_a_product_of_whole_numbers_within_a_function_is_a_step_of_the_call() -> None:
+    weights = np.arange(12, dtype=np.int8).reshape(4, 3)
+    nodes = [
+        *(node("Constant", [], [name], value_float=0.5) for name in ("s", "ws")),
+        node("Constant", [], ["z"], value=numpy_helper.from_array(np.array(3, np.uint8))),
+        node("Constant", [], ["wz"], value=numpy_helper.from_array(np.array(0, np.int8))),
+        node("Constant", [], ["w"], value=numpy_helper.from_array(weights)),
+        node("DequantizeLinear", ["q", "s", "z"], ["x"]),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["wide"]),
+        node("MatMul", ["x", "wide"], ["y"]),
+    ]
+    product = helper.make_function("own", "Product", ["q"], ["y"], nodes, [helper.make_opsetid("", 17)])
+    call = node("Product", ["q"], ["y"], "call", domain="own")
+    proto = make_model([call], {"q": ("N", 4)}, ["y"], types={"q": TensorProto.UINT8})
+    proto.functions.append(product)
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    graph = from_proto(proto, "product")
+    q = np.array([[3, 4, 5, 6]], np.uint8)
+    np.testing.assert_array_equal(run_plan(graph, 1, {"q": q})["y"], (q - 3.0) @ weights / 4)
+    assert [step.op for step in bare(graph, 1).steps] == ["qgemm"]
+    assert [group.nodes for group in groups(graph, 1)] == [("call",)]
+
+
+def test_of_functions_of_one_name_the_one_that_is_meant_is_called() -> None:
+    proto = make_model([], {"x": ("N", 3)}, ["y"])
+    for kind, read, made in (("Tanh", "x", "t"), ("Exp", "t", "y")):
+        body = [node(kind, ["a"], ["b"])]
+        own = helper.make_function(
+            "own", "F", ["a"], ["b"], body, [helper.make_opsetid("", 17)], overload=kind
+        )
+        proto.functions.append(own)
+        proto.graph.node.append(node("F", [read], [made], domain="own", overload=kind))
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    proto.ir_version = 10
+    agree(from_proto(proto, "overloads"), {"x": random((2, 3))}, 2)
+
+
+def test_nodes_of_a_function_may_have_one_name() -> None:
+    nodes = [
+        node("Constant", [], ["k"], value_ints=[2]),
+        node("TopK", ["a", "k"], ["most", "at"], "largest"),
+        node("Neg", ["a"], ["b"], "largest"),
+        node("TopK", ["b", "k"], ["least", "under"], "largest"),
+        node("Sub", ["most", "least"], ["c"], "largest"),
+    ]
+    ends = helper.make_function("own", "Ends", ["a"], ["c"], nodes, [helper.make_opsetid("", 17)])
+    proto = make_model([node("Ends", ["x"], ["y"], "ends", domain="own")], {"x": ("N", 3)}, ["y"])
+    proto.functions.append(ends)
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    x = np.array([[1, 3, 2]], np.float32)
+    np.testing.assert_array_equal(run_plan(from_proto(proto, "ends"), 1, {"x": x})["y"], [[4, 4]])
+
+
+@pytest.mark.sampled
+def test_graphs_within_each_other_are_answered_as_onnx_runtime_does() -> None:
+    first = sampling.number("graphs within each other")
+    for seed in range(first, first + (300 if sampling.whole() else 12)):
+        assert not drawn_control.wrong(seed), seed
 
 
 @few
