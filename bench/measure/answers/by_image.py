@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 
 from engine.graph.graph import Graph
-from engine.graph.subgraphs import graphs
+from engine.graph.normal_form import graphs
 from kernels.errors import UnsupportedError
 
 ALIKE = 1e-9  # of an output's largest value: sums of float64 in another order
