@@ -188,7 +188,7 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> G
             )
             reached.append(nothing)
             continue
-        times = stats.ratio_of(other, own)
+        times = stats.compare(other, own).ratio
         low, high = _ends(times)
         reached.append(
             Reached(
@@ -199,7 +199,7 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> G
     made = Graded(case=case, disposition="ok", thresholds=tuple(reached), notes=tuple(notes))
     against = next((m for name, m in found.items() if name != NAME and m.samples_ns), None)
     if own.samples_ns and against is not None:
-        times = stats.ratio_of(against, own)
+        times = stats.compare(against, own).ratio
         low, high = _ends(times)
         made = msgspec.structs.replace(made, against=against.case.rung, value=times.value, low=low, high=high)
     if own.samples_ns:
