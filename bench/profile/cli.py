@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from bench.profile.records import CaseProfile, ProfileJob
     from bench.profile.show.saved import ShownProfile
 
-TABLES = ("all", "activities", "calls", "breakdown", "cold", "process", "findings", "counters", "report")
+TABLES = (
+    "main",
+    "all",
+    "activities",
+    "calls",
+    "breakdown",
+    "cold",
+    "process",
+    "findings",
+    "counters",
+    "report",
+)
 GROUPS = ("name", "operator", "node")
 COPIES = ("pageable", "pinned", "managed")  # of memory that layers' outputs are copied over
 WINDOWS = ("pass", "all", "create", "close")
@@ -61,7 +72,12 @@ def profile(
     timeout: float = typer.Option(
         600.0, metavar="S", help="Abandon a case that is still running after S seconds."
     ),
-    table: str = typer.Option("all", metavar="|".join(TABLES), help="Which table."),
+    table: str = typer.Option(
+        "",
+        metavar="|".join(TABLES),
+        help="Which table; main: the parts of a pass and what holds operators back. Default: main in a "
+        "terminal's form, all in the others.",
+    ),
     by: str = typer.Option("name", metavar="|".join(GROUPS), help="How kernels are grouped."),
     window: str = typer.Option("pass", metavar="|".join(WINDOWS), help="Which part of the session."),
     match: str = typer.Option("", metavar="TEXT", help="Only kernels and calls whose name contains TEXT."),
@@ -91,7 +107,7 @@ def profile(
 
     shown = ShownProfile(
         format=parsing.one_of(output, FORMATS, "format"),
-        table=parsing.one_of("report" if report and table == "all" else table, TABLES, "table"),
+        table=parsing.one_of(table, TABLES, "table") if table else "report" if report else "",
         by=parsing.one_of(by, GROUPS, "grouping"),
         window=parsing.one_of(window, WINDOWS, "window"),
         match=match,
