@@ -93,8 +93,9 @@ def profile(
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Some of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
-    """Profile a model's forward pass: kernels, copies, calls, gaps; and what starting cold costs.
+    """Show where the time of a model's forward pass goes.
 
+    Kernels, copies, calls, the gaps between them, and what starting cold costs.
     Each case has its own process: a cold start in parts, times without profiling, then a profiled session.
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """

@@ -351,7 +351,10 @@ def broken_down(wall, device="cuda", passes=1, **parts):
             ["host-bound: the device computes 30 % of it, in 4 kernels of 75.0 ns on average, and 60 %"],
         ),
         (broken_down(1000, op_Conv=700, rest=300), ["30.0 % of a profiled pass is explained by nothing"]),
-        (broken_down(1000, op_Conv=200, rest=800), ["launch-bound", "80.0 % of a profiled pass is explained"]),
+        (
+            broken_down(1000, op_Conv=200, rest=800),
+            ["launch-bound", "80.0 % of a profiled pass is explained"],
+        ),
         (
             broken_down(1000, "cpu", op_Conv=700, host=300),
             ["30.0 % of a profiled pass is the host's own code round its 4 steps of 175 ns on average"],

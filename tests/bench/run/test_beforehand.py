@@ -37,8 +37,8 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_others_use_is_said_in_cores_and_by_name() -> None:
     assert said({}, 2) == said({"burn": 0.3, "other": 0.1}, 2) == ""
     one = said({"burn": 1.8, "other": 0.1}, 2)
-    assert one.startswith("Another program, burn, uses 180 % of a core (2 there are)")
-    assert said({"a": 0.4, "b": 0.4, "c": 0.4}, 8).startswith("Other programs use 120 % of a core (8 there")
+    assert one.startswith("Another program, burn, uses 180 % of one core (this machine has 2)")
+    assert said({"a": 0.4, "b": 0.4, "c": 0.4}, 8).startswith("Other programs use 120 % of one core (this machine has 8)")
 
 
 @pytest.fixture
