@@ -48,7 +48,11 @@ def ladder(
         60.0, metavar="S", help="Abandon a rung that is still running after S seconds."
     ),
     instances: int = typer.Option(
-        0, metavar="N", show_default=False, help="Sessions of each rung at least, timed in turn; default: 3."
+        0,
+        metavar="N",
+        show_default=False,
+        help="Sessions of each rung at least, timed in turn; default: 3, and more where they are quickly "
+        "made.",
     ),
     whole_model: bool = typer.Option(False, "--whole-model", help="Also run the model with each rung in it."),
     tune: bool = typer.Option(

@@ -16,7 +16,7 @@ from bench.profile.events import Counters, Events, HostSpan, Mark
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
 from bench.profile.show import course as profile_course
-from bench.profile.show import draw_timeline
+from bench.profile.show import draw_timeline, saved
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import lines as profile_lines
 from bench.profile.show import output as profile_output
@@ -462,6 +462,29 @@ def test_a_report_of_a_cpu_tells_nothing_of_a_gpu(tmp_path, monkeypatch):
     assert "| GPU peak |" not in text
     assert "| launch call |" not in text
     assert "timed one by one" in text
+
+
+def test_of_many_cases_a_first_look_shows_the_largest_batch_size_of_each_backend(tmp_path, capsys):
+    cases = tuple(
+        msgspec.structs.replace(profile_cases.CASE, backend=backend, batch=batch)
+        for batch in (1, 4, 16)
+        for backend in ("engine-cuda", "ort-cuda")
+    )
+    folder = PROFILE.create(tmp_path / "many", msgspec.structs.replace(HEADER, cases=cases))
+    for case in cases:
+        folder.append(profile(case=case, file=profile_store.write_events(folder.path, case.key, EVENTS)))
+    measured = folder.measurements()
+    titles = [table.title for table in saved.tables_of(folder, measured, saved.ShownProfile())]
+    assert [title for title in titles if title.startswith("What holds")] == [
+        f"What holds {made.case.words} back" for made in measured if made.case.batch == 16
+    ]
+    assert len(saved.tables_of(folder, measured, saved.ShownProfile(table="findings"))) == 6
+    about = [about for about, _ in profile_remarks.headlines(measured)]
+    assert about == [f"small, fp32, batch {batch}" for batch in (1, 4, 16)]
+    saved.print_tables(folder, measured, saved.ShownProfile())
+    told = capsys.readouterr().err
+    assert "batch 16: " in told
+    assert "batch 4: " not in told
 
 
 def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):

@@ -26,7 +26,6 @@ from bench.results.rows import Row, rows
 from bench.results.stats import Interval, Verdict
 from bench.show import draw, tables, terminal_tables
 from bench.show.table import records, to_csv, to_markdown
-from bench.words import units
 from tests.bench import synthetic
 
 CPU = ("engine-cpu", "ort-cpu")
