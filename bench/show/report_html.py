@@ -30,6 +30,8 @@ _STRONG = re.compile(r"\*\*(.+?)\*\*")
 _EMPHASIS = re.compile(r"(?<![\\*])\*([^*\s](?:[^*]*[^*\s\\])?)\*")
 _LINK = re.compile(r"\[([^\]]+)\]\((#[\w-]+)\)")
 _QUOTED = re.compile(r"\\([\\`*_\[\]<>|#~])")
+_CODE = re.compile(r"`([^`]+)`")
+_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b|[KMGT]?i?B\b|[kMGT]\b)")
 _INTERVAL = re.compile(r"^([^()]+) (\([^()]+ to [^()]+\))$")
 LONG = 32  # characters of a cell: more are wrapped, fewer stay on one line
 
@@ -50,6 +52,14 @@ def inline(svg: str, prefix: str, title: str) -> Markup:
         return f'<svg{rest} {said} style="max-width:{points * 4 / 3:.0f}px">'
 
     return Markup(_SIZE.sub(sized, text, count=1).strip())
+
+
+def sentence(text: str) -> Markup:
+    """A sentence, escaped: commands in it look like commands, and no figure is broken from its unit."""
+    from markupsafe import Markup, escape
+
+    escaped = str(escape(" ".join(plain.printable(text).split())))
+    return Markup(_CODE.sub(r"<code>\1</code>", _UNIT.sub("\u00a0", escaped)))
 
 
 def prose(text: str) -> Markup:
@@ -161,6 +171,7 @@ def templates() -> Environment:
         "table": table,
         "titled": titled,
         "prose": prose,
+        "sentence": sentence,
         "cell": cell,
     }
     return made

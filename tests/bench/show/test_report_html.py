@@ -225,6 +225,11 @@ def test_a_figure_and_its_interval_stand_whole_on_two_lines() -> None:
     assert re.search(r"<td[^>]*>2\.3e-08</td>", page)
 
 
+def test_a_sentence_shows_commands_as_commands_and_text_as_text() -> None:
+    told = report_html.sentence("`a <b>` takes 24 % of 3.0 µs")
+    assert str(told) == "<code>a &lt;b&gt;</code> takes 24\u00a0% of 3.0\u00a0µs"
+
+
 def test_a_table_of_tiles_has_an_order_of_its_own() -> None:
     """Its rows hold now a ratio and now a time: sorted by a column they would stand in no order at all."""
     tiles = Table([Column[float]("1", lambda row: row, fill=lambda row, dark: "#112233")], [1.5, 2.0])
