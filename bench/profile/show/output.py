@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 NAME_WIDTH = 60
+# Of what holds an operator back, what a narrow terminal does without, so that the sentence can be read.
+SPARED = ("blocks", "launch_ns", "launches", "bytes_per_s", "flops_per_s")
 
 
 def terminal(found: Sequence[ProfileTable], short: bool = True) -> RenderableType:
     """The tables for people. short: long names of kernels without their templates and parameters."""
     text = partial(short_name, most=NAME_WIDTH) if short else str
-    return grid.stacked([named(one, text) for one in found])
+    return grid.stacked([named(one, text) for one in found], SPARED)
 
 
 def heads(profiles: Sequence[CaseProfile]) -> RenderableType:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from bench.charts import profile as profile_charts
 from bench.charts import profile_common
@@ -204,7 +206,6 @@ def test_tables_come_out_in_every_format():
     assert as_json["tables"][0]["rows"][0]["time_ns"] == 3000
     markdown = with_headings(found)
     assert "| 81.97 % | 3.00 µs | 4 | 750 ns |" in markdown
-    from rich.console import Console
 
     out = io.StringIO()
     Console(file=out, width=160).print(profile_output.terminal(found))
@@ -485,6 +486,20 @@ def test_of_many_cases_a_first_look_shows_the_largest_batch_size_of_each_backend
     told = capsys.readouterr().err
     assert "batch 16: " in told
     assert "batch 4: " not in told
+
+
+def test_what_holds_an_operator_back_can_be_read_in_80_columns() -> None:
+    found = profile_findings.table(profile(), EVENTS, LIMITS)
+    rows = [row | {"sentence": "far from every limit (32 % of arithmetic)"} for row in found.rows]
+    for wide, rates in ((80, False), (160, True)):
+        out = io.StringIO()
+        Console(file=out, width=wide).print(
+            profile_output.terminal([replace(found, rows=tuple(rows), notes=())])
+        )
+        lines = out.getvalue().splitlines()
+        assert max(map(len, lines)) <= wide
+        assert any("far from every limit (32 %" in line for line in lines), out.getvalue()
+        assert ("FLOP/s" in out.getvalue()) == rates
 
 
 def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
