@@ -15,17 +15,23 @@ APART := $(RIVALS) languages
 .PHONY: $(APART) run test test-quick test-whole test-gpu test-simulated sanitize rehearse fuzz attack lint lock clean help
 
 help:
-	@echo "make run    the window; without a display, the default comparison in the terminal"
-	@echo "make test   the tests, a sample of what is much alike        make lint   style, types, import order"
-	@echo "make test-quick   in a minute, after a change        make test-whole   everything that make test samples"
-	@echo "make test-gpu   those that need a GPU        make test-simulated   of these what a simulated one can stand in for"
-	@echo "make sanitize   every CUDA rung under compute-sanitizer's memcheck and racecheck"
-	@echo "make rehearse   every command of the documents, and more, run here as a user would; ARGS=--help"
-	@echo "make fuzz   changed models, records and arrays for ten minutes, gone on with in fuzz-state/; ARGS=--help"
-	@echo "make attack   every planted kernel that cheats against the judge, and 500 right ones; ARGS=--help"
-	@echo "make torch   PyTorch as a rival, in an environment of its own (.venv-torch);   make openvino   OpenVINO"
-	@echo "make languages   the compilers of CUDA rungs in Triton, Numba-CUDA and CuTe DSL, in an environment of their own"
-	@echo "make lock   resolve the dependencies anew        make clean  remove what was set up"
+	@echo "make run             the window; without a display, the default comparison"
+	@echo "make test            the tests, a sample of what is much alike"
+	@echo "make test-quick      some of them, in a minute, after a change"
+	@echo "make test-whole      everything of which make test takes a sample"
+	@echo "make test-gpu        those that need a GPU"
+	@echo "make test-simulated  of these what a simulated GPU can stand in for"
+	@echo "make lint            style, types, order of imports"
+	@echo "make sanitize        every CUDA rung under memcheck and racecheck"
+	@echo "make rehearse        every command of the documents, as a user runs it"
+	@echo "make fuzz            damaged files for ten minutes, goes on in fuzz-state/"
+	@echo "make attack          kernels that cheat against the judge, and 500 right ones"
+	@echo "                     (of the last three ARGS=--help says what else)"
+	@echo "make torch           PyTorch, in an environment of its own (.venv-torch)"
+	@echo "make openvino        OpenVINO, in an environment of its own"
+	@echo "make languages       the compilers of Triton, Numba-CUDA and CuTe DSL, too"
+	@echo "make lock            resolve the dependencies again"
+	@echo "make clean           remove what was set up"
 
 run: $(VENV)/run.stamp
 	@$(BIN)/python main.py

@@ -54,7 +54,9 @@ app.add_typer(reports, name="report")
 
 @app.command()
 def doctor() -> None:
-    """Say what this machine can run; for what it cannot run, why, and what would help."""
+    """Say what this machine can run, and what is missing.
+
+    For what it cannot run, why, and what would help."""
     from bench.commands.doctor import doctor
     from gui.base import display
 

@@ -194,7 +194,8 @@ def find(
     hint = (
         f" (there is one on {elsewhere[0]})" if elsewhere else did_you_mean(wanted, [r.name for r in ladder])
     )
-    raise InputError(f"no rung {wanted!r} of {op} on {device}{hint}; there are: {known}")
+    own = "" if extra_dirs else "; where it is a kernel of your own, name its folder with --kernels"
+    raise InputError(f"no rung {wanted!r} of {op} on {device}{hint}; there are: {known}{own}")
 
 
 def code(path: Path, op: str, **defines: int) -> Rung:

@@ -269,12 +269,13 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
 
 
 def _standing_best(ladder: Ladder, shown: Sequence[RungRow]) -> str:
-    """Where the best rung of each precision stands under the nearer of its limits."""
-    words = []
+    """Where the best rung of each precision stands under the nearer of its limits; of the first, what else is
+    known: with that of all, the sentence would be cut where a chart has room for three lines."""
+    words: list[str] = []
     for best in _best_of_each(shown):
         precision = best.case.precision
         if best.limit and (limit := bound(ladder, precision)):
-            told = rule.standing(best.limit, limit, holding(best))
+            told = rule.standing(best.limit, limit, () if words else holding(best))
             words.append(f"{best.case.label}{_in(precision)} is {told}.")
     return " ".join(words)
 

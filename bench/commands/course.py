@@ -26,7 +26,9 @@ def new_command(
     device: str = typer.Option("cpu", metavar="cpu|cuda", help="What the class writes kernels for."),
     name: str = typer.Option("", "--name", metavar="NAME", help="Default: the folder's name."),
 ) -> None:
-    """Write an assignment: one TOML file that says what each entry means."""
+    """Write an assignment to begin from.
+
+    It is one TOML file, which says what each entry means."""
     from bench.commands.parsing import one_of
     from bench.course import template
     from bench.ladder.plan import DEVICES, op_of
@@ -42,7 +44,9 @@ def handout_command(
     assignment: Path = typer.Argument(metavar="ASSIGNMENT", help="The TOML file, or its folder."),
     folder: Path = typer.Argument(metavar="DIR", help="A new or empty folder."),
 ) -> None:
-    """Write what students get: the assignment without hidden shapes and answers, kernels to begin from."""
+    """Write the folder that students get.
+
+    It holds the assignment without hidden shapes and answers, and kernels to begin from."""
     from bench.course import template
 
     for path in template.hand_out(assignment, folder):
@@ -56,10 +60,10 @@ def check_command(
         None, metavar="FILE", help="The assignment; default: assignment.toml beside your file, or here."
     ),
 ) -> None:
-    """Judge your own kernel as it will be graded, but for the hidden shapes.
+    """Judge your own kernel as it will be graded.
 
-    A CUDA kernel is compiled where there is no GPU, and more cannot be said of it there. Exit code 0: all of
-    it passes as far as could be said; 1: it does not; 2: bad input.
+    The hidden shapes are left out. A CUDA kernel is compiled where there is no GPU, and more cannot be said
+    of it there. Exit code 0: all of it passes as far as could be said; 1: it does not; 2: bad input.
     """
     from bench.course import checking
 
@@ -89,10 +93,11 @@ def grade_command(
         help="Submissions at once on each device; default: one a core, two a GPU.",
     ),
 ) -> None:
-    """Grade a class, unattended: each submission in a process of its own, within limits.
+    """Grade a class, unattended.
 
-    Leaves Gradescope's JSON a student, a CSV and a ranking. What one submission does costs itself alone. Exit
-    code 0: all were judged; 1: some could not be; 2: bad input; 130: cancelled (again: goes on).
+    Each submission has a process of its own, within limits. Leaves Gradescope's JSON a student, a CSV and a
+    ranking. What one submission does costs itself alone. Exit code 0: all were judged; 1: some could not be;
+    2: bad input; 130: cancelled (the same command goes on).
     """
     from bench.course import assignment as assignments
     from bench.course import grading

@@ -51,9 +51,9 @@ def diff(
         help="The folder whose baseline is meant; default: ./runs, else B's own.",
     ),
 ) -> None:
-    """Say whether B is faster than A, whether it is still right, what else differs, and of profiles which
-    part made the difference.
+    """Compare two saved runs: is B faster than A?
 
+    Also whether B is still right, what else differs, and of profiles which part made the difference.
     Cases are matched by model, backend, precision and batch size (or by rung), and compared by their
     speed-ups over the reference that ran beside them. Exit code 0: nothing that --fail-on names; 1:
     something; 2: bad input.
@@ -215,7 +215,9 @@ def set_command(
     run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     where: Path = _WHERE,
 ) -> None:
-    """Hold further runs of the same models against this one: what `runs diff B` means by the baseline."""
+    """Compare further runs of these models with this one.
+
+    `runs diff B` then means: with this baseline."""
     from bench.kinds import baseline as baselines
 
     made = baselines.keep(where, run)

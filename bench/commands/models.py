@@ -87,8 +87,9 @@ def import_command(
         "answers 1,000.",
     ),
 ) -> None:
-    """Make an ONNX model of trained weights and add it to the catalogue; print its name. No code of the file
-    is run."""
+    """Make an ONNX model of trained weights.
+
+    It is added to the catalogue, and its name is printed. No code of the file is run."""
     from bench.run.progress import callback
     from models.imports.importing import import_file
 

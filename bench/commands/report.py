@@ -26,7 +26,9 @@ def report(
     ),
     title: str = typer.Option("", metavar="TEXT", help="Its heading; default: the device's name."),
 ) -> None:
-    """Write a report of saved runs: what was measured how, a table and charts a model, what falls short. Of
+    """Write a report of saved runs.
+
+    What was measured how, a table and charts a model, what falls short. Of
     ladders: a table, charts and a sentence a rung for every batch size, and an overview of each node. Of
     profiles: where the time goes, case by case, and what starting cold costs."""
     from bench.kinds.folders import open_folder

@@ -15,7 +15,9 @@ def list_command(
         Path("runs"), metavar="[DIR]", help="The folder that holds the run folders."
     ),
 ) -> None:
-    """List the runs, ladders and profiles in a folder, oldest first; if one cannot be read, the reason."""
+    """List the runs in a folder, the oldest first.
+
+    Comparisons, ladders and profiles; if one cannot be read, the reason."""
     from bench.commands.terminal import console
     from bench.kinds.summaries import summaries
     from bench.show.grid import Grid
@@ -43,7 +45,9 @@ def name_command(
     name: str = typer.Argument("", metavar="[NAME]", help="What to call it; none takes the name away."),
     note: str | None = typer.Option(None, metavar="TEXT", help='Also note this of it; "" takes it away.'),
 ) -> None:
-    """Name a run, or note something of it; kept in its folder, shown in lists and legends."""
+    """Name a run, or note something of it.
+
+    Both are kept in its folder, and shown in lists and legends."""
     from bench.kinds import note as notes
 
     before = notes.read(run)
@@ -60,7 +64,9 @@ def show_command(
     ),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
-    """Print the tables of a saved run, ladder or profile, with its machine and settings."""
+    """Print the tables of a saved run, ladder or profile.
+
+    Its machine and settings stand below."""
     from bench.commands import parsing
     from bench.commands.terminal import console
     from bench.kinds import note
@@ -89,7 +95,7 @@ def thin_command(
     target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
     nbytes: int = typer.Option(300_000, "--bytes", metavar="N", min=1, help="Its largest size in bytes."),
 ) -> None:
-    """Write a copy of a run, a ladder or a profile that is small enough to send.
+    """Write a copy of a run that is small enough to send.
 
     All samples are kept, packed, so that every figure is derived again as it was. If that is not enough, the
     errors of a comparison's layers are left out but for one case of each backend, a ladder's error maps, and
@@ -105,7 +111,9 @@ def copy_command(
     run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
 ) -> None:
-    """Copy a run, a ladder or a profile; while it is being measured, all that is complete so far."""
+    """Copy a run, a ladder or a profile.
+
+    While it is being measured, all that is complete so far."""
     from bench.kinds.folders import copy
 
     print(copy(run, target))

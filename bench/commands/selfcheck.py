@@ -95,8 +95,9 @@ def selfcheck(
         "table", "--format", metavar="table|json|markdown", help="What goes to stdout."
     ),
 ) -> None:
-    """Compare backends with themselves, as `compare` compares them with each other.
+    """Compare backends with themselves: is the judge right?
 
+    It is done as `compare` compares them with each other, and the true ratio is 1.
     Exit code 0: the 95 % intervals miss the ratio of 1 no more often than chance explains; 1: they do; 130:
     cancelled.
     """
@@ -167,6 +168,7 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     from bench.questions import model_questions
     from bench.run.progress import callback
     from bench.show.table import to_json
+    from bench.words import orders
 
     job, progress = held.job, callback()
     # One that is complete is shown on any machine.
@@ -190,7 +192,7 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
             held = msgspec.structs.replace(held, comparisons=(*held.comparisons, comparison))
             if path is not None:
                 check.keep(path, held)
-            told = f"{comparison.case.words}: {comparison.verdict}, {comparison.ratio}"
+            told = f"{comparison.case.words}: {orders.WORDS[comparison.verdict]}, {comparison.ratio}"
             print(f"[{len(held.comparisons)}/{held.times}] {told}", file=sys.stderr)
     except KeyboardInterrupt:
         cancelled = True
@@ -314,17 +316,17 @@ def _table(found: Sequence[SelfComparison]) -> Table[_Line]:
     from bench.results.rows import label, title
     from bench.results.stats import Verdict
     from bench.show.table import Column, Table
-    from bench.words import units
+    from bench.words import orders, units
 
-    def count(name: str, of: Callable[[SelfcheckSummary], int]) -> Column[_Line]:
-        return Column(name, lambda line: of(line[1]), str)
+    def count(name: str, of: Callable[[SelfcheckSummary], int], title: str = "") -> Column[_Line]:
+        return Column(name, lambda line: of(line[1]), str, title=title)
 
     columns: list[Column[_Line]] = [
         Column("model", lambda line: line[0][0], left=True),
         Column("backend", lambda line: line[0][1], left=True),
         Column("batch", lambda line: line[0][2]),
         count("compared", lambda came_to: came_to.comparisons),
-        *(count(verdict.lower(), partial(_verdicts, verdict)) for verdict in Verdict),
+        *(count(v.lower(), partial(_verdicts, v), orders.SHORT[v]) for v in Verdict),
         count("missed", lambda came_to: came_to.missed),
         Column("largest_off", lambda line: line[1].largest_off, units.percent),
         Column(

@@ -97,7 +97,8 @@ def compare(
         0,
         metavar="N",
         show_default=False,
-        help="Sessions of each backend at least, timed in turn; default: 3.",
+        help="Sessions of each backend at least, timed in turn; default: 3, and more where they are quickly "
+        "made.",
     ),
     layers: bool = typer.Option(False, "--layers", help="Also print the time and errors of every layer."),
     layer_pass: bool = typer.Option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.courses.needs import Taken
+from bench.courses.needs import NEEDS_GPU, Taken
 from bench.courses.presets import Claim, Course
 from bench.courses.values import ours
 from bench.results import doubt
@@ -28,6 +28,8 @@ def held(course: Course, claim: Claim, taken: Taken) -> Held:
     known = []
     for line in lines:
         found = ours(course, line, taken)
+        if found.value is None and found.why == NEEDS_GPU:
+            return _open(said, "it needs a GPU, and none was there")
         if found.value is None:
             return _open(said, f"there is no {line.what}: {found.why}")
         if found.doubts:

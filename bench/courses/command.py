@@ -36,7 +36,9 @@ def course_command(
     ),
     budget: float = typer.Option(2.0, metavar="S", help="The most seconds of samples per case."),
 ) -> None:
-    """Fill in a course report: each of its tables and figures with this machine's numbers beside the
+    """Fill in a course report.
+
+    Each of its tables and figures with this machine's numbers beside the
     published ones, and a sentence where ours contradicts theirs. Runs that are missing are taken. Exit code
     0: all that this machine can measure is there; 1: something failed; 130: cancelled (go on with the same
     command)."""

@@ -33,9 +33,10 @@ def accuracy(
         Path("accuracy"), metavar="DIR", help="The folder; one that is there is gone on with."
     ),
 ) -> None:
-    """Count a model's right answers over a data set, in parts, each on a device of its own.
+    """Count a model's right answers over a data set.
 
-    Every image counts once, whatever the parts; times are not the point here, and are those of a short look.
+    The set is taken in parts, each on a device of its own. Every image counts once, whatever the parts; times
+    are not the point here, and are those of a short look.
     Exit code 0: all parts were counted; 1: one could not be; 2: bad input; 130: cancelled.
     """
     import msgspec

@@ -34,7 +34,9 @@ def goals(
     ),
     title: str = typer.Option("", metavar="TEXT", help="The report's heading."),
 ) -> None:
-    """Hold speed goals against this machine: each reached or not, with its interval and the reason; our times
+    """Say which speed goals this machine reaches.
+
+    Each reached or not, with its interval and the reason; our times
     beside the reference's, errors, the share of the floor, charts; all of it measured twice. What is missing
     is measured; after Ctrl-C or a kill the same command goes on. Exit code 0: measured, whether goals are
     reached or not; 1: something could not be; 130: cancelled."""

@@ -48,6 +48,10 @@ def open_folder(path: Path) -> Folder[Any, Any]:
     if kind is None:
         if Path(path).is_file():
             raise InputError(f"{path} is a file; name the folder of {any_kind()}")
+        if not Path(path).exists():
+            raise InputError(
+                f"{path} holds no run: there is no such folder; `runs list` shows those there are"
+            )
         names = ", ".join(kind.file for kind in kinds())
         raise InputError(f"{path} holds no run: there is none of {names} in it")
     return kind.open(path)

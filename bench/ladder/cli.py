@@ -48,7 +48,11 @@ def ladder(
         60.0, metavar="S", help="Abandon a rung that is still running after S seconds."
     ),
     instances: int = typer.Option(
-        0, metavar="N", show_default=False, help="Sessions of each rung at least, timed in turn; default: 3."
+        0,
+        metavar="N",
+        show_default=False,
+        help="Sessions of each rung at least, timed in turn; default: 3, and more where they are quickly "
+        "made.",
     ),
     whole_model: bool = typer.Option(False, "--whole-model", help="Also run the model with each rung in it."),
     tune: bool = typer.Option(
@@ -80,8 +84,9 @@ def ladder(
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Some of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
-    """Check all kernels (rungs) of an operator, time those that are right, and say what each one gains.
+    """Check and time all kernels (rungs) of an operator.
 
+    Those that are right are timed, and for each is said what it gains over the one below.
     On a node of a model, or on a shape of your own. The time to beat is the reference's for the same work.
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.

@@ -19,7 +19,7 @@ from bench.results.records import LEFT_OUT, Environment
 from bench.results.results_file import packed_line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 
-LESS = "climb it with fewer rungs (--rung)"
+LESS = "measure it with fewer rungs (--rung)"
 
 
 @dataclass(frozen=True)

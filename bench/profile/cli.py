@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from bench.profile.records import CaseProfile, ProfileJob
     from bench.profile.show.saved import ShownProfile
 
-TABLES = ("all", "activities", "calls", "breakdown", "cold", "process", "findings", "counters", "report")
+TABLES = (
+    "main",
+    "all",
+    "activities",
+    "calls",
+    "breakdown",
+    "cold",
+    "process",
+    "findings",
+    "counters",
+    "report",
+)
 GROUPS = ("name", "operator", "node")
 COPIES = ("pageable", "pinned", "managed")  # of memory that layers' outputs are copied over
 WINDOWS = ("pass", "all", "create", "close")
@@ -61,7 +72,12 @@ def profile(
     timeout: float = typer.Option(
         600.0, metavar="S", help="Abandon a case that is still running after S seconds."
     ),
-    table: str = typer.Option("all", metavar="|".join(TABLES), help="Which table."),
+    table: str = typer.Option(
+        "",
+        metavar="|".join(TABLES),
+        help="Which table; main: the parts of a pass and what holds operators back. Default: main in a "
+        "terminal's form, all in the others.",
+    ),
     by: str = typer.Option("name", metavar="|".join(GROUPS), help="How kernels are grouped."),
     window: str = typer.Option("pass", metavar="|".join(WINDOWS), help="Which part of the session."),
     match: str = typer.Option("", metavar="TEXT", help="Only kernels and calls whose name contains TEXT."),
@@ -77,8 +93,9 @@ def profile(
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Some of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
-    """Profile a model's forward pass: kernels, copies, calls, gaps; and what starting cold costs.
+    """Show where the time of a model's forward pass goes.
 
+    Kernels, copies, calls, the gaps between them, and what starting cold costs.
     Each case has its own process: a cold start in parts, times without profiling, then a profiled session.
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """
@@ -91,7 +108,7 @@ def profile(
 
     shown = ShownProfile(
         format=parsing.one_of(output, FORMATS, "format"),
-        table=parsing.one_of("report" if report and table == "all" else table, TABLES, "table"),
+        table=parsing.one_of(table, TABLES, "table") if table else "report" if report else "",
         by=parsing.one_of(by, GROUPS, "grouping"),
         window=parsing.one_of(window, WINDOWS, "window"),
         match=match,

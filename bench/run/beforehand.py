@@ -190,8 +190,8 @@ def said(used: dict[str, float], cores: int) -> str:
     who, verb = ("Other programs", "use") if most < _NAMED * whole else (f"Another program, {name},", "uses")
     share = most if verb == "uses" else whole
     return (
-        f"{who} {verb} {share * 100:.0f} % of a core ({cores} there are): times may be unsteady, and are "
-        "then marked as doubtful. This run goes on."
+        f"{who} {verb} {share * 100:.0f} % of one core (this machine has {cores}): times may be unsteady, "
+        "and are then marked as doubtful. This run goes on."
     )
 
 

@@ -219,7 +219,7 @@ class Supervisor:
             if watch.doom == "timed_out":
                 reason = (
                     f"given up after {self.job.timeout_s:g} s (at: {watch.stage}); "
-                    "if it ends at all, a larger --timeout lets it"
+                    "a loop may never end, or it needs a larger --timeout"
                 )
                 settled = self._kind.lost(case, "timed_out", reason)
             else:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
+WORDS = 26  # of a sentence that goes on below: with less room for it, columns are spared
+
+
 @dataclass(frozen=True)
 class Grid:
     """One table. least: columns' least widths; most: the most of words; spared: columns that a narrow
@@ -84,10 +87,13 @@ class Grid:
         """No figure is ever cut in half: a column takes a space and a divider beside its width."""
         kept = list(self.table.columns)
         for name in self.spared:
-            widths = (max(self.least.get(c.name, 0), width(c, self.table.rows)) for c in kept)
-            if sum(found + 2 for found in widths) - 1 > room:
+            if sum(self._needs(column) + 2 for column in kept) - 1 > room:
                 kept = [column for column in kept if column.name != name]
         return kept
+
+    def _needs(self, column: Column[Any]) -> int:
+        needs = max(len(column.heading), self.least.get(column.name, 0), width(column, self.table.rows))
+        return min(needs, WORDS) if column.name in self.wraps else needs
 
 
 def texts(column: Column[Any], rows: Sequence[Any]) -> list[Text]:
@@ -109,9 +115,9 @@ def width(column: Column[Any], rows: Sequence[Any]) -> int:
     return max((len(text) for text in texts(column, rows)), default=0)
 
 
-def stacked(tables: Iterable[Table[Any]]) -> RenderableType:
+def stacked(tables: Iterable[Table[Any]], spared: Sequence[str] = ()) -> RenderableType:
     """Tables with their titles and notes, each going on below where it is wider than the terminal. A last
-    column of words, a sentence, takes what is left."""
+    column of words, a sentence, takes what is left. spared: as of a Grid."""
     from rich.console import Group
     from rich.text import Text
 
@@ -119,7 +125,8 @@ def stacked(tables: Iterable[Table[Any]]) -> RenderableType:
     for table in tables:
         table = table.telling()
         made += [Text(table.title, style="bold"), *(Text(note, style="dim") for note in table.notes)]
-        made.append(Grid(table, wraps=[c.name for c in table.columns[-1:] if c.left], below=True))
+        words = [c.name for c in table.columns[-1:] if c.left]
+        made.append(Grid(table, wraps=words, spared=spared if words else (), below=True))
     return Group(*made)
 
 

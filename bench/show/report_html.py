@@ -30,6 +30,10 @@ _STRONG = re.compile(r"\*\*(.+?)\*\*")
 _EMPHASIS = re.compile(r"(?<![\\*])\*([^*\s](?:[^*]*[^*\s\\])?)\*")
 _LINK = re.compile(r"\[([^\]]+)\]\((#[\w-]+)\)")
 _QUOTED = re.compile(r"\\([\\`*_\[\]<>|#~])")
+_CODE = re.compile(r"`([^`]+)`")
+_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b|[KMGT]?i?B\b|[kMGT]\b)")
+_INTERVAL = re.compile(r"^([^()]+) (\([^()]+ to [^()]+\))$")
+LONG = 32  # characters of a cell: more are wrapped, fewer stay on one line
 
 
 def inline(svg: str, prefix: str, title: str) -> Markup:
@@ -50,6 +54,14 @@ def inline(svg: str, prefix: str, title: str) -> Markup:
     return Markup(_SIZE.sub(sized, text, count=1).strip())
 
 
+def sentence(text: str) -> Markup:
+    """A sentence, escaped: commands in it look like commands, and no figure is broken from its unit."""
+    from markupsafe import Markup, escape
+
+    escaped = str(escape(" ".join(plain.printable(text).split())))
+    return Markup(_CODE.sub(r"<code>\1</code>", _UNIT.sub("\u00a0", escaped)))
+
+
 def prose(text: str) -> Markup:
     """Our own words, escaped already, with the few marks of Markdown that they have: its paragraphs."""
     from markupsafe import Markup
@@ -67,19 +79,27 @@ def cell(text: str) -> Markup:
     return Markup(_QUOTED.sub(r"\1", _STRONG.sub(r"<b>\1</b>", escaped)))
 
 
+def _figure(text: str) -> str:
+    """A cell's text with the interval that a figure has on a line of its own, so that neither is broken."""
+    return _INTERVAL.sub(r'\1 <span class="interval">\2</span>', str(cell(text)))
+
+
 def table(made: Table[Any]) -> Markup:
-    """A table of the columns that tell something; a click on a heading sorts it by what a column holds."""
+    """A table of the columns that tell something; a click on a heading sorts it by what a column holds. One
+    of tiles, whose rows hold now a ratio and now a time, has an order of its own."""
     from markupsafe import Markup, escape
 
     columns = made.telling().columns
+    sorts = all(column.fill is None for column in columns)
+    begin, end = ('<button type="button">', "</button>") if sorts else ("", "")
     heads = "".join(
-        f'<th scope="col"{_flush(column)}{_tip(column)}><button type="button">'
-        f"{escape(column.heading)}</button></th>"
+        f'<th scope="col"{_flush(column)}{_tip(column)}>{begin}{escape(column.heading)}{end}</th>'
         for column in columns
     )
+    kind = ' class="sorts"' if sorts else ""
     lines = ("<tr>" + "".join(_cell(column, row) for column in columns) + "</tr>\n" for row in made.rows)
     return Markup(
-        f'<div class="wide"><table class="sorts"><thead><tr>{heads}</tr></thead>\n<tbody>\n'
+        f'<div class="wide"><table{kind}><thead><tr>{heads}</tr></thead>\n<tbody>\n'
         f"{''.join(lines)}</tbody></table></div>"
     )
 
@@ -93,10 +113,12 @@ def _cell(column: Column[Any], row: Any) -> str:
         order = f' data-v="{float(value)!r}"'
     reasons = "; ".join(column.reasons(row).splitlines())
     why = f' title="{escape(plain.printable(reasons))}"' if reasons else ""
-    why += ' class="doubt"' if column.doubted(row) else ""
+    shown = column.shown(row)
+    kinds = " ".join(["doubt"] * bool(column.doubted(row)) + ["long"] * (len(shown) > LONG))
+    why += f' class="{kinds}"' if kinds else ""
     fill = column.fill(row, False) if column.fill is not None else ""
     look = f' style="background:{fill};color:{palette.ink_on(fill)}"' if fill else ""
-    return f"<td{_flush(column)}{order}{why}{look}>{cell(column.shown(row))}</td>"
+    return f"<td{_flush(column)}{order}{why}{look}>{_figure(shown)}</td>"
 
 
 def _own(column: Column[Any], row: Any) -> Any:
@@ -149,6 +171,7 @@ def templates() -> Environment:
         "table": table,
         "titled": titled,
         "prose": prose,
+        "sentence": sentence,
         "cell": cell,
     }
     return made

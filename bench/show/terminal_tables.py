@@ -62,7 +62,8 @@ _TERMINAL = pick(
 )
 # Tables of several models are of one width; no figure is ever cut in half where a terminal is narrow.
 _LEAST = dict(zip((c.name for c in _TERMINAL), (13, 5, 9, 8, 5, 8, 13, 8, 8, 7), strict=True))
-_SPARED = ("rel_l2_error", "relative", "images_per_s", "agreement", "top1")
+HELD = "the interval of the time includes this"
+_SPARED = ("rel_l2_error", "images_per_s", "agreement", "top1", "relative")
 
 
 def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
@@ -95,8 +96,8 @@ def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
 def _heading(rows: Sequence[Row]) -> str:
     counts = ", ".join(f"{count:,}" for count in sorted({row.case.images for row in rows if row.case.images}))
     references = dict.fromkeys(r.measurement.reference for r in rows if r.speedup is not None)
-    each = "each its own of " if len(references) > 1 else ""  # that of its device
-    against = f"speed-up against {each}{' and '.join(references)}" if references else ""
+    each = " (the one on the same device)" if len(references) > 1 else ""
+    against = f"speed-up against {' or '.join(references)}{each}" if references else ""
     several = units.instances(row.measurement.instances for row in rows if row.measurement.samples_ns)
     images = f"{counts} images" if counts else ""
     return ", ".join(filter(None, (rows[0].title, images, against, several)))
@@ -105,7 +106,8 @@ def _heading(rows: Sequence[Row]) -> str:
 def remarks(rows: Sequence[Row]) -> list[str]:
     """What the table has no room for: why cases have no numbers, and doubts, a reference's with the cases
     that were compared to it where it has no row of its own. Cases of a model that share a sentence share a
-    line; doubts that differ in their figures alone are one, with the largest."""
+    line; doubts, and reasons why a time is unsteady, are one where they differ in their figures alone, with
+    the largest."""
     grouped: dict[tuple[str, str], list[tuple[str, Row]]] = {}
     shown = {row.case for row in rows}
     for row in rows:
@@ -113,18 +115,18 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         texts = [f"{words(m)}: {m.reason}" if m.reason else words(m)] if m.disposition != "ok" else []
         alone = row.against is None or row.against.case in shown
         told = row.own_doubts if alone else (*row.own_doubts, *row.speedup_doubts)
-        if row.unsteady and row.low_ns is not None and row.high_ns is not None:
-            ends = f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"
-            texts.append(f"a pass takes {ends}; {'; '.join(row.unsteady)}")
+        unsteady = [f"{sentence} ({HELD})" for sentence in row.unsteady]
         texts += about_accuracy(m)
+        doubts: list[str] = []
         if m.end_to_end is not None and m.end_to_end.refused:
             texts.append(f"not measured end to end: {m.end_to_end.refused}")
         elif (flow := row.end_to_end) is not None:
             others = () if alone else flow.speedup_doubts
-            texts += [f"! {sentence}" for sentence in dict.fromkeys((*flow.doubts, *others))]
-        for text in (*texts, *(f"! {warning}" for warning in told)):
-            alike = doubt.alike(text) if text.startswith("!") else text
-            grouped.setdefault((row.title, alike), []).append((text, row))
+            doubts = [f"! {sentence}" for sentence in dict.fromkeys((*flow.doubts, *others))]
+        for text in texts:
+            grouped.setdefault((row.title, text), []).append((text, row))
+        for text in (*unsteady, *doubts, *(f"! {warning}" for warning in told)):
+            grouped.setdefault((row.title, doubt.alike(text)), []).append((text, row))
     lines = []
     known = {row.case.batch for row in rows}
     for (model, _), found in grouped.items():

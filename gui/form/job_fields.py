@@ -141,7 +141,7 @@ class JobFields(QWidget):
         self.threads = QSpinBox(minimum=0, maximum=bounds.MAX_THREADS)
         self.threads.setSpecialValueText("one a core")
         self.threads.setToolTip("Threads of the CPU backends, for ours and for ONNX Runtime")
-        self.instances = QSpinBox(minimum=1, maximum=bounds.MAX_INSTANCES, suffix=" of each")
+        self.instances = QSpinBox(minimum=1, maximum=bounds.MAX_INSTANCES, suffix=" or more of each")
         self.instances.setToolTip(
             "Instances (sessions) of each backend at least, timed in turn. The interval then includes how "
             "they differ, by their addresses and by what is chosen when a session is created"

@@ -239,7 +239,7 @@ class LadderSession(Measuring):
         path, ladder = folder.path.absolute(), folder.header
         self.state.show(path, ladder, measurements)
         when = ladder.created_at.replace("T", " ")[:16]
-        self.note(f"Opened from {path.name}, of {when}. Run climbs what is chosen above anew.")
+        self.note(f"Opened from {path.name}, of {when}. Run measures what is chosen above.")
         self._describer.ask(self.state.question)
 
     def _climb(

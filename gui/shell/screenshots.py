@@ -1,7 +1,8 @@
 """Pictures of the running window, every page in both themes: `python -m gui.shell.screenshots --out DIR`.
 
 It opens the real window on whatever platform Qt has (a display, or QT_QPA_PLATFORM=offscreen), with settings
-and a runs folder of its own, shows a run (the sample, or --run) or measures one (--live), and leaves one PNG
+and a runs folder of its own, shows a run (the sample with its ladder and profile, or --run, beside which a
+ladder and a profile are measured) or measures one (--live), and leaves one PNG
 a page and theme: `compare-light.png`, … With --live also the window in the middle of the run. Its exit code
 is 1 where the window had something to complain about.
 """
@@ -26,7 +27,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.naming import RUNS
-from bench.kinds.summaries import SAMPLE
+from bench.kinds.registry import kind_of
+from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE
 from bench.results.records import Measurement
 from bench.results.rows import title
 from gui.base import faults
@@ -154,6 +156,16 @@ def open_run(window: MainWindow, folder: Path) -> None:
     window.state.open(held.header, held.path, held.measurements())
 
 
+def open_beside(window: MainWindow, runs: Path) -> None:
+    """The ladder and the profile that come with the sample run, copied into a folder of runs and shown on
+    their pages, so that nothing is measured for a picture."""
+    for path in BESIDE_SAMPLE:
+        shown = shutil.copytree(path, runs / path.name.removeprefix("sample_"))
+        kind = kind_of(shown)
+        assert kind is not None
+        window.showers[kind.name](shown, False)
+
+
 def measure(window: MainWindow, pictures: Screenshots, seconds: float) -> None:
     """Run the comparison in the form to its end, or for so long; with pictures from the middle of it."""
     window.form.request_run()
@@ -227,6 +239,8 @@ def main(given: Sequence[str] | None = None) -> int:
                 shown = RUNS / (model if run == SAMPLE else run.name)
                 shutil.copytree(run, shown)
                 open_run(window, shown)
+                if run == SAMPLE:
+                    open_beside(window, RUNS)
             settle(window)
             select(window)
             pictures.pages()

@@ -24,6 +24,7 @@ LEFT_OUT = {
     r"\S+/bin/python -m models\.train": "it trains for hours",
     r"\S+/bin/python -m tests\.zoo\.export": "it exports for minutes, in an environment of its own",
     r"python main\.py \w+ .*--backend \S*(torch|openvino|tensorrt)": "it takes an environment of its own",
+    r"python main\.py \w+ .*--backend mine": "tests/engine/backends/test_plugins.py runs it",
     r"git ": "it fetches",
     r"(python main\.py )?models import\b": (
         "it reads weights of the user's; tests/models/imports makes and imports such files"

@@ -23,7 +23,7 @@ def compared(one: LadderFolder, other: LadderFolder) -> Compared:
     for name in _SAME:
         if getattr(one.job, name) != getattr(other.job, name):
             raise InputError(
-                f"{one.path} climbs {_of(one.job)} and {other.path} {_of(other.job)}: "
+                f"{one.path} is a ladder of {_of(one.job)}, {other.path} of {_of(other.job)}: "
                 "only ladders of one operator at one shape can be compared"
             )
     a, b = (

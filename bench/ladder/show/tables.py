@@ -181,11 +181,17 @@ def label(row: RungRow) -> str:
     return case.label + (f" ({', '.join(marks)})" if marks else "")
 
 
+def wrong(finding: Finding) -> str:
+    """ "wrong: bias"; "wrong" where the mistake has no name of its own."""
+    fault = finding.fault.replace("_", " ")
+    return fault if fault == "wrong" else f"wrong: {fault}"
+
+
 def result(row: RungRow) -> str:
     """How it ended, in a word or two; "!" where there is something to know of it."""
     m = row.measurement
     if m.finding is not None:
-        return m.finding.fault.replace("_", " ")
+        return wrong(m.finding)
     return doubt.marked(WORDS.get(m.disposition, m.disposition), (*row.doubts, *m.notes))
 
 
@@ -249,13 +255,17 @@ _OF_RUNGS = {
 
 
 def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow] = ()) -> RenderableType:
-    """The table for people; ideas and why a rung has no figures stand below it."""
+    """Which rung is the fastest in a sentence, and the table for people; why a rung has no figures stands
+    below it."""
     from rich.console import Group
     from rich.text import Text
 
+    from bench.charts import ladder as ladder_charts
+
     several = units.instances(row.measurement.instances for row in rungs if row.time)
     heading = ", ".join(filter(None, (ladder.job.title, several)))
-    made: list[RenderableType] = [Text(heading, style="bold"), _grid(rungs)]
+    made: list[RenderableType] = [Text(ladder_charts.finding(ladder, rungs)), Text()]
+    made += [Text(heading, style="bold"), _grid(rungs)]
     made += [Text(line, style="dim") for line in remarks(ladder, rungs)]
     if models:
         heading = f"{ladder.job.model} as a whole, each rung in it at {ladder.job.node}"

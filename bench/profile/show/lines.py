@@ -77,8 +77,10 @@ def most_words(found: Sequence[EventLine], what: str) -> str:
     taken = most(found)
     if not taken:
         return ""
-    named = ", ".join(f"{profile_names.short(line.name, 40)} {line.share:.1%}" for line in taken)
-    return f"{sum(line.share for line in taken):.1%} of the time of {what}: {named}"
+    named = ", ".join(
+        f"{profile_names.short(line.name, 40)} {units.percent(line.share, 1)}" for line in taken
+    )
+    return f"{units.percent(sum(line.share for line in taken), 1)} of the time of {what}: {named}"
 
 
 def overlap_words(found: Sequence[Activity | HostSpan], what: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from bench.ladder.records import MachineLimits
 from bench.profile.records import CaseProfile, Profile, ProfileJob
+from bench.profile.show import remarks
 from bench.profile.show.columns import ProfileTable, named, short_name
 from bench.show import grid, outputs, table
 
@@ -17,12 +18,23 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 NAME_WIDTH = 60
+# Of what holds an operator back, what a narrow terminal does without, so that the sentence can be read.
+SPARED = ("blocks", "launch_ns", "launches", "bytes_per_s", "flops_per_s")
 
 
 def terminal(found: Sequence[ProfileTable], short: bool = True) -> RenderableType:
     """The tables for people. short: long names of kernels without their templates and parameters."""
     text = partial(short_name, most=NAME_WIDTH) if short else str
-    return grid.stacked([named(one, text) for one in found])
+    return grid.stacked([named(one, text) for one in found], SPARED)
+
+
+def heads(profiles: Sequence[CaseProfile]) -> RenderableType:
+    """What a pass takes, a line a batch size, above the tables."""
+    from rich.console import Group
+    from rich.text import Text
+
+    found = [Text.assemble((about, "bold"), f": {told}.") for about, told in remarks.headlines(profiles)]
+    return Group(*found, *([Text(remarks.HEADLINE, style="dim"), Text()] if found else []))
 
 
 class ShownTable(msgspec.Struct, frozen=True):

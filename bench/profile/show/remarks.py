@@ -4,14 +4,18 @@ not explained. Only from the figures of its record, which stand beside them."""
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 from bench.profile import parts as profile_parts
 from bench.profile.records import Breakdown, CaseProfile, Clock
+from bench.results.rows import title
 from bench.words import units
+from bench.words.units import percent
 
 REST = 0.05  # of a pass: a larger share that nothing explains, or of staging, is put into words
 HOST = 0.10  # of a pass on a GPU: a larger share of the host's own code is
 BUSY = 0.90  # of a pass on a CPU: where its thread had a core for less, that is said
+LARGEST = 2  # parts of a pass that a headline names
 COPIES = ("h2d", "d2h", "d2d", "memset")
 GAPS = ("launch", "alloc", "sync", "api", "rest")
 
@@ -29,6 +33,32 @@ def remarks(made: CaseProfile) -> list[str]:
             said.append(_profilers(*medians, waited))
     said += [clock_words(clock) for clock in made.clocks]
     return said
+
+
+HEADLINE = (
+    "A pass is from host to host, copies included: the median without the profiler. In brackets the parts "
+    "that take most of a profiled pass. `compare` says which backend is faster."
+)
+
+
+def headlines(profiles: Sequence[CaseProfile]) -> list[tuple[str, str]]:
+    """One for each model, precision and batch size: what it is of, and what a pass takes on each backend,
+    with the parts that take most of it."""
+    found: dict[str, list[str]] = {}
+    for made in profiles:
+        parts = made.breakdown()
+        if parts is None or not parts.wall_ns:
+            continue
+        case = made.case
+        about = f"{title(case.model)}, {case.precision}, batch {case.batch:,}"
+        told = statistics.median(made.pass_ns) if made.pass_ns else parts.wall
+        largest = sorted(parts.parts, key=lambda share: -share.time_ns)[:LARGEST]
+        named = ", ".join(
+            f"{profile_parts.label(share.key)} {percent(share.time_ns / parts.wall_ns, 0)}"
+            for share in largest
+        )
+        found.setdefault(about, []).append(f"{units.duration(told)} on {case.backend} ({named})")
+    return [(about, f"a pass takes {'; '.join(times)}") for about, times in found.items()]
 
 
 def _kept_waiting(found: Breakdown) -> bool:
@@ -74,12 +104,12 @@ def waits(made: CaseProfile) -> list[str]:
     said = _on_a_cpu(found, count, computing) if made.device == "cpu" else _on_a_gpu(found, count, computing)
     rest = found.part("rest") / found.wall
     if rest > REST:
-        head = f"{rest:.1%} of a profiled pass is explained by nothing that was recorded"
+        head = f"{percent(rest, 1)} of a profiled pass is explained by nothing that was recorded"
         idle = found.idle_ns / found.passes / found.wall
         if idle > rest / 2:
             head += (
-                f"; for {idle:.1%} of it the host's thread had no core, though it was in no call and no step "
-                "in which it waits"
+                f"; for {percent(idle, 1)} of it the host's thread had no core, though it was in no call and "
+                "no step in which it waits"
             )
         said.append(head if count else f"{head}: no kernel and no step of it was recorded")
     return said
@@ -88,21 +118,29 @@ def waits(made: CaseProfile) -> list[str]:
 def _on_a_cpu(found: Breakdown, count: float, computing: float) -> list[str]:
     said = []
     share = {key: found.part(key) / found.wall for key in ("host", "ort")}
-    steps = f"{count:g} steps of {units.duration(computing / count)} on average" if count else ""
+    steps = _counted(count, "step", computing) if count else ""
     if steps and share["host"] > REST:
         said.append(
-            f"{share['host']:.1%} of a profiled pass is the host's own code round its {steps}: calling them, "
-            "reading the clock, copying"
+            f"{percent(share['host'], 1)} of a profiled pass is the host's own code round its {steps}: "
+            "calling them, reading the clock, copying"
         )
     if steps and share["ort"] > REST:
-        said.append(f"{share['ort']:.1%} of a profiled pass is ONNX Runtime's own work round its {steps}")
+        said.append(
+            f"{percent(share['ort'], 1)} of a profiled pass is ONNX Runtime's own work round its {steps}"
+        )
     if _kept_waiting(found):
         share_of_cores = (found.cpu_ns or 0) / found.wall_ns
         said.append(
-            f"the host's thread had a core for {share_of_cores:.0%} of the profiled passes: the times of its "
-            "steps hold what it waited for, other threads or other programs"
+            f"the host's thread had a core for {percent(share_of_cores, 0)} of the profiled passes: the "
+            "times of its steps hold what it waited for, other threads or other programs"
         )
     return said
+
+
+def _counted(count: float, what: str, time_ns: float) -> str:
+    """ "8 steps of 3.65 µs on average", "1 kernel of 5.02 µs"."""
+    each = units.duration(time_ns / count)
+    return f"1 {what} of {each}" if count == 1 else f"{count:g} {what}s of {each} on average"
 
 
 def _on_a_gpu(found: Breakdown, count: float, computing: float) -> list[str]:
@@ -112,23 +150,25 @@ def _on_a_gpu(found: Breakdown, count: float, computing: float) -> list[str]:
     copying, waiting = copies + found.part("staging"), gaps + own
     told = False
     if copying > max(computing, waiting):
-        words = f"a profiled pass is copy-bound: {copies / found.wall:.0%} of it are copies"
+        words = f"a profiled pass is copy-bound: {percent(copies / found.wall, 0)} of it are copies"
         if share["staging"]:
-            words += f", and {share['staging']:.0%} the host's filling and emptying of page-locked memory"
+            filling = "the host's filling and emptying of page-locked memory"
+            words += f", and {percent(share['staging'], 0)} {filling}"
         said.append(words)
     elif count and waiting > max(computing, copying):
         # Kernels that take longer than what lies before each of them do not wait for their launches.
         what = "launch" if gaps >= own or computing < found.part("launch") else "host"
         words = (
-            f"a profiled pass is {what}-bound: the device computes {computing / found.wall:.0%} of it, in "
-            f"{count:g} kernels of {units.duration(computing / count)} on average"
+            f"a profiled pass is {what}-bound: the device computes {percent(computing / found.wall, 0)} of "
+            f"it, in {_counted(count, 'kernel', computing)}"
         )
         told = own > 0
         said.append(f"{words}, and {_owns(share['host'], share['ort'], 'of it')}" if told else words)
     if share["staging"] > REST:
         said.append(
-            f"in {share['staging']:.0%} of a profiled pass the host copies between pageable and page-locked "
-            "memory while the device has nothing to do: arrays in page-locked memory would spare it that"
+            f"in {percent(share['staging'], 0)} of a profiled pass the host copies between pageable and "
+            "page-locked memory while the device has nothing to do: arrays in page-locked memory would spare "
+            "it that"
         )
     if not told and own > HOST * found.wall:
         said.append(_owns(share["host"], share["ort"], "of a profiled pass"))
@@ -139,6 +179,6 @@ def _owns(host: float, ort: float, of: str) -> str:
     """ "44% of it is the host's own code between calls into CUDA"."""
     between = "between calls into CUDA"
     if not ort:
-        return f"{host:.0%} {of} is the host's own code {between}"
-    words = f"{ort:.0%} {of} is ONNX Runtime's own work {between}"
-    return f"{words} and {host:.0%} the rest of the host's code there" if host else words
+        return f"{percent(host, 0)} {of} is the host's own code {between}"
+    words = f"{percent(ort, 0)} {of} is ONNX Runtime's own work {between}"
+    return f"{words} and {percent(host, 0)} the rest of the host's code there" if host else words

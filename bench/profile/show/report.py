@@ -55,8 +55,9 @@ class ProfileCasePart:
 
 @dataclass(frozen=True)
 class ProfileSection:
-    """One profile. tables: of all its cases; failed: cases and reasons, and what passes wait for; devices:
-    "cpu", "cuda"."""
+    """One profile. headlines: for each batch size what it is of and what a pass takes; tables: of all its
+    cases; failed: cases and reasons, and in a course report's table what passes wait for; devices: "cpu",
+    "cuda"."""
 
     title: str
     command: str
@@ -65,6 +66,7 @@ class ProfileSection:
     charts: tuple[Picture, ...]
     parts: tuple[ProfileCasePart, ...]
     failed: tuple[str, ...]
+    headlines: tuple[tuple[str, str], ...]
     devices: tuple[str, ...] = ()
 
 
@@ -125,7 +127,12 @@ def section(
             for made in measurements
             if made.disposition != "ok"
         )
-        + tuple(f"{made.case.words}: {words}" for made in fine for words in profile_remarks.waits(made)),
+        + tuple(
+            f"{made.case.words}: {words}"
+            for made in (fine if is_table(profile) else ())  # else each is told with its case
+            for words in profile_remarks.waits(made)
+        ),
+        headlines=tuple(profile_remarks.headlines(fine)),
     )
 
 
@@ -157,11 +164,13 @@ def summary(made: CaseProfile) -> str:
     if found is None or not found.wall_ns:
         return ""
     largest = sorted(found.parts, key=lambda share: -share.time_ns)[:3]
-    named = ", ".join(f"{label(share.key)} {share.time_ns / found.wall_ns:.1%}" for share in largest)
+    named = ", ".join(
+        f"{label(share.key)} {units.percent(share.time_ns / found.wall_ns, 1)}" for share in largest
+    )
     told = f"A profiled pass takes {units.duration(found.wall)}: {named}."
-    if made.attributed is not None:
-        told += f" {made.attributed:.1%} of the kernels' time is attributed to nodes."
-    if made.dropped is not None:
+    if made.attributed is not None and made.attributed < 1:
+        told += f" {units.percent(made.attributed, 1)} of the kernels' time is attributed to nodes."
+    if made.dropped:
         told += f" Records dropped: {made.dropped}."
     return told
 
@@ -204,6 +213,7 @@ def context(
         "count": len(profiles),
         "machines": [*machines, software, *limits],
         "sections": sections,
+        "meaning": profile_remarks.HEADLINE,
         "devices": {device for section in sections for device in section.devices},
     }
 
@@ -220,7 +230,7 @@ def _first(table: ProfileTable) -> ProfileTable:
         so_far += row["share"]
         most += 1
     left = len(table.rows) - most
-    notes = (*table.notes, *([f"{left} more lines take {1 - so_far:.2%}."] if left else []))
+    notes = (*table.notes, *([f"{left} more lines take {units.percent(1 - so_far, 2)}."] if left else []))
     return replace(table, rows=table.rows[:most], notes=notes)
 
 

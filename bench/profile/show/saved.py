@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from bench.show.looks import Look
 
 OUTPUT = ProfileOutput
+MAIN = "main"  # of tables those of a first look: what holds operators back, and the parts of a pass
+CLOSELY = 4  # cases whose operators are shown at a first look; of more those of the largest batch size
 PICTURE = TIMELINE  # by which `export --chart` names what `pictures` draws
 
 
@@ -29,11 +31,17 @@ class ShownProfile:
     """What goes to standard output."""
 
     format: str = "table"
-    table: str = "all"
+    table: str = ""
     by: str = "name"
     window: str = "pass"
     match: str = ""
     full_names: bool = False
+
+    @property
+    def chosen(self) -> str:
+        """The table that was asked for; else in a terminal what matters most, elsewhere all of them."""
+        narrowed = (self.by, self.window, self.match, self.full_names) != ("name", "pass", "", False)
+        return self.table or (MAIN if self.format == "table" and not narrowed else "all")
 
 
 def show(folder: ProfileFolder, format: str, layers: bool = False) -> tuple[str, ...]:
@@ -58,35 +66,43 @@ def tables_of(
     rows = []
     if not fine:
         return found
-    for made in fine:
+    chosen = shown.chosen
+    for made in _closely(fine, chosen):
         events = events_in(folder.path, made)
-        if shown.table in ("all", "activities"):
+        if chosen in ("all", "activities"):
             found.append(profile_tables.activities(made, events, shown.by, shown.window, shown.match))  # type: ignore[arg-type]
-        if shown.table in ("all", "calls") and events.calls:
+        if chosen in ("all", "calls") and events.calls:
             found.append(profile_tables.calls(made, events, shown.window, shown.match))
-        if shown.table in ("all", "findings"):
+        if chosen in ("all", MAIN, "findings"):
             limits = folder.header.limits.get(made.device)
             found.append(profile_findings.table(made, events, limits))
-        if shown.table in ("all", "counters") and (table := profile_counters.table(made, events)).rows:
+        if chosen in ("all", MAIN, "counters") and (table := profile_counters.table(made, events)).rows:
             found.append(table)
-        if shown.table == "report":
+        if chosen == "report":
             rows.append(profile_course.row(made, events))
-    if shown.table == "report":
+    if chosen == "report":
         found.append(profile_course.table(rows, folder.header.job.runs, folder.header.job.copies))
-    if shown.table in ("all", "breakdown", "report"):
+    if chosen in ("all", MAIN, "breakdown", "report"):
         found.append(profile_tables.breakdown(fine, shown.window))
-    if shown.table in ("all", "cold"):
-        found.append(profile_tables.cold(fine, shown.table == "cold"))
-    if shown.table in ("all", "process", "report"):
+    if chosen in ("all", "cold"):
+        found.append(profile_tables.cold(fine, chosen == "cold"))
+    if chosen in ("all", "process", "report"):
         found.append(profile_tables.process(fine))
     return found
+
+
+def _closely(fine: Sequence[CaseProfile], chosen: str) -> Sequence[CaseProfile]:
+    """The cases that are shown one by one: at a first look of many those of the largest batch size."""
+    if chosen != MAIN or len(fine) <= CLOSELY:
+        return fine
+    largest = max(made.case.batch for made in fine)
+    return [made for made in fine if made.case.batch == largest]
 
 
 def print_tables(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: ShownProfile) -> None:
     """The tables on standard output, and nothing else there; what went wrong, on standard error."""
     from bench.commands.terminal import console
     from bench.profile.show import output as profile_output
-    from bench.profile.show import remarks as profile_remarks
     from bench.show.table import to_csv, with_headings
 
     found = tables_of(folder, measurements, shown)
@@ -98,15 +114,39 @@ def print_tables(folder: ProfileFolder, measurements: Sequence[CaseProfile], sho
         sys.stdout.write(with_headings(found))
     else:
         out = console()
+        if shown.chosen in (MAIN, "all"):
+            out.print(profile_output.heads(measurements))
         out.print(profile_output.terminal(found, not shown.full_names))
-    said = [
-        (made.case.words, sentence) for made in measurements for sentence in profile_remarks.remarks(made)
-    ]
+    said = _said(measurements, shown)
     for sentence in dict.fromkeys(sentence for _, sentence in said):
         cases = [words for words, other in said if other == sentence]
         every = len(cases) == len(measurements) > 1
         for words in [""] if every else [f"{case}: " for case in cases]:
             print(f"{words}{sentence}", file=sys.stderr)
+    if found and shown.format == "table" and shown.chosen == MAIN:
+        print(
+            "every table, with kernels, calls and the cold start: "
+            f"python main.py profile --load {folder.path} --table all",
+            file=sys.stderr,
+        )
+
+
+def _said(measurements: Sequence[CaseProfile], shown: ShownProfile) -> list[tuple[str, str]]:
+    """What is told beside the tables, with the case that it is of. At a first look, and beside the table of a
+    course report, what the table of parts shows and how clocks were joined is left out; what passes wait for
+    is told of the cases that are shown one by one."""
+    from bench.profile.show import remarks as profile_remarks
+
+    if shown.chosen not in (MAIN, "report"):
+        return [(made.case.words, words) for made in measurements for words in profile_remarks.remarks(made)]
+    fine = [made for made in measurements if made.disposition == "ok"]
+    closely = _closely(fine, MAIN) if shown.chosen == MAIN else ()
+    said = []
+    for made in measurements:
+        told = [*filter(None, [made.reason]), *made.notes]
+        told += profile_remarks.waits(made) if made in closely else []
+        said += [(made.case.words, words) for words in told]
+    return said
 
 
 def export(

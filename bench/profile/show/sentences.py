@@ -49,7 +49,8 @@ def sentence(finding: OpFinding, gpu: DeviceFacts | None) -> str:
         idle = 1 - finding.blocks / multiprocessors
         said.append(
             f"the grid of {finding.blocks} block{'s' if finding.blocks != 1 else ''} is smaller than the "
-            f"chip: at least {idle:.0%} of its {multiprocessors} multiprocessors have nothing to do"
+            f"chip: at least {units.percent(idle, 0)} of its {multiprocessors} multiprocessors have nothing "
+            "to do"
         )
     if finding.beyond == "impossible":
         return "; ".join([IMPOSSIBLE, *said[: MOST - 1]])
@@ -81,5 +82,8 @@ def _counted(finding: OpFinding) -> list[str]:
             f"({units.nbytes(finding.dram_nbytes)} for {units.nbytes(finding.nbytes)})"
         )
     if finding.warps_share is not None and finding.warps_share < IDLE and (finding.roof or 1) < limits.BOUND:
-        said.append(f"{finding.warps_share:.0%} of the warps that a multiprocessor has room for are there")
+        said.append(
+            f"{units.percent(finding.warps_share, 0)} of the warps that a multiprocessor has room for are "
+            "there"
+        )
     return said

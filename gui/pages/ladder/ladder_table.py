@@ -51,8 +51,7 @@ class LadderRow:
         if self.waits:
             return "refused" if self.refused else ""
         if m.finding is not None:
-            fault = m.finding.fault.replace("_", " ")
-            return fault if fault == "wrong" else f"wrong: {fault}"
+            return ladder_tables.wrong(m.finding)
         return ladder_tables.WORDS.get(m.disposition, m.disposition)
 
     @property

@@ -98,6 +98,7 @@ class TimelinePage(Page):
         assert session is not None
         self._folder: object = None  # whose job the controls show
         self._groups: tuple = ()
+        self._in_front = ""  # the backend whose pass is shown first, if it is there
         self._choices: dict[str, QComboBox] = {}
         self.controls = ProfileControls(self._kernels)
         self.controls.run_wanted.connect(session.run)
@@ -228,6 +229,7 @@ class TimelinePage(Page):
             return
         if session.state.profile is None and self.controls.chosen:
             self.controls.request_run()
+        self._in_front = "engine-cuda"
         self._show_pass()
 
     @property
@@ -310,10 +312,11 @@ class TimelinePage(Page):
             self._show_pass()
 
     def _show_pass(self) -> None:
-        """The first profiled pass of the case that takes longest for it: what one came to see, and not the
-        seconds of loading before it."""
+        """The first profiled pass of the case that takes longest for it (or of the backend that a picture has
+        in front): what one came to see, and not the seconds of loading before it."""
         box = self._choices["span"]
         first = [i for i in range(box.count()) if box.itemData(i)[0].title == f"{PASS} 1"]
+        first = [i for i in first if box.itemData(i)[1].backend == self._in_front] or first
         if first:
             spans = {i: box.itemData(i)[0] for i in first}
             box.setCurrentIndex(max(first, key=lambda i: spans[i].end_ns - spans[i].start_ns))

@@ -169,8 +169,7 @@ def test_what_falls_short_is_named_with_its_reason(tmp_path: Path) -> None:
     short = text.partition("## What falls short")[2]
     assert "- lenet5-digits, engine-cuda at batch 16: out of memory: 9 GiB \\| were \\*wanted\\*" in short
     assert "- lenet5-digits, engine-cpu at batch 4: incorrect: output off by 3.4e-02" in short
-    told = r"- lenet5-digits, engine-cuda at batch 1: a pass takes [^;]+ to [^;]+; the machine was unquiet"
-    assert re.search(told, short)
+    assert "- lenet5-digits, engine-cuda at batch 1: the machine was unquiet" in short
     assert f"- lenet5-digits, {lost.case.backend}: 1 case not measured" in short
     assert short.count("\n- ") == 4
     assert "11 of 12 cases measured" in text

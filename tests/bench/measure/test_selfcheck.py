@@ -196,7 +196,7 @@ def test_the_command_prints_a_table_and_its_verdict_is_its_exit_code(
     line = ["selfcheck", "lenet5-digits", "--backend", "engine-cpu", "--backend", "ort-cpu", "--batch", "1"]
     assert main.main([*line, "--times", "2", "--budget", "5"]) == code
     out, err = capsys.readouterr()
-    assert "[2/2] lenet5-digits on ort-cpu, fp32, batch 1: " + ("SAME" if code == 0 else "FASTER") in err
+    assert "[2/2] lenet5-digits on ort-cpu, fp32, batch 1: " + ("as fast" if code == 0 else "faster") in err
     cells = next(line for line in out.splitlines() if line.startswith("all")).split()
     assert cells[1:7] == ["2", *(["2", "0", "0", "0", "0"] if code == 0 else ["0", "0", "2", "0", "2"])]
     assert ("passed" if code == 0 else "failed") in out.splitlines()[-1]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from bench.charts import profile as profile_charts
 from bench.charts import profile_common
@@ -16,7 +18,7 @@ from bench.profile.events import Counters, Events, HostSpan, Mark
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
 from bench.profile.show import course as profile_course
-from bench.profile.show import draw_timeline
+from bench.profile.show import draw_timeline, saved
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import lines as profile_lines
 from bench.profile.show import output as profile_output
@@ -104,7 +106,7 @@ def test_the_lines_that_take_ninety_percent_are_told():
     assert [line.name for line in profile_lines.most(found)] == [GEMM, "memcpy HtoD"]
     assert [line.name for line in profile_lines.most(found, 0.5)] == [GEMM]
     words = profile_lines.most_words(found, "GPU activities")
-    assert words == "92.9% of the time of GPU activities: Gemm 82.0%, memcpy HtoD 10.9%"
+    assert words == "92.9 % of the time of GPU activities: Gemm 82.0 %, memcpy HtoD 10.9 %"
     assert profile_lines.most([]) == []
 
 
@@ -204,7 +206,6 @@ def test_tables_come_out_in_every_format():
     assert as_json["tables"][0]["rows"][0]["time_ns"] == 3000
     markdown = with_headings(found)
     assert "| 81.97 % | 3.00 µs | 4 | 750 ns |" in markdown
-    from rich.console import Console
 
     out = io.StringIO()
     Console(file=out, width=160).print(profile_output.terminal(found))
@@ -235,7 +236,7 @@ def test_no_more_than_two_things_are_said_of_an_operator():
     gpu = profile().gpu
     small = OpFinding(**figures, blocks=4, roof=0.003, bound="memory")  # in a graph: no call started it alone
     grid = (
-        "the grid of 4 blocks is smaller than the chip: at least 97% of its 132 multiprocessors have nothing"
+        "the grid of 4 blocks is smaller than the chip: at least 97 % of its 132 multiprocessors have nothing"
     )
     assert profile_sentences.sentence(small, gpu) == f"far from every limit (0.3 % of memory); {grid} to do"
     counters = Counters(dram_read_nbytes=400, dram_write_nbytes=0, global_sectors=30, ideal_sectors=10)
@@ -323,41 +324,44 @@ def broken_down(wall, device="cuda", passes=1, **parts):
         (broken_down(1000, op_Conv=900, rest=50, host=50), []),
         (
             broken_down(1000, op_Conv=200, launch=500, host=300),
-            ["launch-bound: the device computes 20% of it, in 4 kernels of 50.0 ns on average, and 30%"],
+            ["launch-bound: the device computes 20 % of it, in 4 kernels of 50.0 ns on average, and 30 %"],
         ),
         (
             broken_down(1000, op_Conv=100, h2d=600, host=300),
             [
-                "copy-bound: 60% of it are copies",
-                "30% of a profiled pass is the host's own code between calls",
+                "copy-bound: 60 % of it are copies",
+                "30 % of a profiled pass is the host's own code between calls",
             ],
         ),
         (
             broken_down(1000, op_Conv=200, h2d=150, staging=600, host=50),
             [
-                "copy-bound: 15% of it are copies, and 60% the host's filling and emptying",
-                "in 60% of a profiled pass the host copies between pageable and page-locked memory",
+                "copy-bound: 15 % of it are copies, and 60 % the host's filling and emptying",
+                "in 60 % of a profiled pass the host copies between pageable and page-locked memory",
             ],
         ),
         (
             broken_down(1000, op_Conv=800, staging=60, ort=80, host=60),
             [
-                "in 6% of a profiled pass the host copies",
-                "8% of a profiled pass is ONNX Runtime's own work between calls into CUDA and 6% the rest",
+                "in 6 % of a profiled pass the host copies",
+                "8 % of a profiled pass is ONNX Runtime's own work between calls into CUDA and 6 % the rest",
             ],
         ),
         (
             broken_down(1000, op_Conv=300, launch=100, ort=600),
-            ["host-bound: the device computes 30% of it, in 4 kernels of 75.0 ns on average, and 60%"],
+            ["host-bound: the device computes 30 % of it, in 4 kernels of 75.0 ns on average, and 60 %"],
         ),
-        (broken_down(1000, op_Conv=700, rest=300), ["30.0% of a profiled pass is explained by nothing"]),
-        (broken_down(1000, op_Conv=200, rest=800), ["launch-bound", "80.0% of a profiled pass is explained"]),
+        (broken_down(1000, op_Conv=700, rest=300), ["30.0 % of a profiled pass is explained by nothing"]),
+        (
+            broken_down(1000, op_Conv=200, rest=800),
+            ["launch-bound", "80.0 % of a profiled pass is explained"],
+        ),
         (
             broken_down(1000, "cpu", op_Conv=700, host=300),
-            ["30.0% of a profiled pass is the host's own code round its 4 steps of 175 ns on average"],
+            ["30.0 % of a profiled pass is the host's own code round its 4 steps of 175 ns on average"],
         ),
         (broken_down(1000, "cpu", op_Conv=960, host=40), []),
-        (broken_down(1000, "cpu", op_Conv=900, ort=100), ["10.0% of a profiled pass is ONNX Runtime's own"]),
+        (broken_down(1000, "cpu", op_Conv=900, ort=100), ["10.0 % of a profiled pass is ONNX Runtime's own"]),
         (broken_down(1000, rest=1000), ["no kernel and no step"]),
     ],
 )
@@ -371,11 +375,11 @@ def test_a_rest_in_which_the_host_had_no_core_says_so():
     (found,) = made.breakdowns
     idle = profile(breakdowns=(msgspec.structs.replace(found, idle_ns=200),))
     (said,) = profile_remarks.waits(idle)
-    assert "30.0% of a profiled pass is explained by nothing" in said
-    assert "for 20.0% of it the host's thread had no core" in said
+    assert "30.0 % of a profiled pass is explained by nothing" in said
+    assert "for 20.0 % of it the host's thread had no core" in said
 
 
-@pytest.mark.parametrize(("cpu_ns", "said"), [(430, "had a core for 43% of the profiled passes"), (950, "")])
+@pytest.mark.parametrize(("cpu_ns", "said"), [(430, "had a core for 43 % of the profiled passes"), (950, "")])
 def test_steps_of_a_thread_that_had_no_core_are_not_taken_at_their_word(cpu_ns, said):
     (found,) = broken_down(1000, "cpu", op_Conv=1000).breakdowns
     made = profile(device="cpu", breakdowns=(msgspec.structs.replace(found, cpu_ns=cpu_ns),))
@@ -461,6 +465,43 @@ def test_a_report_of_a_cpu_tells_nothing_of_a_gpu(tmp_path, monkeypatch):
     assert "timed one by one" in text
 
 
+def test_of_many_cases_a_first_look_shows_the_largest_batch_size_of_each_backend(tmp_path, capsys):
+    cases = tuple(
+        msgspec.structs.replace(profile_cases.CASE, backend=backend, batch=batch)
+        for batch in (1, 4, 16)
+        for backend in ("engine-cuda", "ort-cuda")
+    )
+    folder = PROFILE.create(tmp_path / "many", msgspec.structs.replace(HEADER, cases=cases))
+    for case in cases:
+        folder.append(profile(case=case, file=profile_store.write_events(folder.path, case.key, EVENTS)))
+    measured = folder.measurements()
+    titles = [table.title for table in saved.tables_of(folder, measured, saved.ShownProfile())]
+    assert [title for title in titles if title.startswith("What holds")] == [
+        f"What holds {made.case.words} back" for made in measured if made.case.batch == 16
+    ]
+    assert len(saved.tables_of(folder, measured, saved.ShownProfile(table="findings"))) == 6
+    about = [about for about, _ in profile_remarks.headlines(measured)]
+    assert about == [f"small, fp32, batch {batch}" for batch in (1, 4, 16)]
+    saved.print_tables(folder, measured, saved.ShownProfile())
+    told = capsys.readouterr().err
+    assert "batch 16: " in told
+    assert "batch 4: " not in told
+
+
+def test_what_holds_an_operator_back_can_be_read_in_80_columns() -> None:
+    found = profile_findings.table(profile(), EVENTS, LIMITS)
+    rows = [row | {"sentence": "far from every limit (32 % of arithmetic)"} for row in found.rows]
+    for wide, rates in ((80, False), (160, True)):
+        out = io.StringIO()
+        Console(file=out, width=wide).print(
+            profile_output.terminal([replace(found, rows=tuple(rows), notes=())])
+        )
+        lines = out.getvalue().splitlines()
+        assert max(map(len, lines)) <= wide
+        assert any("far from every limit (32 %" in line for line in lines), out.getvalue()
+        assert ("FLOP/s" in out.getvalue()) == rates
+
+
 def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
     paths = []
     for name, warm_up in (("passes", 3), ("table", 0)):
@@ -470,7 +511,7 @@ def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
         paths.append(folder.path)
     written = profile_report.write(paths, tmp_path / "report.md")
     text = written[0].read_text()
-    assert "A profiled pass takes 2.50 µs: Conv 40.0%" in text
+    assert "A profiled pass takes 2.50 µs: Conv 40.0 %" in text
     assert "bound by arithmetic (80 % of that limit)" in text
     assert "cudaStreamSynchronize" in text
     assert "time by batch size, from creation to close" in text

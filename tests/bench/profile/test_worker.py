@@ -101,7 +101,16 @@ def test_a_profile_is_shown_again(made, capsys):
     shown = json.loads(capsys.readouterr().out)
     assert [table["key"] for table in shown["tables"]] == ["activities-name"] * 2
     assert main.main(["profile", "--load", str(folder.path)]) == 0
-    assert "A profiled pass in parts" in capsys.readouterr().out
+    first = capsys.readouterr()
+    assert first.out.startswith("lenet5-digits, fp32, batch 4: a pass takes ")
+    assert "A profiled pass in parts" in first.out
+    assert "Cold start" not in first.out, "a first look is short"
+    assert "the clock of ONNX Runtime" not in first.err
+    assert f"--load {folder.path} --table all" in first.err
+    assert main.main(["profile", "--load", str(folder.path), "--table", "all"]) == 0
+    whole = capsys.readouterr()
+    assert "Cold start" in whole.out
+    assert "the clock of ONNX Runtime" in whole.err
     assert (folder.path / "charts" / "profile-timeline.svg").is_file()
 
 

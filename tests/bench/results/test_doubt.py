@@ -26,7 +26,6 @@ from bench.results.rows import Row, rows
 from bench.results.stats import Interval, Verdict
 from bench.show import draw, tables, terminal_tables
 from bench.show.table import records, to_csv, to_markdown
-from bench.words import units
 from tests.bench import synthetic
 
 CPU = ("engine-cpu", "ort-cpu")
@@ -175,8 +174,20 @@ def test_an_unsteady_time_is_told_by_its_interval_and_marks_nothing_whose_ratio_
     assert "!" not in text("median_s", ours) + text("speedup", ours) + text("verdict", ours)
     said = " ".join(terminal(alike, 300).split())
     assert "!" not in said
-    low, high = (units.duration(end or 0.0) for end in (ours.low_ns, ours.high_ns))
-    assert f"a pass takes {low} to {high}; {doubt.UNQUIET}: between rounds" in said
+    assert f"{doubt.UNQUIET}: between rounds ({terminal_tables.HELD})" in said
+    assert "±" in terminal(alike, 80)
+
+
+def test_cases_that_are_unsteady_in_one_way_share_a_line() -> None:
+    _, measured = pair()
+    moved = (
+        Validity(warnings=(f"{doubt.UNQUIET}: between rounds the median moved by up to {by}%",))
+        for by in (9, 75)
+    )
+    both = [msgspec.structs.replace(m, validity=v) for m, v in zip(measured, moved, strict=True)]
+    (line,) = terminal_tables.remarks(rows(both))
+    assert line.count(" at batch ") == 2
+    assert line.endswith(f"moved by up to 75% ({terminal_tables.HELD})")
 
 
 def test_a_verdict_that_is_not_decided_is_marked_with_why() -> None:

@@ -215,3 +215,23 @@ def test_a_click_sorts_by_value_and_what_has_none_stands_last() -> None:
     up, down = found.stdout.rstrip("\n").split("|")
     assert up == "10us 2ms 300ms "
     assert down == "300ms 2ms 10us "
+
+
+def test_a_figure_and_its_interval_stand_whole_on_two_lines() -> None:
+    columns = [Column[str]("time", lambda row: row), Column[str]("why", lambda row: row * 9, left=True)]
+    page = str(report_html.table(Table(columns, ["16.9 µs (15.1 µs to 20.0 µs)", "2.3e-08"])))
+    assert '16.9 µs <span class="interval">(15.1 µs to 20.0 µs)</span></td>' in page
+    assert page.count('class="long"') == 2, "words that are many are wrapped, figures never"
+    assert re.search(r"<td[^>]*>2\.3e-08</td>", page)
+
+
+def test_a_sentence_shows_commands_as_commands_and_text_as_text() -> None:
+    told = report_html.sentence("`a <b>` takes 24 % of 3.0 µs")
+    assert str(told) == "<code>a &lt;b&gt;</code> takes 24\u00a0% of 3.0\u00a0µs"
+
+
+def test_a_table_of_tiles_has_an_order_of_its_own() -> None:
+    """Its rows hold now a ratio and now a time: sorted by a column they would stand in no order at all."""
+    tiles = Table([Column[float]("1", lambda row: row, fill=lambda row, dark: "#112233")], [1.5, 2.0])
+    assert "<button" not in str(report_html.table(tiles))
+    assert "<button" in str(report_html.table(Table([Column[float]("1", lambda row: row)], [1.5, 2.0])))

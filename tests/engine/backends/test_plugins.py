@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 import main
 from bench.measure.answers import accuracy, oracle, timed_pass
@@ -79,6 +80,26 @@ def plug(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, point: str = 
     (folder / "toy_session.py").write_text(SESSION)
     monkeypatch.syspath_prepend(str(folder))
     backends._found.cache_clear()
+
+
+def test_the_backend_of_the_page_runs_as_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[3] / "docs/writing-a-backend.md").read_text("utf-8")
+    module, session = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "_my_session.py").write_text(session)
+    plug(tmp_path, monkeypatch, module)
+    mine = backends.get("mine-cpu")
+    opened = mine.prepare(small_net(), 2)
+    try:
+        given = np.random.default_rng(0).standard_normal((2, 3, 12, 12)).astype(np.float32)
+        opened.bind({"x": given})
+        opened.run()
+        (right,) = ReferenceEvaluator(small_net().whole_proto()).run(None, {"x": given})
+        np.testing.assert_array_equal(opened.fetch()["y"], right)
+        assert opened.time_runs(2) > 0
+    finally:
+        opened.close()
 
 
 @pytest.fixture(autouse=True)

@@ -100,16 +100,16 @@ def test_what_is_no_run_is_told(make_window, tmp_path):
 
 def test_that_others_use_the_machine_is_no_complaint_of_the_window(make_window):
     window = make_window("ok", begin=False)
-    window.session._warn(Looked(("Another program, python, uses 99 % of a core (2 there are).",)))
+    window.session._warn(Looked(("Another program, python, uses 99 % of one core (this machine has 2).",)))
     assert window.banner.text
-    window.session._warn(Looked(("Another program, make, uses 80 % of a core (2 there are).",)))
+    window.session._warn(Looked(("Another program, make, uses 80 % of one core (this machine has 2).",)))
     assert "make" in window.banner.text
     assert "python" not in window.banner.text, "what was so at an earlier start"
     window.tell("Something else.")
     window.session._warn(Looked())
     assert window.banner.text == "Something else."
     window.banner.dismiss()
-    window.session._warn(Looked(("Another program, python, uses 99 % of a core (2 there are).",)))
+    window.session._warn(Looked(("Another program, python, uses 99 % of one core (this machine has 2).",)))
     assert screenshots.complaints(window) == ""
     window.tell("The log cannot be written.")
     assert screenshots.complaints(window) == "The log cannot be written."
