@@ -86,8 +86,9 @@ def operator() -> Any:
 def _rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block: int) -> np.ndarray:
     """scale: None: DynamicQuantizeLinear's own."""
     if scale is None:
-        span = max(float(x.max(initial=0)), 0.0) - min(float(x.min(initial=0)), 0.0)
-        scale = np.array(span / 255 or 1.0)
+        # In float32, as the oracle has it: what lies exactly half-way there does not in float64.
+        most, least = (np.float32(extreme) for extreme in (x.max(initial=0), x.min(initial=0)))
+        scale = np.array((most - least or np.float32(1)) / np.float32(255))
     scale = np.asarray(scale, np.float64)
     if scale.size == 1:
         scale = scale.reshape(())

@@ -319,6 +319,29 @@ class DequantizeLinear(Mended):
         return values.reshape(column)
 
 
+class LpNormalization(Mended):
+    """ "Given a matrix, apply Lp-normalization along the provided axis": what the elements are divided by is
+    the sum of their absolute values where p is 1, of which the reference takes the signs along.
+    """
+
+    def _run(self, x, **_):
+        axis, p = self._get("axis", -1), self._get("p", 2)
+        norm = (np.abs(x) ** p).sum(axis=axis, keepdims=True) ** (1 / p)
+        return (np.where(norm == 0, 0.0, x / np.where(norm == 0, 1.0, norm)),)
+
+
+class GatherElements(Mended):
+    """ "out[i][j][k] = input[index[i][j][k]][j][k] if axis = 0", and so for the others: the reference takes
+    no axis that counts from the end, and no more than 32 places.
+    """
+
+    def _run(self, data, indices, **_):
+        axis = self._get("axis", 0) % data.ndim
+        places = list(np.ogrid[tuple(slice(size) for size in indices.shape)])
+        places[axis] = np.where(indices < 0, indices + data.shape[axis], indices)
+        return (data[tuple(places)],)
+
+
 class OneRounding(OpRun):
     """Every element moved by half a rounding of its type to a whole one, the same in every run: were all
     moved by as much, equal scores would stay equal in two halves."""
@@ -360,6 +383,8 @@ MENDED = (
     Resize,
     Upsample,
     DequantizeLinear,
+    LpNormalization,
+    GatherElements,
     OneRounding,
     Stored,
 )

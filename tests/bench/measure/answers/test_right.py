@@ -103,6 +103,27 @@ def test_one_image_is_answered_as_one_whatever_the_others_would_do() -> None:
     assert not np.allclose(beside[name][:1], fetched(graph, dict(at.inputs))[name], atol=1e-6)
 
 
+def test_what_dynamic_quantisation_finds_half_way_may_be_rounded_either_way() -> None:
+    """Pixels of 0 to 254 in 255ths: 127 of them is half-way between two steps, but for the last bit of the
+    scale that it is divided by."""
+    made = Made(np.random.default_rng(0))
+    drawn_models.dynamic_range(made, "x")
+    (layer,) = (it for it in made.nodes if it.op_type == "DynamicQuantizeLinear")
+    layer.input[0] = "x"
+    graph = built(made, "N", "ties")
+    found = answers_of(graph, 2)
+    at = placed(found, graph, 1)
+    x = np.full(at.inputs["x"].shape, 127 / 255, np.float32)
+    x.reshape(-1)[0] = 254 / 255
+    at = Placement({"x": x}, at.rows, at.golden)
+    theirs = fetched(graph, {"x": x})
+    assert not np.array_equal(
+        theirs[graph.outputs[0].name], oracle.run(graph, {"x": x}, [graph.outputs[0].name])
+    )
+    assert found.check(theirs, at, "fp32").ok
+    assert not found.check(fetched(graph, {"x": x * np.float32(0.98)}), at, "fp32").ok
+
+
 def test_a_file_that_takes_several_images_alone_is_answered_whole() -> None:
     """Its shapes are written for so many (Reshape to 2 rows), though its first axis is open."""
     made = Made(np.random.default_rng(0))
