@@ -1,5 +1,5 @@
 """Operators of the domain ai.onnx.ml that classical models are made of, as nodes of ONNX's own: linear
-models, scalers, encoders of whole numbers, and ensembles of trees.
+models, support vectors, scalers, encoders of whole numbers, and ensembles of trees.
 
 A tree is walked for all rows at once: each row holds the number of a node of each tree, and one turn of
 comparing and choosing takes all of them one level down. A leaf leads to itself.
@@ -110,8 +110,6 @@ def _one_hot_encoder(node: Node, nodes: Nodes) -> None:
     kinds = _numbers(node, "cats_int64s", np.int64)
     if not kinds.size:
         raise Refused("its categories are texts, and whole numbers are supported")
-    if not int(node.attributes.get("zeros", 1)):
-        raise Refused("it fails for a value of no category (zeros is 0), which is not supported")
     if nodes.dtype(x) != "int64":
         x = nodes("Cast", x, to=INT64)
     same = nodes("Equal", nodes.shaped(x, (*nodes.shape(x), 1)), nodes.constant(kinds))
@@ -209,6 +207,45 @@ def _linear_classifier(node: Node, nodes: Nodes) -> None:
     _classified(node, nodes, scores, classes)
 
 
+def _vectors_regressor(node: Node, nodes: Nodes) -> None:
+    """Sums of kernels with the support vectors; of a linear one without any a product."""
+    x = _rows(node, nodes)
+    features, count = nodes.shape(x)[1], int(node.attributes.get("n_supports", 0))
+    weights, rho = _numbers(node, "coefficients"), _numbers(node, "rho")
+    if weights.size != (count or features) or rho.size != 1:
+        raise Refused(f"it has {weights.size} coefficients for {count} vectors, and {rho.size} shifts")
+    alike = _kernels(node, nodes, x, count, features) if count else x
+    y = nodes("Gemm", alike, nodes.constant(weights.reshape(-1, 1)), nodes.constant(rho))
+    if int(node.attributes.get("one_class", 0)):
+        above = nodes("Greater", y, nodes.constant(0.0, np.float32))
+        y = nodes("Where", above, *(nodes.constant(sign, np.float32) for sign in (1.0, -1.0)))
+    _transformed(node, nodes, y, node.outputs[0])
+
+
+def _kernels(node: Node, nodes: Nodes, x: str, count: int, features: int) -> str:
+    """(rows, vectors)."""
+    vectors = _numbers(node, "support_vectors")
+    if vectors.size != count * features:
+        raise Refused(f"its {count} vectors have {vectors.size} elements for {features} features")
+    kind, told = _text(node, "kernel_type", "LINEAR"), _numbers(node, "kernel_params").tolist()
+    gamma, shift, degree = (nodes.constant(value, np.float32) for value in (*told, 0.0, 0.0, 0.0)[:3])
+    if kind == "RBF":
+        off = nodes(
+            "Sub", nodes.shaped(x, (-1, 1, features)), nodes.constant(vectors.reshape(count, features))
+        )
+        square = nodes("ReduceSumSquare", off, nodes.constant([2], np.int64), keepdims=0)
+        return nodes("Exp", nodes("Neg", nodes("Mul", gamma, square)))
+    product = nodes("Gemm", x, nodes.constant(vectors.reshape(count, features)), transB=1)
+    if kind == "LINEAR":
+        return product
+    moved = nodes("Add", nodes("Mul", gamma, product), shift)
+    if kind == "POLY":
+        return nodes("Pow", moved, degree)
+    if kind == "SIGMOID":
+        return nodes("Tanh", moved)
+    raise Refused(f"its kernel {kind} is not known")
+
+
 # ------------------------------------------------------------------------------------------------------ trees
 
 
@@ -221,8 +258,6 @@ def _walked(node: Node, nodes: Nodes, kind: str, targets: int) -> str:
     branches = {mode for mode in modes if mode != LEAF}
     if len(branches) > 1 or not branches <= BRANCHES.keys():
         raise Refused(f"its nodes compare by {', '.join(sorted(branches))}; one kind alone is supported")
-    if _numbers(node, "nodes_missing_value_tracks_true").any():
-        raise Refused("its missing values go to the true branch, which is not supported")
     trees, ids = _numbers(node, "nodes_treeids", np.int64), _numbers(node, "nodes_nodeids", np.int64)
     place = {key: i for i, key in enumerate(zip(trees.tolist(), ids.tolist(), strict=True))}
     if not place or len(place) != len(modes):
@@ -257,10 +292,16 @@ def _walked(node: Node, nodes: Nodes, kind: str, targets: int) -> str:
     bounds = _numbers(node, "nodes_values")
     at = nodes("Expand", nodes.constant(roots.astype(np.int64)[None]), nodes.constant([nodes.shape(x)[0], 1]))
     tables = [nodes.constant(table) for table in (features, bounds, *ways)]
+    missing = _numbers(node, "nodes_missing_value_tracks_true").astype(bool)
+    of_missing = nodes.constant(missing) if missing.any() else ""
     compare = BRANCHES[next(iter(branches))] if branches else ""
     for _ in range(_depth(roots, leaf, ways)):
         feature, bound, yes, no = (nodes("Gather", table, at, axis=0) for table in tables)
-        taken = nodes(compare, nodes("GatherElements", x, feature, axis=1), bound)
+        value = nodes("GatherElements", x, feature, axis=1)
+        taken = nodes(compare, value, bound)
+        if of_missing:
+            unknown = nodes("And", nodes("IsNaN", value), nodes("Gather", of_missing, at, axis=0))
+            taken = nodes("Or", taken, unknown)
         at = nodes("Where", taken, yes, no)
     given = nodes("Gather", nodes.constant(weights.astype(np.float32)), at, axis=0)  # (rows, trees, targets)
     return nodes("ReduceSum", given, nodes.constant([1], np.int64), keepdims=0)
@@ -268,12 +309,15 @@ def _walked(node: Node, nodes: Nodes, kind: str, targets: int) -> str:
 
 def _depth(roots: np.ndarray, leaf: np.ndarray, ways: list[np.ndarray]) -> int:
     """Levels below the roots. Raises Refused where they have no end."""
-    level, depth = roots, 0
+    level, depth, seen = roots, 0, len(roots)
     while (inner := level[~leaf[level]]).size:
         depth += 1
+        seen += 2 * len(inner)
         if depth > DEEPEST:
             raise Refused(f"its trees are more than {DEEPEST} levels deep")
         level = np.unique(np.concatenate([way[inner] for way in ways]))
+    if seen != len(leaf):
+        raise Refused("its trees have not one root each, and one way to each other node")
     return depth
 
 
@@ -316,6 +360,7 @@ _LOWERED: Mapping[str, Callable[[Node, Nodes], None]] = {
     "LinearRegressor": _linear_regressor,
     "Normalizer": _normalizer,
     "OneHotEncoder": _one_hot_encoder,
+    "SVMRegressor": _vectors_regressor,
     "Scaler": _scaler,
     "TreeEnsembleClassifier": _tree_classifier,
     "TreeEnsembleRegressor": _tree_regressor,

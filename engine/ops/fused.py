@@ -88,6 +88,49 @@ def _matmul(node: Node, nodes: Nodes) -> None:
     nodes("Mul", nodes("MatMul", *sides), factor, output=node.outputs[0])
 
 
+def _of_few_bits(node: Node, nodes: Nodes) -> None:
+    """x · wᵀ, where w (columns, inner) has 4 or 8 bits a weight, a scale and a zero point for each block of
+    the inner axis: made float32 beforehand."""
+    _refuse_given(node, {4: "an order of its groups (g_idx)"})
+    bits, block = (int(node.attributes.get(name, 0)) for name in ("bits", "block_size"))
+    inner, columns = (int(node.attributes.get(name, 0)) for name in ("K", "N"))
+    if bits not in (4, 8) or block < 1 or nodes.shape(node.inputs[0])[-1:] != (inner,):
+        raise Refused(
+            f"it has {bits} bits a weight in blocks of {block} for {inner} of x; 4 and 8 are supported"
+        )
+    packed, scales, zeros = (
+        nodes.around.constant(node, place, what)
+        for place, what in ((1, "weights"), (2, "scales"), (3, "zero points"))
+    )
+    blocks = -(-inner // block)
+    if packed is None or scales is None or packed.size * 8 != columns * blocks * block * bits:
+        raise Refused(f"its weights are not {columns} × {blocks} blocks of {block} at {bits} bits")
+    whole = _unpacked(packed.reshape(columns, blocks, -1), bits)
+    if zeros is None:
+        shift = np.full((columns, blocks), 1 << (bits - 1), np.float32)
+    elif zeros.dtype == np.uint8:
+        shift = _unpacked(zeros.reshape(columns, -1), bits)[:, :blocks]
+    else:
+        shift = zeros.reshape(columns, blocks).astype(np.float32)
+    scale = scales.astype(np.float32).reshape(columns, blocks, 1)
+    weights = ((whole - shift[..., None]) * scale).reshape(columns, -1)[:, :inner]
+    dtype = nodes.dtype(node.inputs[0])
+    bias = optional_input(node, 5)
+    output = node.outputs[0]
+    factor = nodes.constant(np.ascontiguousarray(weights.T).astype(dtype))
+    y = nodes("MatMul", node.inputs[0], factor, output="" if bias else output)
+    if bias:
+        nodes("Add", y, bias, output=output)
+
+
+def _unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
+    """Of two in a byte the lower half comes first."""
+    if bits == 8:
+        return packed.astype(np.float32)
+    halves = np.stack([packed & 15, packed >> 4], axis=-1)
+    return halves.reshape(*packed.shape[:-1], -1).astype(np.float32)
+
+
 # ------------------------------------------------------------------------------------------------- attention
 
 
@@ -194,6 +237,7 @@ _LOWERED: Mapping[str, Callable[[Node, Nodes], None]] = {
     "FusedConv": _conv,
     "FusedGemm": _gemm,
     "FusedMatMul": _matmul,
+    "MatMulNBits": _of_few_bits,
     "MultiHeadAttention": _multi_head,
 }
 OP_TYPES = tuple(_LOWERED)

@@ -185,6 +185,7 @@ def trees():
     }
     given = {"treeids": [0, 0], "nodeids": [1, 2], "ids": [0, 0], "weights": [1.5, -2.0]}
     named = {f"{of}_{k}": v for of, named in (("nodes", told), ("target", given)) for k, v in named.items()}
+    named["n_targets"] = 1
     made = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], "it", domain="ai.onnx.ml", **named)
     proto = net(made, x=("N", 3), rank=2)
     proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))

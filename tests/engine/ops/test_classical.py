@@ -81,6 +81,35 @@ def test_whole_numbers_become_places() -> None:
     agree(graph, {"x": np.random.default_rng(0).integers(-2, 6, (4, FEATURES))}, 4)
 
 
+@pytest.mark.parametrize("kernel", ["", "LINEAR", "POLY", "RBF", "SIGMOID"])
+@pytest.mark.parametrize("one_class", [0, 1])
+def test_support_vectors(kernel: str, one_class: int) -> None:
+    count = 7 if kernel else 0
+    attributes: dict[str, Any] = {
+        "coefficients": random((count or FEATURES,), 1).tolist(),
+        "rho": [0.3],
+        "kernel_type": kernel or "LINEAR",
+        "kernel_params": [0.2, 0.5, 3.0],
+        "n_supports": count,
+        "one_class": one_class,
+        **({"support_vectors": random((count, FEATURES), 2).ravel().tolist()} if count else {}),
+    }
+    agree(classical("SVMRegressor", **attributes), rows(5), 5)
+
+
+def test_a_missing_value_goes_where_its_branch_says() -> None:
+    leaves = {"target_treeids": [0, 0, 0], "target_nodeids": [2, 3, 4], "target_ids": [0, 0, 0]}
+    told = {
+        "nodes_treeids": [0] * 5, "nodes_nodeids": [0, 1, 2, 3, 4], "nodes_featureids": [0, 1, 0, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", *["LEAF"] * 3], "nodes_values": [0.0, 0.5, 0, 0, 0],
+        "nodes_truenodeids": [1, 3, 0, 0, 0], "nodes_falsenodeids": [2, 4, 0, 0, 0],
+        "nodes_missing_value_tracks_true": [1, 0, 0, 0, 0], "target_weights": [1.0, 2.0, 4.0],
+    }  # fmt: skip
+    x = np.array([[np.nan, 0], [np.nan, 1], [np.nan, np.nan], [1, 0], [-1, np.nan]], np.float32)
+    feeds = {"x": np.concatenate([x, np.zeros((5, 3), np.float32)], axis=1)}
+    agree(classical("TreeEnsembleRegressor", n_targets=1, **told, **leaves), feeds, 5)
+
+
 @st.composite
 def trees(draw: Any) -> dict[str, list[Any]]:
     """Nodes of some trees, each as deep as it comes; numbers of nodes in any order."""
@@ -170,7 +199,7 @@ def test_what_is_not_taken_is_named() -> None:
         ("TreeEnsembleRegressor", {**told, "nodes_truenodeids": [8, 0, 0]}, "leads to no node"),
         ("TreeEnsembleRegressor", {**told, "nodes_featureids": [9, 0, 0]}, "feature 9 of 5"),
         ("TreeEnsembleRegressor", {**told, "aggregate_function": "MAX"}, "takes the MAX"),
-        ("TreeEnsembleRegressor", {**told, "nodes_missing_value_tracks_true": [1, 0, 0]}, "missing values"),
+        ("SVMRegressor", {"coefficients": [1.0] * 4, "rho": [0.0]}, "4 coefficients"),
     ]
     for op_type, attributes, words in wrong:
         with pytest.raises(UnsupportedError, match=words):

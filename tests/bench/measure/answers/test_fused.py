@@ -138,3 +138,23 @@ def test_embeddings_of_words_places_and_segments(segments: bool) -> None:
         types=types, outputs=("y", "counts"),
     )  # fmt: skip
     all_agree(graph, feeds, 2)
+
+
+@pytest.mark.parametrize("zeros", ["", "packed", "float"])
+@pytest.mark.parametrize(("bits", "inner"), [(4, 64), (4, 50), (8, 48)])
+def test_products_with_weights_of_few_bits(bits: int, inner: int, zeros: str) -> None:
+    by, columns, block = np.random.default_rng(0), 5, 16
+    blocks = -(-inner // block)
+    constants = {
+        "w": by.integers(0, 256, (columns, blocks, block * bits // 8)).astype(np.uint8),
+        "s": by.random((columns * blocks), np.float32),
+        "z": by.integers(0, 256, (columns, -(-blocks * bits // 8))).astype(np.uint8),
+    }
+    if zeros == "float":
+        constants["z"] = by.random((columns, blocks), np.float32) * 8
+    names = ["x", "w", "s", *(["z"] if zeros else [])]
+    graph = fused(
+        "MatMulNBits", names, {"x": (2, 3, inner)}, constants,
+        bits=bits, block_size=block, K=inner, N=columns,
+    )  # fmt: skip
+    all_agree(graph, {"x": random((2, 3, inner))}, 2)

@@ -175,6 +175,19 @@ def test_elements_are_gathered_along_any_axis(axis: int) -> None:
     agrees(one_node("GatherElements", (3, 3, 40), [places], rank=3, axis=axis), random((3, 3, 40)))
 
 
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize(("groups", "shared"), [(1, 1), (2, 1), (1, 2), (2, 4)])
+def test_a_deformed_convolution_reads_between_elements(groups: int, shared: int, masked: bool) -> None:
+    x, w, out = (2, 4, 7, 6), (6, 4 // groups, 3, 2), (3, 7)
+    offset = random((2, shared * 3 * 2 * 2, *out), 1) * 2
+    more = [random((6,), 3), random((2, shared * 3 * 2, *out), 4) if masked else None]
+    graph = one_node(
+        "DeformConv", x, [random(w, 2), offset, *more], opset=19, rank=4,
+        group=groups, offset_group=shared, strides=[2, 1], dilations=[1, 2], pads=[1, 1, 0, 2],
+    )  # fmt: skip
+    agrees(graph, random(x))
+
+
 def body(nodes: list[onnx.NodeProto], inputs: list[Any], outputs: list[Any], held: float) -> onnx.GraphProto:
     """A graph within a node, with a weight `w` of its own."""
     return helper.make_graph(
