@@ -17,7 +17,7 @@ import onnx
 from bench.measure.answers import roundings
 from engine.graph.graph import Graph
 
-OTHER_WAY = "OtherWay"
+OTHER_WAY, OTHER_DYNAMIC = "OtherWay", "OtherDynamic"
 QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear")
 # How near to half-way rounding decides: a part of a step, and of the value itself. A sum of n products in
 # float32 is off by up to n/2 roundings of what the sizes of its terms add up to, a blocked one by far less.
@@ -40,6 +40,10 @@ def other_way(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
             continue
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
+        if node.op_type == "DynamicQuantizeLinear":
+            copy.op_type, copy.domain = OTHER_DYNAMIC, roundings.DOMAIN
+            found.append(copy)
+            continue
         copy.input[0] = f"{node.output[0]}:other way"
         moved = onnx.helper.make_node(OTHER_WAY, [*node.input[:2]], [copy.input[0]], domain=roundings.DOMAIN)
         moved.attribute.extend(it for it in node.attribute if it.name in ("axis", "block_size"))
@@ -68,27 +72,31 @@ def other_side(values: np.ndarray) -> np.ndarray:
 
 
 @cache
-def operator() -> Any:
-    """The operator for onnx.reference, which takes long to load: x, as QuantizeLinear is to round it
-    otherwise."""
+def operators() -> tuple[Any, ...]:
+    """The operators for onnx.reference, which takes long to load: x, as QuantizeLinear is to round it
+    otherwise; and what DynamicQuantizeLinear makes of x then, by the scale that x as it is has."""
     from onnx.reference.op_run import OpRun
+    from onnx.reference.ops.op_dynamic_quantize_linear import DynamicQuantizeLinear
 
     class OtherWay(OpRun):
         op_domain = roundings.DOMAIN
 
-        def _run(self, x, scale=None, **_):
+        def _run(self, x, scale, **_):
             given = {it.name: it.i for it in self.onnx_node.attribute}
             return (_rounded_otherwise(x, scale, given.get("axis", 1), given.get("block_size", 0)),)
 
-    return OtherWay
+    class OtherDynamic(OpRun):
+        op_domain = roundings.DOMAIN
+
+        def _run(self, x, **_):
+            _, scale, zero = DynamicQuantizeLinear._run(self, x)  # type: ignore[arg-type]
+            steps = np.rint(other_side(x / scale)) + zero
+            return np.clip(steps, 0, 255).astype(np.uint8), scale, zero
+
+    return OtherWay, OtherDynamic
 
 
-def _rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block: int) -> np.ndarray:
-    """scale: None: DynamicQuantizeLinear's own."""
-    if scale is None:
-        # In float32, as the oracle has it: what lies exactly half-way there does not in float64.
-        most, least = (np.float32(extreme) for extreme in (x.max(initial=0), x.min(initial=0)))
-        scale = np.array((most - least or np.float32(1)) / np.float32(255))
+def _rounded_otherwise(x: np.ndarray, scale: np.ndarray, axis: int, block: int) -> np.ndarray:
     scale = np.asarray(scale, np.float64)
     if scale.size == 1:
         scale = scale.reshape(())

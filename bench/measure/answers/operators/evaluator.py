@@ -20,7 +20,7 @@ from bench.measure.answers.operators import control, mended, quantized, recurren
 def operators() -> tuple[Any, ...]:
     """Ours in the place of the evaluator's, and those that it lacks."""
     ours = [op for of in (mended, control, recurrent, sampling) for op in of.MENDED]
-    return (*ours, *transformers.TRANSFORMERS, *quantized.QUANTIZED, ties.operator())
+    return (*ours, *transformers.TRANSFORMERS, *quantized.QUANTIZED, *ties.operators())
 
 
 class Evaluator(ReferenceEvaluator):

@@ -113,15 +113,21 @@ def test_what_dynamic_quantisation_finds_half_way_may_be_rounded_either_way() ->
     graph = built(made, "N", "ties")
     found = answers_of(graph, 2)
     at = placed(found, graph, 1)
-    x = np.full(at.inputs["x"].shape, 127 / 255, np.float32)
-    x.reshape(-1)[0] = 254 / 255
-    at = Placement({"x": x}, at.rows, at.golden)
-    theirs = fetched(graph, {"x": x})
-    assert not np.array_equal(
-        theirs[graph.outputs[0].name], oracle.run(graph, {"x": x}, [graph.outputs[0].name])
-    )
-    assert found.check(theirs, at, "fp32").ok
-    assert not found.check(fetched(graph, {"x": x * np.float32(0.98)}), at, "fp32").ok
+    name = graph.outputs[0].name
+    pixels = np.full(at.inputs["x"].shape, 127 / 255, np.float32)
+    pixels.reshape(-1)[0] = 254 / 255
+    # Between −1 and 1 the largest itself is half-way: another range would move all the others.
+    around = np.full(at.inputs["x"].shape, 90.5 * 2 / 255, np.float32)
+    around.reshape(-1)[:2] = -1, 1
+    for x in (pixels, around):
+        at = Placement({"x": x}, at.rows, at.golden)
+        theirs, exact = fetched(graph, {"x": x})[name], oracle.run(graph, {"x": x}, [name])[name]
+        step = (x.max() - min(x.min(), 0)) / 255
+        assert found.check({name: theirs}, at, "fp32").ok
+        other = oracle.run(graph, {"x": x}, [name], None, True)[name]
+        assert (np.abs(other - exact).reshape(-1)[2:] > step / 2).all(), "each is rounded the other way"
+        assert found.check({name: other.astype(np.float32)}, at, "fp32").ok
+        assert not found.check({name: (exact + 3 * step).astype(np.float32)}, at, "fp32").ok
 
 
 def test_a_file_that_takes_several_images_alone_is_answered_whole() -> None:
