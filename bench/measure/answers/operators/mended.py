@@ -153,6 +153,25 @@ class AveragePool(_Window):
         return ((functools.reduce(np.add, self._taps(x, 0, 0)) / counts).astype(x.dtype),)
 
 
+class GlobalMaxPool(Mended):
+    """ "GlobalMaxPool consumes an input tensor X and applies max pooling across the values in the same
+    channel", of any number of axes; the reference takes four.
+    """
+
+    def _run(self, x, **_):
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+
+class GlobalLpPool(Mended):
+    """ "GlobalLpPool consumes an input tensor X and applies lp pool pooling across the values in the same
+    channel", which the reference has not.
+    """
+
+    def _run(self, x, **_):
+        p = self._get("p", 2)
+        return ((np.abs(x) ** p).sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1 / p),)
+
+
 class Conv(_Window):
     """ "The convolution operator consumes an input tensor and a filter, and computes the output": right in
     the reference too, which gathers all images at once through index arrays; here one matrix product an
@@ -376,6 +395,8 @@ MENDED = (
     BatchNormalization,
     MaxPool,
     AveragePool,
+    GlobalMaxPool,
+    GlobalLpPool,
     Conv,
     Pad,
     Cast,

@@ -161,6 +161,12 @@ def test_conv(data: st.DataObject) -> None:
     agrees(one_node("Conv", shape, [weight, bias], group=group, **attributes), random(shape))
 
 
+@pytest.mark.parametrize("kind", ["Max", "Average", "Lp"])
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5), (2, 3, 4, 5, 2)])
+def test_a_global_pool_takes_any_number_of_axes(kind: str, shape: tuple[int, ...]) -> None:
+    agrees(one_node(f"Global{kind}Pool", shape, rank=len(shape)), random(shape))
+
+
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_what_is_normalised_is_divided_by_absolute_values(p: int, axis: int) -> None:
