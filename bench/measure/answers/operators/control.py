@@ -35,7 +35,7 @@ class Loop(_Turns):
         turn = 0
         while goes_on and (turns is None or turn < turns):
             ends = self._turn((np.array(turn, np.int64), np.array(True), *carried), context)
-            goes_on, carried = bool(np.asarray(ends[0]).reshape(())), ends[1 : 1 + len(carried)]
+            goes_on, carried = bool(np.asarray(ends[0]).reshape(())), tuple(ends[1 : 1 + len(carried)])
             for values, value in zip(collected, ends[1 + len(carried) :], strict=True):
                 values.append(value)
             turn += 1

@@ -143,6 +143,8 @@ def test_embeddings_of_words_places_and_segments(segments: bool) -> None:
 @pytest.mark.parametrize("zeros", ["", "packed", "float"])
 @pytest.mark.parametrize(("bits", "inner"), [(4, 64), (4, 50), (8, 48)])
 def test_products_with_weights_of_few_bits(bits: int, inner: int, zeros: str) -> None:
+    if bits == 8 and zeros == "float":
+        pytest.skip("ONNX Runtime has no kernel for it")
     by, columns, block = np.random.default_rng(0), 5, 16
     blocks = -(-inner // block)
     constants = {
