@@ -10,7 +10,7 @@ from bench.words import units
 from engine.graph.graph import Graph, Node
 from engine.graph.plan import Plan
 from engine.graph.shapes import infer_node
-from engine.ops import Kernel, View, supported
+from engine.ops import LISTED, Kernel, View
 from engine.options import Options
 from engine.passes import known
 from engine.passes.trace import advance, start
@@ -115,9 +115,9 @@ def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[
 
 
 def _reason(text: str, node: Node) -> str:
-    """Without the node, which is known here, and without a list of all operators there are."""
+    """Without the node, which is known here, and without where the operators are listed."""
     text = text.removeprefix(f"node {node.name!r} ({node.op_type}): ")
-    return text.removesuffix(f"; it supports {', '.join(supported())}")
+    return text.removesuffix(f"; {LISTED}")
 
 
 def _refused(graph: Graph, found: Runs) -> str:

@@ -23,6 +23,7 @@ from engine.graph.normal_form import captured, normalise
 from engine.graph.outputs import numbers_alone
 from engine.graph.proto_checks import check_names, check_size, check_wiring
 from engine.graph.skeleton import checked
+from engine.graph.sparse import dense
 from kernels.errors import ModelError, UnsupportedError, one_line
 
 OPSETS = range(7, 29)
@@ -35,7 +36,7 @@ def load(path: str | Path) -> Graph:
     """The model in an `.onnx` file (external data beside it is read too); its name is the file's stem.
 
     Raises ModelError, one sentence, for a file that is missing, truncated, not ONNX or not valid, and
-    UnsupportedError for sparse weights, for inputs that are not tensors of numbers, and where no output is.
+    UnsupportedError for inputs that are not tensors of numbers, and where no output is.
     """
     path = Path(path)
     try:
@@ -114,8 +115,7 @@ def from_proto(
             sha256 = hashlib.sha256(proto.SerializeToString(deterministic=True)).hexdigest()
         except ValueError as error:
             raise ModelError(f"{where} cannot be serialized: {error}") from None
-    if proto.graph.sparse_initializer:
-        raise UnsupportedError(f"{where} has sparse initializers; only dense ones are supported")
+    proto = dense(proto, where)
     initializers = {
         tensor.name: _kept(values[tensor.name])
         if weights.is_declared(tensor) and tensor.name in values
@@ -123,6 +123,7 @@ def from_proto(
         for tensor in proto.graph.initializer
     }
     proto = weights.light(proto, initializers)
+    _open_negative(proto)
     normalise(proto, where)
     _fill_names(proto)
     check_wiring(proto, where)
@@ -172,6 +173,14 @@ def _opset(proto: onnx.ModelProto, where: str) -> tuple[int, str]:
         f"{where} is of opset {opset}, and opsets {OPSETS[0]} to {OPSETS[-1]} are supported by the engine; "
         "convert it with onnx.version_converter"
     )
+
+
+def _open_negative(proto: onnx.ModelProto) -> None:
+    """An axis that is declared negative, as some exporters write one of any size, is open."""
+    for value in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.HasField("dim_value") and dim.dim_value < 0:
+                dim.ClearField("dim_value")
 
 
 def _fill_names(proto: onnx.ModelProto) -> None:
@@ -245,7 +254,8 @@ def _attribute(attribute: onnx.AttributeProto, node: str, where: str) -> Any:
 
 
 def constant(node: Node, where: str) -> np.ndarray:
-    """The value of a Constant node. Raises UnsupportedError for a sparse one."""
+    """The value of a Constant node. Raises UnsupportedError for a sparse one, which is left only in
+    functions and graphs within nodes."""
     attributes = node.attributes
     for name, dtype in (("value_float", np.float32), ("value_floats", np.float32)):
         if name in attributes:

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import math
 import pkgutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import ModuleType
 
 from engine.graph.graph import Node
@@ -28,6 +30,7 @@ from kernels.ops import ITEMSIZE
 __all__ = ["Kernel", "Lowered", "Refused", "Scope", "View", "lower", "operators", "supported"]
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
+LISTED = "docs/conformance.md lists what it supports"
 
 
 class MissingOperatorError(UnsupportedError):
@@ -84,11 +87,11 @@ def lower(node: Node, scope: Scope) -> Lowered:
     where = f"node {node.name!r} ({node.op_type})"
     op = full_name(node.domain, node.op_type)
     if op not in operators():
-        instead = hints().get(node.op_type) or f"it supports {', '.join(supported())}"
-        why = f"the engine does not support {op} on data that depends on the graph's inputs; {instead}"
+        on = " on data that depends on the graph's inputs" if any(node.inputs) else ""
+        why = f"the engine does not support {op}{on}; {hints().get(node.op_type) or LISTED}"
         raise MissingOperatorError(f"{where}: {why}", op)
     try:
-        lowered = operators()[op](node, scope)
+        lowered = _apart(node, scope)
         for name, spec in lowered.specs.items():
             if name not in lowered.constants:  # a constant without elements is as good as none
                 _check_elements(name, spec.shape)
@@ -108,6 +111,38 @@ def lower(node: Node, scope: Scope) -> Lowered:
             f"{where}: its inputs or attributes are not as ONNX describes them ({one_line(error)})"
         ) from error
     return lowered
+
+
+def _apart(node: Node, scope: Scope) -> Lowered:
+    """`node` lowered. Where a tensor within it is called as one of the graph's (a file may have a `y:1`
+    beside a `y`), its inner tensors get other names."""
+    lower_it = operators()[full_name(node.domain, node.op_type)]
+    lowered = lower_it(node, scope)
+    within = {*lowered.specs, *lowered.constants} - set(node.outputs)
+    if not any(name in scope.specs or name in scope.consumed for name in within):
+        return lowered
+    taken = {*scope.specs, *scope.consumed}
+    mark = next(
+        mark for mark in map("~{}".format, itertools.count(1)) if not any(mark in name for name in taken)
+    )
+    given = {f"{name}{mark}": name for name in node.outputs if name}
+    others = tuple(f"{name}{mark}" if name else "" for name in node.outputs)
+    read = frozenset(other for other, name in given.items() if name in scope.consumed)
+    lowered = lower_it(replace(node, outputs=others), replace(scope, consumed=scope.consumed | read))
+
+    def called(name: str) -> str:
+        return given.get(name, name)
+
+    return Lowered(
+        tuple(
+            replace(item, source=called(item.source), output=called(item.output))
+            if isinstance(item, View)
+            else replace(item, inputs=tuple(map(called, item.inputs)), output=called(item.output))
+            for item in lowered.items
+        ),
+        {called(name): spec for name, spec in lowered.specs.items()},
+        {called(name): value for name, value in lowered.constants.items()},
+    )
 
 
 def _check_elements(name: str, shape: tuple[int, ...]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from bench.words import plain, units
+from engine.ops import LISTED
 from tests.zoo.kept import ROOT, Kept, Outcome
 from tests.zoo.nets import EXPORTERS, FORMS, NETS, Net, exports
 
@@ -141,8 +143,8 @@ def _refusals(by_file: Mapping[tuple[str, int], Mapping[str, Outcome]], backend:
     for (file, batch), found in by_file.items():
         outcome = found.get(backend)
         if outcome is not None and outcome.result != "ok":
-            # Which operators there are instead is told by docs/conformance.md.
-            reason = outcome.reason.partition("; it supports ")[0] or outcome.result
+            # Without where the operators are listed; what was measured earlier lists them itself.
+            reason = re.split(f"; (?:it supports |{LISTED})", outcome.reason)[0] or outcome.result
             why[reason].append(f"{file} (batch {batch})")
     if not why:
         return []

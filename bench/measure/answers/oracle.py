@@ -35,7 +35,7 @@ from kernels.errors import OutOfMemoryError, UnsupportedError
 
 MAX_IMAGES = 8
 # Of the answers: goes up with every change of the oracle's operators, so that no old file is read.
-VERSION = 4
+VERSION = 5
 _DISK_NBYTES_A_MODEL = 64 << 20
 _DISK_NBYTES = 512 << 20
 _MEMORY_NBYTES = 1 << 30
@@ -77,7 +77,8 @@ def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] 
     if names is None:
         parts = grouping.groups(graph, images)
         names = {name for part in parts for name in (*part.inputs, part.output)}
-    wanted = {*names, *(info.name for info in graph.outputs)} - set(graph.initializers) - set(cut)
+    wanted = (set(names) - set(graph.initializers)) | {info.name for info in graph.outputs}
+    wanted -= set(cut)
     tensors = answered(graph, cut, wanted)
     wide = {name: widened(array) for name, array in cut.items()}
     return Golden(images, cut, {**wide, **tensors})
@@ -119,7 +120,8 @@ def run(
         nodes = roundings.moving(nodes, moved)
     if ties_other_way:
         nodes = ties.other_way(nodes)
-    evaluation = Evaluation(graph.name, nodes, graph.proto.opset_import, list(values), names)
+    opsets, functions = graph.proto.opset_import, graph.proto.functions
+    evaluation = Evaluation(graph.name, nodes, opsets, list(values), names, functions)
     return evaluation.of(values)
 
 
@@ -133,6 +135,23 @@ def _needed(graph: Graph, names: Iterable[str]) -> list[onnx.NodeProto]:
     return found[::-1]
 
 
+def _ordered(functions: Iterable[onnx.FunctionProto]) -> list[onnx.FunctionProto]:
+    """Those that others call before these, as the evaluator wants them."""
+    waiting = {(function.domain, function.name): function for function in functions}
+    found: list[onnx.FunctionProto] = []
+
+    def take(key: tuple[str, str]) -> None:
+        function = waiting.pop(key, None)
+        if function is not None:
+            for node in function.node:
+                take((node.domain, node.op_type))
+            found.append(function)
+
+    for key in list(waiting):
+        take(key)
+    return found
+
+
 class Evaluation:
     """Nodes that are evaluated in float64, once or many times. fed: what is given to them."""
 
@@ -143,6 +162,7 @@ class Evaluation:
         opsets: Iterable[onnx.OperatorSetIdProto],
         fed: Sequence[str],
         wanted: Iterable[str],
+        functions: Iterable[onnx.FunctionProto] = (),
     ) -> None:
         self._name = name
         self._wanted = sorted(wanted)
@@ -155,6 +175,7 @@ class Evaluation:
                 [onnx.helper.make_tensor_value_info(each, unknown, None) for each in self._wanted],
             ),
             opset_imports=[*opsets, onnx.helper.make_opsetid(roundings.DOMAIN, 1)],
+            functions=_ordered(functions),
         )
         self._evaluator: Any = None  # onnx.reference's
 
@@ -171,19 +192,9 @@ class Evaluation:
         try:
             if self._evaluator is None:
                 # Loaded here: long to load, and what has been answered is kept.
-                from onnx.reference import ReferenceEvaluator
+                from bench.measure.answers.operators.evaluator import Evaluator
 
-                from bench.measure.answers.operators import (
-                    mended,
-                    quantized,
-                    recurrent,
-                    sampling,
-                    transformers,
-                )
-
-                modules = (mended, quantized, recurrent, sampling, transformers)
-                ours = [op for module in modules for op in module.OPERATORS]
-                self._evaluator = ReferenceEvaluator(self._proto, new_ops=ours)
+                self._evaluator = Evaluator(self._proto)
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:

@@ -15,7 +15,7 @@ import onnx
 from bench.measure.answers import roundings
 from engine.graph.graph import Graph
 
-OTHER_WAY = "OtherWay"  # bench.measure.answers.operators.mended has it
+OTHER_WAY, OTHER_DYNAMIC = "OtherWay", "OtherDynamic"  # bench.measure.answers.operators.mended has them
 QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear")
 # How near to half-way rounding decides: a part of a step, and of the value itself. A sum of n products in
 # float32 is off by up to n/2 roundings of what the sizes of its terms add up to, a blocked one by far less.
@@ -38,6 +38,10 @@ def other_way(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
             continue
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
+        if node.op_type == "DynamicQuantizeLinear":
+            copy.op_type, copy.domain = OTHER_DYNAMIC, roundings.DOMAIN
+            found.append(copy)
+            continue
         copy.input[0] = f"{node.output[0]}:other way"
         moved = onnx.helper.make_node(OTHER_WAY, [*node.input[:2]], [copy.input[0]], domain=roundings.DOMAIN)
         moved.attribute.extend(it for it in node.attribute if it.name in ("axis", "block_size"))
@@ -57,12 +61,9 @@ def other_side(values: np.ndarray) -> np.ndarray:
     return np.where(near & np.isfinite(values), half + side * away, values)
 
 
-def rounded_otherwise(x: np.ndarray, scale: np.ndarray | None, axis: int, block: int) -> np.ndarray:
+def rounded_otherwise(x: np.ndarray, scale: np.ndarray, axis: int, block: int) -> np.ndarray:
     """x with what QuantizeLinear rounds near to half-way on the other side of it. axis, block: the node's
-    attributes; scale: None: DynamicQuantizeLinear's own."""
-    if scale is None:
-        span = max(float(x.max(initial=0)), 0.0) - min(float(x.min(initial=0)), 0.0)
-        scale = np.array(span / 255 or 1.0)
+    attributes."""
     scale = np.asarray(scale, np.float64)
     if scale.size == 1:
         scale = scale.reshape(())

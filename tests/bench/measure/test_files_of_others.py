@@ -9,8 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from bench.measure import runner, timing
-from bench.measure.answers import cross_check, room
+from bench.measure.answers import cross_check, oracle, room
 from bench.measure.images import model_file
+from bench.measure.loaded_model import LoadedModel
 from engine import backends
 from tests.bench.measure.test_worker import changed, go
 from tests.engine.harness import make_model
@@ -110,6 +111,87 @@ BOTH = {
         {},
     ),
 }
+
+
+def kept_weight():
+    """Given out beside the answer, as an exporter does with what it could fold."""
+    proto = net(node("Relu", "x"), x=("N", 3), constants={"w": np.ones(3, np.float32)}, rank=2)
+    proto.graph.output.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3]))
+    return proto
+
+
+def functions():
+    """A function of the file's own that calls another, with a constant in it."""
+    proto = net(helper.make_node("Twice", ["x"], ["y"], "it", domain="own"), x=("N", 3), rank=2)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    half = helper.make_tensor("half", TensorProto.FLOAT, [], [0.5])
+    inner = [helper.make_node("Constant", [], ["h"], value=half), helper.make_node("Mul", ["a", "h"], ["b"])]
+    outer = [helper.make_node("Once", [a], [b], domain="own") for a, b in (("a", "b"), ("b", "c"))]
+    for name, given, nodes in (("Twice", "c", outer), ("Once", "b", inner)):
+        proto.functions.append(helper.make_function("own", name, ["a"], [given], nodes, opsets))
+    proto.opset_import.append(opsets[1])
+    return proto
+
+
+def loop():
+    """Without a condition, what each turn makes beside what it hands on, and a weight of the body's own."""
+    info = helper.make_tensor_value_info
+    row, truth = (lambda name: info(name, TensorProto.FLOAT, ["N", 3])), TensorProto.BOOL
+    body = helper.make_graph(
+        [node("Mul", ["h", "w"], ["h2"]), node("Identity", "c", ["c2"]), node("Add", ["h2", "x"], ["told"])],
+        "body",
+        [info("i", TensorProto.INT64, []), info("c", truth, []), row("h")],
+        [info("c2", truth, []), row("h2"), row("told")],
+        [helper.make_tensor("w", TensorProto.FLOAT, [], [0.5])],
+    )
+    made = node("Loop", ["n", "", "x"], ["last", "y"], body=body)
+    return net(made, x=("N", 3), constants={"n": np.array(3)}, rank=3)
+
+
+def negative():
+    """An axis of any size, as some exporters write it."""
+    proto = net(node("Relu", "x"), x=("N", 3), rank=2)
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    return proto
+
+
+BOTH |= {
+    "kept_weight": lambda: (kept_weight(), {}),
+    "functions": lambda: (functions(), {}),
+    "loop": lambda: (loop(), {}),
+    "negative": lambda: (negative(), {}),
+    "tiny": lambda: (net(node("Mul", "xc"), x=("N", 9), constants={"c": np.float32(1e-42)}, rank=2), {}),
+    "l1": lambda: (net(node("LpNormalization", "x", p=1, axis=1)), {}),
+    "zeros": lambda: (
+        net(
+            node("Shape", "x", "s"), node("ConstantOfShape", "s", "z"), node("Add", "zx"), x=("N", 9), rank=2
+        ),
+        {},
+    ),
+    "trees": lambda: (trees(), {}),
+}
+
+
+def trees():
+    """As of scikit-learn's regressors."""
+    told = {
+        "treeids": [0, 0, 0],
+        "nodeids": [0, 1, 2],
+        "featureids": [1, 0, 0],
+        "modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "values": [0.5, 0.0, 0.0],
+        "truenodeids": [1, 0, 0],
+        "falsenodeids": [2, 0, 0],
+    }
+    given = {"treeids": [0, 0], "nodeids": [1, 2], "ids": [0, 0], "weights": [1.5, -2.0]}
+    named = {f"{of}_{k}": v for of, named in (("nodes", told), ("target", given)) for k, v in named.items()}
+    named["n_targets"] = 1
+    made = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], "it", domain="ai.onnx.ml", **named)
+    proto = net(made, x=("N", 3), rank=2)
+    proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+    return proto
+
+
 HALVES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 
 
@@ -170,6 +252,27 @@ def test_what_ours_refuses_is_measured_on_the_reference(tmp_path, kind):
     ours, theirs = measured(tmp_path / "net.onnx", REFERENCE_ALONE[kind](), (2,))
     assert [one.disposition for one in ours] == ["unsupported"]
     assert [(one.disposition, one.reason) for one in theirs] == [("ok", "")]
+
+
+def test_where_float64_and_the_reference_differ_neither_is_told_to_be_wrong(tmp_path):
+    """ONNX Runtime takes a whole size where ONNX's text has 4.9 places; who answers otherwise still is."""
+    resize = node("Resize", ["x", "", "s"], mode="linear", coordinate_transformation_mode="align_corners")
+    proto = net(resize, constants={"s": np.float32([1, 1, 1, 0.7])}, opset=18)
+    for row in measured(tmp_path / "net.onnx", proto, (2,)):
+        assert [(one.disposition, one.reason) for one in row] == [("ok", "")]
+        assert any("differs from ONNX Runtime" in text for text in row[0].validity.warnings)
+    loaded = LoadedModel(
+        str(tmp_path / "net.onnx"),
+        changed(models=(str(tmp_path / "net.onnx"),), batches=(2,), dataset="random", images=()),
+        (2,),
+        lambda *_: None,
+    )
+    at = loaded.placement(2, 0)
+    right = oracle.run(loaded.graph, at.inputs, ["y"])["y"]
+    told = loaded.check({"y": right.astype(np.float32)}, at, "fp32")
+    assert told.ok
+    assert "right by float64, not by ort-cpu" in told.note
+    assert not loaded.check({"y": (right * 1.01).astype(np.float32)}, at, "fp32").ok
 
 
 def test_bfloat16_is_measured_on_ours_where_the_reference_has_no_kernel_for_it(tmp_path):

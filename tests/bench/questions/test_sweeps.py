@@ -35,10 +35,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     models = tmp_path / "models"
     models.mkdir()
     good = saved(models, "a_good.onnx", "Tanh")
+    labels = {"keys_floats": [0.0], "values_floats": [1.0]}
     refused = make_model(
-        [helper.make_node("Binarizer", ["x"], ["y"], "ones", domain="ai.onnx.ml")], {"x": ("N", 4)}, ["y"]
+        [helper.make_node("LabelEncoder", ["x"], ["y"], "told", domain="ai.onnx.ml", **labels)],
+        {"x": ("N", 4)},
+        ["y"],
     )
-    refused.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    refused.opset_import.append(helper.make_opsetid("ai.onnx.ml", 2))
     (models / "b_refused.onnx").write_bytes(refused.SerializeToString())
     (models / "c_truncated.onnx").write_bytes(good.read_bytes()[:-20])
     (models / "d_text.onnx").write_text("no model")
@@ -87,12 +90,12 @@ def test_every_file_ends_as_what_it_is(folder: Path, capsys: pytest.CaptureFixtu
     came = {name: (of["engine-cpu"][0], of["ort-cpu"][0]) for name, of in found.items()}
     assert came == EXPECTED
     reasons = {name: of["engine-cpu"][1] for name, of in found.items()}
-    assert "does not support ai.onnx.ml.Binarizer" in reasons["b_refused.onnx"]
+    assert "does not support ai.onnx.ml.LabelEncoder" in reasons["b_refused.onnx"]
     assert "is truncated or is not an ONNX model" in reasons["c_truncated.onnx"]
     assert "ONNX Runtime's own format" in reasons["e_model.ort"]
     assert "takes more than 300 MiB" in reasons["h_vast.onnx"]
     for reason in (
-        "does not support ai.onnx.ml.Binarizer",
+        "does not support ai.onnx.ml.LabelEncoder",
         "ONNX Runtime's own format",
         "takes more than 300 MiB",
     ):

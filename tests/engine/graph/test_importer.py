@@ -16,7 +16,7 @@ from engine import backends
 from engine.graph.importer import OPSETS, from_proto, load
 from engine.ort.earlier import declared_earlier
 from kernels.errors import InputError, ModelError, UnsupportedError
-from tests.engine.harness import bare, make_model, random, run_plan
+from tests.engine.harness import agree, bare, make_model, random, run_plan
 
 
 def convolution(opset: int = 17, **names: str) -> onnx.ModelProto:
@@ -316,13 +316,32 @@ def test_custom_operators_load_and_are_refused_by_the_engine_alone() -> None:
         bare(graph, 1)
 
 
-def test_sparse_weights_and_sequences_are_refused() -> None:
-    model = convolution()
-    values = helper.make_tensor("s", TensorProto.FLOAT, [1], [1.0])
-    indices = helper.make_tensor("i", TensorProto.INT64, [1], [0])
-    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [4]))
-    with pytest.raises(UnsupportedError, match="sparse initializers; only dense"):
-        from_proto(model)
+@pytest.mark.parametrize("linear", [True, False])
+@pytest.mark.parametrize("constant", [True, False])
+def test_sparse_weights_are_made_dense(linear: bool, constant: bool) -> None:
+    values = helper.make_tensor("s", TensorProto.FLOAT, [2], [1.5, -2.0])
+    places = [1, 5] if linear else [0, 1, 1, 2]
+    indices = helper.make_tensor("i", TensorProto.INT64, [2] if linear else [2, 2], places)
+    sparse = helper.make_sparse_tensor(values, indices, [2, 3])
+    nodes = [helper.make_node("MatMul", ["x", "s"], ["y"])]
+    if constant:
+        nodes.insert(0, helper.make_node("Constant", [], ["s"], sparse_value=sparse))
+    model = make_model(nodes, {"x": ("N", 2)}, ["y"])
+    if not constant:
+        model.graph.sparse_initializer.append(sparse)
+    graph = from_proto(model)
+    np.testing.assert_array_equal(graph.initializers["s"], [[0, 1.5, 0], [0, 0, -2]])
+    agree(graph, {"x": random((3, 2))}, 3)
+
+
+def test_broken_sparse_weights_and_sequences_are_refused() -> None:
+    for place, shape, words in ((4, [4], "broken sparse"), (-1, [4], "broken sparse"), (0, [2**40], "dense")):
+        model = convolution()
+        values = helper.make_tensor("s", TensorProto.FLOAT, [1], [1.0])
+        indices = helper.make_tensor("i", TensorProto.INT64, [1], [place])
+        model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, shape))
+        with pytest.raises((ModelError, UnsupportedError), match=words):
+            from_proto(model)
     node = helper.make_node("SequenceAt", ["x", "i"], ["y"])
     model = make_model([node], {}, ["y"], {"i": np.array(0)})
     model.graph.input.append(helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [2, 2]))

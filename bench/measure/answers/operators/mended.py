@@ -17,6 +17,7 @@ import onnx
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_cast import cast_to
+from onnx.reference.ops.op_dynamic_quantize_linear import DynamicQuantizeLinear
 from onnx.reference.ops.op_resize import Resize as ReferenceResize
 
 from bench.measure.answers import roundings, ties
@@ -151,6 +152,25 @@ class AveragePool(_Window):
         inside = np.ones((1, 1, *x.shape[2:]), x.dtype)
         counts = functools.reduce(np.add, self._taps(inside, counted, 0))
         return ((functools.reduce(np.add, self._taps(x, 0, 0)) / counts).astype(x.dtype),)
+
+
+class GlobalMaxPool(Mended):
+    """ "GlobalMaxPool consumes an input tensor X and applies max pooling across the values in the same
+    channel", of any number of axes; the reference takes four.
+    """
+
+    def _run(self, x, **_):
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+
+class GlobalLpPool(Mended):
+    """ "GlobalLpPool consumes an input tensor X and applies lp pool pooling across the values in the same
+    channel", which the reference has not.
+    """
+
+    def _run(self, x, **_):
+        p = self._get("p", 2)
+        return ((np.abs(x) ** p).sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1 / p),)
 
 
 class Conv(_Window):
@@ -319,6 +339,29 @@ class DequantizeLinear(Mended):
         return values.reshape(column)
 
 
+class LpNormalization(Mended):
+    """ "Given a matrix, apply Lp-normalization along the provided axis": what the elements are divided by is
+    the sum of their absolute values where p is 1, of which the reference takes the signs along.
+    """
+
+    def _run(self, x, **_):
+        axis, p = self._get("axis", -1), self._get("p", 2)
+        norm = (np.abs(x) ** p).sum(axis=axis, keepdims=True) ** (1 / p)
+        return (np.where(norm == 0, 0.0, x / np.where(norm == 0, 1.0, norm)),)
+
+
+class GatherElements(Mended):
+    """ "out[i][j][k] = input[index[i][j][k]][j][k] if axis = 0", and so for the others: the reference takes
+    no axis that counts from the end, and no more than 32 places.
+    """
+
+    def _run(self, data, indices, **_):
+        axis = self._get("axis", 0) % data.ndim
+        places = list(np.ogrid[tuple(slice(size) for size in indices.shape)])
+        places[axis] = np.where(indices < 0, indices + data.shape[axis], indices)
+        return (data[tuple(places)],)
+
+
 class OneRounding(OpRun):
     """Every element moved by half a rounding of its type to a whole one, the same in every run: were all
     moved by as much, equal scores would stay equal in two halves."""
@@ -339,8 +382,19 @@ class OtherWay(Mended):
 
     op_domain = roundings.DOMAIN
 
-    def _run(self, x, scale=None, **_):
+    def _run(self, x, scale, **_):
         return (ties.rounded_otherwise(x, scale, self._get("axis", 1), self._get("block_size", 0)),)
+
+
+class OtherDynamic(DynamicQuantizeLinear):
+    """What DynamicQuantizeLinear makes of x rounded the other way, by the scale of x itself (`ties`)."""
+
+    op_domain = roundings.DOMAIN
+
+    def _run(self, x, **_):
+        _, scale, zero = super()._run(x)
+        steps = np.rint(ties.other_side(x / scale)) + zero
+        return np.clip(steps, 0, 255).astype(np.uint8), scale, zero
 
 
 class Stored(Mended):
@@ -362,6 +416,8 @@ OPERATORS = (
     BatchNormalization,
     MaxPool,
     AveragePool,
+    GlobalMaxPool,
+    GlobalLpPool,
     Conv,
     Pad,
     Cast,
@@ -369,7 +425,10 @@ OPERATORS = (
     Resize,
     Upsample,
     DequantizeLinear,
+    LpNormalization,
+    GatherElements,
     OneRounding,
+    OtherDynamic,
     OtherWay,
     Stored,
 )

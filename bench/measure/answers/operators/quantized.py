@@ -185,6 +185,31 @@ class QLinearConcat(_Microsoft):
         return (_to_eight_bits(whole, y_scale.astype(float), y_zero, y_zero),)
 
 
+class MatMulNBits(_Microsoft):
+    """ "Matrix multiplication with right hand side matrix (B) being pre-packed and quantized int4 data blob":
+    for each of N columns blocks of block_size weights, the lower bits of a byte first, with a scale and a
+    zero point each, 2^(bits − 1) where none is given."""
+
+    def _run(self, a, packed, scales, zeros=None, order=None, bias=None, **_):
+        bits, inner, columns = (self._get(name) for name in ("bits", "K", "N"))
+        if order is not None or bits not in (4, 8):
+            raise NotImplementedError("MatMulNBits of other than 4 or 8 bits, or with an order of its groups")
+        blocks = -(-inner // self._get("block_size"))
+        values = self._apart(packed.reshape(columns, -1), bits).reshape(columns, blocks, -1)
+        if zeros is None:
+            zeros = np.full((columns, blocks), 2.0 ** (bits - 1))
+        elif zeros.dtype == np.uint8:
+            zeros = self._apart(zeros.reshape(columns, -1), bits)[:, :blocks]
+        real = (values - zeros.reshape(columns, blocks, 1)) * scales.reshape(columns, blocks, 1)
+        y = a @ real.reshape(columns, -1)[:, :inner].T
+        return (y if bias is None else y + bias,)
+
+    @staticmethod
+    def _apart(packed: Array, bits: int) -> Array:
+        places = np.arange(packed.shape[1] * 8 // bits)
+        return ((packed[:, places * bits // 8] >> (places * bits % 8)) & (2**bits - 1)).astype(np.float64)
+
+
 class DequantizeLinearOfMicrosoft(DequantizeLinear):
     """As ONNX's own."""
 
@@ -211,6 +236,7 @@ OPERATORS = (
     ConvInteger,
     QLinearConv,
     MatMulInteger,
+    MatMulNBits,
     QLinearMatMul,
     QGemm,
     QLinearAdd,

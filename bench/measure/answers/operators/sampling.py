@@ -1,5 +1,5 @@
-"""GridSample for the oracle: `onnx.reference` walks the outputs one by one in Python and rounds their places
-to float32; here they are worked out all at once, in float64."""
+"""GridSample and DeformConv for the oracle: `onnx.reference` walks the outputs one by one in Python, and of
+GridSample rounds their places to float32; here they are worked out all at once, in float64."""
 
 from __future__ import annotations
 
@@ -70,6 +70,43 @@ class GridSample(Mended):
         return np.clip(place, 0, size - 1).astype(np.int64)
 
 
+class DeformConv(Mended):
+    """ "Performs deformable convolution as described in https://arxiv.org/abs/1703.06211 and
+    https://arxiv.org/abs/1811.11168": each tap of the kernel reads X between its elements, at its own place
+    moved by `offset` (rows, then columns), times `mask`; beyond X are zeros."""
+
+    def _run(self, x: Array, w: Array, offset: Array, b: Any = None, mask: Any = None, **_: Any) -> Any:
+        groups, shared = self._get("group", 1), self._get("offset_group", 1)
+        (n, c, *sizes), kernel, out = x.shape, w.shape[2:], offset.shape[2:]
+        strides, dilations = (self._get(name, [1, 1]) for name in ("strides", "dilations"))
+        pads = self._get("pads", [0] * 4)
+        moved = offset.reshape(n, shared, *kernel, 2, *out)
+        kept = np.ones((n, shared, *kernel, *out)) if mask is None else mask.reshape(n, shared, *kernel, *out)
+        parts = x.reshape(n, shared, c // shared, -1)
+        columns = np.empty((n, c, *kernel, *out))
+        for tap in product(*map(range, kernel)):
+            places = []
+            for i in range(2):
+                first = np.arange(out[i]) * strides[i] - pads[i] + tap[i] * dilations[i]
+                places.append(first.reshape((-1, 1) if i == 0 else (1, -1)) + moved[:, :, *tap, i])
+            read = np.zeros((n, shared, c // shared, *out))
+            for corner in product((0, 1), repeat=2):
+                at = [np.floor(place) + step for place, step in zip(places, corner, strict=True)]
+                near = [1 - np.abs(place - end) for place, end in zip(places, at, strict=True)]
+                inside = np.logical_and.reduce(
+                    [(end >= 0) & (end < size) for end, size in zip(at, sizes, strict=True)]
+                )
+                rows, cols = (np.where(inside, end, 0).astype(np.int64) for end in at)
+                flat = (rows * sizes[1] + cols).reshape(n, shared, 1, -1)
+                found = np.take_along_axis(parts, flat, 3).reshape(read.shape)
+                read += found * np.where(inside, near[0] * near[1], 0)[:, :, None]
+            columns[:, :, *tap] = (read * kept[:, :, *tap][:, :, None]).reshape(n, c, *out)
+        grouped = columns.reshape(n, groups, -1, int(np.prod(out)))
+        weights = w.reshape(groups, w.shape[0] // groups, -1)
+        y = np.matmul(weights, grouped).reshape(n, w.shape[0], *out)
+        return (y if b is None else y + b.reshape(-1, 1, 1),)
+
+
 def _reflected(v: Array, low: float, high: float) -> Array:
     """Reflected at both ends as often as it takes: a zigzag of twice their distance."""
     if high <= low:
@@ -85,4 +122,4 @@ def _keys(s: Array) -> Array:
     return np.where(s <= 1, ((a + 2) * s - (a + 3)) * s * s + 1, far)
 
 
-OPERATORS = (GridSample,)
+OPERATORS = (GridSample, DeformConv)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from bench.measure.answers import accuracy, cross_check, oracle, widened
 from bench.measure.answers.cross_check import cross_check as crossed
@@ -160,6 +161,117 @@ def test_conv(data: st.DataObject) -> None:
     agrees(one_node("Conv", shape, [weight, bias], group=group, **attributes), random(shape))
 
 
+@pytest.mark.parametrize("kind", ["Max", "Average", "Lp"])
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5), (2, 3, 4, 5, 2)])
+def test_a_global_pool_takes_any_number_of_axes(kind: str, shape: tuple[int, ...]) -> None:
+    agrees(one_node(f"Global{kind}Pool", shape, rank=len(shape)), random(shape))
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_what_is_normalised_is_divided_by_absolute_values(p: int, axis: int) -> None:
+    x = random((3, 4, 2))
+    x[:, 1] = 0
+    agrees(one_node("LpNormalization", (3, 4, 2), rank=3, axis=axis, p=p), x)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements_are_gathered_along_any_axis(axis: int) -> None:
+    places = np.random.default_rng(0).integers(-3, 3, (3, 2, 3))
+    agrees(one_node("GatherElements", (3, 3, 40), [places], rank=3, axis=axis), random((3, 3, 40)))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize(("groups", "shared"), [(1, 1), (2, 1), (1, 2), (2, 4)])
+def test_a_deformed_convolution_reads_between_elements(groups: int, shared: int, masked: bool) -> None:
+    x, w, out = (2, 4, 7, 6), (6, 4 // groups, 3, 2), (3, 7)
+    offset = random((2, shared * 3 * 2 * 2, *out), 1) * 2
+    more = [random((6,), 3), random((2, shared * 3 * 2, *out), 4) if masked else None]
+    graph = one_node(
+        "DeformConv", x, [random(w, 2), offset, *more], opset=19, rank=4,
+        group=groups, offset_group=shared, strides=[2, 1], dilations=[1, 2], pads=[1, 1, 0, 2],
+    )  # fmt: skip
+    agrees(graph, random(x))
+
+
+def body(nodes: list[onnx.NodeProto], inputs: list[Any], outputs: list[Any], held: float) -> onnx.GraphProto:
+    """A graph within a node, with a weight `w` of its own."""
+    return helper.make_graph(
+        [*nodes], "body", inputs, outputs, [numpy_helper.from_array(np.float32(held), "w")]
+    )
+
+
+@pytest.mark.parametrize("condition", ["", "yes"])
+def test_a_loop_with_and_without_a_condition_gives_each_turn_a_row(condition: str) -> None:
+    told, carried = (helper.make_tensor_value_info(name, 1, [2, 3]) for name in ("told", "h2"))
+    turn = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    goes_on, on = (helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("c", "c2"))
+    nodes = [
+        helper.make_node("Mul", ["h", "w"], ["h2"]),
+        helper.make_node("Identity", ["c"], ["c2"]),
+        helper.make_node("Add", ["h2", "x"], ["told"]),  # a tensor around it
+    ]
+    inner = body(
+        nodes, [turn, goes_on, helper.make_tensor_value_info("h", 1, [2, 3])], [on, carried, told], 0.5
+    )
+    loop = helper.make_node("Loop", ["n", condition, "x"], ["last", "y"], "it", body=inner)
+    constants = {"n": np.array(3), "yes": np.array(True)}
+    model = make_model([loop], {"x": (2, 3)}, ["last", "y"], constants, ranks={"y": 3})
+    assert agrees(from_proto(model, "loop"), random((2, 3))).shape == (3, 2, 3)
+
+
+@pytest.mark.parametrize("back", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_scan_goes_along_any_axis_both_ways(axis: int, back: int) -> None:
+    one = [helper.make_tensor_value_info(name, 1, [3]) for name in ("h", "e", "h2", "told")]
+    nodes = [
+        helper.make_node("Add", ["h", "e"], ["sum"]),
+        helper.make_node("Mul", ["sum", "w"], ["h2"]),
+        helper.make_node("Identity", ["h2"], ["told"]),
+    ]
+    scan = helper.make_node(
+        "Scan",
+        ["first", "x"],
+        ["last", "y"],
+        "it",
+        body=body(nodes, one[:2], one[2:], 0.75),
+        num_scan_inputs=1,
+        scan_input_axes=[axis],
+        scan_input_directions=[back],
+        scan_output_axes=[axis],
+        scan_output_directions=[back],
+    )
+    shape = (4, 3) if axis == 0 else (3, 4)
+    model = make_model([scan], {"x": shape}, ["last", "y"], {"first": random((3,), 1)}, ranks={"last": 1})
+    agrees(from_proto(model, "scan"), random(shape))
+
+
+def test_what_nodes_make_of_their_own_is_float64_like_the_rest() -> None:
+    """Zeros that a recurrent cell begins with; constants in a function that a file or ONNX defines."""
+    zeros = make_model(
+        [
+            helper.make_node("Shape", ["x"], ["shape"]),
+            helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+            helper.make_node("Add", ["zeros", "x"], ["y"]),
+        ],
+        {"x": ("N", 3)},
+        ["y"],
+    )
+    agrees(from_proto(zeros, "zeros"), random((2, 3)))
+    shape = (2, 3, 4, 5)
+    agrees(one_node("MeanVarianceNormalization", shape, axes=[0, 2, 3], opset=13), random(shape))
+    called = make_model([helper.make_node("Twice", ["x"], ["y"], domain="own")], {"x": ("N", 3)}, ["y"])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    half = numpy_helper.from_array(np.float32(0.5), "half")
+    once = [helper.make_node("Constant", [], ["h"], value=half), helper.make_node("Mul", ["a", "h"], ["b"])]
+    twice = [helper.make_node("Once", [a], [b], domain="own") for a, b in (("a", "b"), ("b", "c"))]
+    called.functions.append(helper.make_function("own", "Twice", ["a"], ["c"], twice, opsets))
+    called.functions.append(helper.make_function("own", "Once", ["a"], ["b"], once, opsets))
+    called.opset_import.append(opsets[1])
+    x = random((2, 3))
+    np.testing.assert_array_equal(agrees(from_proto(called, "called"), x), x.astype(np.float64) / 4)
+
+
 def test_a_cast_to_single_keeps_float64() -> None:
     x = np.array([[1.0 + 2.0**-40]])
     graph = one_node("Cast", (1, 1), to=TensorProto.FLOAT)
@@ -211,6 +323,13 @@ def test_the_cache_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pyte
         oracle.golden(graph, {"x": random((3, 400), seed)})
     assert sum(file.stat().st_size for file in (tmp_path / "oracle").iterdir()) <= 20_000
     assert sum(array.nbytes for kept in oracle._kept.values() for array in kept.values()) <= 20_000
+
+
+def test_an_output_that_is_a_weight_is_answered() -> None:
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": ("N", 3)}, ["y"], {"w": random((3,))})
+    model.graph.output.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3]))
+    found = oracle.golden(from_proto(model, "kept"), {"x": random((2, 3))})
+    np.testing.assert_array_equal(found.tensors["w"], random((3,)).astype(np.float64))
 
 
 def test_only_eight_images_are_asked_of_the_oracle() -> None:

@@ -103,6 +103,33 @@ def test_one_image_is_answered_as_one_whatever_the_others_would_do() -> None:
     assert not np.allclose(beside[name][:1], fetched(graph, dict(at.inputs))[name], atol=1e-6)
 
 
+def test_what_dynamic_quantisation_finds_half_way_may_be_rounded_either_way() -> None:
+    """Pixels of 0 to 254 in 255ths: 127 of them is half-way between two steps, but for the last bit of the
+    scale that it is divided by."""
+    made = Made(np.random.default_rng(0))
+    drawn_models.dynamic_range(made, "x")
+    (layer,) = (it for it in made.nodes if it.op_type == "DynamicQuantizeLinear")
+    layer.input[0] = "x"
+    graph = built(made, "N", "ties")
+    found = answers_of(graph, 2)
+    at = placed(found, graph, 1)
+    name = graph.outputs[0].name
+    pixels = np.full(at.inputs["x"].shape, 127 / 255, np.float32)
+    pixels.reshape(-1)[0] = 254 / 255
+    # Between −1 and 1 the largest itself is half-way: another range would move all the others.
+    around = np.full(at.inputs["x"].shape, 90.5 * 2 / 255, np.float32)
+    around.reshape(-1)[:2] = -1, 1
+    for x in (pixels, around):
+        at = Placement({"x": x}, at.rows, at.golden)
+        theirs, exact = fetched(graph, {"x": x})[name], oracle.run(graph, {"x": x}, [name])[name]
+        step = (x.max() - min(x.min(), 0)) / 255
+        assert found.check({name: theirs}, at, "fp32").ok
+        other = oracle.run(graph, {"x": x}, [name], None, True)[name]
+        assert (np.abs(other - exact).reshape(-1)[2:] > step / 2).all(), "each is rounded the other way"
+        assert found.check({name: other.astype(np.float32)}, at, "fp32").ok
+        assert not found.check({name: (exact + 9 * step).astype(np.float32)}, at, "fp32").ok
+
+
 def test_a_file_that_takes_several_images_alone_is_answered_whole() -> None:
     """Its shapes are written for so many (Reshape to 2 rows), though its first axis is open."""
     made = Made(np.random.default_rng(0))
