@@ -98,7 +98,6 @@ def brief_probes(monkeypatch):
 
 
 def pytest_collection_finish():
-    gc.collect()
     gc.freeze()
     # What is looked for is rare, and looking for it at every 700th object a percent of all that tests take.
     gc.set_threshold(20_000, 20, 20)

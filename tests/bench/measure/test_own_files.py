@@ -38,7 +38,7 @@ def measured(path, proto, batches=(1, 3), backends=("engine-cpu", "ort-cpu")):
     return [(one.case.backend, one.case.batch, one.disposition, one.reason) for one in made], made
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_right_is_right_wherever_its_images_are(tmp_path, kind):
     found, made = measured(tmp_path / "own.onnx", drawn_models.model(kind, 1).whole_proto())
