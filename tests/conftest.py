@@ -88,15 +88,6 @@ def blank_pictures(monkeypatch):
     monkeypatch.setattr(draw_timeline, "render", timeline)
 
 
-@pytest.fixture
-def brief_probes(monkeypatch):
-    """For tests in whose own process the machine's limits are measured."""
-    from engine import probe
-
-    for name, value in brief.PROBED.items():
-        monkeypatch.setattr(probe, name, value)
-
-
 def pytest_collection_finish():
     gc.freeze()
     # What is looked for is rare, and looking for it at every 700th object a percent of all that tests take.

@@ -517,7 +517,6 @@ SMALL = Goals(
 )
 
 
-@pytest.mark.usefixtures("brief_probes")
 def test_the_command_measures_twice_and_goes_on_with_what_was_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
