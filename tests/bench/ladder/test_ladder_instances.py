@@ -90,8 +90,10 @@ def _places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 def _few(sessions: Mapping[str, timing.Instances], rules: timing.Rules, *others: Any, **named: Any) -> Any:
-    """A round of a few samples of each instance, and no more to know a median well."""
-    few = dataclasses.replace(rules, warmup_s=0.02, rewarm_s=0.005, min_s=0.02, max_samples=60)
+    """A round of a few brief samples of each instance, and no more to know a median well."""
+    few = dataclasses.replace(
+        rules, warmup_s=0.01, rewarm_s=0.002, min_s=0.02, max_samples=60, sample_ns_host=1_000_000
+    )
     return timing.time_together(sessions, few, *others, **named)
 
 
