@@ -33,8 +33,8 @@ def write(config: pytest.Config) -> None:
     packages = (init.parent for folder in FOLDERS for init in (ROOT / folder).rglob("__init__.py"))
     paths = sorted(path for package in packages for path in package.glob("*.py"))
     missing = [path for path in paths if not _kept(path).exists()]
-    count = min(len(os.sched_getaffinity(0)), MOST)
-    if len(missing) < FEW or sys.dont_write_bytecode or not hasattr(os, "fork"):
+    count = min(os.cpu_count() or 1, MOST)
+    if len(missing) < FEW or sys.dont_write_bytecode or sys.platform != "linux":
         return
     children = []
     for number in range(count):
