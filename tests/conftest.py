@@ -21,8 +21,9 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 
 import pytest
 from hypothesis import Phase, settings
+from hypothesis.internal.conjecture import providers
 
-from tests import preloaded, sampling
+from tests import ahead, preloaded, sampling
 from tests.bench import brief
 
 # Which parts of a failing example matter is explained by hundreds of further ones: also where a test is there
@@ -31,6 +32,10 @@ BRIEF = tuple(phase for phase in Phase if phase is not Phase.explain)
 settings.register_profile("same", database=None, phases=BRIEF)  # by the seed of the run
 settings.register_profile("explore", derandomize=False, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+# Hypothesis tries numbers and texts that stand in the program's sources, too, and reads all that is loaded to
+# find them: a second and more of each process. What is drawn would then hang on what it has loaded.
+if settings.get_current_profile_name() == "same":
+    providers._get_local_constants = lambda: providers._local_constants
 
 # What Numba compiles is compiled once for all tests, whichever cache they are given.
 os.environ["KERNELSCOPE_COMPILED"] = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
@@ -83,17 +88,7 @@ def blank_pictures(monkeypatch):
     monkeypatch.setattr(draw_timeline, "render", timeline)
 
 
-@pytest.fixture
-def brief_probes(monkeypatch):
-    """For tests in whose own process the machine's limits are measured."""
-    from engine import probe
-
-    for name, value in brief.PROBED.items():
-        monkeypatch.setattr(probe, name, value)
-
-
 def pytest_collection_finish():
-    gc.collect()
     gc.freeze()
     # What is looked for is rare, and looking for it at every 700th object a percent of all that tests take.
     gc.set_threshold(20_000, 20, 20)
@@ -105,6 +100,8 @@ def pytest_configure(config):
     """What Hypothesis draws, too, hangs on the seed of the run, unless it is told one, or is to explore."""
     if settings.get_current_profile_name() == "same" and config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(sampling.number("hypothesis"))
+    if config.getoption("numprocesses", None):  # of which this is none
+        ahead.write(config)
 
 
 def pytest_collection_modifyitems(config, items):

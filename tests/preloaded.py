@@ -10,6 +10,7 @@ has another environment or open files, and what is asked which modules it loads.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -111,6 +112,13 @@ def install() -> None:
     _allowed["sites"] = _sites(os.environ)
     _allowed["rest"] = _rest(os.environ)
     subprocess.Popen = Popen  # type: ignore[misc]
+    atexit.register(_close)
+
+
+def _close() -> None:
+    """Whoever forks for this process ends, as it would with it."""
+    while _servers:
+        _servers.popitem()[1].end.close()
 
 
 def ready() -> None:

@@ -19,11 +19,11 @@ pytestmark = pytest.mark.slow
 
 # How many files of each target a run tries, other ones with each seed; `make fuzz` goes on and on.
 TRIED = {
-    "model": 75,
-    "tensor": 150,
+    "model": 40,
+    "tensor": 75,
     "lines": 5,
-    "records": 15,
-    "packed": 50,
+    "records": 8,
+    "packed": 25,
     "events": 10,
     "shown": 10,
     "written": 2,

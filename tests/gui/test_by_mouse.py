@@ -286,7 +286,7 @@ for page in window.pages:
     for widget in page.findChildren(QAbstractButton) + page.findChildren(QComboBox):
         if widget.isVisible() and widget.height() < 0.9 * widget.fontMetrics().height():
             print("cut", page.title, widget)
-    assert page.grab().devicePixelRatio() == window.devicePixelRatioF()
+assert page.grab().devicePixelRatio() == window.devicePixelRatioF()
 for label in window.form.findChildren(QLabel):
     if label.isVisible() and not label.wordWrap() and label.width() < label.minimumSizeHint().width():
         print("cut", label.text())

@@ -75,7 +75,7 @@ def test_no_text_asks_for_an_architecture_that_is_not_compiled_for_each_time() -
 SPILLS = "local_y"  # the rung whose lesson is what it costs to ask for more registers than there are
 
 
-@pytest.mark.sampled(32)
+@pytest.mark.sampled(64)
 @pytest.mark.parametrize(
     ("rung", "arch"), EVERY, ids=[f"{rung.label.replace(' ', '-')}-{arch}" for rung, arch in EVERY]
 )

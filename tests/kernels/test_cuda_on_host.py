@@ -51,7 +51,7 @@ def _case(rung: Rung) -> Case:
     return max((c for c in known if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(48)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_rung_gives_the_right_answer_on_the_host(rung: Rung, answers: Answers) -> None:
     case = _case(rung)

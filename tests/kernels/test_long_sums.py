@@ -39,7 +39,7 @@ def _beyond(rungs: Sequence[Rung], answer: long_sums.Answer, lengths: Sequence[i
     ]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("op", OPS)
 def test_long_sums_on_the_cpu_are_as_exact_as_onnx_runtimes(op: str) -> None:
     seed = sampling.number(f"long sums of {op}")
@@ -47,7 +47,7 @@ def test_long_sums_on_the_cpu_are_as_exact_as_onnx_runtimes(op: str) -> None:
     assert not _beyond(_rungs("cpu", op), long_sums.on_the_cpu, lengths, seed)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
 @pytest.mark.parametrize("op", OPS)
 def test_long_sums_of_cuda_kernels_are_as_exact(op: str, tmp_path: Path) -> None:

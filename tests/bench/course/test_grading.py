@@ -13,7 +13,6 @@ import pytest
 import main
 from bench.course import walls
 from bench.course.records import KIND, Graded
-from tests.bench import brief
 from tests.bench.course import classroom
 
 pytestmark = pytest.mark.slow
@@ -113,13 +112,7 @@ def test_what_is_not_settled_is_measured_again_in_a_new_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bench.course import assignment, grading, judging
-    from bench.measure import timing
-    from bench.measure.answers import renewed
-    from engine import probe
 
-    brief.shorten_rules(timing, monkeypatch.setattr)
-    brief.shorten_turns(renewed, monkeypatch.setattr)
-    brief.shorten_probes(probe, monkeypatch.setattr)
     monkeypatch.setattr(judging, "settled", lambda tried: len(tried) > 1)
     (tmp_path / "assignment.toml").write_text(classroom.assignment(["softmax"], budget=0.05))
     classroom.hand_in(tmp_path / "in" / "one", {"softmax": "right"})

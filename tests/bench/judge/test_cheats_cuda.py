@@ -51,7 +51,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
 
 
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("rung", [cheat.rung for cheat in PLANTED], ids=lambda rung: rung.name)
 def test_a_cheat_compiles(rung: registry.Rung, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compile error would be caught too, and would prove nothing."""
@@ -62,7 +62,7 @@ def test_a_cheat_compiles(rung: registry.Rung, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("cheat", HOSTED, ids=lambda cheat: cheat.name)
 def test_a_cheat_that_runs_on_the_host_is_caught(
     cheat: Cheat, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch

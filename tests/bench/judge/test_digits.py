@@ -73,7 +73,7 @@ def _written(folder: Path, op: str, what: str, made: str, method: str = "direct"
     return registry.find("cpu", op, "short", [folder])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("op", TIMED)
 @pytest.mark.parametrize("what", SHORT)
 def test_who_holds_fewer_bits_is_found(op: str, what: str, tmp_path: Path) -> None:

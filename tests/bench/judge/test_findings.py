@@ -37,7 +37,7 @@ def test_no_planted_mistake_is_missed_or_misnamed_and_all_that_have_a_name_are_n
     for mistake in planting.ALL.values():
         kinds[mistake.op if mistake.says else "no name"].append(mistake)
     taken = [
-        one for kind, of in kinds.items() for one in sampling.some(f"mistakes {kind}", of, -(-len(of) // 12))
+        one for kind, of in kinds.items() for one in sampling.some(f"mistakes {kind}", of, -(-len(of) // 24))
     ]
     found = list(mistakes.table(taken))
     assert {mistake.op for mistake, _, _ in found} == set(OPS)

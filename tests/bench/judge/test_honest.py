@@ -21,7 +21,7 @@ from tests.bench.judge.honest import judged, turns
 
 pytestmark = pytest.mark.slow
 
-TAKEN = 4  # of a sample one in so many rungs, of half of the operators
+TAKEN = 8  # of a sample one in so many rungs, of half of the operators
 FEW = ("softmax", "gemm")  # where it is not about all operators
 
 

@@ -97,7 +97,7 @@ def bind(p, inputs, output, workspace):
 """
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("op", OPS)
 def test_a_rung_that_is_right_on_the_timed_shape_alone_is_caught(op: str, tmp_path: Path) -> None:
     p = TIMED[op]

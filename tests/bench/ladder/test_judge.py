@@ -54,7 +54,7 @@ NAMES = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_planted_fault_is_caught_named_and_placed(name: str) -> None:
     rung = registry.find("cpu", "conv", name, [PLANTED])
@@ -125,7 +125,7 @@ OURS = [rung for op in ("conv", "gemm", "pool", "lrn", "conv_pool", "softmax", "
         for rung in registry.rungs("cpu", op)]  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("rung", OURS, ids=lambda rung: rung.label)
 def test_our_rungs_pass(rung: registry.Rung) -> None:
     with judge.examine(rung, _params(rung)) as trial:

@@ -19,12 +19,9 @@ from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.measure import instances, timing
-from bench.measure.answers import renewed
 from bench.run.bounds import INSTANCES
-from engine import probe
 from kernels.errors import InputError, OutOfMemoryError
 from models.names import DEFAULT_MODEL
-from tests.bench import brief
 from tests.bench.ladder.test_judge import CONV
 from tests.bench.ladder.test_ladder import write
 
@@ -90,13 +87,13 @@ def _places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr("bench.measure.instances.MOST_ON_HOST", 1)  # as many as are asked for
     monkeypatch.setattr(runner, "time_together", _few)
-    brief.shorten_turns(renewed, monkeypatch.setattr)
-    brief.shorten_probes(probe, monkeypatch.setattr)
 
 
 def _few(sessions: Mapping[str, timing.Instances], rules: timing.Rules, *others: Any, **named: Any) -> Any:
-    """A round of a few samples of each instance, and no more to know a median well."""
-    few = dataclasses.replace(rules, warmup_s=0.02, rewarm_s=0.005, min_s=0.02, max_samples=60)
+    """A round of a few brief samples of each instance, and no more to know a median well."""
+    few = dataclasses.replace(
+        rules, warmup_s=0.01, rewarm_s=0.002, min_s=0.02, max_samples=60, sample_ns_host=1_000_000
+    )
     return timing.time_together(sessions, few, *others, **named)
 
 

@@ -233,7 +233,7 @@ REFERENCE_ALONE = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", BOTH)
 def test_both_are_measured_and_right(tmp_path, kind):
     proto, fields = BOTH[kind]()
@@ -246,7 +246,7 @@ def test_both_are_measured_and_right(tmp_path, kind):
         assert not [text for one in row for text in one.validity.warnings if "checked against" in text]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", REFERENCE_ALONE)
 def test_what_ours_refuses_is_measured_on_the_reference(tmp_path, kind):
     ours, theirs = measured(tmp_path / "net.onnx", REFERENCE_ALONE[kind](), (2,))

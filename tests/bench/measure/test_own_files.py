@@ -26,7 +26,7 @@ def all_ok(path, proto, *how, **named):
     return made
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_right_is_right_wherever_its_images_are(tmp_path, kind):
     for one in all_ok(tmp_path / "own.onnx", drawn_models.model(kind, 1).whole_proto()):

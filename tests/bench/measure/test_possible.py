@@ -140,7 +140,6 @@ def test_of_a_whole_model_nothing_is_claimed_of_the_caches() -> None:
     assert possible.least_s(work, CACHED_GPU)[0] == 0.0
 
 
-@pytest.mark.usefixtures("brief_probes")
 def test_what_lies_in_a_cache_is_copied_faster_than_memory() -> None:
     reached = probe.cpu(1)
     if not reached.nearest_nbytes:

@@ -219,7 +219,7 @@ def test_a_rung_of_the_users_that_breaks_is_named(graph: Graph, tmp_path: Path) 
         session.run()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("op", list(DRAWN))
 @given(data=st.data())
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -59,7 +59,7 @@ def right(session: OrtCudaSession, graph: Graph, given: dict[str, np.ndarray]) -
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("tells", [True, False])
 @pytest.mark.parametrize("place", [*mixed.PLACES, *mixed.EACH])
 def test_answers_are_those_of_a_plain_run_wherever_nodes_run(pretend: Any, place: str, tells: bool) -> None:

@@ -107,7 +107,7 @@ def lines(plot):
 
 
 # The theme changes last: each change polishes every widget that there is anew.
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("size", [(458, 302), (511, 247), (1100, 700)])
 @pytest.mark.parametrize(("intensity", "slow"), [(430.0, 1.0), (12.0, 10.0)])
 @pytest.mark.parametrize("theme", ["light", "dark"])
