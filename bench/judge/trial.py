@@ -33,9 +33,9 @@ class Trial(JudgedSession):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.mixing = Mixing(
-            self.session, self.first.renewal if self.first is not None else None, self._other_inputs
-        )
+        renewal = self.first.renewal if self.first is not None else None
+        users = self.rung.user and self.rung.device == "cpu"
+        self.mixing = Mixing(self.session, renewal, self._other_inputs, pauses=users)
 
     @property
     def renewal(self) -> Renewal:

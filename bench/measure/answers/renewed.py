@@ -184,15 +184,20 @@ class Renewal:
 class Mixing:
     """One instance while it is timed, with the trains that `renewal` asks for among the others. seen: timed
     passes of it that can be looked at no more once such a train was run. afresh: what is done between two
-    turns. Of what is no Renewable nothing is asked."""
+    turns; pauses: whether some trains come after a pause (of what a user wrote, on the host: a device that
+    idles takes long to be awake again). Of what is no Renewable nothing is asked."""
 
     def __init__(
-        self, session: Timeable, renewal: Renewal | None = None, afresh: Callable[[], None] = lambda: None
+        self,
+        session: Timeable,
+        renewal: Renewal | None = None,
+        afresh: Callable[[], None] = lambda: None,
+        pauses: bool = False,
     ) -> None:
         self.renewal = renewal or Renewal()
         self.seen: list[timed_pass.Seen] = []
         self.new = False  # whether it met new inputs since this was asked, see `met_new`
-        self._session, self._afresh = session, afresh
+        self._session, self._afresh, self._pauses = session, afresh, pauses
         # Asked once: of a protocol it takes longer than to start a train.
         self._renewable = session if isinstance(session, Renewable) else None
         self._instance = next(self.renewal.numbers)
@@ -287,8 +292,9 @@ class Mixing:
 
     def pause(self, beside: bool = False) -> bool:
         """A timed train, which nobody keeps the samples of, after as long a pause as goes before the others.
-        Whether it is known how long that is. beside: what it is held against is run now, too."""
-        if not self._asked_s:
+        Whether it has pauses, and it is known how long they are. beside: what it is held against is run now,
+        too."""
+        if not self._pauses or not self._asked_s:
             return False
         if beside:
             self._last_ns = self._session.time_runs(self._count) / self._count
@@ -320,7 +326,7 @@ class Mixings:
         if not (isinstance(session, Renewable) and getattr(session, "users", False)):
             return session
         if id(session) not in self._held:
-            self._held[id(session)] = Mixing(session, self._renewal)
+            self._held[id(session)] = Mixing(session, self._renewal, pauses=True)
         return self._held[id(session)]
 
     def drop(self, session: Timeable) -> None:

@@ -107,7 +107,7 @@ def _judged(made: Made, count: int, turns: int = 10, samples: int = 1) -> tuple[
     def afresh() -> None:
         made.fresh = True
 
-    mixing, shown = Mixing(made, renewal, afresh), []
+    mixing, shown = Mixing(made, renewal, afresh, pauses=True), []
     for _ in range(turns):
         until = made.now + 0.05
         while made.now < until:
