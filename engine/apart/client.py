@@ -32,9 +32,10 @@ from kernels.errors import CrashedError, KernelError, KernelscopeError
 # What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
 WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 
-# Of a processor's time that a kernel's process takes to say that a train is over, on average, at most: what
-# it did then nobody would time, and whoever is next would find its traces.
-AFTER_NS, AFTER_FEW = 1_000_000, 50
+# So long a kernel's process works until it has said that a train is over, on average, at most: what it did
+# then nobody would time, and whoever is next would find its traces. By the clock or by its processors' time,
+# whichever is less: who spins in many threads does nothing, nor does who waits for a core.
+AFTER_NS, AFTER_FEW = 3_000_000, 50
 LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
 
 _awake: list[Child] = []  # at most one
@@ -200,10 +201,11 @@ class Child:
                 )
                 if ends.STOPS_ITSELF:
                     taken = self._stopping(count, before, after, one_core, cores)
-                    self._after_ns -= ends.worked_ns(self.pid)
+                    over, worked = time.perf_counter_ns(), ends.worked_ns(self.pid)
                     ends.resume(self.pid)
                     kind, body, _ = self._received()
-                    self._after_ns += ends.worked_ns(self.pid)
+                    worked = ends.worked_ns(self.pid) - worked
+                    self._after_ns += min(worked, time.perf_counter_ns() - over)
                 else:
                     taken = self._asking(count, before, after)
                     kind, body, _ = self._received()
