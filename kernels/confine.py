@@ -4,30 +4,39 @@ memory. What the system does not offer is left out and said.
 `alone` is for a process that has started no thread yet: it takes the network away (a user and a network
 namespace of its own). `shut` is for a process of kernels alone: it may read what Python needs, write nothing,
 signal and trace nobody (Landlock, Linux 5.13 and later; signals from 6.12 on). Whatever these processes start
-is within the same walls.
+is within the same walls. `keep` is for every process of a user's kernels: what it does is over when it is
+stopped, and leaves the machine as it was for others.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from kernels import seccomp
 
 # For a process that starts others apart: `engine.apart` shuts them in where this is set.
 CONFINED = "KERNELSCOPE_CONFINED"
 MEMORY = "KERNELSCOPE_CONFINED_MIB"
+OPEN = "KERNELSCOPE_KERNELS_NOT_KEPT"  # set: `keep` does nothing
 NO_NETWORK = "KERNELSCOPE_CONFINED_FROM_NETWORK"  # whoever started us has taken it away
 _ROOT = Path(__file__).resolve().parents[1]
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
 _SET_NO_NEW_PRIVS, _SET_DUMPABLE = 38, 4
 _CAPBSET_DROP, _CAP_SYS_PTRACE, _CAPABILITY_VERSION_3 = 24, 19, 0x20080522
+# What root may change of the machine, by the numbers of linux/capability.h: network, modules, ports,
+# accounting, settings, restarts, priorities, limits, the clock, devices, counters, BPF.
+_OF_THE_MACHINE = (12, 16, 17, 20, 21, 22, 23, 24, 25, 27, 38, 39)
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _MAKE_DIR, _REFER = 1, 2, 4, 8, 1 << 7, 1 << 13
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | 1 << 15  # and: truncate, ioctl
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _OPEN_PATH = 0x200000 | 0x80000  # O_PATH | O_CLOEXEC
 # How many kinds of access to files each version of Landlock knows.
@@ -59,14 +68,48 @@ def blind() -> None:
     """This process may not look into others that are `unseen`, nor write there, even if it is root's."""
     if not sys.platform.startswith("linux"):
         return
+    _without(_CAP_SYS_PTRACE)
+
+
+def _without(*capabilities: int) -> None:
+    """This thread, and those that it starts, lose these rights of root's, whatever they execute."""
     libc = _libc()
-    libc.prctl(_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
+    for capability in capabilities:
+        libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     held = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: of the first 32, then of the others
     if libc.capget(header, held) == 0:
-        for place in range(3):
-            held[place] &= ~(1 << _CAP_SYS_PTRACE)
+        for capability in capabilities:
+            for place in range(3):
+                held[3 * (capability // 32) + place] &= ~(1 << capability % 32)
         libc.capset(header, held)
+
+
+def keep() -> None:
+    """This process is about to run what a user wrote, and is stopped while others run. It may start no
+    process, no timer and nothing else that works on while it is stopped (kernels.seccomp); change nothing of
+    the machine, as root could (its clock, counters, what lies below /proc, /sys and /dev); and signal nobody.
+    What the system does not offer of this is left out; `unkept` tells."""
+    if not sys.platform.startswith("linux") or OPEN in os.environ:
+        return
+    _without(*_OF_THE_MACHINE)
+    writes = _WRITE_FILE | _MAKE_DIR | _REFER
+    machine = ("proc", "sys", "dev")
+    places = [f"/dev/{name}" for name in ("shm", "null", "zero", "full", "urandom", "random")]
+    with contextlib.suppress(OSError):  # who is shut in sees nothing of this, and writes nothing
+        places += [f"/{name}" for name in os.listdir("/") if name not in machine]
+        _restricted(dict.fromkeys(places, writes), writes, network=False)
+    seccomp.install()
+
+
+def unkept(pid: int) -> str:
+    """In words, what a process of a user's kernels could do that `keep` keeps it from; "" if that holds."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            told = dict(line.split(":\t", 1) for line in file if ":\t" in line)
+    except OSError:  # it has ended
+        return ""
+    return "" if told.get("Seccomp", "0").strip() == "2" else "start processes and timers"
 
 
 def limit(mib: int) -> str:
@@ -88,34 +131,43 @@ def shut(readable: Sequence[str] = (), writable: Sequence[str] = ()) -> str:
     folders in which it may do anything. Why it could not be, "" where it was."""
     if not sys.platform.startswith("linux"):
         return f"{sys.platform} has no Landlock"
-    libc = _libc()
-    version = libc.syscall(_CREATE_RULESET, None, 0, 1)
-    if version < 1:
-        return "the kernel has no Landlock"
-    handled = (1 << _FILE_BITS.get(version, 16)) - 1
-    network = 3 if version >= 4 else 0  # TCP: bind, connect
-    scoped = 3 if version >= 6 else 0  # abstract sockets, signals
-    size = 8 if version < 4 else 16 if version < 6 else 24
-    made = struct.pack("<QQQ", handled, network, scoped)[:size]
-    rules = libc.syscall(_CREATE_RULESET, made, size, 0)
-    if rules < 0:
-        return f"Landlock refuses ({os.strerror(ctypes.get_errno())})"
+    allowed = _allowed(readable) | dict.fromkeys(writable, -1)
     try:
-        for path, access in _allowed(readable).items():
-            _allow(libc, rules, path, access & handled)
-        for path in writable:
-            _allow(libc, rules, path, handled)
-        libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        if libc.syscall(_RESTRICT_SELF, rules, 0) != 0:
-            return f"Landlock refuses ({os.strerror(ctypes.get_errno())})"
-    finally:
-        os.close(rules)
+        _restricted(allowed, -1)
+    except OSError as error:
+        return str(error.strerror)
     if os.readlink("/proc/self/ns/user") != _first_user_namespace():
         with contextlib.suppress(ImportError, OSError, ValueError):
             import resource
 
             resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES, _PROCESSES))
     return ""
+
+
+def _restricted(allowed: Mapping[str, int], handled: int, network: bool = True) -> None:
+    """From now on this thread, and those that it starts, may do with files what is allowed by path, of the
+    kinds of access that are `handled`, of which there are as many as the system knows; signal nobody outside;
+    and use no TCP. Raises OSError in words."""
+    libc = _libc()
+    version = libc.syscall(_CREATE_RULESET, None, 0, 1)
+    if version < 1:
+        raise OSError(errno.ENOSYS, "the kernel has no Landlock")
+    handled &= (1 << _FILE_BITS.get(version, 16)) - 1
+    tcp = 3 if version >= 4 and network else 0  # bind, connect
+    scoped = 3 if version >= 6 else 0  # abstract sockets, signals
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    made = struct.pack("<QQQ", handled, tcp, scoped)[:size]
+    rules = libc.syscall(_CREATE_RULESET, made, size, 0)
+    if rules < 0:
+        raise OSError(ctypes.get_errno(), f"Landlock refuses ({os.strerror(ctypes.get_errno())})")
+    try:
+        for path, access in allowed.items():
+            _allow(libc, rules, path, access & handled)
+        libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if libc.syscall(_RESTRICT_SELF, rules, 0) != 0:
+            raise OSError(ctypes.get_errno(), f"Landlock refuses ({os.strerror(ctypes.get_errno())})")
+    finally:
+        os.close(rules)
 
 
 def shut_as_told() -> str:
@@ -149,7 +201,7 @@ def _allow(libc: ctypes.CDLL, rules: int, path: str, access: int) -> None:
         return  # not there on this machine
     try:
         if not os.path.isdir(path):
-            access &= ~_READ_DIR
+            access &= _OF_FILES
         libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("<Qi", access, opened), 0)
     finally:
         os.close(opened)

@@ -88,6 +88,12 @@ def until_stopped(pid: int) -> None:
     os.waitid(os.P_PID, pid, os.WSTOPPED)
 
 
+def went_on(pid: int) -> bool:
+    """Whether a child of ours that we saw stop has gone on since, whether or not it has stopped again; told
+    once. Raises ChildProcessError where it has ended."""
+    return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG) is not None
+
+
 def has_stopped(pid: int) -> bool:
     """Whether a child of ours has stopped since it last went on; told once."""
     with contextlib.suppress(ChildProcessError):
@@ -208,8 +214,9 @@ def worked_s(pid: int) -> dict[int, float]:
     return found
 
 
-def kill(pid: int, group: bool = True) -> None:
-    """End a process and all that it started. group: it leads a group of its own."""
+def kill(pid: int, group: bool = True) -> set[int]:
+    """End a process and all that it started; the numbers of the latter, which become ours if they were its
+    children (`keep_orphans`). group: it leads a group of its own."""
     import psutil
 
     others: dict[int, psutil.Process] = {}
@@ -227,6 +234,7 @@ def kill(pid: int, group: bool = True) -> None:
     for process in others.values():
         with contextlib.suppress(psutil.Error):
             process.kill()
+    return set(others)
 
 
 def job_object() -> Any:

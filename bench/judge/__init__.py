@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from bench.judge import diagnosis, digits, places, tried_shape
-from bench.judge.comparison import METHODS_HELD, bound_of
+from bench.judge.comparison import bound_of, direct
 from bench.judge.failure import Failure
 from bench.judge.samples import Sample
 from bench.judge.suite import small_shapes
@@ -58,7 +58,8 @@ def examine(
                     break
             else:
                 passed.append((shape, sample))
-    if not failures and rung.method in METHODS_HELD and precision == "fp32":
+    told = rung.method == "split" and precision == "fp32"
+    if not failures and (told or direct(params, precision, rung.method)):
         _all_digits(rung, params, seed)
     if failures and quick:  # it is wrong: now take the time to say what it is
         examine(rung, params, precision, seed=seed, threads=threads).close()
@@ -75,7 +76,8 @@ def examine(
 
 
 def _all_digits(rung: Rung, params: Params, seed: int) -> None:
-    """Raises Wrong where it holds fewer bits than float32 has; on the first small shape that shows it."""
+    """Raises Wrong where it holds fewer bits than float32 has, or than two parts of it have; on the first
+    small shape that shows it."""
     random = np.random.default_rng(seed + 1)
     for shape in small_shapes(rung, params):
         told = list(digits.samples(shape.params, random))

@@ -16,6 +16,11 @@ from engine.machine import host
 from engine.rung_rows import raw
 from kernels.ops import Params
 from kernels.ops.binary import Binary
+from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
+from kernels.ops.gemm import Gemm
 from kernels.ops.unary import Unary
 
 CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
@@ -25,10 +30,13 @@ COMPARING = 8  # threads at most
 # biases and activations add; of a function of one element or two some units in the last place, 2⁻²³.
 SUM_BOUND, TERM_BOUND = 6e-7, 6e-8
 ELEMENT_BOUND = 1e-6
-METHODS_HELD = (
-    "direct",
-    "plain",
-)  # to that: on the normal values that a kernel is judged on both round alike
+# Methods that lose more digits in float32, and who has them. Any other rung is held to direct float32,
+# whatever it says (plain sums round like it on the normal values that it is judged on).
+_CONVOLUTIONS = (Conv, Conv3d, ConvTranspose, ConvPool)
+LOSING = {
+    **dict.fromkeys(("winograd", "fft"), _CONVOLUTIONS),
+    **dict.fromkeys(("strassen", "split"), (*_CONVOLUTIONS, Gemm)),
+}
 
 
 @dataclass(frozen=True)
@@ -44,14 +52,19 @@ class Comparison:
     broken: bool = False
 
 
+def direct(params: Params, precision: str, method: str) -> bool:
+    """Whether a rung that says this method is held to what direct float32 rounds, and to all of its bits."""
+    return precision == "fp32" and bool(method) and not isinstance(params, LOSING.get(method, ()))
+
+
 def bound_of(params: Params, precision: str, method: str = "") -> float:
     """How far an answer may be off: by no less than what is computed in half precision, where its elements
-    are that; what is only moved or converted stays exact. method: of a rung that says which (kernels.ops),
-    in float32: a direct one rounds each of its sums' terms, and no more."""
+    are that; what is only moved or converted stays exact. method: of a rung, which says it (kernels.ops): a
+    direct one rounds each of its sums' terms, and no more."""
     if params.dtype == "float16" and params.flops:
         return BOUNDS["fp16"]
     bound = BOUNDS[precision]
-    if precision != "fp32" or method not in METHODS_HELD or params.dtype != "float32":
+    if not direct(params, precision, method) or params.dtype != "float32":
         return bound
     if isinstance(params, Unary | Binary):
         return ELEMENT_BOUND

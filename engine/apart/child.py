@@ -216,6 +216,8 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     unlimited()
     confine.unseen()  # by the kernels of other processes
     confine.blind()
+    if not any(sys.argv[2:]):  # for what a user wrote
+        confine.keep()
     try:
         for opens in filter(None, sys.argv[2:]):
             with contextlib.suppress(Exception):  # told where a session is opened

@@ -24,7 +24,7 @@ from engine.apart.forked import starting
 from engine.apart.memory import NAMELESS, Block
 from engine.apart.messages import TOOK, TRAIN, Call, Error
 from engine.apart.watched import stops
-from engine.apart.watched.others import Beside, end
+from engine.apart.watched.others import Beside, end, reap
 from engine.apart.watched.settings import Watched, on_one_core
 from kernels import confine, ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
@@ -32,6 +32,10 @@ from kernels.errors import CrashedError, KernelError, KernelscopeError
 # What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
 WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 
+# So long a kernel's process works until it has said that a train is over, on average, at most: what it did
+# then nobody would time, and whoever is next would find its traces. By the clock or by its processors' time,
+# whichever is less: who spins in many threads does nothing, nor does who waits for a core.
+AFTER_NS, AFTER_FEW = 3_000_000, 50
 LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
 
 _awake: list[Child] = []  # at most one
@@ -61,6 +65,7 @@ class Child:
         self.undone: tuple[str, ...] = ()  # what of its own it changed
         self.users = self.ended = False  # whether it runs what a user wrote; whether it ended while stopped,
         self.ended_by: Child | None = None  # and whose turn it was then, where that may have been its doing
+        self._after_ns = self._trains = 0  # what it worked after its last timed passes, of so many trains
         self._answered = False  # it limits itself before it does
         self._numbers = itertools.count(1)
         self._known: set[int] = set()  # blocks that it has
@@ -87,6 +92,11 @@ class Child:
     def pid(self) -> int:
         """Waits for it where it has yet to be forked."""
         return self._process.pid
+
+    @property
+    def unkept(self) -> str:
+        """See confine.unkept; of what no user wrote nothing is said."""
+        return confine.unkept(self.pid) if self.users and self.lost is None else ""
 
     def number(self) -> int:
         """Of a new session."""
@@ -171,11 +181,12 @@ class Child:
         before: Callable[[int], None],
         after: Callable[[int], None],
         one_core: bool = False,
+        cores: int = 1,
     ) -> list[int]:
         """Of any other: nanoseconds of each of `count` passes by our clock, from having the process go on to
         its having stopped. untimed: how many go before. before, after: called with the number of a pass
         (from 0) before it begins and after its end, while the process is stopped. one_core: what it runs in
-        one thread is to run where ours does.
+        one thread is to run where ours does; cores: else, how many threads it was told to take.
 
         Where a process cannot be seen to have stopped (ends.STOPS_ITSELF), a pass begins and ends with a
         message, and the process is not stopped in between.
@@ -189,11 +200,15 @@ class Child:
                     channel.TRAIN, TRAIN.pack(number, untimed, count, count, False, ends.STOPS_ITSELF)
                 )
                 if ends.STOPS_ITSELF:
-                    taken = self._stopping(count, before, after, one_core)
+                    taken = self._stopping(count, before, after, one_core, cores)
+                    over, worked = time.perf_counter_ns(), ends.worked_ns(self.pid)
                     ends.resume(self.pid)
+                    kind, body, _ = self._received()
+                    worked = ends.worked_ns(self.pid) - worked
+                    self._after_ns += min(worked, time.perf_counter_ns() - over)
                 else:
                     taken = self._asking(count, before, after)
-                kind, body, _ = self._received()
+                    kind, body, _ = self._received()
             except (channel.ChannelClosed, ChildProcessError) as error:
                 raise self._gone(error) from error
             except KernelscopeError:
@@ -205,13 +220,22 @@ class Child:
             if kind != channel.TRAIN or body:
                 raise self._error(kind, body)
             self._alone(ends.children(self.pid))
+            self._trains += 1
+            if self._after_ns > AFTER_NS * (self._trains + AFTER_FEW):
+                self.spoilt = f"{self.what} worked for {self._after_ns / 1e6:.0f} ms after its timed passes"
             self._unspoilt()
             return taken
 
     def _stopping(
-        self, count: int, before: Callable[[int], None], after: Callable[[int], None], one_core: bool
+        self,
+        count: int,
+        before: Callable[[int], None],
+        after: Callable[[int], None],
+        one_core: bool,
+        cores: int,
     ) -> list[int]:
-        taken, told = stops.timed(self.pid, self._end.fd, self._silent, count, before, after, one_core)
+        about = self.pid, self._end.fd, self._silent
+        taken, told = stops.timed(*about, count, before, after, one_core, cores)
         if told:
             self.spoilt = f"{self.what} {told}"
         return taken
@@ -320,10 +344,12 @@ class Child:
     def close(self) -> None:
         """End it, and all that it started."""
         with self._lock:
+            started: set[int] = set()
             if self.lost is None:
                 self.lost = f"the process of {self.what} is closed"
-                ends.kill(self.pid)
+                started = ends.kill(self.pid)
             self._process.wait()
+            reap(started)
             self._end.close()
 
     def _alive(self) -> None:
@@ -340,8 +366,9 @@ class Child:
             if isinstance(error, ChildProcessError):
                 words = "is no child of ours any more"
         self.lost = f"the process of {self.what} {words}"
-        ends.kill(self.pid)
+        started = ends.kill(self.pid)
         self._process.wait()
+        reap(started)
         if not self.stays:
             end(self._beside.strangers())
         self._end.close()

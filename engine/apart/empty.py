@@ -87,6 +87,7 @@ def waiting_ns(
             lambda k: before(k % slots.count),
             lambda k: after(k % slots.count),
             one_core,
+            threads,
         )
         child.call("close", number)
         low = statistics.quantiles(found, n=10)[0] if one_core else float(min(found))

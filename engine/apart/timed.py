@@ -8,6 +8,7 @@ their time.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -110,11 +111,19 @@ class Given:
 
     def _passes_ns(self, count: int, untimed: int, cold: bool, each: int) -> list[float]:
         arena, threads = self._arena, self._threads()
-        before, after = between(self.slots, arena.given, arena.left, cold)
+        make_ready, after = between(self.slots, arena.given, arena.left, cold)
         # Who was told of several may have made some by itself.
         one_core = arena.told == 1 or (threads == arena.threads == 1)
-        found = self._child.passes(self._number, count, untimed, before, after, one_core)
-        self._waiting = min(threads, self._threads(), 2 * arena.threads - 1), one_core
+        # Nothing is taken off for threads that are there only before a train and after it.
+        drawn, meanwhile = secrets.randbelow(count), [threads]
+
+        def before(k: int) -> None:
+            if k == drawn:
+                meanwhile.append(self._threads())
+            make_ready(k)
+
+        found = self._child.passes(self._number, count, untimed, before, after, one_core, arena.told)
+        self._waiting = min(*meanwhile, self._threads(), 2 * arena.threads - 1), one_core
         return [float(sum(found[k : k + (each or count)])) for k in range(0, count, each or count)]
 
     def _threads(self) -> int:

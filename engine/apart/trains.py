@@ -72,6 +72,8 @@ class ApartTrains:
         told = {"trigger": f"{about} ns a pass taken off, {how}"}
         if not ends.STOPS_ITSELF:
             told["not enforced"] = "on this system a kernel's process runs on between its passes"
+        elif unkept := self._child.unkept:
+            told["not enforced"] = f"a kernel's process could {unkept}, of which some may not be seen"
         if self._child.undone:
             told["undone"] = f"the kernel changed {' and '.join(self._child.undone)} of its own process"
         return told

@@ -67,7 +67,9 @@ class CpuRungSession(Held):
         workspace = opened.memory.get("workspace", 0)
         if not 0 <= workspace < MOST_WORKSPACE_NBYTES:
             raise KernelError(f"{self._rung.label} asks for {workspace:,} bytes of workspace")
-        self._facts: dict[str, str] = opened.facts | {"threads": str(threads)}
+        # No others: the kernel may have it tell what it likes.
+        told = {name: opened.facts[name] for name in ("blas", "parts") if name in opened.facts}
+        self._facts: dict[str, str] = told | {"threads": str(threads)}
         self._layout = layout(params, inputs, workspace)
         block = Block(self._layout.nbytes)
         self._arena = block.bytes

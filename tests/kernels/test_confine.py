@@ -70,3 +70,63 @@ def test_memory_is_limited_for_what_is_started_too() -> None:
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 1
     assert confine.CONFINED not in os.environ
+
+
+KEPT = """
+import ctypes, os, signal, sys, threading
+from kernels import confine
+confine.keep()
+libc = ctypes.CDLL(None, use_errno=True)
+def tried(what, *deed):
+    try:
+        failed = deed[0](*deed[1:]) == -1
+    except OSError:
+        failed = True
+    print(what, "refused" if failed else "done")
+def ended(make, *given):
+    made = make(*given)
+    if made == 0:
+        os._exit(0)
+    if made > 0:
+        os.waitpid(made, 0)
+    return made
+tried("process", ended, os.fork)
+tried("program", os.posix_spawn, sys.executable, [sys.executable, "-c", ""], {})
+clone, perf_event_open = (56, 298) if os.uname().machine == "x86_64" else (220, 241)
+tried("process by clone", ended, libc.syscall, clone, signal.SIGCHLD, 0, 0, 0, 0)
+tried("timer", libc.timer_create, 1, None, ctypes.byref(ctypes.c_void_p()))
+tried("timer by a file", libc.timerfd_create, 1, 0)
+tried("counter", libc.syscall, perf_event_open, bytes(128), 0, -1, -1, 0)
+tried("group", open, "/proc/self/autogroup", "w")
+tried("own name", open, "/proc/self/comm", "w")
+tried("signal", os.kill, os.getppid(), 0)
+tried("own signal", os.kill, os.getpid(), 0)
+for name in ("here", "there"):
+    tried("folder", os.mkdir, f"{sys.argv[1]}/{name}")
+tried("file", open, f"{sys.argv[1]}/here/file", "w")
+tried("move", os.replace, f"{sys.argv[1]}/here/file", f"{sys.argv[1]}/there/file")
+thread = threading.Thread(target=print, args=("thread done",))
+thread.start(); thread.join()
+print("open" if confine.unkept(os.getpid()) else "kept")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the walls are Linux's")
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_user_wrote_leaves_nothing_that_goes_on(kept: bool, tmp_path: Path) -> None:
+    environment = os.environ | ({} if kept else {confine.OPEN: "1"})
+    command = [sys.executable, "-c", KEPT, str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    lines = set(said.splitlines())
+    assert {"file done", "move done", "own signal done", "thread done"} <= lines
+    if not kept:
+        assert {"process done", "program done", "open"} <= lines
+        return
+    if "open" in lines:
+        pytest.skip("this system has no seccomp")
+    wanted = ("process", "program", "process by clone", "timer", "timer by a file", "counter")
+    assert {f"{what} refused" for what in wanted} <= lines
+    if "own name refused" in lines:  # there is Landlock
+        assert "group refused" in lines
+        if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 12):
+            assert "signal refused" in lines

@@ -16,8 +16,11 @@ values a hundred times (of a relu by NumPy's `y[y < 0] = 0`, 16,384 values, 1.5 
 such a kernel is honest. Whoever's time clearly hangs on it is told so, and the time that is shown is that
 over new inputs.
 
-What tells the two kinds of trains over old inputs apart all the same (a clock) is met by the timed ones
-themselves: where they are far faster than all over new inputs, that is told, too.
+What tells the two kinds of trains over old inputs apart all the same is the time that it takes to write all
+values: a pause goes before them, which a clock shows. So such a pause goes before some of the timed trains as
+well, in which nothing is done. Whoever is slower after it has been honest after pauses alone, and is told so.
+(Caches tell, too: of what is done in such a pause they are full. Where timed trains are far faster than all
+over new inputs, that is told as well.)
 """
 
 from __future__ import annotations
@@ -37,9 +40,11 @@ from engine import backend
 from engine.witness import NEW, SAME, Renewable, Witnessed
 
 HANGS = 1.1  # times as long over new inputs, by the whole interval
+WAITED = 8  # timed trains after a pause, at least, of which something is said; as many again where it is
 # So many times as long as the timed trains, and so much longer, takes even the fastest of those over new
 # inputs: what goes before a train differs, and what is taken off is known to some microseconds alone.
 FAR, FAR_NS = 1.5, 5_000.0
+PAUSED_NS = 1_000.0  # by so much, too, a pass takes longer after a pause
 FEWEST, MOST, SECONDS = 5, 30, 1.0  # turns of which it is known; and for how long more than the fewest
 ASKED = 10  # turns in which both kinds are asked for at the latest at the end; later ones take what is drawn
 HURRIED, LONG_S = 3, 5.0  # turns at least, of what takes so long
@@ -49,6 +54,7 @@ PASSES, TRAIN_NS = 64, 1e6  # of a train at most; and about how long one is of w
 MIXED, FIRST = 1 / 8, 1 / 3
 # Of a turn that is taken to know more: warming up, and how many timed trains there are at most.
 REWARM_S, MOST_WARM, TIMED = 0.05, 50, 16
+PAUSE_S = 0.25  # at most
 KEPT = 8  # timed passes that are looked at later
 
 
@@ -62,14 +68,24 @@ class Mixed:
     same_ns: tuple[float, ...]
 
 
+def _waited(seconds: float) -> None:
+    """The core is kept: one that idles takes long to be awake again, and that is no kernel's doing."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
 @dataclass
 class Renewal:
     """Of all instances of what is judged. told: in words, that its time hangs on how much changed."""
 
     clock: Callable[[], float] = time.monotonic
     chance: Callable[[], float] = secrets.SystemRandom().random
+    wait: Callable[[float], None] = _waited
     taken: list[Mixed] = field(default_factory=list)
     timed_ns: list[float] = field(default_factory=list)  # a pass of each timed train
+    # Of a timed train, and of the next, which a pause went before.
+    paused_ns: list[tuple[float, float]] = field(default_factory=list)
     told: str = ""
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -78,12 +94,12 @@ class Renewal:
         be beyond it once more, by turns of their own."""
         self._until_clear(mixing, 0)
         if not _beyond(self.taken):
-            self.told = self._beside_timed()
+            self.told = self._beside_timed(mixing)
             return
         before = len(self.taken)
         self._until_clear(mixing, before)
         if not _beyond(self.taken[before:]):
-            self.told = self._beside_timed()
+            self.told = self._beside_timed(mixing)
             return
         found = _ratio(self.taken)
         new = statistics.median(ns for one in self.taken for ns in one.new_ns)
@@ -94,16 +110,40 @@ class Renewal:
             "times as long; its time is the one over new inputs"
         )
 
-    def _beside_timed(self) -> str:
-        """What is told where timed trains are far faster than all over new inputs; else ""."""
+    def _beside_timed(self, mixing: Mixing) -> str:
+        """What is told where timed trains are faster than after a pause, or far faster than all over new
+        inputs; else ""."""
         if len(self.timed_ns) < FEWEST:
             return ""
-        timed, new = statistics.median(self.timed_ns), min(ns for one in self.taken for ns in one.new_ns)
-        if new < max(FAR * timed, timed + FAR_NS):
+        for enough in (WAITED, 2 * WAITED):
+            while len(self.paused_ns) < enough and mixing.pause(beside=True):
+                pass
+            if not (found := self._after_pauses()):
+                break
+        else:
+            return found
+        typical, new = statistics.median(self.timed_ns), min(ns for one in self.taken for ns in one.new_ns)
+        if new < max(FAR * typical, typical + FAR_NS):
             return ""
         return (
-            f"is faster in timed passes, where few inputs changed ({units.duration(timed)}), than over "
+            f"is faster in timed passes, where few inputs changed ({units.duration(typical)}), than over "
             f"inputs all new ({units.duration(new)} and more); its time is the one over new inputs"
+        )
+
+    def _after_pauses(self) -> str:
+        """What is told where trains take longer after a pause. What disturbs a train makes it longer: the
+        faster ones count, and the fastest."""
+        timed, paused = (
+            (sorted(of) for of in zip(*self.paused_ns, strict=True)) if self.paused_ns else ([], [])
+        )
+        if len(paused) < WAITED:
+            return ""
+        of, after = timed[len(timed) // 4], paused[len(paused) // 4]
+        if min(after / of, paused[0] / timed[0]) <= HANGS or after - of <= PAUSED_NS:
+            return ""
+        return (
+            f"is faster in timed passes ({units.duration(of)}) than in those that a pause goes before "
+            f"({units.duration(after)}), as before inputs all new; its time is the one over these"
         )
 
     def _until_clear(self, mixing: Mixing, start: int) -> None:
@@ -144,21 +184,27 @@ class Renewal:
 class Mixing:
     """One instance while it is timed, with the trains that `renewal` asks for among the others. seen: timed
     passes of it that can be looked at no more once such a train was run. afresh: what is done between two
-    turns. Of what is no Renewable nothing is asked."""
+    turns; pauses: whether some trains come after a pause (of what a user wrote, on the host: a device that
+    idles takes long to be awake again). Of what is no Renewable nothing is asked."""
 
     def __init__(
-        self, session: Timeable, renewal: Renewal | None = None, afresh: Callable[[], None] = lambda: None
+        self,
+        session: Timeable,
+        renewal: Renewal | None = None,
+        afresh: Callable[[], None] = lambda: None,
+        pauses: bool = False,
     ) -> None:
         self.renewal = renewal or Renewal()
         self.seen: list[timed_pass.Seen] = []
         self.new = False  # whether it met new inputs since this was asked, see `met_new`
-        self._session, self._afresh = session, afresh
+        self._session, self._afresh, self._pauses = session, afresh, pauses
         # Asked once: of a protocol it takes longer than to start a train.
         self._renewable = session if isinstance(session, Renewable) else None
         self._instance = next(self.renewal.numbers)
         self._found: dict[int, list[float]] = {NEW: [], SAME: []}  # since there was some of both
         self._begun = False  # whether a timed train of this turn was run
         self._count = 1  # passes of the last timed train
+        self._last_ns = 0.0  # and what one of these took
         self._sample_s, self._asked_s = 0.0, 0.0  # seconds that one takes, and one that is mixed in
 
     @property
@@ -180,7 +226,8 @@ class Mixing:
         taken = self._session.time_runs(count, cold)
         self._sample_s, self._begun = clock() - began, True
         if not cold:
-            self.renewal.timed_ns.append(taken / count)
+            self._last_ns = taken / count
+            self.renewal.timed_ns.append(self._last_ns)
         return taken
 
     def warm_runs(self, count: int) -> int:
@@ -240,6 +287,21 @@ class Mixing:
             self._ask(session, SAME)
         elif drawn < old + chance:
             self._ask(session, NEW)
+        elif drawn < old + 2 * chance and self._last_ns:
+            self.pause()
+
+    def pause(self, beside: bool = False) -> bool:
+        """A timed train, which nobody keeps the samples of, after as long a pause as goes before the others.
+        Whether it has pauses, and it is known how long they are. beside: what it is held against is run now,
+        too."""
+        if not self._pauses or not self._asked_s:
+            return False
+        if beside:
+            self._last_ns = self._session.time_runs(self._count) / self._count
+        self.renewal.wait(min(self._asked_s, PAUSE_S))
+        taken = self._session.time_runs(self._count) / self._count
+        self.renewal.paused_ns.append((self._last_ns, taken))
+        return True
 
     def _ask(self, session: Renewable, alike: int) -> None:
         if isinstance(session, Witnessed):
@@ -264,7 +326,7 @@ class Mixings:
         if not (isinstance(session, Renewable) and getattr(session, "users", False)):
             return session
         if id(session) not in self._held:
-            self._held[id(session)] = Mixing(session, self._renewal)
+            self._held[id(session)] = Mixing(session, self._renewal, pauses=True)
         return self._held[id(session)]
 
     def drop(self, session: Timeable) -> None:

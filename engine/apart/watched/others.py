@@ -13,7 +13,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kernels import ends
 
@@ -55,6 +55,12 @@ class Beside:
 def end(strangers: set[int]) -> None:
     """End these, and all that they have started."""
     for pid in strangers:
-        ends.kill(pid, group=False)
-        with contextlib.suppress(ChildProcessError):  # one that is ours, and that nobody else waits for
+        started = ends.kill(pid, group=False)
+        reap({pid} | started)
+
+
+def reap(ended: Iterable[int]) -> None:
+    """Nothing is left of these that were ours, and that nobody else waits for."""
+    for pid in ended:
+        with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)

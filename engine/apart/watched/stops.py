@@ -14,7 +14,10 @@ from engine.apart.watched.settings import on_one_core
 from kernels import ends
 
 STRAY_NS = 20_000  # of a processor's time a stop: a thread that was seen to stop is about to
-CORES, BUSY_NS = 1.25, 1_000_000  # that one of one thread keeps busy, at most
+# What a kernel keeps busy in its passes at most, of the cores that it was given, and beyond that. One that
+# has all its threads on one core cannot keep more than that busy; several threads may wait for each other.
+ON_ONE, ON_ONE_NS = 1.05, 100_000
+ON_SEVERAL, ON_SEVERAL_NS = 1.25, 1_000_000
 
 
 def timed(
@@ -25,9 +28,10 @@ def timed(
     before: Callable[[int], None],
     after: Callable[[int], None],
     one_core: bool,
+    cores: int = 1,
 ) -> tuple[list[int], str]:
     """Nanoseconds of each pass of child `pid`; and what it did that it was not to, in words: processors
-    worked for it while inputs were made, or more of them in its passes than it was given.
+    worked for it while inputs were made, or more of them in its passes than it was given (`cores`).
     fd: our end of the way to it; silent: raises what it has said, where it was to run a pass and stop.
     before, after, one_core: see engine.apart.client.Child.passes. Raises ChildProcessError where it has
     ended."""
@@ -36,6 +40,7 @@ def timed(
     )  # fmt: skip
     taken: list[int] = []
     stray = busy = 0
+    went_on = False
     with SENTRY.over(fd, pid), on_one_core(pid) if one_core else contextlib.nullcontext():
         wait(pid)
         silent()
@@ -44,6 +49,7 @@ def timed(
             before(k)
             begun = worked(pid)
             stray += begun
+            went_on = went_on or ends.went_on(pid)
             started = clock()
             kill(pid, go)
             wait(pid)
@@ -51,8 +57,12 @@ def timed(
             silent()
             busy += worked(pid) - begun
             after(k)
+    if went_on:
+        return taken, "had itself go on while it was to be stopped"
     if stray > STRAY_NS * (count + 50):
         return taken, f"worked for {stray / 1e6:.1f} ms while it was to be stopped"
-    if one_core and busy > CORES * sum(taken) + BUSY_NS:
-        return taken, f"kept {busy / sum(taken):.1f} cores busy in its passes, and was given one"
+    most, beyond_ns = (ON_ONE, ON_ONE_NS) if one_core else (ON_SEVERAL * cores, ON_SEVERAL_NS)
+    if busy > most * sum(taken) + beyond_ns:
+        given = "one" if one_core else f"{cores}"
+        return taken, f"kept {busy / sum(taken):.1f} cores busy in its passes, and was given {given}"
     return taken, ""

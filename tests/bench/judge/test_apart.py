@@ -31,7 +31,7 @@ from engine.backend import Options, Witnessed
 from engine.cpu.rung import CpuRungSession
 from engine.graph import importer
 from engine.rung_devices import prepare
-from kernels import registry
+from kernels import confine, registry
 from kernels.errors import CrashedError, KernelError, TooShortError
 from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
@@ -299,7 +299,7 @@ def test_two_interrupts_end_the_program_and_all_that_a_kernel_started(tmp_path: 
     ]
     process = subprocess.Popen(
         command, cwd=tmp_path, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ | {confine.OPEN: "1"},
     )  # fmt: skip
     try:
         pids = _told(told, process)

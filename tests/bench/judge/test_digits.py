@@ -108,6 +108,18 @@ def test_a_split_that_says_so_has_the_bound_of_its_precision(method: str, tmp_pa
         judge.examine(rung, TIMED["gemm"], threads=1, quick=True).close()
 
 
+def test_who_says_that_it_splits_holds_22_bits(tmp_path: Path) -> None:
+    rung = _written(tmp_path, "gemm", "few", SHORT["17 bits"], "split")
+    with pytest.raises(judge.Wrong, match="than two numbers of 11 bits"):
+        judge.examine(rung, TIMED["gemm"], threads=1, quick=True)
+
+
+@pytest.mark.parametrize("method", ["split", "winograd", "fft", "strassen"])
+def test_a_method_that_an_operator_cannot_have_loosens_nothing(method: str) -> None:
+    assert comparison.bound_of(Unary("tanh", 5000), "fp32", method) == comparison.ELEMENT_BOUND
+    assert (comparison.bound_of(TIMED["gemm"], "fp32", method) < 1e-5) == (method in ("winograd", "fft"))
+
+
 @pytest.mark.parametrize(
     "p",
     [

@@ -46,11 +46,13 @@ class Made:
         same: float,
         seed: int,
         fast: Callable[[int, int], bool] = lambda ago, apart: ago > 0,
+        after_pauses: bool = True,
     ) -> None:
         self._new, self._same, self._fast = new, same, fast
         self._random = random.Random(seed)
         self._ago = self._apart = 1 << 30
         self.asked, self.now = 0, 0.0
+        self._after_pauses, self._paused = after_pauses, False  # whether it is fast then, too; and one was
         self.fresh = True  # the next pass is over inputs that are all new
 
     def clock(self) -> float:
@@ -59,8 +61,13 @@ class Made:
     def chance(self) -> float:
         return self._random.random()
 
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self._paused = True
+
     def time_renewed(self, count: int, alike: int) -> float:
         self.asked += count
+        self.wait(2e-5 * count)  # all values are written
         taken = self._passes(count, alike) / count
         if alike == NEW:
             self.fresh = True
@@ -74,6 +81,7 @@ class Made:
 
     def _passes(self, count: int, alike: int) -> float:
         taken = 20_000 if self._random.random() < 0.1 else 0.0
+        paused, self._paused = self._paused, False
         for left in range(count, 0, -1):
             if alike == NEW or self.fresh:
                 self._apart, self._ago = self._ago + 1, 0
@@ -81,6 +89,7 @@ class Made:
                 self._ago += 1
             self.fresh = False
             fast = self._fast(self._ago, self._apart) and alike == SAME
+            fast = fast and (self._after_pauses or not paused)
             taken += self._same if fast else self._new
             last = self._ago + left - 1
             if alike == SAME and self._fast(last, self._apart) == fast and self._ago > 0:
@@ -94,12 +103,12 @@ class Made:
 
 def _judged(made: Made, count: int, turns: int = 10, samples: int = 1) -> tuple[Renewal, list[float]]:
     """As a ladder does it: turns of so many samples. Returns the samples, too."""
-    renewal = Renewal(clock=made.clock, chance=made.chance)
+    renewal = Renewal(made.clock, made.chance, made.wait)
 
     def afresh() -> None:
         made.fresh = True
 
-    mixing, shown = Mixing(made, renewal, afresh), []
+    mixing, shown = Mixing(made, renewal, afresh, pauses=True), []
     for _ in range(turns):
         until = made.now + 0.05
         while made.now < until:
@@ -156,7 +165,7 @@ def test_nothing_is_gained_by_being_honest_for_a_while(strategy: str, while_: in
 def test_who_is_slow_after_a_wait_is_told_by_the_timed_trains() -> None:
     def settled(timed: float, new: float) -> str:
         made = Made(new, new, 0)
-        found = Renewal(clock=made.clock, chance=made.chance)
+        found = Renewal(made.clock, made.chance, made.wait)
         mixing = Mixing(made, found)
         found.timed_ns += [timed] * 2000
         found.settle(mixing)
@@ -168,6 +177,15 @@ def test_who_is_slow_after_a_wait_is_told_by_the_timed_trains() -> None:
     assert settled(1_000.0, 4_000) == ""  # of which some microseconds say nothing
 
 
+@pytest.mark.parametrize("same", [0.7, 0.8])
+def test_who_is_honest_after_a_pause_is_told(same: float) -> None:
+    for seed in range(MACHINES):
+        made = Made(NS, same * NS, seed, after_pauses=False)
+        assert "a pause goes before" in _judged(made, 200, samples=5)[0].told, seed
+        honest = Made(NS, 0.97 * NS, seed, after_pauses=False)
+        assert _judged(honest, 200, samples=5)[0].told == "", seed
+
+
 def test_a_kernel_that_is_let_be_costs_a_few_trains() -> None:
     made = Made(1e6, 1e6, 0)
     _judged(made, 4)
@@ -176,7 +194,7 @@ def test_a_kernel_that_is_let_be_costs_a_few_trains() -> None:
 
 def test_rounds_tell_whose_they_are() -> None:
     made = Made(9000, 9000, 0)
-    found = Renewal(clock=made.clock, chance=lambda: 1.0)
+    found = Renewal(made.clock, lambda: 1.0, made.wait)
     mixings = [Mixing(made, found) for _ in range(2)]
     for instance in (0, 1, 0):
         mixings[instance].time_runs(10)

@@ -90,6 +90,29 @@ WRONG = {
                     sleep(2e-4)
         work(x, y)
     """,
+    # A signal of its own has it go on, to be ready when its time begins.
+    "is_resumed_by_a_timer": """
+        if 'timer' not in held:
+            held['timer'], event = ctypes.c_void_p(), (ctypes.c_int * 16)(0, 0, signal.SIGCONT)
+            held['made'] = libc.timer_create(1, event, ctypes.byref(held['timer'])) == 0
+        work(x, y)
+        if held['made']:
+            libc.timer_settime(held['timer'], 0, (ctypes.c_long * 4)(0, 0, 0, 30_000), None)
+    """,
+    # It empties caches for whoever is next, when nobody times it.
+    "works_after_its_last_pass": """
+        if calls[0] == 5:
+            import engine.apart.slots as slots
+            passes, junk = slots.passes, np.ones(12 << 20, np.float32)
+
+            def and_then(*given):
+                passes(*given)
+                for _ in range(10):
+                    np.add(junk, 1, out=junk)
+
+            slots.passes = and_then
+        work(x, y)
+    """,
     # A process that is no descendant (CLONE_PARENT), in a session of its own, does the work.
     "helper_beside_it": """
         if calls[0] == 12:

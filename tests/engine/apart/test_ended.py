@@ -23,7 +23,10 @@ from kernels.errors import CrashedError, KernelError
 from kernels.ops.unary import Unary
 from tests.engine.apart import planted
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a process is seen to have stopped on Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="a process is seen to have stopped on Linux"),
+    pytest.mark.usefixtures("unkept"),
+]
 PARAMS = Unary("tanh", 4096)
 KILLS = """
     if calls[0] == 2:

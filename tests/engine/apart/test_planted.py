@@ -3,6 +3,7 @@ inputs are made, and leaves others alone."""
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import statistics
@@ -17,8 +18,9 @@ from bench import judge
 from bench.measure.outcomes import outcome
 from engine.apart import client
 from engine.apart.memory import Block
+from engine.apart.watched import stops
 from engine.rung_devices import prepare
-from kernels import ends, registry
+from kernels import confine, ends, registry
 from kernels.errors import KernelError, KernelscopeError
 from kernels.ops.unary import Unary
 from tests.engine.apart import both_ways, planted
@@ -63,6 +65,7 @@ def test_an_honest_one_is_right_at_its_time(tmp_path: Path) -> None:
 
 
 @LINUX
+@pytest.mark.usefixtures("unkept")
 @pytest.mark.parametrize("name", WRONG)
 def test_who_gains_is_found(name: str, tmp_path: Path) -> None:
     before = ends.children(os.getpid())
@@ -72,8 +75,26 @@ def test_who_gains_is_found(name: str, tmp_path: Path) -> None:
         assert found in ("incorrect", "crashed") or "started a process of its own" in why
         known = before | ends.OURS | client._known()
         assert not ends.children(os.getpid()) - known, "it is ended"
+    if "timer" in name and found == "failed":
+        assert "had itself go on" in why
     if "judge" in name or "rivals" in name:
         assert "a kernel leaves others alone" in why
+
+
+@LINUX
+@pytest.mark.parametrize("name", [name for name in WRONG if "helper" in name or "timer" in name])
+def test_what_would_go_on_is_not_to_be_started(name: str, tmp_path: Path) -> None:
+    planted.write(tmp_path, name, WRONG[name])
+    rung = registry.find("cpu", "unary", name, [tmp_path])
+    session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 1)
+    pid = session._child.pid  # type: ignore[attr-defined]
+    if confine.unkept(pid):
+        pytest.skip("this system has no seccomp")
+    with contextlib.suppress(KernelError):  # some try again and again
+        session.time_runs(20)
+    assert not ends.children(pid)
+    assert "not enforced" not in session.facts
+    session.close()
 
 
 @LINUX
@@ -115,6 +136,66 @@ def test_a_kernels_own_settings_are_undone_and_told(tmp_path: Path) -> None:
     assert "priority" in session.facts["undone"]
     pid = session._child.pid  # type: ignore[attr-defined]
     assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)
+    session.close()
+
+
+@LINUX
+def test_more_threads_than_were_told_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """
+        if calls[0] == 1:  # so that it is not put on one core
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+        np.tanh(np.resize(x, 1 << 20))
+        work(x, y)
+    """
+    planted.write(tmp_path, "computes", body)
+    rung = registry.find("cpu", "unary", "computes", [tmp_path])
+    session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 2)
+    session.time_runs(3)
+    monkeypatch.setattr(stops, "ON_SEVERAL", 0.05)
+    monkeypatch.setattr(stops, "ON_SEVERAL_NS", 0)
+    with pytest.raises(KernelError, match="cores busy in its passes, and was given 2"):
+        session.time_runs(3)
+    session.close()
+
+
+@LINUX
+def test_nothing_is_taken_off_for_threads_that_are_only_there_to_be_counted(tmp_path: Path) -> None:
+    body = """
+        if 'passes' not in held:
+            import engine.apart.slots as slots
+            held['passes'] = passes = slots.passes
+
+            def started():
+                held['end'] = threading.Event()
+                for _ in range(2):
+                    threading.Thread(target=held['end'].wait, daemon=True).start()
+
+            def instead(calls, untimed, count, done):
+                def first():
+                    done()
+                    held['end'].set()
+
+                passes(calls, untimed, 0, first)
+                sleep(0.01)
+                for _ in range(count):
+                    for call in calls:
+                        call()
+                    done()
+                started()
+
+            slots.passes = instead
+            started()
+        work(x, y)
+    """
+    planted.write(tmp_path, "counted", body)
+    rung = registry.find("cpu", "unary", "counted", [tmp_path])
+    session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 2)
+    session.run()
+    taken = []
+    for _ in range(6):
+        session.time_runs(8)
+        taken.append(session._trains._way._waiting[0])  # type: ignore[attr-defined]
+    assert min(taken) == 1 < ends.threads(session._child.pid)  # type: ignore[attr-defined]
     session.close()
 
 
