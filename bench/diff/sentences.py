@@ -87,8 +87,11 @@ def _group(verdict: str, found: Sequence[Change], of: Sequence[Change], diff: Di
     if verdict == "SAME":
         return f"{amount}{where} (within {units.digits(diff.bound * 100, 2).removesuffix('.0')} %)"
     if verdict == "UNCLEAR":
-        reasons = dict.fromkeys(orders.reason(change.undecided) for change in found)
-        return f"{amount}{where} ({', '.join(filter(None, reasons))})"
+        alike: dict[str, list[str]] = {}
+        for why in filter(None, (orders.reason(change.undecided) for change in found)):
+            alike.setdefault(doubt.alike(why), []).append(why)
+        told = ", ".join(map(doubt.spanned, alike.values()))
+        return f"{amount}{where} ({told})" if told else f"{amount}{where}"
     return f"{amount}{where}{_named(found)}"
 
 

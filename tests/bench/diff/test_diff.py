@@ -8,6 +8,7 @@ import io
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import msgspec
@@ -142,6 +143,15 @@ def test_an_unquiet_machine_is_no_ground_for_a_verdict(before, tmp_path, capsys)
     assert gate(before, after, "--fail-on", "slower") == 2
     assert "measure again while nothing else runs" in capsys.readouterr().err
     assert gate(before, after) == 0
+
+
+def test_reasons_that_differ_in_a_figure_alone_are_told_once() -> None:
+    whys = [f"not decided: other programs used {used} of 2 cores" for used in (1.3, 1.2)]
+    found = [SimpleNamespace(ratio=None, undecided=why) for why in (*whys, "not decided")]
+    assert sentences._group("UNCLEAR", found, found, None).endswith(
+        "in 3 of 3 cases (other programs used 1.2–1.3 of 2 cores)"
+    )
+    assert sentences._group("UNCLEAR", found[2:], found, None).endswith("in 1 of 3 cases")
 
 
 def test_other_machines_are_compared_by_their_own_reference(before, tmp_path):
