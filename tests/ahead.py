@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels import jit
 from tests import preloaded
 
 ROOT = Path(__file__).parents[1]
@@ -50,11 +51,14 @@ def write(config: pytest.Config) -> None:
 
 def _share(config: pytest.Config, missing: Sequence[Path], number: int, count: int) -> None:
     """What one of the processes does: from its place on, round, whatever no other has done yet. The first
-    begins with the libraries."""
+    begins with the libraries, and the last with what tests ask while they are collected: whether Numba works,
+    which is kept, too."""
     if number == 0:
         for name in IMPORTED:
             with contextlib.suppress(Exception):  # told where it is needed
                 importlib.import_module(name)
+    if number == count - 1:
+        jit.unavailable()
     place = number * len(missing) // count
     for path in (*missing[place:], *missing[:place]):
         if not _kept(path).exists():

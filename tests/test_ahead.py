@@ -18,7 +18,7 @@ def test_bytecode_is_written_where_it_is_read_and_no_longer_once_the_text_has_ch
     paths = [tmp_path / name for name in ("broken.py", "plain.py", "test_it.py")]
     for path in paths:
         path.write_text("assert 1\n" if path.stem != "broken" else "assert")
-    ahead._share(pytestconfig, paths, 1, 2)
+    ahead._share(pytestconfig, paths, 1, 3)
     assert [ahead._kept(path).is_file() for path in paths] == [False, True, True]
     test = paths[-1]
     assert rewrite._read_pyc(test, ahead._kept(test)) is not None
