@@ -43,6 +43,12 @@ def _rows(node: Node, nodes: Nodes) -> str:
     x = node.inputs[0]
     if len(nodes.shape(x)) != 2:
         raise Refused(f"its input has the shape {nodes.shape(x)}, and (rows, features) is wanted")
+    return _real(node, nodes)
+
+
+def _real(node: Node, nodes: Nodes) -> str:
+    """The input in float32, of any shape."""
+    x = node.inputs[0]
     if nodes.dtype(x) == "float64":
         raise Refused("its input is of float64, and float32 and whole numbers are supported")
     return x if nodes.dtype(x) == "float32" else nodes("Cast", x, to=FLOAT)
@@ -87,7 +93,7 @@ def _normalizer(node: Node, nodes: Nodes) -> None:
 
 
 def _binarizer(node: Node, nodes: Nodes) -> None:
-    x = _rows(node, nodes)
+    x = _real(node, nodes)
     above = nodes("Greater", x, nodes.constant(node.attributes.get("threshold", 0.0), np.float32))
     nodes("Cast", above, to=FLOAT, output=node.outputs[0])
 

@@ -25,10 +25,8 @@ def operators() -> tuple[Any, ...]:
 class Evaluator(ReferenceEvaluator):
     """As ReferenceEvaluator, which makes the one of a function without any operators of ours."""
 
-    def __init__(self, proto: Any, *given: Any, new_ops: Sequence[Any] | None = None, **named: Any) -> None:
-        super().__init__(
-            proto, *given, new_ops=list(operators()) if new_ops is None else list(new_ops), **named
-        )
+    def __init__(self, proto: Any, *, new_ops: Sequence[Any] | None = None, **named: Any) -> None:
+        super().__init__(proto, new_ops=list(operators() if new_ops is None else new_ops), **named)
 
     def _init(self) -> None:
         super()._init()

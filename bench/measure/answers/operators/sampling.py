@@ -80,10 +80,11 @@ class DeformConv(Mended):
         (n, c, *sizes), kernel, out = x.shape, w.shape[2:], offset.shape[2:]
         strides, dilations = (self._get(name, [1, 1]) for name in ("strides", "dilations"))
         pads = self._get("pads", [0] * 4)
-        moved = offset.reshape(n, shared, *kernel, 2, *out)
-        kept = np.ones((n, shared, *kernel, *out)) if mask is None else mask.reshape(n, shared, *kernel, *out)
+        moved: Any = offset.reshape(n, shared, *kernel, 2, *out)
+        kept: Any = np.ones((n, shared, *kernel, *out)) if mask is None else mask
+        kept = kept.reshape(n, shared, *kernel, *out)
         parts = x.reshape(n, shared, c // shared, -1)
-        columns = np.empty((n, c, *kernel, *out))
+        columns: Any = np.empty((n, c, *kernel, *out))
         for tap in product(*map(range, kernel)):
             places = []
             for i in range(2):

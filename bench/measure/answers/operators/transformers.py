@@ -168,7 +168,8 @@ def _activated(node: onnx.NodeProto, x: np.ndarray, told: Sequence[float]) -> np
     if kind == "LeakyRelu":
         return np.where(x < 0, (*told, 0.01)[0] * x, x)
     if kind == "Clip":
-        return np.clip(x, *(*told, 0.0, 1.0)[:2])
+        low, high = (*told, 0.0, 1.0)[:2]
+        return np.clip(x, low, high)
     if kind == "HardSigmoid":
         alpha, beta = (*told, *(0.2, 0.5)[len(told) :])[:2]
         return np.clip(alpha * x + beta, 0, 1)
@@ -223,7 +224,8 @@ class _OfAll(_Heads):
         if past is not None:
             raise NotImplementedError("Attention with what was before")
         product = x @ weights + (0 if bias is None else bias)
-        return self._weighed(*np.split(product, 3, axis=-1), mask, more)
+        q, k, v = np.split(product, 3, axis=-1)
+        return self._weighed(q, k, v, mask, more)
 
 
 _OfAll.__name__ = "Attention"  # as the evaluator looks for it; ONNX's own has the same name
