@@ -19,6 +19,7 @@ from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.measure import instances, timing
+from bench.measure.answers import renewed
 from bench.run.bounds import INSTANCES
 from kernels.errors import InputError, OutOfMemoryError
 from models.names import DEFAULT_MODEL
