@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench.measure.answers import oracle
@@ -47,7 +47,11 @@ def test_resize_by_scales_or_sizes(data: Any) -> None:
         # the place is a little less than a whole number, and floor takes the element before.
         tie = mode == "nearest" and coordinates.endswith("half_pixel")
         scales = [scale for scale in SCALES if not (tie and scale == 0.6)]
-        constants = [NOTHING, _scales(1, 1, *(data.draw(st.sampled_from(scales)) for _ in range(2)))]
+        drawn = [data.draw(st.sampled_from(scales)) for _ in range(2)]
+        # One place alone is at 0; of 1.5 places ONNX's evaluator makes one that is none alone.
+        several = all(not 1 < size * scale < 2 for size, scale in zip(shape[2:], drawn, strict=True))
+        assume(several or coordinates != "pytorch_half_pixel")
+        constants = [NOTHING, _scales(1, 1, *drawn)]
     agree(one_node("Resize", shape, constants, opset=opset, **attributes), {"x": random(shape)}, 2)
 
 
