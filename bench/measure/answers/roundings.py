@@ -7,6 +7,7 @@ and scores so large that a rounding decides between equal ones (1e12 before a so
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 
 import ml_dtypes
@@ -21,6 +22,11 @@ from kernels.ops import WIDER
 
 # bench.measure.answers.operators.mended has these.
 DOMAIN, ROUNDING, STORED = "kernelscope.roundings", "OneRounding", "Stored"
+# What adds many terms of its first input: some of these start from sums of squares, which have one sign.
+SUMS = frozenset(
+    ("ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1", "ReduceL2", "GlobalAveragePool", "AveragePool")
+)
+MOST_OF_SUM = 16  # roundings of float32: 1e-6 of the sum
 
 
 def narrow(graph: Graph, batch: int) -> Mapping[str, str]:
@@ -68,9 +74,17 @@ def stored(nodes: Iterable[onnx.NodeProto], exact: Collection[str]) -> list[onnx
     return found
 
 
-def moving(nodes: Iterable[onnx.NodeProto], tensors: Mapping[str, str]) -> list[onnx.NodeProto]:
+def of_sum(terms: float) -> float:
+    """How many roundings a sum in float32 is off by, of terms of one sign that are added in a few lanes: each
+    addition rounds by chance; no more than what sums in blocks are held to (1e-6)."""
+    return float(np.clip(math.sqrt(terms) / 4, 1, MOST_OF_SUM))
+
+
+def moving(
+    nodes: Iterable[onnx.NodeProto], tensors: Mapping[str, str], draw: int = 0
+) -> list[onnx.NodeProto]:
     """The nodes, with each of these tensors moved by one rounding of its type between who makes it and who
-    reads it."""
+    reads it; a long sum by as many as its terms bring along (OneRounding is told what it is the sum of)."""
     found = []
     for node in nodes:
         copy = onnx.NodeProto()
@@ -79,8 +93,14 @@ def moving(nodes: Iterable[onnx.NodeProto], tensors: Mapping[str, str]) -> list[
         for index, name in enumerate(node.output):
             if name and name in tensors and node.op_type != STORED:
                 copy.output[index] = f"{name}:unmoved"
+                summed = [node.input[0]] if node.op_type in SUMS and node.domain in DEFAULT_DOMAINS else []
                 made = onnx.helper.make_node(
-                    ROUNDING, [f"{name}:unmoved"], [name], domain=DOMAIN, dtype=tensors[name]
+                    ROUNDING,
+                    [f"{name}:unmoved", *summed],
+                    [name],
+                    domain=DOMAIN,
+                    dtype=tensors[name],
+                    draw=draw,
                 )
                 found.append(made)
     return found

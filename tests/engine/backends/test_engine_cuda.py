@@ -151,14 +151,22 @@ def test_every_rung_of_convolution_has_a_node_to_be_chosen_for(graph: Graph, run
 
 def test_supports_names_the_node_it_refuses(graph: Graph) -> None:
     assert BACKEND.supports(graph, 4, "fp32") is None
-    node = helper.make_node("Binarizer", ["scores"], ["extra"], "strange", domain="ai.onnx.ml")
+    node = helper.make_node(
+        "LabelEncoder",
+        ["scores"],
+        ["extra"],
+        "strange",
+        domain="ai.onnx.ml",
+        keys_floats=[0.5],
+        values_floats=[1.0],
+    )
     model = _model(node)
-    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 2))
     model.graph.output.append(helper.make_tensor_value_info("extra", TensorProto.FLOAT, ["N", 10]))
     reason = BACKEND.supports(importer.from_proto(model, "strange"), 4, "fp32")
     assert reason is not None
     assert "strange" in reason
-    assert "Binarizer" in reason
+    assert "LabelEncoder" in reason
 
 
 # --- on a GPU ---------------------------------------------------------------------------------------------

@@ -25,15 +25,17 @@ ML = "ai.onnx.ml"
 
 
 def with_unsupported() -> Graph:
-    """Conv → Binarizer → Relu → Concat with itself; Binarizer is nothing our engine runs."""
+    """Conv → LabelEncoder → Relu → Concat with itself; LabelEncoder is nothing our engine runs."""
     nodes = [
         helper.make_node("Conv", ["x", "w3", "bias"], ["a"], "conv", pads=[1, 1, 1, 1]),
-        helper.make_node("Binarizer", ["a"], ["b"], "binarizer", domain=ML, threshold=0.1),
+        helper.make_node(
+            "LabelEncoder", ["a"], ["b"], "labels", domain=ML, keys_floats=[0.5], values_floats=[1.0]
+        ),
         helper.make_node("Relu", ["b"], ["c"], "relu"),
         helper.make_node("Concat", ["c", "c"], ["y"], "concat", axis=1),
     ]
     model = make_model(nodes, {"x": SHAPE}, ["y"], CONSTANTS, ranks={"y": 4})
-    model.opset_import.append(helper.make_opsetid(ML, 1))
+    model.opset_import.append(helper.make_opsetid(ML, 2))
     return from_proto(model, "exotic")
 
 
@@ -71,7 +73,7 @@ def test_groups_of_a_model() -> None:
 
 def test_a_model_the_engine_refuses_has_one_group_a_node() -> None:
     found = groups(with_unsupported(), BATCH)
-    assert [group.nodes for group in found] == [("conv",), ("binarizer",), ("relu",), ("concat",)]
+    assert [group.nodes for group in found] == [("conv",), ("labels",), ("relu",), ("concat",)]
     assert [group.shape for group in found] == [(BATCH, 3, 5, 4)] * 3 + [(BATCH, 6, 5, 4)]
     assert found[0].flops > 0
     assert found[1].flops == 0

@@ -364,17 +364,19 @@ class GatherElements(Mended):
 
 class OneRounding(OpRun):
     """Every element moved by half a rounding of its type to a whole one, the same in every run: were all
-    moved by as much, equal scores would stay equal in two halves."""
+    moved by as much, equal scores would stay equal in two halves. summed: what x has the sums of."""
 
     op_domain = roundings.DOMAIN
 
-    def _run(self, x, dtype="float32"):
-        random = np.random.default_rng(zlib.crc32(self.onnx_node.output[0].encode()))
+    def _run(self, x, summed=None, dtype="float32", draw=0):
+        random = np.random.default_rng((zlib.crc32(self.onnx_node.output[0].encode()), draw))
         array = np.asarray(x)
         moved = roundings.one_rounding(array, "fp32", random, dtype)
         if array.dtype.kind != "f":
             return (moved,)
-        return (np.asarray(array + (moved - array) * random.uniform(0.5, 1.0, array.shape)),)
+        several = summed is not None and array.size and dtype == "float32"
+        times = 1.0 if not several else roundings.of_sum(summed.size / array.size)
+        return (np.asarray(array + (moved - array) * times * random.uniform(0.5, 1.0, array.shape)),)
 
 
 class OtherWay(Mended):

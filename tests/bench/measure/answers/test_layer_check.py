@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 from bench.diff import bisect
 from bench.measure import runner, timing
@@ -23,6 +24,7 @@ from engine.backend import Options
 from engine.graph import importer
 from engine.planning import groups
 from tests.bench.measure.test_worker import JOB, Fake, changed, fakes, go  # noqa: F401
+from tests.engine.harness import make_model
 
 pytestmark = pytest.mark.slow
 
@@ -343,9 +345,45 @@ def test_a_net_that_is_well_conditioned_gains_next_to_nothing():
     assert not accuracy.judged(off, right, "fp32", accuracy.PROPAGATED_FACTOR, moved).ok
 
 
+def variance_of_all(offset):
+    """x · 1/√(E[x²] − E[x]²), of all of x, which lies about `offset`: what is left of both means is small."""
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["squares"]),
+        helper.make_node("ReduceMean", ["squares"], ["mean of squares"], axes=[1, 2, 3]),
+        helper.make_node("ReduceMean", ["x"], ["mean"], axes=[1, 2, 3]),
+        helper.make_node("Mul", ["mean", "mean"], ["square of mean"]),
+        helper.make_node("Sub", ["mean of squares", "square of mean"], ["variance"]),
+        helper.make_node("Sqrt", ["variance"], ["deviation"]),
+        helper.make_node("Div", ["x", "deviation"], ["y"]),
+    ]
+    graph = importer.from_proto(
+        make_model(nodes, {"x": ("N", 4, 64, 64)}, ["y"], {}, 13, {"y": 4}), "variance"
+    )
+    x = offset + np.random.default_rng(0).random((2, 4, 64, 64), np.float32)
+    return graph, {"x": x.astype(np.float32)}
+
+
+def test_long_sums_that_nearly_cancel_are_as_unsure_as_float32_sums_leave_them():
+    graph, inputs = variance_of_all(offset=100)
+    golden = oracle.golden(graph, inputs)
+    right, x = golden.tensors["y"], inputs["x"].reshape(2, -1)
+    rows = [np.cumsum(of, axis=1, dtype=np.float32)[:, -1] / np.float32(of.shape[1]) for of in (x * x, x)]
+    deviation = np.sqrt(rows[0] - rows[1] ** 2)  # as a loop adds, one term after the other
+    found = inputs["x"] / deviation.reshape(-1, 1, 1, 1)
+    assert not accuracy.judged(found, right, "fp32", accuracy.PROPAGATED_FACTOR).ok
+    moved = oracle.moved_along(graph, golden, ["y"])["y"]
+    assert accuracy.judged(found, right, "fp32", accuracy.PROPAGATED_FACTOR, moved).ok
+    # A kernel that is wrong by as much where nothing cancels is wrong.
+    graph, inputs = variance_of_all(offset=0)
+    golden = oracle.golden(graph, inputs)
+    moved = oracle.moved_along(graph, golden, ["y"])["y"]
+    off = golden.tensors["y"] * (1 + 1e-3)
+    assert not accuracy.judged(off, golden.tensors["y"], "fp32", accuracy.PROPAGATED_FACTOR, moved).ok
+
+
 def test_what_is_no_number_widens_no_bound(monkeypatch):
     graph, golden = ill_conditioned()
-    monkeypatch.setattr(oracle, "run", lambda *_: {"y": np.full((4, 1), np.nan)})
+    monkeypatch.setattr(oracle, "run", lambda *_, **__: {"y": np.full((4, 1), np.nan)})
     assert oracle.moved_along(graph, golden, ["y"]) == {}
 
 
