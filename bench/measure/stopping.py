@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 # By what a turn may be summed up where it is timed on the host's clock. What other programs add to a pass is
 # one-sided, and low quantiles shed it; with a thread a core the very fastest passes are rare and of luck. So
 # each host, net and number of threads has its own (docs/trust.md). Two fifths and not the median: of samples
-# of two kinds, half and half, the median is now of the one and now of the other.
-QUANTILES = (0.4, 0.25, 0.1)
+# of two kinds, half and half, the median is now of the one and now of the other. The lowest comes first: it
+# is taken where turns are of one sample each, which say nothing of which to take.
+QUANTILES = (0.1, 0.25, 0.4)
 COARSE = 0.005  # of a time; four steps are then the bound between two verdicts
 RESERVE = 1.25  # rounds in all, of those after which a median was known
 

@@ -474,6 +474,13 @@ def test_the_reference_alone_says_by_which_quantile_its_contenders_are_compared(
     )
 
 
+def test_turns_of_one_sample_are_compared_by_the_lowest_quantile():
+    samples = np.random.default_rng(13).lognormal(17, 0.2, 25).tolist()
+    found = {key: Timing(samples_ns=samples, rounds=list(range(25))) for key in ("ours", "reference")}
+    stopping.choose_quantiles(found, {"ours": "reference"}, found)
+    assert {timing.quantile for timing in found.values()} == {0.1}
+
+
 def test_contenders_that_are_about_as_fast_have_trains_of_one_length():
     machine = Machine(12)
     pair = {"a": machine.session(1e5), "b": machine.session(1.3e5), "c": machine.session(1e6)}

@@ -196,7 +196,7 @@ def test_a_template_with_a_thread_forks_nothing(tmp_path: Path, monkeypatch: pyt
         "import os, threading, time\nfrom engine.apart.forked import template\n"
         "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nos._exit(template.main())\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(starting, "TEMPLATE", "threaded")
     child = Child("a kernel's tries")
     child.call("note", 0)
