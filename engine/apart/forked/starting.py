@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from kernels import ends
 from kernels.environment import for_children
 
 TEMPLATE = "engine.apart.forked.template"
+LOOK_MS = 500  # between looks at whether a template that is waited for was stopped
 WAIT_S = 120.0  # for a template's answer, which may have to load libraries first
 TEMPLATES = 4  # by what they were started with; the further ones are started plainly
 # A template's NumPy has a library with one thread: what is forked from it has more once it asks for more
@@ -119,7 +121,7 @@ class _Template:
             while number not in self._answers:
                 self._alive()
                 try:
-                    data = self._end.recv(MESSAGE_NBYTES)
+                    data = self._received()
                 except OSError as error:
                     raise self._lost(error) from error
                 if not data:
@@ -127,6 +129,19 @@ class _Template:
                 self._heard += 1
                 self._answers[self._heard] = template.PID.unpack(data)[0]
             return self._answers.pop(number)
+
+    def _received(self) -> bytes:
+        """The next answer. One that somebody has stopped meanwhile goes on, and `harmed` tells of it. Raises
+        OSError where none comes."""
+        answered, until = select.poll(), time.monotonic() + WAIT_S
+        answered.register(self._end, select.POLLIN)
+        while not answered.poll(LOOK_MS):
+            if ends.stopped(self.pid):
+                ends.resume(self.pid)
+                _lost.append(self.pid)
+            if time.monotonic() > until:
+                raise TimeoutError(f"no answer in {WAIT_S:.0f} s")
+        return self._end.recv(MESSAGE_NBYTES)
 
     def _alive(self) -> None:
         if self.gone:
