@@ -16,6 +16,9 @@ def main() -> int:
     parser.add_argument("name", nargs="*", help="only these; default: all")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
+    known = {command.name for command in commands()}
+    if unknown := sorted(set(asked.name) - known):
+        parser.error(f"no command is called {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     chosen = [command for command in commands() if not asked.name or command.name in asked.name]
     differ = 0
     for command in chosen:
