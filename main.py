@@ -20,6 +20,7 @@ import typer
 import bench
 from bench.commands import course, diff, models, runs
 from bench.commands.export import export
+from bench.commands.given import Grouped
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
 from bench.courses.command import app as reports
@@ -41,7 +42,7 @@ _MEASURING = [
     for path in Path(place).glob("*/cli.py")
 ]
 for command in sorted([*_MEASURING, export, selfcheck], key=lambda command: command.__name__):
-    app.command()(command)
+    app.command(cls=Grouped)(command)
 runs.app.command()(report)
 runs.app.command()(diff.diff)
 runs.app.add_typer(diff.baseline, name="baseline")

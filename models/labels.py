@@ -52,6 +52,12 @@ def file_of(text: str) -> str:
     return text if not text or text in (ALPHABETICAL, *shipped()) else str(Path(text).expanduser().absolute())
 
 
+def check(given: str) -> None:
+    """Raises InputError where what is kept of --labels says no order."""
+    if given != ALPHABETICAL:
+        read(given)
+
+
 def read(given: str | Path) -> tuple[str, ...]:
     """The classes that a file, or an order of this name, lists, one a line, in the model's order. Raises
     InputError."""

@@ -16,7 +16,6 @@ import pytest
 from typer.testing import CliRunner
 
 import main
-from bench.comparison import cli as compare
 from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
 from bench.results.records import Case, Job, Measurement
@@ -202,7 +201,6 @@ def test_the_default_comparison_is_one_run_of_two_models(
 ) -> None:
     fake_run(monkeypatch)
     monkeypatch.setattr("gui.base.display.problem", lambda: "no window can open: no display")
-    monkeypatch.setattr(compare, "DEFAULT_CHARTS", ())
     assert main.main([]) == 0
     out, err = capsys.readouterr()
     assert err.startswith("no window can open: no display")
@@ -239,7 +237,7 @@ MISTAKES = {
     "ladder conv --compile --arch ,": "--arch names nothing",
     "compare --precision fp23": "did you mean 'fp32'",
     "compare --format jsn": "did you mean 'json'",
-    "compare --charts gif": "chart format 'gif'",
+    "compare --charts gif": "--charts 'gif' is not known",
     "compare --l2 hot": "known are warm, cold",
     "compare --rung conv1": "is not NODE=RUNG",
     "compare --rung convX=tiled": "lenet5-digits has no node 'convX' (did you mean 'conv1'?)",
@@ -280,7 +278,7 @@ MISTAKES = {
     "profile --dataset folder:nowhere": "does not exist",
     "profile --load nowhere": "holds no profile",
     "selfcheck --seed -1": "--seed",
-    "selfcheck --times 0": "compares nothing",
+    "selfcheck --times 0": "--times 0 is out of range; 1 or more works",
     "runs show nowhere": "holds no run",
     "runs list nowhere": "no run",
     "models show lenet5-digit": "did you mean 'lenet5-digits'",

@@ -29,8 +29,8 @@ def new_command(
     """Write an assignment to begin from.
 
     It is one TOML file, which says what each entry means."""
-    from bench.commands.parsing import one_of
     from bench.course import template
+    from bench.kinds.options import one_of
     from bench.ladder.plan import DEVICES, op_of
 
     path = template.write(folder, op_of(op), one_of(device, DEVICES, "device"), name)

@@ -58,18 +58,19 @@ def diff(
     speed-ups over the reference that ran beside them. Exit code 0: nothing that --fail-on names; 1:
     something; 2: bad input.
     """
-    from bench.commands import parsing
     from bench.diff import judging, tables
     from bench.diff import junit as junit_xml
     from bench.diff.between import between
+    from bench.kinds.options import names, one_of
     from bench.results.store import write_atomically
+    from bench.run.options import CHARTS
     from bench.show.table import FORMATS, to_csv
     from kernels.errors import InputError, KernelscopeError
 
     try:
-        wanted = parsing.one_of(output, (*FORMATS, "junit"), "format")
-        gates = tuple(parsing.one_of(name, judging.FAIL_ON, "--fail-on") for name in parsing.names([fail_on]))
-        formats = parsing.formats(charts)
+        wanted = one_of(output, (*FORMATS, "junit"), "--format")
+        gates = tuple(one_of(name, judging.FAIL_ON, "--fail-on") for name in names([fail_on]))
+        formats = CHARTS.value.read([charts], "--charts")
         a, b = _two(runs, where)
         found = between(a, b, _fraction(bound))
     except KernelscopeError as error:  # a CI server reads the file: it is never one of before, nor green

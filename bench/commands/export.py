@@ -56,8 +56,8 @@ def export(
     ),
 ) -> None:
     """Draw the charts of a saved run, ladder or profile again."""
-    from bench.commands import parsing
     from bench.kinds.folders import open_folder
+    from bench.kinds.options import Names, one_of
     from bench.show.draw import FORMATS
     from bench.show.looks import look
     from kernels.errors import InputError
@@ -68,10 +68,10 @@ def export(
     wanted = look(width, title, finding, footer, caption)
     if file is not None:
         formats: tuple[str, ...] = (
-            parsing.one_of(file.suffix.lower().lstrip("."), known, "format of a file's ending"),
+            one_of(file.suffix.lower().lstrip("."), known, "format of a file's ending"),
         )
     else:
-        formats = parsing.formats(charts, known)
+        formats = Names(known=known, none="none").read([charts], "--charts")
     if not formats and not csv:
         raise InputError("nothing to export: name chart formats by --charts, or give --csv")
     folder = open_folder(run)
@@ -109,13 +109,13 @@ def export(
 def _named(made: Sequence[Chart], names: Sequence[str], picture: str = "") -> list[Chart]:
     """The charts meant by names: whole ones, or those of every model by what follows the model's name.
     picture: another name that there is."""
-    from bench.commands import parsing
+    from bench.kinds.options import one_of
 
     if not names:
         return list(made)
     kinds = {chart.name: chart.name.removeprefix(f"{_stem(chart)}-") for chart in made}
     known = tuple(dict.fromkeys([*kinds.values(), *(chart.name for chart in made), *filter(None, [picture])]))
-    wanted = {parsing.one_of(name, known, "chart") for name in names}
+    wanted = {one_of(name, known, "chart") for name in names}
     return [chart for chart in made if chart.name in wanted or kinds[chart.name] in wanted]
 
 

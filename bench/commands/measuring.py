@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench.words import plain
+from kernels.errors import InputError
 
 if TYPE_CHECKING:
+    from bench.commands.given import Given
     from bench.kinds.folder import Folder
     from bench.kinds.registry import Kind
     from bench.run.client import Spare
 
+CHARTS = ("png", "svg", "pdf")  # of a run, unless told otherwise
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
 H = TypeVar("H")
@@ -36,6 +39,13 @@ class Ending:
         for reason in self.reasons:
             print(reason, file=sys.stderr)
         return CANCELLED if self.cancelled else 0 if fine and not self.reasons else 1
+
+
+def refuse_resuming(given: Given, what: str) -> None:
+    """Raises InputError for what belongs to --resume. what: is measured."""
+    for name in ("trust-kernels", "retry"):
+        if name in given.names:
+            raise InputError(f"--{name} is of a {what} that is gone on with; give --resume too")
 
 
 def command_line() -> str:
@@ -129,7 +139,6 @@ def tell_baseline(folder: Folder[Any, Any]) -> None:
     from bench.diff import sentences
     from bench.diff.between import with_baseline
     from bench.kinds.naming import RUNS
-    from kernels.errors import InputError
 
     if folder.missing():
         return

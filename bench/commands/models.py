@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from kernels.precision import FP32
+
 app = typer.Typer(no_args_is_help=True, help="The catalogue of models.", rich_markup_mode=None)
 
 
@@ -37,19 +39,20 @@ def show_command(
     plan: bool = typer.Option(False, "--plan", help="The engine's plan: steps, kernels, memory."),
     batch: int = typer.Option(1, metavar="N", help="Batch size of the plan."),
     device: str = typer.Option("cpu", metavar="cpu|cuda", help="Device of the plan."),
-    precision: str = typer.Option("fp32", metavar="P", help="Precision of the plan."),
+    precision: str = typer.Option(FP32, metavar="P", help="Precision of the plan."),
 ) -> None:
     """What a model is: input, data set, provenance, layers."""
     from rich.text import Text
 
-    from bench.commands import parsing
     from bench.commands.terminal import console
+    from bench.kinds.options import one_of
     from bench.questions import messages, model_questions
+    from bench.run.options import DEVICES
     from bench.run.progress import callback
     from bench.show.grid import Grid
     from bench.show.table import Column, Table
 
-    parsing.one_of(device, ("cpu", "cuda"), "device")
+    one_of(device, DEVICES, "--device")
     asked = messages.WhichFacts(model=model, batch=batch, device=device if plan else "", precision=precision)
     found = model_questions.facts(asked, callback())
     for name, text in found.lines:

@@ -67,14 +67,14 @@ def show_command(
     """Print the tables of a saved run, ladder or profile.
 
     Its machine and settings stand below."""
-    from bench.commands import parsing
     from bench.commands.terminal import console
     from bench.kinds import note
     from bench.kinds.folders import open_folder
+    from bench.kinds.options import one_of
     from bench.show.table import FORMATS
     from kernels.errors import InputError
 
-    wanted = parsing.one_of(output, FORMATS, "format")
+    wanted = one_of(output, FORMATS, "--format")
     folder = open_folder(run)
     for option, given in (("--layers", layers), ("--bisect", bisect)):
         if given and not folder.kind.layered:

@@ -9,11 +9,26 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from bench.commands.given import Given, command
+from bench.kinds.options import (
+    Choice,
+    Option,
+    Switch,
+    Text,
+    Whole,
+    WholeNumbers,
+    Words,
+    arguments,
+    by_name,
+    usual,
+)
+from bench.run import options
+from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,68 +48,117 @@ MAIN = Path(__file__).resolve().parents[2] / "main.py"
 # Set for the process that measures a model's file: whether what it finds outlives it.
 APART, _LOST = "KERNELSCOPE_SELFCHECK_APART", "lost"
 LAST_S = 5.0  # that it may take to end after Ctrl-C
-# What may be said beside --resume: everything else is in its file.
-_WITH_RESUME = {"resume", "times", "output"}
 
 
-def selfcheck(
-    context: typer.Context,
-    models: list[str] | None = typer.Argument(
-        None, metavar="MODEL", help="Model names or .onnx files; default: lenet5-digits."
-    ),
-    backend: list[str] = typer.Option(
-        [], metavar="NAME", help="A backend; may be repeated. Default: all that can run here."
-    ),
-    batch: str = typer.Option(
-        "1,16,128", metavar="N,N,…", help="Batch sizes; 1..1024 doubles from 1 to 1024."
-    ),
-    precision: str = typer.Option("fp32", metavar="P,P,…", help="One or more of fp32, fp32-tc, tf32, fp16."),
-    times: int = typer.Option(40, metavar="N", help="Comparisons in all; the cases take turns."),
-    instances: int = typer.Option(
-        5,
-        metavar="N",
-        min=1,
-        max=100,
+def _factors(text: str) -> tuple[float, ...]:
+    """ "1,1.05,2": numbers of 1 or more, in the order given, each once."""
+    found: dict[float, None] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        try:
+            number = float(item)
+        except ValueError:
+            number = 0.0
+        if not 1 <= number < math.inf:
+            raise InputError(f"--slower {item!r} is no number of 1 or more: write it as in 1,1.05,2")
+        found[number] = None
+    if not found:
+        raise InputError(f"--slower {text!r} names no number: write it as in 1,1.05,2")
+    return tuple(found)
+
+
+def _at_least(called: str, least: float, text: str) -> float:
+    """A number. Raises InputError for none, or one that is less."""
+    with contextlib.suppress(ValueError):
+        if math.isfinite(number := float(text)) and number >= least:
+            return number
+    raise InputError(f"{called} {text!r} is no number of milliseconds from {least:g} upwards")
+
+
+OPTIONS = (
+    options.MODELS,
+    options.BACKEND,
+    replace(by_name(options.PROFILE, "batch"), usual=(1, 16, 128)),
+    options.PRECISION,
+    Option("times", Whole(), "Comparisons in all; the cases take turns.", options.WHAT, "N"),
+    replace(
+        options.SESSIONS,
         help="Sessions on each side, alive at the same time and timed in turn.",
+        fields=(),
     ),
-    budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples on each side."),
-    threads: int | None = typer.Option(None, metavar="N", help="CPU threads; default: one per core."),
-    slower: str = typer.Option(
-        "1",
-        metavar="X,X,…",
-        help="Have the one side take so many times as long: 1.05 has to be found, 2 cannot be missed.",
+    *(options.THREADS, options.L2, options.BUDGET),
+    Option(
+        "slower",
+        Text(keep=_factors),
+        "Have the one side take so many times as long: 1.05 has to be found, 2 cannot be missed.",
+        options.HOW,
+        "X,X,…",
     ),
-    busy: str = typer.Option("0", metavar="N,N,…", help="Processes that keep a core busy beside the two."),
-    whole: bool = typer.Option(
-        False, "--whole", help="Spend the whole budget on each side, whatever is clear before."
+    Option(
+        "busy", WholeNumbers(least=0), "Processes that keep a core busy beside the two.", options.HOW, "N,N,…"
     ),
-    sample: float = typer.Option(
-        4.0, metavar="MS", min=0.1, help="Milliseconds that are timed at once on the host's clock, at least."
+    Option("whole", Switch(), "Spend the whole budget on each side, whatever is clear before.", options.HOW),
+    Option(
+        "sample",
+        Text(keep=partial(_at_least, "--sample", 0.1)),
+        "Milliseconds that are timed at once on the host's clock, at least.",
+        options.HOW,
+        "MS",
     ),
-    turn: float = typer.Option(
-        0.0, metavar="MS", min=0.0, help="Milliseconds of each turn; default: as `compare` takes them."
+    Option(
+        "turn",
+        Text(keep=partial(_at_least, "--turn", 0.0)),
+        "Milliseconds of each turn; default: as `compare` takes them.",
+        options.HOW,
+        "MS",
     ),
-    l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
-    seed: int = typer.Option(
-        0, metavar="N", min=0, help="Seed of the random inputs and of the order of turns."
+    Option(
+        "seed",
+        Whole(least=0),
+        "Seed of the random inputs and of the order of turns.",
+        options.HOW,
+        "N",
+        fields=("seed",),
     ),
-    out: Path | None = typer.Option(
-        None, metavar="FILE", help="Write the results there as JSON, after each comparison."
+    Option(
+        "out",
+        Text(keep=Path),
+        "Write the results there as JSON, after each comparison.",
+        options.SHOWN,
+        "FILE",
     ),
-    resume: Path | None = typer.Option(
-        None,
-        metavar="FILE",
-        help="Continue such a file until all its comparisons, or --times of them, are made.",
+    Option(
+        "resume",
+        Text(keep=Path),
+        "Continue such a file until all its comparisons, or --times of them, are made.",
+        options.AGAIN,
+        "FILE",
     ),
-    rejudge: list[Path] = typer.Option(
-        [],
-        metavar="FILE",
-        help="Judge the samples of such files again, each way; may be repeated.",
+    Option(
+        "rejudge",
+        Words(keep=Path),
+        "Judge the samples of such files again, each way; may be repeated.",
+        options.AGAIN,
+        "FILE",
     ),
-    output: str = typer.Option(
-        "table", "--format", metavar="table|json|markdown", help="What goes to stdout."
-    ),
-) -> None:
+    Option("format", Choice(known=FORMATS), "What goes to standard output.", options.SHOWN),
+)
+
+
+@command(OPTIONS, "comparison")
+def selfcheck(
+    given: Given,
+    times: int = 40,
+    instances: int = 5,
+    slower: tuple[float, ...] = (1.0,),
+    busy: tuple[int, ...] = (0,),
+    whole: bool = False,
+    sample: float = 4.0,
+    turn: float = 0.0,
+    out: Path | None = None,
+    resume: Path | None = None,
+    rejudge: tuple[Path, ...] = (),
+    format: str = "table",
+) -> int:
     """Compare backends with themselves: is the judge right?
 
     It is done as `compare` compares them with each other, and the true ratio is 1.
@@ -103,53 +167,37 @@ def selfcheck(
     """
     import msgspec
 
-    from bench.commands import parsing
     from bench.measure import environment
     from bench.measure import selfcheck as check
     from bench.results.records import Job
-    from kernels.errors import InputError
 
-    parsing.one_of(output, FORMATS, "format")
-    if times < 1:
-        raise InputError(f"--times {times} compares nothing; 1 or more works, and 40 say something")
     if rejudge:
-        parsing.refuse_settings(context, {"rejudge"}, "--rejudge takes what its files hold")
-        return _rejudge(rejudge)
+        given.refuse_others({"rejudge"}, "--rejudge takes what its files hold")
+        _rejudge(rejudge)
+        return 0
     if resume is not None:
-        parsing.refuse_settings(
-            context, _WITH_RESUME, "--resume goes on with the settings that the check was started with"
+        given.refuse_others(
+            {"resume", "times", "format"},
+            "--resume goes on with the settings that the check was started with",
         )
         held = check.held_in(resume)
-        if parsing.given(context, "times"):
+        if "times" in given.names:
             held = msgspec.structs.replace(held, times=times)
-        raise typer.Exit(_run(held, resume, output))
+        return _run(held, resume, format)
     if out is not None and out.exists():
         raise InputError(f"{out} is there already; go on with it by --resume, or name another file")
-    job = Job(
-        models=tuple(models or ("lenet5-digits",)),
-        backends=parsing.named(backend, "backend"),
-        precisions=parsing.names([precision]),
-        batches=parsing.integers(batch, "batch"),
-        threads=threads,
-        l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),  # type: ignore[arg-type]
-        budget_s=budget,
-        seed=seed,
-    )
-    besides = parsing.integers(busy, "busy")
-    if min(besides, default=0) < 0:
-        raise InputError(f"--busy {busy!r} has a number below 0; write it as in 0,1,4")
     held = check.Selfcheck(
-        job=job,
+        job=Job(**usual(OPTIONS) | given.fields),
         times=times,
         instances=instances,
-        slower=parsing.factors(slower, "slower"),
-        busy=besides,
+        slower=slower,
+        busy=busy,
         whole=whole,
         sample_ms=sample,
         turn_ms=turn,
         environment=environment.collect(),
     )
-    raise typer.Exit(_run(held, out, output))
+    return _run(held, out, format)
 
 
 def _rejudge(paths: Sequence[Path]) -> None:
@@ -286,16 +334,8 @@ def page(held: Selfcheck) -> str:
 
 def _command(held: Selfcheck) -> str:
     """The command that makes it."""
-
-    job = held.job
-    words = ["python", "main.py", "selfcheck", *job.models]
-    for backend in job.backends:
-        words += ["--backend", backend]
-    from bench.kinds import options
-
-    words += ["--batch", options.batches(job.batches), "--precision", ",".join(job.precisions)]
-    words += ["--times", str(held.times), "--instances", str(held.instances)]
-    return shlex.join([*words, *options.arguments(job, options.MEASURING)])
+    words = ["python", "main.py", "selfcheck", *arguments(held.job, OPTIONS)]
+    return shlex.join([*words, "--times", str(held.times), "--instances", str(held.instances)])
 
 
 def table(found: Sequence[SelfComparison]) -> RenderableType:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.kinds import options
 from bench.kinds.folder import Folder
-from bench.kinds.options import ALWAYS, Option, each, one, pairs, switch
 from bench.kinds.registry import Kind, Told
 from bench.results.messages import (
     CaseStarted,
@@ -20,7 +18,7 @@ from bench.results.messages import (
     WorkerMessage,
 )
 from bench.results.records import PARTS, SCHEMA, Case, Environment, Measurement, Run, stem
-from bench.run.bounds import INSTANCES
+from bench.run import options
 
 RunFolder = Folder[Run, Measurement]
 
@@ -79,28 +77,7 @@ KIND: Kind[Run, Measurement] = Kind(
     quiet=True,
     layered=True,
     verb="compare",
-    options=(
-        Option("models", tuple),
-        Option("backends", each("--backend")),
-        Option("batches", one("--batch", options.batches), ALWAYS),
-        Option("own_batches", pairs("--batch", options.batches)),
-        Option("precisions", one("--precision", options.joined)),
-        options.IMAGES[0],
-        Option("images", one("--images", options.joined)),
-        Option("own_images", pairs("--images", options.joined)),
-        options.IMAGES[1],
-        *options.ANSWERS,
-        *options.MEASURING,
-        Option("instances", one("--instances"), INSTANCES),
-        Option("layers", switch("--no-layer-pass")),
-        Option("layers_of", each("--layer-pass-of")),
-        Option("tune", lambda tune: ("--no-tune" if tune == "none" else "--tune",)),
-        Option("tune_reference", switch("--tune-reference")),
-        Option("end_to_end", switch("--end-to-end")),
-        Option("top_k", one("--top-k")),
-        options.RUNGS,
-        options.KERNELS,
-    ),
+    options=options.COMPARE,
     resumes=True,
     thin="bench.comparison.thin",
     saved="bench.comparison.saved",

@@ -64,7 +64,7 @@ def job_of(need: Need, limits: Limits) -> Any:
     both = tuple(backend(need, who) for who in ("own", "reference"))
     if need.kind == "comparison":
         from bench.results.records import Job
-        from bench.run.bounds import INSTANCES
+        from bench.run.options import INSTANCES
 
         images = min(need.images, limits.images)
         return Job(

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bench.run import options
+from kernels.precision import FP32
+
 if TYPE_CHECKING:
     from bench.fleet.executor import Executor
     from bench.fleet.parts import Together
@@ -24,7 +27,7 @@ def accuracy(
         None, "--parts", metavar="N", min=1, help="In how many parts; default: one a GPU, or one."
     ),
     batch: int = typer.Option(64, metavar="N", help="Batch size."),
-    precision: str = typer.Option("fp32", metavar="P,P,…", help="One or more of fp32, fp32-tc, tf32, fp16."),
+    precision: str = typer.Option(FP32, metavar="P,P,…", help=options.PRECISION.help),
     preprocess: str = typer.Option("", metavar="P", help="As for compare."),
     labels: str = typer.Option("", metavar="FILE|imagenet|alphabetical", help="As for compare."),
     cluster: str = typer.Option("", metavar="ADDRESS|local", help="A Ray cluster; default: this machine."),
@@ -41,7 +44,7 @@ def accuracy(
     """
     import msgspec
 
-    from bench.commands import measuring, parsing
+    from bench.commands import measuring
     from bench.comparison.kind import KIND
     from bench.fleet import devices, spread
     from bench.fleet import parts as in_parts
@@ -50,17 +53,16 @@ def accuracy(
     from bench.results.records import Job
     from bench.run.progress import RunProgress, callback
     from models import datasets
-    from models import labels as class_orders
 
     spread.check(cluster, gpu)
     job = Job(
         models=(model,),
-        backends=parsing.named(backend, "backend"),
-        precisions=parsing.names([precision]),
+        backends=options.BACKEND.value.read(backend, "--backend") if backend else (),
+        precisions=options.PRECISION.value.read([precision], "--precision"),
         batches=(batch,),
         dataset=dataset or None,
-        preprocess=(parsing.absolute(preprocess) if preprocess.endswith(".toml") else preprocess) or None,
-        labels=class_orders.file_of(labels) or None,
+        preprocess=options.PREPROCESS.value.read([preprocess], "--preprocess"),
+        labels=options.LABELS.value.read([labels], "--labels"),
         budget_s=0.2,
         layers=False,
         tune="none",
@@ -107,7 +109,7 @@ def _line(one: Together, parts: int) -> str:
     def share(value: float | None) -> str:
         return "not known" if value is None else f"{value:.2%}"
 
-    name = one.backend if one.precision == "fp32" else f"{one.backend} {one.precision}"
+    name = one.backend if one.precision == FP32 else f"{one.backend} {one.precision}"
     interval = one.top1_interval
     within = f" ({interval[0]:.2%} to {interval[1]:.2%})" if interval else ""
     some = "" if one.parts == parts else f", {one.parts} of {parts} parts alone"

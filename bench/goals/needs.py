@@ -21,7 +21,7 @@ from bench.kinds.registry import kind_of
 from bench.ladder.records import SCHEMA, MachineLimits
 from bench.results.records import Job
 from bench.results.store import read_file, write_atomically
-from bench.run.bounds import INSTANCES
+from bench.run.options import INSTANCES
 from kernels.errors import InputError, KernelscopeError
 
 NEEDS_GPU = "needs a GPU"

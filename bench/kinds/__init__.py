@@ -7,7 +7,7 @@ its worker, its tables, charts and reports, what makes it small. Nothing here kn
 - `registry`: the descriptor, and which kinds there are. `folder`: one on the disk. `folders`: one of any kind
   opened, copied. `summaries`: one as a line of a list, read quickly. `note`: what the user calls one. `thin`
   (`public`): made small enough to ship.
-- `options`: a job as its command line.
+- `options`: what an option is, from which come command line, form and checks.
 - `sample_run` is a comparison thinned (`python main.py runs thin RUN bench/kinds/sample_run` made it),
   `sample_ladder` and `sample_profile` are a ladder and a profile: with them every page has something to show.
 """

@@ -1,82 +1,431 @@
-"""A job as words of a command line: a table of options, by the job's fields."""
+"""An option: how it is called, what it takes, and what is said of it, once for command line, form and checks.
+
+Which options there are stands in `bench.run.options`. Errors of a value begin with `called`, the name of its
+option ("--batch" where it was typed in a terminal, "" beside a field of the form), and say what would work.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+import pkgutil
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
-import msgspec
+from kernels.errors import InputError
+from kernels.nearest import did_you_mean
 
-ALWAYS: Any = object()  # never left out
-PLAIN: Any = object()  # left out where the field has its own default
+MOST_NUMBERS = 10_000
+MUCH = 1 << 40  # a number that is no limit
+_UNSET: Any = object()
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text as it is. nothing: what an empty text means; keep: text → what is kept of it; look: raises
+    InputError, naming it, for what means nothing. The two may be named, "module:function", to be loaded when
+    they are wanted. repeated: whether the option may be given several times."""
+
+    nothing: Any = None
+    look: Callable[[str], object] | str = str
+    keep: Callable[[str], Any] | str = str
+    repeated: bool = False
+
+    # What parts its texts in a line of the form ("": a line is one text).
+    between: ClassVar[str] = ""
+
+    def read(self, texts: Sequence[str], called: str) -> Any:
+        """What was typed → a value. Raises InputError."""
+        return _loaded(self.keep)(texts[-1]) if texts and texts[-1] else self.nothing
+
+    def write(self, value: Any) -> list[str]:
+        """A value → the texts that `read` makes it of."""
+        return [",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+
+    def read_line(self, line: str) -> Any:
+        """A line of the form → a value that passes its check. Raises InputError."""
+        parts = line.split(self.between) if self.between else [line]
+        value = self.read([part.strip() for part in parts if part.strip()], "")
+        self.check(value, "")
+        return value
+
+    def line(self, value: Any) -> str:
+        """A value → the line that `read_line` makes it of."""
+        return "" if value == self.nothing else (self.between.strip() + " ").join(self.write(value))
+
+    def check(self, value: Any, called: str) -> None:
+        """Raises InputError for a value with which nothing can be measured."""
+        if value != self.nothing:
+            _loaded(self.look)(value)
+
+
+@dataclass(frozen=True)
+class Switch(Text):
+    """On or off. both: there is a --no-NAME, too."""
+
+    on: Any = True
+    off: Any = False
+    both: bool = False
+
+
+@dataclass(frozen=True)
+class Choice(Text):
+    """One of a few words. known: which, where they are a mapping with what each means, or where they stand,
+    "module:NAME"."""
+
+    known: Collection[str] | str = ()
+
+    def read(self, texts: Sequence[str], called: str) -> Any:
+        value = super().read(texts, called)
+        self.check(value, called)
+        return value
+
+    def check(self, value: Any, called: str) -> None:
+        if value != self.nothing:
+            one_of(value, _loaded(self.known), called)
+
+
+@dataclass(frozen=True)
+class Number(Text):
+    """One number. words: what the form calls none."""
+
+    least: int = 1
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Whole(Number):
+    """A whole number from least to most."""
+
+    most: int = MUCH
+
+    def read(self, texts: Sequence[str], called: str) -> Any:
+        value = _integer(texts[-1], called, "4")
+        within([value], self.least, self.most, called)
+        return value
+
+    def check(self, value: Any, called: str) -> None:
+        if value != self.nothing:
+            within([value], self.least, self.most, called)
+
+
+@dataclass(frozen=True)
+class Seconds(Number):
+    """Seconds above 0."""
+
+    def read(self, texts: Sequence[str], called: str) -> Any:
+        try:
+            return float(texts[-1])
+        except ValueError:
+            raise said(called, f"{texts[-1]!r} is no number: give seconds above 0, as in 2.5") from None
+
+    def write(self, value: Any) -> list[str]:
+        return [f"{value:g}"]
+
+    def check(self, value: Any, called: str) -> None:
+        if not (math.isfinite(value) and value > 0):
+            raise said(called, f"{value:g} s is no time to measure in; give seconds above 0")
+
+
+@dataclass(frozen=True)
+class WholeNumbers(Text):
+    """ "1,2,16" or "1..1024" → numbers, each from least to most."""
+
+    least: int = 1
+    most: int = MUCH
+
+    def read(self, texts: Sequence[str], called: str) -> Any:
+        return integers(texts[-1], called)
+
+    def write(self, value: Any) -> list[str]:
+        return [numbers_text(value)]
+
+    def check(self, value: Any, called: str) -> None:
+        if not value:
+            raise said(called, "names no number: write it as in 1,2,4 or 1..1024")
+        within(value, self.least, self.most, called)
+
+
+@dataclass(frozen=True)
+class Sizes(WholeNumbers):
+    """Numbers for every model, and others by model: "1..256", "alexnet-digits=1,4" → ((1, …), {"alexnet-…":
+    (1, 4)}). missing: those for every model where only a model's own are given; () there may be none."""
+
+    between = ";"
+    repeated: bool = True
+    missing: tuple[int, ...] = ()
+
+    def read(self, texts: Sequence[str], called: str) -> Any:
+        general: dict[int, None] = {}
+        own: dict[str, tuple[int, ...]] = {}
+        for text in texts or [""] * bool(self.missing):
+            model, sign, numbers = text.rpartition("=")
+            if not sign:
+                general |= dict.fromkeys(
+                    integers(text, called, "1..256, or alexnet-digits=1,4 for one model")
+                )
+            elif model.strip():
+                own[model.strip()] = integers(numbers, called)
+            else:
+                raise said(called, f"{text!r} names no model: write it as in alexnet-digits=1,4")
+        return tuple(general) or self.missing, own
+
+    def write(self, value: Any) -> list[str]:
+        general, own = value
+        texts = [numbers_text(general)] if general else []
+        return [*texts, *(f"{model}={numbers_text(numbers)}" for model, numbers in own.items())]
+
+    def check(self, value: Any, called: str) -> None:
+        general, own = value
+        if self.missing and not general:
+            super().check(general, called)
+        within(itertools.chain(general, *own.values()), self.least, self.most, called)
+
+
+@dataclass(frozen=True)
+class Names(Text):
+    """Names by repeating the option, by commas, or both, each once. known: which there are (() any), or where
+    they stand, "module:NAME"; joined: they are written in one text; none: the word for none of them."""
+
+    repeated: bool = True
+    known: Collection[str] | str = ()
+    joined: bool = False
+    none: str = ""
+
+    def read(self, texts: Sequence[str], called: str) -> Any:
+        found = names(texts)
+        if not found:
+            raise said(called, "names nothing; leave it away, or name one")
+        if found == (self.none,):
+            return ()
+        self.check(found, called)
+        return found
+
+    def write(self, value: Any) -> list[str]:
+        return [",".join(value)] if self.joined else list(value)
+
+    def check(self, value: Any, called: str) -> None:
+        known = (*_loaded(self.known), *filter(None, [self.none]))
+        if known and not value:
+            raise said(called, f"names nothing; known are {', '.join(known)}")
+        for name in value if known else ():
+            one_of(name, known, called)
+
+
+@dataclass(frozen=True)
+class Words(Text):
+    """Texts by repeating the option, as they are; each kept as `keep` makes it."""
+
+    repeated: bool = True
+
+    def read(self, texts: Sequence[str], called: str) -> Any:
+        return tuple(map(_loaded(self.keep), texts))
+
+    def write(self, value: Any) -> list[str]:
+        return list(value)
+
+    def check(self, value: Any, called: str) -> None:
+        for text in value:
+            _loaded(self.look)(text)
+
+
+@dataclass(frozen=True)
+class Pairs(Text):
+    """NAME=VALUE by repeating the option → {name: value}. form: what is written, with an example; last: the
+    last "=" parts the two; number: the value is a whole number from 1 to `most`."""
+
+    between = " "
+    repeated: bool = True
+    form: str = "NAME=VALUE"
+    last: bool = True
+    most: int = 0
+
+    def read(self, texts: Sequence[str], called: str) -> Any:
+        found: dict[str, Any] = {}
+        for text in texts:
+            name, sign, value = text.rpartition("=") if self.last else text.partition("=")
+            if not sign or not name or not value or (self.most and not value.strip().isdecimal()):
+                raise said(called, f"{text!r} is not {self.form}")
+            found[name] = int(value) if self.most else _loaded(self.keep)(value)
+        return found
+
+    def write(self, value: Any) -> list[str]:
+        return [f"{name}={part}" for name, part in value.items()]
+
+    def check(self, value: Any, called: str) -> None:
+        for name, number in value.items() if self.most else ():
+            within([number], 1, self.most, f"{called} {name}".strip())
 
 
 @dataclass(frozen=True)
 class Option:
-    """field: of the job; words: its value as options; usual: with which value they are left out."""
+    """name: as it is typed, without dashes; of an argument its place's name. metavar: what stands for its
+    value. group: the heading that it is listed under. fields: of the job, which it sets (two where the value
+    is of two parts); () where it is no part of the job. usual: what applies where it is not given, where that
+    is not what a record without the field means. always: it is written though it has its usual value.
+    label: its name in the window's form, with "&" before the letter that leads there ("": it has no field);
+    hint: what the form's empty field says, or what follows a number there."""
 
-    field: str
-    words: Callable[[Any], Sequence[str]]
-    usual: Any = PLAIN
+    name: str
+    value: Text
+    help: str
+    group: str = ""
+    metavar: str = ""
+    fields: tuple[str, ...] = ()
+    usual: Any = _UNSET
+    always: bool = False
+    argument: bool = False
+    label: str = ""
+    hint: str = ""
+
+    @property
+    def parameter(self) -> str:
+        """As a function's parameter."""
+        return self.name.replace("-", "_")
+
+    def of(self, job: Any) -> Any:
+        """Its value in a job."""
+        found = tuple(getattr(job, field) for field in self.fields)
+        return found if len(found) > 1 else found[0]
+
+    def as_fields(self, value: Any) -> dict[str, Any]:
+        """A value as fields of a job."""
+        return dict(zip(self.fields, value if len(self.fields) > 1 else (value,), strict=True))
+
+    def default(self, job: type) -> Any:
+        """What applies where it is not given; None where there is nothing that does."""
+        if self.usual is not _UNSET:
+            return self.usual
+        found = tuple(_plain(job).get(field) for field in self.fields)
+        return found if len(found) > 1 else found[0]
+
+    def words(self, value: Any) -> list[str]:
+        """As words of a command line."""
+        if isinstance(self.value, Switch):
+            return [f"--{self.name}" if value == self.value.on else f"--no-{self.name}"]
+        texts = self.value.write(value)
+        return texts if self.argument else [word for text in texts for word in (f"--{self.name}", text)]
 
 
-def arguments(job: Any, options: Sequence[Option]) -> list[str]:
-    """What of a job is not as usual, in the order of the options."""
-    plain = {
-        field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-        for field in msgspec.structs.fields(type(job))
+def arguments(job: Any, options: Iterable[Option]) -> list[str]:
+    """What of a job is not as usual, as words of a command line, in the order of the options."""
+    return [
+        word
+        for option in options
+        if option.fields and (option.always or option.of(job) != option.default(type(job)))
+        for word in option.words(option.of(job))
+    ]
+
+
+def usual(options: Iterable[Option]) -> dict[str, Any]:
+    """The fields of a job that is asked for without a word, where its record says otherwise."""
+    return {
+        field: value
+        for option in options
+        if option.fields and option.usual is not _UNSET
+        for field, value in option.as_fields(option.usual).items()
     }
-    found: list[str] = []
+
+
+def by_name(options: Iterable[Option], name: str) -> Option:
+    """The option of that name."""
+    return next(option for option in options if option.name == name)
+
+
+def check(job: Any, options: Iterable[Option]) -> None:
+    """Raises InputError, one sentence that names the option, for a job that means nothing."""
     for option in options:
-        value = getattr(job, option.field)
-        if value != (plain[option.field] if option.usual is PLAIN else option.usual):
-            found += option.words(value)
-    return found
+        if option.fields:
+            option.value.check(option.of(job), option.name)
 
 
-def one(flag: str, text: Callable[[Any], str] = str) -> Callable[[Any], Sequence[str]]:
-    return lambda value: (flag, text(value))
+def _plain(job: type) -> dict[str, Any]:
+    """What a record's fields are where nothing is said of them."""
+    import msgspec
+
+    unset = msgspec.NODEFAULT
+    return {
+        field.name: field.default if field.default_factory is unset else field.default_factory()
+        for field in msgspec.structs.fields(job)
+        if field.default is not unset or field.default_factory is not unset
+    }
 
 
-def each(flag: str, text: Callable[[Any], str] = str) -> Callable[[Any], Sequence[str]]:
-    """An option that is repeated."""
-    return lambda values: tuple(word for value in values for word in (flag, text(value)))
+# ------------------------------------------------------------------------------------------------------ texts
 
 
-def pairs(flag: str, text: Callable[[Any], str] = str) -> Callable[[Any], Sequence[str]]:
-    """An option that is repeated, as NAME=VALUE."""
-    return lambda values: each(flag)(f"{name}={text(value)}" for name, value in values.items())
+def _loaded(found: Any) -> Any:
+    """What a name "module:name" stands for; anything else as it is."""
+    return pkgutil.resolve_name(found) if isinstance(found, str) else found
 
 
-def switch(flag: str) -> Callable[[Any], Sequence[str]]:
-    return lambda value: (flag,)
+def said(called: str, sentence: str) -> InputError:
+    """What is wrong with an option's value."""
+    return InputError(f"{called} {sentence}".strip())
 
 
-def joined(values: Sequence[Any]) -> str:
-    return ",".join(map(str, values))
+def within(values: Iterable[int], least: int, most: int, called: str) -> None:
+    """Raises InputError for a number out of range."""
+    for value in values:
+        if not least <= value <= most:
+            works = f"{least:,} or more works" if most == MUCH else f"{least:,} to {most:,} works"
+            raise said(called, f"{value:,} is out of range; {works}")
 
 
-def seconds(value: float) -> str:
-    return f"{value:g}"
+def integers(text: str, called: str, example: str = "1,2,4 or 1..1024") -> tuple[int, ...]:
+    """ "1,2,16" or "1..1024" (by doubling, both ends included) or both mixed, in the order given, each once.
+    Raises InputError."""
+    found: dict[int, None] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        first, dots, last = item.partition("..")
+        if dots:
+            low, high = _integer(first, called, example), _integer(last, called, example)
+            if low < 1 or high < low:
+                raise said(called, f"{item!r} is no range: write it from 1 or more upwards, as in 1..1024")
+            while low < high and len(found) < MOST_NUMBERS:
+                found[low] = None
+                low *= 2
+            found[high] = None
+        else:
+            found[_integer(item, called, example)] = None
+    if not found:
+        raise said(called, f"{text!r} names no number: write it as in {example}")
+    return tuple(found)
 
 
-def batches(values: tuple[int, ...]) -> str:
-    """Batch sizes as the option takes them: "1..256" where they double, else "1,100,10000"."""
+def integers_of(text: str, called: str) -> tuple[int, ...]:
+    """ "1,3,28,28,6,5": every number in its place, those that repeat too. Raises InputError."""
+    return tuple(_integer(part, called) for part in text.split(","))
+
+
+def _integer(text: str, called: str, example: str = "1,2,4 or 1..1024") -> int:
+    try:
+        return int(text.strip().replace("_", ""))
+    except ValueError:
+        raise said(called, f"{text!r} is not a whole number: write it as in {example}") from None
+
+
+def numbers_text(values: tuple[int, ...]) -> str:
+    """Numbers as an option takes them: "1..256" where they double, else "1,100,10000"."""
     doubling = all(later == 2 * earlier for earlier, later in itertools.pairwise(values))
-    return f"{values[0]}..{values[-1]}" if len(values) > 2 and doubling else joined(values)
+    return f"{values[0]}..{values[-1]}" if len(values) > 2 and doubling else ",".join(map(str, values))
 
 
-THREADS = Option("threads", one("--threads"))
-TIMES = (Option("budget_s", one("--budget", seconds)), Option("timeout_s", one("--timeout", seconds)))
-MEASURING = (THREADS, Option("l2", one("--l2")), *TIMES)
-RUNGS = Option("rungs", pairs("--rung"))
-KERNELS = Option("kernel_dirs", each("--kernels"))
-IMAGES = (Option("dataset", one("--dataset")), Option("preprocess", one("--preprocess")))
-ANSWERS = (
-    Option("labels", one("--labels")),
-    Option("scores", one("--scores")),
-    Option("inputs", pairs("--input")),
-    Option("dims", pairs("--dim")),
-)
+def names(values: Iterable[str]) -> tuple[str, ...]:
+    """Names given by repeating an option, by commas, or both; each once."""
+    parts = (part.strip() for value in values for part in value.split(","))
+    return tuple(dict.fromkeys(filter(None, parts)))
+
+
+def one_of(value: str, known: Collection[str], called: str) -> str:
+    """`value`, if it is known. Raises InputError with the nearest name."""
+    if value in known:
+        return value
+    raise said(called, f"{value!r} is not known{did_you_mean(value, known)}; known are {', '.join(known)}")
+
+
+def absolute(file: str) -> str:
+    """A file as a run that is gone on with finds it from any folder."""
+    return str(Path(file).expanduser().absolute())

@@ -127,6 +127,11 @@ class Kind(Generic[H, M]):
         """The type of its cases."""
         return get_type_hints(self.line)["case"]
 
+    @property
+    def job(self) -> Any:
+        """The type of its jobs."""
+        return get_type_hints(self.header)["job"]
+
     def create(self, path: Path, header: H) -> Folder[H, M]:
         """A new one in `path`, which is made if need be and must be empty. Raises InputError where it holds
         something or cannot be written."""

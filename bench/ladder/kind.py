@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.kinds import options
 from bench.kinds.folder import Folder
-from bench.kinds.options import ALWAYS, Option, each, one, switch
 from bench.kinds.registry import Kind, Told
 from bench.ladder.records import (
     LADDER,
@@ -25,7 +23,7 @@ from bench.ladder.records import (
 )
 from bench.results.messages import Hello
 from bench.results.records import Environment, stem
-from bench.run.bounds import INSTANCES
+from bench.run import options
 
 LadderFolder = Folder[Ladder, RungMeasurement]
 
@@ -72,20 +70,7 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     stages={"prepare": "preparing", "check": "checking", "time": "timing"},
     dispositions={"unsupported": "refused"},
     verb="ladder",
-    options=(
-        Option("op", lambda op: (op,)),
-        Option("model", one("--model"), ALWAYS),
-        Option("node", one("--node"), ALWAYS),
-        Option("batch", one("--batch"), ALWAYS),
-        Option("device", one("--device"), ALWAYS),
-        Option("rungs", each("--rung")),
-        Option("precision", one("--precision")),
-        options.KERNELS,
-        *options.MEASURING,
-        Option("instances", one("--instances"), INSTANCES),
-        Option("whole_model", switch("--whole-model")),
-        Option("tune", switch("--tune")),
-    ),
+    options=options.LADDER,
     resumes=True,
     thin="bench.ladder.thin",
     saved="bench.ladder.show.saved",

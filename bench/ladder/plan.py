@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from bench.kinds.options import check
 from bench.ladder import net
 from bench.ladder.measure.entrants import ENGINES, work_of
 from bench.ladder.net import Net, Whole
@@ -17,8 +18,9 @@ from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, compare
 from bench.measure import cases as comparison
 from bench.measure.images import model_file
 from bench.results.records import Job
-from bench.run.bounds import INSTANCES, MAX_BATCH
+from bench.run import options
 from bench.run.defaults import JOB
+from bench.run.options import MAX_BATCH
 from engine import backends, net_rungs
 from engine.backend import PRECISIONS, Options
 from engine.graph.graph import Graph
@@ -149,9 +151,8 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
 
 
 def job_of(params: Params | Net, device: str, **fields: Any) -> LadderJob:
-    """A job on these params, its title in words. Raises InputError for a precision that is not known, and for
-    threads, seconds or instances with which nothing can be measured."""
-    fields = {"instances": INSTANCES} | fields
+    """A job on these params, its title in words. Raises InputError for what means nothing."""
+    fields = {"instances": options.INSTANCES} | fields
     if isinstance(params, Net):
         for asked in ("whole_model", "tune"):
             if fields.get(asked):
@@ -159,11 +160,7 @@ def job_of(params: Params | Net, device: str, **fields: Any) -> LadderJob:
                 raise InputError(f"{option} is of one operator's rungs; {net.OP} is all of a model")
         fields["precision"] = fields.get("precision") or PRECISIONS[0]  # that of all its rungs
     job = LadderJob(op=params.op, params=asdict(params), device=device, **fields)
-    comparison.check_threads(job.threads)
-    comparison.check_seconds(job.budget_s, job.timeout_s)
-    comparison.check_instances(job.instances)
-    if job.precision and job.precision not in PRECISIONS:
-        raise InputError(f"precision {job.precision!r} is not known; known are {', '.join(PRECISIONS)}")
+    check(job, options.LADDER)
     if job.whole_model and not job.model:
         raise InputError("--whole-model needs --model and --node")
     where = f"{Path(job.model).stem} {job.node}, batch {job.batch}: " if job.model else ""

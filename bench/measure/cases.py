@@ -6,21 +6,20 @@ interleaved. Within a model small batches come first, so that there is something
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.kinds.options import check as check_options
 from bench.measure import rung_check
 from bench.measure.images import model_file
 from bench.results.records import Case, Job, stem
-from bench.run.bounds import MAX_AXIS, MAX_BATCH, MAX_IMAGES, MAX_INSTANCES, MAX_THREADS
+from bench.run import options
 from engine import backends
-from engine.backend import PRECISIONS, Backend, Rival, Variant
+from engine.backend import Backend, Rival, Variant
 from kernels.errors import InputError, KernelscopeError
 from kernels.nearest import did_you_mean
-from models import catalogue, datasets, labels, names, preparation
+from models import catalogue, datasets, names
 
 RANDOM_IMAGES = 64  # on which agreement is judged where there are no labels and nobody asked for more
 
@@ -237,15 +236,9 @@ def check(job: Job) -> None:
     """Raise InputError for a job that means nothing, whatever models and backends there are."""
     if not job.models:
         raise InputError(f"no model was named; known are {', '.join(names.models())}")
-    if not job.batches:
-        raise InputError("no batch size was named; give one or more, as in 1,16,64")
+    check_options(job, options.COMPARE)
     called = [*job.models, *map(stem, job.models)]
-    for what, general, own, most in (
-        ("batch", job.batches, job.own_batches, MAX_BATCH),
-        ("images", job.images, job.own_images, MAX_IMAGES),
-    ):
-        for value in itertools.chain(general, *own.values()):
-            _within(what, value, 1, most)
+    for what, own in (("batch", job.own_batches), ("images", job.own_images)):
         for model in own:
             if model not in called:
                 hint = did_you_mean(model, called)
@@ -253,9 +246,7 @@ def check(job: Job) -> None:
                     f"{what} sizes are given for {model}, which is not compared{hint}; "
                     f"compared are {', '.join(job.models)}"
                 )
-    check_threads(job.threads)
-    for name, size in job.dims.items():
-        _within(f"axis {name}", size, 1, MAX_AXIS)
+    for name in job.dims:
         owner = name.rpartition(":")[0]
         if owner and not any(name.startswith(f"{model}:") for model in called):
             raise InputError(
@@ -267,46 +258,8 @@ def check(job: Job) -> None:
             f"axis {' and '.join(job.dims)}: no model of the catalogue has an open axis beside its batch; "
             "name an .onnx file that has, or leave the size away"
         )
-    if not job.precisions:
-        raise InputError(f"no precision was named; known are {', '.join(PRECISIONS)}")
-    for precision in job.precisions:
-        if precision not in PRECISIONS:
-            raise InputError(
-                f"precision {precision!r} is not known{did_you_mean(precision, PRECISIONS)}; "
-                f"known are {', '.join(PRECISIONS)}"
-            )
-    check_seconds(job.budget_s, job.timeout_s)
-    check_instances(job.instances)
-    if job.l2 not in ("warm", "cold"):
-        raise InputError(f"L2 mode {job.l2!r} is not known; known are warm and cold")
-    if job.preprocess is not None:
-        preparation.parse(job.preprocess)
-    if job.labels is not None and job.labels != labels.ALPHABETICAL:
-        labels.read(job.labels)
     if job.dataset is not None:
         _check_dataset(job.dataset)
-    for folder in job.kernel_dirs:
-        if not Path(folder).expanduser().is_dir():
-            raise InputError(f"kernel folder {folder} does not exist")
-
-
-def check_threads(threads: int | None) -> None:
-    """Raises InputError for a number of threads that no machine has; None: as many as there are cores."""
-    if threads is not None:
-        _within("threads", threads, 1, MAX_THREADS)
-
-
-def check_seconds(budget_s: float, timeout_s: float) -> None:
-    """Raises InputError for a budget of samples, or a time that a case is given, in which nothing can be
-    measured."""
-    for name, seconds in (("budget", budget_s), ("timeout", timeout_s)):
-        if not (math.isfinite(seconds) and seconds > 0):
-            raise InputError(f"{name} {seconds:g} s is no time to measure in; give seconds above 0")
-
-
-def check_instances(instances: int) -> None:
-    """Raises InputError for a number of sessions that are not to be timed beside each other."""
-    _within("instances", instances, 1, MAX_INSTANCES)
 
 
 def _check_dataset(spec: str) -> None:
@@ -320,11 +273,6 @@ def _check_dataset(spec: str) -> None:
         raise InputError(
             f"data set {spec!r} is not known{did_you_mean(spec, known)}; known are {', '.join(known)}"
         )
-
-
-def _within(what: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise InputError(f"{what} {value} is out of range; {least} to {most:,} works")
 
 
 def _nearest_file(path: Path) -> str:

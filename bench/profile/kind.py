@@ -8,9 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bench.kinds import options
 from bench.kinds.folder import Folder
-from bench.kinds.options import ALWAYS, Option, one, switch
 from bench.kinds.registry import Kind, Told
 from bench.profile.records import (
     SCHEMA,
@@ -25,6 +23,7 @@ from bench.profile.records import (
 )
 from bench.results.messages import Hello
 from bench.results.records import Case, stem
+from bench.run import options
 from bench.words import units
 
 EVENTS = "events"  # the folder of their files
@@ -92,21 +91,7 @@ KIND: Kind[Profile, CaseProfile] = Kind(
     },
     remark=remark,
     verb="profile",
-    options=(
-        Option("model", lambda model: (model,)),
-        Option("backends", one("--backend", options.joined), ()),
-        Option("batches", one("--batch", options.batches), ALWAYS),
-        Option("precision", one("--precision")),
-        Option("runs", one("--runs")),
-        Option("counters", switch("--counters")),
-        Option("apart", switch("--report")),
-        Option("copies", one("--copies")),
-        *options.IMAGES,
-        options.THREADS,
-        options.RUNGS,
-        options.KERNELS,
-        *options.TIMES,
-    ),
+    options=options.PROFILE,
     thin="bench.profile.thin",
     saved="bench.profile.show.saved",
     report="bench.profile.show.report",

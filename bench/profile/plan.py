@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from bench.kinds.options import check
 from bench.measure import cases, rung_check
 from bench.profile.records import ProfileJob, planned
 from bench.results.records import Case, Job
+from bench.run import options
 from engine.graph import importer
-from kernels.errors import InputError
-
-MOST_RUNS = 1000
 
 
 def plan(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
@@ -30,8 +29,7 @@ def plan(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
         kernel_dirs=job.kernel_dirs,
     )
     cases.check(asked)
-    if not 1 <= job.runs <= MOST_RUNS or not 0 <= job.warm_up <= MOST_RUNS:
-        raise InputError(f"--runs {job.runs} is out of range; 1 to {MOST_RUNS:,} works")
+    check(job, options.PROFILE)
     spec = cases.model_spec(job.model, asked)
     if spec.path is not None:
         importer.load(spec.path)  # a broken file is told now

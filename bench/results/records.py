@@ -72,8 +72,9 @@ class Job(Record, frozen=True):
     of a case: "cuda"'s, "all", or "none" (then the ladder's order decides, whatever was timed before).
     tune_reference: beside the CUDA reference also its tuned variants, swept first where this machine has no
     sweep of a case. instances: how many sessions of each contender are timed (1, as it was before records
-    said so; whoever makes a job asks for bench.run.bounds.INSTANCES). end_to_end: also measure host images to
-    host answers as a sustained rate; top_k: of which the best so many classes alone are wanted back (0: all).
+    said so; whoever makes a job asks for bench.run.options.INSTANCES). end_to_end: also measure host images
+    to host answers as a sustained rate; top_k: of which the best so many classes alone are wanted back (0:
+    all).
     dims: sizes of axes that a model's file leaves open, by name, "height", or for one model "MODEL:height".
     """
 

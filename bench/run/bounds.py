@@ -1,18 +1,10 @@
-"""What a job may ask for, and about how long it takes: known without a model or a backend at hand."""
+"""How many cases a job means, and about how long they take: known without a model or a backend at hand."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bench.results.records import Job
-
-MAX_AXIS = 1 << 30  # elements along an axis that a model's file leaves open
-MAX_BATCH = 100_000
-MAX_IMAGES = 1_000_000
-MAX_THREADS = 4096
-MAX_INSTANCES = 100
-# How many sessions of each contender are timed where nobody says how many.
-INSTANCES = 3
 
 
 def count(job: Job, backends: int) -> int:

@@ -15,22 +15,10 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.questions.asked import Takes
 from bench.results.names import plain_path, with_distinct_stems
 from bench.results.records import BackendInfo, Job, stem
-from bench.run import bounds, chosen_rungs, defaults
+from bench.run import bounds, chosen_rungs, defaults, options
 from bench.words import palette
 from bench.words.units import clock
-from gui.form.job_fields import (
-    FOLDER,
-    LABELS_FILE,
-    TUNE,
-    JobFields,
-    axes_text,
-    axis_sizes,
-    given_inputs,
-    labels_file,
-    of_models,
-    preprocess,
-    sizes_text,
-)
+from gui.form.job_fields import FOLDER, LABELS_FILE, JobFields, of_models
 from gui.form.kept_axes import KeptAxes
 from kernels.errors import InputError
 from models import names
@@ -81,11 +69,19 @@ class JobForm(JobFields):
             raise InputError("Choose a backend.")
         if not self.precisions.checked:
             raise InputError("Choose a precision.")
-        tune = self.tune.isChecked() and self.tune.isEnabled()
-        if tune and self._infos and not any(info.variant_of in chosen for info in self._variants):
+        fields = {
+            name: value
+            for made in self.fields.values()
+            for name, value in made.option.as_fields(made.get()).items()
+        }
+        fields["tune_reference"] &= self.tune.isEnabled()
+        if (
+            fields["tune_reference"]
+            and self._infos
+            and not any(info.variant_of in chosen for info in self._variants)
+        ):
             raise InputError(f"Choose {self._variants[0].variant_of} too: it is what is tuned.")
-        batches, own_batches = self.batch_sizes(self.batches.text)
-        images, own_images = self.image_counts(self.images.text)
+        batches, own_batches = self._reading(options.BATCH)(self.batches.text)
         # All that can run: as the command without --backend, which also takes what is installed later.
         wanted = () if chosen == self._usual else chosen
         return msgspec.structs.replace(
@@ -97,26 +93,13 @@ class JobForm(JobFields):
             batches=batches,
             # A model that is not compared may keep its place in the text.
             own_batches=self._fixed(models, of_models(models, own_batches)),
-            images=images,
-            own_images=of_models(models, own_images),
             dataset=self._dataset_spec(),
-            preprocess=preprocess(self.preprocess.text),
-            labels=labels_file(self.labels.text),
-            scores=self.scores.text or None,
-            inputs=given_inputs(self.given.text),
-            dims=axis_sizes(self.axes.text),
-            threads=self.threads.value() or None,
-            l2="cold" if self.l2.currentData() == "cold" else "warm",
-            budget_s=self.budget.value(),
-            instances=self.instances.value(),
-            layers=self.layers.isChecked(),
-            layers_of=self._kept.layers_of if self.layers.isChecked() else (),
-            tune_reference=tune,
-            end_to_end=self.end_to_end.isChecked(),
-            top_k=self._kept.top_k if self.end_to_end.isChecked() else 0,
+            layers_of=self._kept.layers_of if fields["layers"] else (),
+            top_k=self._kept.top_k if fields["end_to_end"] else 0,
             # And so may a kernel for it.
             rungs=chosen_rungs.compared(self.rungs.rungs, models, self.models.keys),
             kernel_dirs=self.rungs.folders,
+            **fields | {"own_images": of_models(models, fields["own_images"])},
         )
 
     def set_job(self, job: Job) -> None:
@@ -137,21 +120,10 @@ class JobForm(JobFields):
         for precision in job.precisions:
             self.precisions.put(precision)
         self.precisions.check(job.precisions)
-        self.batches.text = sizes_text(job.batches, job.own_batches)
-        self.images.text = sizes_text(job.images, job.own_images)
+        self.batches.text = options.BATCH.value.line(options.BATCH.of(job))
         self._set_dataset(job.dataset)
-        self.preprocess.text = job.preprocess or ""
-        self.labels.text = job.labels or ""
-        self.scores.text = job.scores or ""
-        self.given.text = " ".join(f"{name}={value}" for name, value in job.inputs.items())
-        self.axes.text = axes_text(job.dims)
-        self.threads.setValue(job.threads or 0)
-        self.l2.setCurrentIndex(self.l2.findData(job.l2))
-        self.budget.setValue(job.budget_s)
-        self.instances.setValue(job.instances)
-        self.layers.setChecked(job.layers)
-        self.tune.setChecked(job.tune_reference)
-        self.end_to_end.setChecked(job.end_to_end)
+        for made in self.fields.values():
+            made.put(made.option.of(job))
         self.rungs.set_chosen(job.rungs, job.kernel_dirs, self.models.keys)
         self._update()
 
@@ -264,20 +236,8 @@ class JobForm(JobFields):
             self.models.chosen,
             self.precisions.chosen,
             self.batches.edited,
-            self.images.edited,
-            self.preprocess.edited,
-            self.labels.edited,
-            self.scores.edited,
-            self.given.edited,
-            self.axes.edited,
             self.dataset.currentIndexChanged,
-            self.l2.currentIndexChanged,
-            self.budget.valueChanged,
-            self.instances.valueChanged,
-            self.threads.valueChanged,
-            self.layers.toggled,
-            self.tune.toggled,
-            self.end_to_end.toggled,
+            *(made.changed for made in self.fields.values()),
             self.rungs.chosen,
         ):
             signal.connect(self._update)
@@ -340,7 +300,8 @@ class JobForm(JobFields):
         self._variants = tuple(info for info in infos if not info.unavailable)
         refused = next((info.unavailable for info in infos), "there is nothing to tune")
         self.tune.setEnabled(bool(self._variants))
-        self.tune.setToolTip(TUNE if self._variants else f"{TUNE}. Not here: {refused}")
+        told = options.TUNE_REFERENCE.help
+        self.tune.setToolTip(told if self._variants else f"{told} Not here: {refused}")
 
     def _on_backends(self) -> None:
         chosen = set(self.backends.checked)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QSettings
 
 from bench.results.names import plain_path
 from bench.results.records import Job
-from gui.form.job_fields import axes_text
+from bench.run import options
 from models import names
 
 KEY = "axes"
@@ -29,7 +29,7 @@ class KeptAxes:
         for model in map(plain_path, job.models):
             if model not in names.models():
                 held.pop(model, None)
-                if text := axes_text(job.dims_of(model)):
+                if text := options.DIM.value.line(job.dims_of(model)):
                     held[model] = text
         self._settings.setValue(KEY, json.dumps(dict([*held.items()][-MOST:])))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.kinds.options import batches
+from bench.kinds.options import numbers_text
 from bench.results.records import Job, stem
 
 MANY = 3  # names, beyond which they are counted
@@ -16,7 +16,7 @@ def in_a_line(job: Job, backends: Sequence[str]) -> str:
         _several([stem(model) for model in job.models], "models"),
         _several(list(backends), "backends"),
         ", ".join(job.precisions),
-        f"batch {batches(job.batches)}",
+        f"batch {numbers_text(job.batches)}",
     ]
     return "  ·  ".join(filter(None, parts))
 

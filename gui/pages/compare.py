@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, 
 from bench.charts import Chart
 from bench.charts.flat import badge
 from bench.charts.footer import processors
-from bench.kinds import options
+from bench.kinds.options import numbers_text
 from bench.results.messages import Provisional
 from bench.results.records import Case, Measurement
 from bench.results.rows import Row, label, title
@@ -250,7 +250,7 @@ class ComparePage(Page):
     def _tell_about(self, model: str) -> None:
         """What was measured on what machine: of the run that is shown, while the form is for the next one."""
         cases = [m.case for m in self.state.measurements if m.case.model == model]
-        batches = options.batches(self.state.planned_batches(model)) if model else ""
+        batches = numbers_text(self.state.planned_batches(model)) if model else ""
         parts = [
             processors(self.state.run, any(case.backend.endswith("-cuda") for case in cases)),
             ", ".join(dict.fromkeys(case.precision for case in cases)),

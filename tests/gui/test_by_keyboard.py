@@ -165,22 +165,22 @@ def test_batch_sizes_are_typed_or_taken_from_the_presets(qtbot, active):
 def test_every_field_makes_its_part_of_the_job(qtbot, active):
     form = active("ok").form
     for field, key, part, value in (
-        (form.l2, Qt.Key.Key_Down, "l2", "cold"),
-        (form.layers, Qt.Key.Key_Space, "layers", False),
-        (form.threads, Qt.Key.Key_Up, "threads", 1),
+        (form.fields["l2"].widget, Qt.Key.Key_Down, "l2", "cold"),
+        (form.fields["layer-pass"].widget, Qt.Key.Key_Space, "layers", False),
+        (form.fields["threads"].widget, Qt.Key.Key_Up, "threads", 1),
     ):
         field.setFocus()
         qtbot.keyClick(field, key)
         assert getattr(form.job(), part) == value
-    form.budget.setFocus()
+    form.fields["budget"].widget.setFocus()
     before = form.job().budget_s
-    qtbot.keyClick(form.budget, Qt.Key.Key_Up)
+    qtbot.keyClick(form.fields["budget"].widget, Qt.Key.Key_Up)
     assert form.job().budget_s > before
     form.dataset.setFocus()
     qtbot.keyClick(form.dataset, Qt.Key.Key_Down)
     assert form.job().dataset is not None
-    form.images.box.lineEdit().selectAll()
-    qtbot.keyClicks(form.images.box.lineEdit(), "1000")
+    form.fields["images"].widget.box.lineEdit().selectAll()
+    qtbot.keyClicks(form.fields["images"].widget.box.lineEdit(), "1000")
     assert form.job().images == (1000,)
     form.backends.setFocus()
     form.backends.setCurrentRow(form.backends.keys.index("ort-cpu"))

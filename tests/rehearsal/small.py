@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from bench.commands import parsing
+from bench.kinds.options import integers
 
 LARGEST_BATCH, MOST_BATCHES, IMAGES = 16, 2, 100
 FEW_IMAGES = 16  # of the large models, whose float64 answers take long
@@ -70,7 +70,7 @@ def small(words: list[str]) -> tuple[list[str], str]:
 def batches(text: str) -> str:
     """The first two sizes, none above LARGEST_BATCH; a model's own keep their model's name."""
     model, sign, numbers = text.rpartition("=")
-    found = parsing.integers(numbers, "batch")
+    found = integers(numbers, "--batch")
     if len(found) <= MOST_BATCHES and max(found) <= LARGEST_BATCH:
         return text
     kept = list(dict.fromkeys(min(number, LARGEST_BATCH) for number in (found[0], found[-1])))

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
-from bench.run import bounds
+from bench.run import options
 from gui.base.scale import GAP, TIGHT
 from gui.widgets.combo import Combo
 from gui.widgets.flow_layout import FlowLayout
@@ -48,12 +48,12 @@ class LadderBar(QWidget):
         self._shown: object = None
         self.model, self.op, self.node = Combo(), Combo(), Combo()
         self.device, self.precision = Combo(), Combo()
-        self.batch = QSpinBox(minimum=1, maximum=bounds.MAX_BATCH)
+        self.batch = QSpinBox(minimum=1, maximum=options.MAX_BATCH)
         self.batch.setKeyboardTracking(False)
         self.batch.lineEdit().setTextMargins(TIGHT, 0, 0, 0)
         self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())
         self.whole_model = QCheckBox("&Whole model too")
-        self.whole_model.setToolTip("Also run the whole model with each rung")
+        self.whole_model.setToolTip(options.WHOLE_MODEL.help)
         self.rungs = self._menu_button("R&ungs", "Which rungs to run")
         self.kernels = self._menu_button("&Kernels", "Folders of your own kernels")
         self.run_button = QPushButton("Run the ladder")

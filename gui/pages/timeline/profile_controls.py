@@ -19,12 +19,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from bench.kinds.options import by_name
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
 from bench.results.records import BackendInfo, stem
-from bench.run import bounds
+from bench.run import options
 from gui.base.boxes import filled
-from gui.form.job_fields import numbers
 from gui.form.rung_choices import sentence
 from gui.sessions.standing import Standing
 from gui.widgets.flow_layout import FlowLayout
@@ -37,7 +37,6 @@ BATCHES = {
     "1,16,1024": "three sizes",
     "1..1024": "by doubling",
 }
-MOST_RUNS = 1000
 
 
 class ProfileControls(QWidget):
@@ -72,14 +71,13 @@ class ProfileControls(QWidget):
         self.batches.setToolTip("1,16, or 1..1024 for 1, 2, 4 …; each size and backend has its own process")
         self.precision = QComboBox()
         self.precision.addItem("fp32")
-        self.runs = QSpinBox(minimum=1, maximum=MOST_RUNS, value=ProfileJob(model="", backends=()).runs)
-        self.runs.lineEdit().setTextMargins(4, 0, 0, 0)
-        self.runs.setToolTip("Number of profiled forward passes, after one to warm up")
-        self.counters = QCheckBox("Cou&nters")
-        self.counters.setToolTip(
-            "Also read the GPU's hardware counters for each kernel (bytes moved, sectors accessed), by "
-            "Nsight Compute (ncu) in a separate pass"
+        self.runs = QSpinBox(
+            minimum=1, maximum=options.MOST_RUNS, value=ProfileJob(model="", backends=()).runs
         )
+        self.runs.lineEdit().setTextMargins(4, 0, 0, 0)
+        self.runs.setToolTip(options.RUNS.help)
+        self.counters = QCheckBox("Cou&nters")
+        self.counters.setToolTip(options.COUNTERS.help)
         self.run_button = QPushButton("&Profile")
         self.run_button.setProperty("role", "primary")
         self.run_button.setToolTip("Record every kernel, copy, call and step, and the cold start")
@@ -132,7 +130,7 @@ class ProfileControls(QWidget):
         return ProfileJob(
             model=self.model.currentData(),
             backends=backends,
-            batches=numbers(self.batches.currentText().strip(), "batch", bounds.MAX_BATCH),
+            batches=by_name(options.PROFILE, "batch").value.read_line(self.batches.currentText()),
             precision=self.precision.currentText(),
             runs=self.runs.value(),
             counters=self.counters.isChecked(),

@@ -20,7 +20,7 @@ from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasu
 from bench.ladder.show.rows import rows
 from bench.measure import instances, timing
 from bench.measure.answers import renewed
-from bench.run.bounds import INSTANCES
+from bench.run.options import INSTANCES
 from kernels.errors import InputError, OutOfMemoryError
 from models.names import DEFAULT_MODEL
 from tests.bench.ladder.test_judge import CONV

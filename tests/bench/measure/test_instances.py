@@ -14,7 +14,7 @@ from bench.measure.outcomes import Incorrect
 from bench.results import stats
 from bench.results.records import Job, Run
 from bench.results.stats import medians
-from bench.run.bounds import INSTANCES
+from bench.run.options import INSTANCES
 from bench.words import units
 from kernels.errors import InputError, OutOfMemoryError
 from tests.bench.measure.test_worker import Fake, changed, fakes, go

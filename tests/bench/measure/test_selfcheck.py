@@ -268,7 +268,7 @@ def test_many_comparisons_are_spread_over_several_calls(
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("selfcheck --times 0", "compares nothing"),
+        ("selfcheck --times 0", "--times 0 is out of range; 1 or more works"),
         ("selfcheck lenet5-digit", "did you mean 'lenet5-digits'"),
         ("selfcheck --backend engine-cp", "did you mean 'engine-cpu'"),
         ("selfcheck --batch 0", "out of range"),

@@ -21,8 +21,8 @@ def test_it_is_ready_on_the_default_comparison(make_window):
     form = make_window("ok").form
     assert form.job() == defaults.job()
     assert form.run_button.isEnabled()
-    assert form.batches.text == "1,16,256; alexnet-digits: 1"
-    assert form.images.text == "alexnet-digits: 16"
+    assert form.batches.text == "1,16,256; alexnet-digits=1"
+    assert form.fields["images"].widget.text == "alexnet-digits=16"
     assert form.summary == "8 cases, 0:18 to 0:54 (min:s)"
     form.models.check(["lenet5-digits"])
     assert (form.job().own_batches, form.job().own_images) == ({}, {}), "and no error though it is typed"
@@ -57,10 +57,10 @@ def test_unavailable_backends_are_greyed_with_their_reason(make_window):
         ("1,-4", "-4 is out of range"),
         ("8..2", "is no range"),
         ("1000000", "1,000,000 is out of range"),
-        ("1; alexnet-digit: 2", "did you mean 'alexnet-digits'?"),
-        ("1; alexnet-digits: x", "'x' is not a whole number"),
-        ("1; 2", "is for no model"),
-        ("alexnet-digits: 2", "what is for every model comes first"),
+        ("1; alexnet-digit=2", "did you mean 'alexnet-digits'?"),
+        ("1; alexnet-digits=x", "'x' is not a whole number"),
+        ("1; =2", "names no model"),
+        ("1; alexnet-digits: 2", "or alexnet-digits=1,4 for one model"),
     ],
 )
 def test_batch_sizes_are_checked_while_they_are_typed(make_window, text, words):
@@ -84,9 +84,9 @@ def test_what_is_missing_is_said(make_window):
     form.backends.check([])
     assert form.summary == "Choose a backend."
     form.backends.check(["ort-cpu"])
-    form.preprocess.text = "bright"
+    form.fields["preprocess"].widget.text = "bright"
     assert "bright" in form.summary
-    form.preprocess.text = "0.45,0.225"
+    form.fields["preprocess"].widget.text = "0.45,0.225"
     assert form.job().preprocess == "0.45,0.225"
 
 
@@ -239,11 +239,11 @@ def test_a_models_file_says_what_it_takes_before_anything_runs(make_window, qtbo
     ):
         assert words in form.note.text()
     assert form.job().own_batches == {"fixed": (8,)}, "whatever the field says of all"
-    form.preprocess.text = "raw"
+    form.fields["preprocess"].widget.text = "raw"
     qtbot.waitUntil(lambda: "pixels 0 to 255" in form.note.text())
-    form.scores.text = "anser"
+    form.fields["scores"].widget.text = "anser"
     qtbot.waitUntil(lambda: "did you mean 'answer'?" in form.note.text())
-    form.batches.text = "1; fixed: 1,8"
+    form.batches.text = "1; fixed=1,8"
     assert form.summary == "fixed runs at batch 8 alone: its file fixes it."
     form.models.check(["lenet5-digits"])
     form.batches.text = "1"
@@ -257,21 +257,21 @@ def test_a_file_of_classes_is_read_while_it_is_named(make_window, tmp_path):
     (tmp_path / "classes.txt").write_text("cat\ndog\n")
     assert form.labels.problem == ""
     assert form.job().labels == str(tmp_path / "classes.txt")
-    form.given.text = "scale"
-    assert "is not NAME=NUMBER" in form.given.problem
+    form.fields["input"].widget.text = "scale"
+    assert "is not NAME=NUMBER" in form.fields["input"].widget.problem
 
 
 def test_end_to_end_is_a_box_to_tick(make_window):
     form = make_window("ok").form
     before = form.summary
     assert not form.job().end_to_end
-    form.end_to_end.click()
+    form.fields["end-to-end"].widget.click()
     assert form.job().end_to_end
     assert form.summary != before, "it takes longer"
     assert "--end-to-end" in COMPARISON.arguments(form.job())
     form.set_job(msgspec.structs.replace(form.job(), top_k=5))
     assert {"--end-to-end", "--top-k"} <= set(COMPARISON.arguments(form.job()))
-    form.end_to_end.click()
+    form.fields["end-to-end"].widget.click()
     assert not {"--end-to-end", "--top-k"} & set(COMPARISON.arguments(form.job()))
 
 

@@ -11,12 +11,13 @@ from bench.results.records import BackendInfo
 @pytest.mark.parametrize(("field", "typed"), [("batches", "1"), ("images", "1"), ("images", "10")])
 def test_what_is_typed_is_not_completed(make_window, qtbot, field, typed):
     form = make_window("ok", begin=False).form
-    box = getattr(form, field).box
+    line = form.batches if field == "batches" else form.fields[field].widget
+    box = line.box
     box.setFocus()
     box.lineEdit().selectAll()
     QTest.keyClicks(box.lineEdit(), typed)
     QTest.keyClick(box.lineEdit(), Qt.Key.Key_Tab)
-    assert getattr(form, field).text == typed
+    assert line.text == typed
 
 
 def test_tab_meets_the_precisions_between_backends_and_batch_sizes(make_window, qtbot):

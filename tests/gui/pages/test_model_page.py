@@ -135,7 +135,7 @@ def test_a_fixed_batch_is_said_and_is_what_is_looked_at(opened, qtbot, tmp_path)
 def test_what_the_form_says_of_images_is_what_is_shown_of_them(opened, qtbot, tmp_path):
     window, page = opened(small_model(tmp_path / "mine.onnx"))
     before = page.preview.images[0].channels
-    window.form.preprocess.text = "raw"
+    window.form.fields["preprocess"].widget.text = "raw"
     qtbot.waitUntil(lambda: page.at_rest and page.preview.images[0].channels != before)
     assert max(high for _, _, high in page.preview.images[0].channels) > 100
     window.form.dataset.setCurrentIndex(window.form.dataset.findData("digits"))

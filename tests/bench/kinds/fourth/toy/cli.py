@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import typer
 
-from bench.commands import measuring, parsing
+from bench.commands import measuring
 from bench.kinds.folders import open_folder
+from bench.kinds.options import integers
 from bench.results.results_file import line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 
@@ -23,7 +24,7 @@ def toy(
     """Square numbers."""
     from bench.toy.kind import KIND, Toy, ToyCase, ToyJob
 
-    wanted = parsing.integers(numbers, "numbers")
+    wanted = integers(numbers, "--numbers")
     header = Toy(job=ToyJob(numbers=wanted), cases=tuple(ToyCase(number=number) for number in wanted))
     folder = measuring.begin(KIND, header, out)
     outcome = measuring.measure([folder])

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.kinds.options import Option, joined, one
+from bench.kinds.options import Option, WholeNumbers
 from bench.kinds.registry import Kind, Told
 from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import Environment, Record
 
 SCHEMA = 3
+
+
+OPTIONS = (Option("numbers", WholeNumbers(), "What is squared.", fields=("numbers",), usual=(1,)),)
 
 
 class ToyJob(Record, frozen=True):
@@ -96,7 +99,7 @@ KIND: Kind[Toy, Square] = Kind(
     titled=lambda job: "toy",
     stages={"square": "squaring"},
     verb="toy",
-    options=(Option("numbers", one("--numbers", joined)),),
+    options=OPTIONS,
     thin="bench.toy.cli",
     saved="bench.toy.cli",
     report="bench.toy.cli",

@@ -1,0 +1,119 @@
+"""Options → a command: its parameters, its help in groups, and what was typed as values."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+import typer.core
+
+from bench.kinds.options import Option, Switch
+from kernels.errors import InputError
+
+
+@dataclass(frozen=True)
+class Given:
+    """What stands on the command line. names: of options; fields: of the job, as values."""
+
+    names: frozenset[str]
+    fields: dict[str, Any]
+
+    def refuse_others(self, allowed: Collection[str], why: str) -> None:
+        """Raises InputError, in words, where an option was given that is not allowed there."""
+        for name in sorted(self.names - set(allowed)):
+            raise InputError(f"{why}; leave --{name} away")
+
+
+def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[..., int]], Callable[..., None]]:
+    """Makes a command of a function. It is called with what was Given, and with the values of those options
+    that are no part of a job, where they were; its result is the exit code. kind: of whose job the others are
+    fields ("" none)."""
+
+    def made(function: Callable[..., int]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(**typed: Any) -> None:
+            names: set[str] = set()
+            fields: dict[str, Any] = {}
+            others: dict[str, Any] = {}
+            for option in options:
+                if (found := typed[option.parameter]) in (None, "", []):
+                    continue
+                names.add(option.name)
+                value = _value(option, found)
+                if option.fields:
+                    fields |= option.as_fields(value)
+                else:
+                    others[option.parameter] = value
+            raise typer.Exit(function(Given(frozenset(names), fields), **others))
+
+        del run.__dict__["__wrapped__"]  # whose parameters are others
+        parameters = [_parameter(option) for option in options]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run.defaults = functools.partial(_defaults, options, kind, function)  # type: ignore[attr-defined]
+        return run
+
+    return made
+
+
+class Grouped(typer.core.TyperCommand):
+    """A command whose help has its options under headings, each with what applies where it is not given."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        found: dict[str, str] = getattr(self.callback, "defaults", dict)()
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                default = f"  [default: {found[parameter.name]}]" if found.get(parameter.name) else ""
+                group = getattr(parameter, "rich_help_panel", None) or "Options"
+                groups.setdefault(group, []).append((record[0].partition(" <")[0], record[1] + default))
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
+
+
+def _value(option: Option, typed: Any) -> Any:
+    """What was typed as a value. Raises InputError that names the option."""
+    if isinstance(option.value, Switch):
+        return option.value.on if typed else option.value.off
+    called = option.metavar if option.argument else f"--{option.name}"
+    return option.value.read([typed] if isinstance(typed, str) else typed, called)
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    about: dict[str, Any] = {
+        "help": option.help,
+        "rich_help_panel": option.group or None,
+        "show_default": False,
+    }
+    value, flag = option.value, f"--{option.name}"
+    if isinstance(value, Switch):
+        kind: Any = bool | None
+        default = typer.Option(None, f"{flag}/--no-{option.name}" if value.both else flag, **about)
+    else:
+        kind = list[str] | None if value.repeated else str | None
+        about["metavar"] = option.metavar or "|".join(getattr(value, "known", ()))
+        default = typer.Argument(None, **about) if option.argument else typer.Option(None, flag, **about)
+    return inspect.Parameter(
+        option.parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+    )
+
+
+def _defaults(options: Sequence[Option], kind: str, function: Callable[..., int]) -> dict[str, str]:
+    """What applies where an option is not given, by parameter, as one would type it; "" where its help says
+    it or there is nothing."""
+    job = importlib.import_module(f"bench.{kind}.kind").KIND.job if kind else object
+    own = inspect.signature(function).parameters
+    found = {}
+    for option in options:
+        value = option.default(job) if option.fields else own[option.parameter].default
+        if isinstance(option.value, Switch):
+            found[option.parameter] = option.words(value)[0] if option.value.both and value is True else ""
+        elif value not in (None, "", 0, (), inspect.Parameter.empty):
+            found[option.parameter] = " ".join(option.value.write(value))
+    return found
