@@ -30,8 +30,8 @@
   `bench.measure.reporter` is how the worker's runners tell it.
 - `bench.measure.cases`: Job → cases in groups that are timed together; `Job.batches_of(model)` and
   `images_of` heed a model's own sizes; `bench.measure.rung_check`: nodes, rungs and the user's kernel
-  files, before anything runs; `bench.run.options`: every option, once; `bench.run.bounds`: how long a job takes.
-  `bench.run.defaults.JOB`: the default comparison. `bench.kinds.options`: what an option is.
+  files, before anything runs; `bench.run.options`: every option, once; `bench.run.bounds`: how long a
+  job takes. `bench.run.defaults.JOB`: the default comparison. `bench.kinds.options`: what an option is.
   `bench.measure.worker`: the process, JSON lines; `bench.measure.runner`: group by group;
   `bench.measure.contender`: one case from prepare to Measurement (`bench.measure.outcomes`: what an
   exception makes of it, and whether the device outlived it; `bench.measure.answers.layer_check`: its

@@ -18,10 +18,8 @@ from engine.graph.plan import Plan, Step
 from engine.options import Options
 from engine.witness import Witness, Witnessed
 from kernels.errors import UnsupportedError
-from kernels.ops import PRECISIONS
 
 __all__ = [
-    "PRECISIONS",
     "Backend",
     "OpTime",
     "Options",

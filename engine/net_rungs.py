@@ -17,7 +17,7 @@ from kernels import registry
 from kernels.errors import InputError
 from kernels.nearest import did_you_mean
 from kernels.net.text import FILE
-from kernels.ops import PRECISIONS
+from kernels.precision import FP32
 from kernels.registry import Rung
 
 OP = "net"
@@ -89,7 +89,7 @@ _WAYS = {
 }
 
 
-def rungs(device: str, precision: str = PRECISIONS[0]) -> tuple[Rung, ...]:
+def rungs(device: str, precision: str = FP32) -> tuple[Rung, ...]:
     """Those of a device, from the plainest on. precision: what the session is asked to compute in."""
     nothing = MappingProxyType[str, int | float | str | bool]({})
     return tuple(
@@ -101,7 +101,7 @@ def rungs(device: str, precision: str = PRECISIONS[0]) -> tuple[Rung, ...]:
     )  # fmt: skip
 
 
-def find(device: str, name_or_number: str, precision: str = PRECISIONS[0]) -> Rung:
+def find(device: str, name_or_number: str, precision: str = FP32) -> Rung:
     """As kernels.registry.find."""
     found = rungs(device, precision)
     for rung in found:

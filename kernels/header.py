@@ -47,7 +47,8 @@ from kernels import layouts
 from kernels.errors import KernelError
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
-from kernels.ops import ACTIVATIONS, ITEMSIZE, METHODS, OPS, PRECISIONS, Params
+from kernels.ops import ACTIVATIONS, ITEMSIZE, METHODS, OPS, Params
+from kernels.precision import FP32, NAMES
 
 LAYOUT_KEYS = ("reads", "writes")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -219,7 +220,7 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
     _check_language(path, device, header.get("language", ""))
     for key in LAYOUT_KEYS:
         _check_layouts(path, device, key, header)
-    _check_precision(path, header.get("precision", PRECISIONS[0]), header.get("also", []))
+    _check_precision(path, header.get("precision", FP32), header.get("also", []))
     if (method := header.get("method", METHODS[0])) not in METHODS:
         hint = did_you_mean(method, METHODS)
         raise KernelError(f"{path}: method {method!r} is unknown{hint}; there are {', '.join(METHODS)}")
@@ -230,9 +231,9 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
 def _check_precision(path: Path, own: str, also: list[Any]) -> None:
     """also: coarser ones, in which what is computed in `own` is fine enough."""
     for name in (own, *also):
-        if name not in PRECISIONS:
-            raise KernelError(f"{path}: precision {name!r} is unknown; there are {', '.join(PRECISIONS)}")
-    finer = PRECISIONS[: PRECISIONS.index(own) + 1]
+        if name not in NAMES:
+            raise KernelError(f"{path}: precision {name!r} is unknown; there are {', '.join(NAMES)}")
+    finer = NAMES[: NAMES.index(own) + 1]
     if wrong := [name for name in also if name in finer]:
         raise KernelError(f"{path}: also = {wrong!r} is no coarser precision than {own!r}")
 

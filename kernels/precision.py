@@ -1,7 +1,7 @@
 """What a kernel or a session may compute in: all that is known of each precision, in one record.
 
-By name, from the strictest to the coarsest. It is the name that stands in headers of kernels, records and on
-command lines.
+Its name stands in headers of kernels, in records and on command lines. The order is from the strictest to the
+coarsest.
 """
 
 from __future__ import annotations
@@ -14,27 +14,23 @@ class Precision:
     """bound: the largest relative L2 error of a layer that is given exact inputs; alike: how far two right
     answers of a model may be from each other, relative to their norm; pass_rounding: the same for two passes
     of one session of ONNX Runtime. reference: the precision in which the reference computes what this one is
-    compared with.
+    compared with; products: how many products of tensor cores make one.
 
     weight_nbytes, tensor_nbytes: what a number in float32 takes at least where a kernel reads it, of weights,
     which are packed once, and of what is worked out in a pass. Scaled float16 has all bits of TF32; eight
     bits more have those of float32. What steps hand on is float16 or float32 in every layout that there is
-    (kernels.layouts). itemsize: bytes of a number that a kernel multiplies.
-    products: how many products of tensor cores make one of this precision (0: they have none of it), core:
-    the precision that tensor cores compute these in.
+    (kernels.layouts).
 
     title: what people read where kernels of several precisions stand together; marker: of a point in a chart;
-    dash: of a reference's line; colour: of rungs ("" as any rung's)."""
+    dash: of a reference's line; colour: of rungs ("": their backend's)."""
 
     bound: float
     alike: float
     pass_rounding: float
     reference: str
+    products: int = 1
     weight_nbytes: int
     tensor_nbytes: int
-    itemsize: int = 4
-    core: str = ""
-    products: int = 0
     title: str
     marker: str
     dash: str = "--"
@@ -58,10 +54,9 @@ PRECISIONS = {
         alike=1e-4,
         pass_rounding=1e-3,
         reference="fp32",
+        products=3,
         weight_nbytes=3,
         tensor_nbytes=4,
-        core="tf32",
-        products=3,
         title="fp32-tc",
         marker="s",
         colour="#332288",
@@ -73,8 +68,6 @@ PRECISIONS = {
         reference="tf32",
         weight_nbytes=2,
         tensor_nbytes=4,
-        core="tf32",
-        products=1,
         title="TF32",
         marker="^",
         dash="-.",
@@ -87,15 +80,13 @@ PRECISIONS = {
         reference="fp16",
         weight_nbytes=2,
         tensor_nbytes=2,
-        itemsize=2,
-        core="fp16",
-        products=1,
         title="fp16",
         marker="D",
         dash=":",
         colour="#882255",
     ),
 }
-FP32, FP32_TC, TF32, FP16 = PRECISIONS
 NAMES = tuple(PRECISIONS)
-EXACT = (FP32, FP32_TC)  # float32's answers
+FP32 = NAMES[0]
+# Those whose answers are float32's.
+EXACT = tuple(name for name in NAMES if PRECISIONS[name].reference == FP32)

@@ -10,7 +10,7 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     idea = "One sentence: what this rung does that the one below does not."
     launch = "conv_tiles"        # CUDA only, required: the name of a launch shape of kernels.launch
     language = "triton"          # CUDA in a .py, required: one of kernels.languages
-    precision = "tf32"           # what it computes in, of kernels.ops.PRECISIONS; fp32 where absent
+    precision = "tf32"           # what it computes in, of kernels.precision; fp32 where absent
     method = "winograd"          # how, of kernels.ops.METHODS; direct where absent
     also = ["fp16"]              # coarser ones in which an engine tries it, too; one of fp32 in all of them
     priority = 17                # whose turn it is by default, the highest first; `rung` where absent
@@ -51,7 +51,8 @@ from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, parse, unmet
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
-from kernels.ops import METHODS, OPS, PRECISIONS, Params
+from kernels.ops import METHODS, OPS, Params
+from kernels.precision import FP32, NAMES
 
 __all__ = [
     "NEEDS",
@@ -100,7 +101,7 @@ class Rung:
     source: str = field(repr=False)
     user: bool = False
     side: bool = False
-    precision: str = PRECISIONS[0]
+    precision: str = FP32
     method: str = METHODS[0]
     also: tuple[str, ...] = ()
     yardstick: bool = False
@@ -209,7 +210,7 @@ def default(
     device: str,
     params: Params,
     capability: tuple[int, int] | None = None,
-    precision: str = PRECISIONS[0],
+    precision: str = FP32,
     weights_known: bool = True,
 ) -> Rung:
     """The first of `candidates` that applies. Raises KernelError with every rung's reason where none does."""
@@ -225,18 +226,14 @@ def default(
     )
 
 
-def candidates(
-    device: str, op: str, precision: str = PRECISIONS[0], weights_known: bool = True
-) -> tuple[Rung, ...]:
+def candidates(device: str, op: str, precision: str = FP32, weights_known: bool = True) -> tuple[Rung, ...]:
     """What an engine may take of its own accord, best guess first: rungs of ours that compute in this
     precision from the highest priority down, then those that say they are for it, too, then those of fp32; no
     side rungs. weights_known: whether the weights are constants, which rungs that pack them ask for."""
     return _fitting([r for r in rungs(device, op) if r.by_default], precision, weights_known)
 
 
-def beside(
-    device: str, op: str, precision: str = PRECISIONS[0], weights_known: bool = True
-) -> tuple[Rung, ...]:
+def beside(device: str, op: str, precision: str = FP32, weights_known: bool = True) -> tuple[Rung, ...]:
     """Side rungs of ours that an engine may take where they were timed to be the fastest: no library's,
     and none whose language not everybody has. In the order of `candidates`."""
     ours = [r for r in rungs(device, op) if r.side and not (r.user or r.yardstick or r.language)]
@@ -248,12 +245,12 @@ def _fitting(ours: Sequence[Rung], precision: str, weights_known: bool) -> tuple
     fit = [rung for rung in first if weights_known or not rung.packs]
     exact = [rung for rung in fit if rung.precision == precision]
     finer = [rung for rung in fit if precision in rung.also]
-    return (*exact, *finer, *(rung for rung in fit if rung.precision == PRECISIONS[0] != precision))
+    return (*exact, *finer, *(rung for rung in fit if rung.precision == FP32 != precision))
 
 
 def precisions(device: str) -> tuple[str, ...]:
-    """What the rungs of a device compute in, in the order of PRECISIONS."""
-    return tuple(name for name in PRECISIONS if offers(device, name))
+    """What the rungs of a device compute in, from the strictest to the coarsest."""
+    return tuple(name for name in NAMES if offers(device, name))
 
 
 def offers(device: str, precision: str) -> bool:
@@ -386,7 +383,7 @@ def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: 
         user=user,
         side=header.get("side", False) or header.get("yardstick", False),
         language=header.get("language", ""),
-        precision=header.get("precision", PRECISIONS[0]),
+        precision=header.get("precision", FP32),
         method=header.get("method", METHODS[0]),
         also=tuple(header.get("also", ())),
         yardstick=header.get("yardstick", False),

@@ -28,14 +28,12 @@ from bench.results import doubt
 from bench.results.stats import SAME_BOUND
 from bench.words import limits as rule
 from bench.words import orders, palette, units
+from kernels.precision import EXACT, PRECISIONS
 
 # Kinds of rungs in the order of the legend: a rung of ours in fp32 is of the first, in its backend's colour.
 # No other kind has a colour that is a backend's elsewhere.
 KINDS = {
-    "fp32": ("rungs of the ladder, fp32", ""),
-    "fp32-tc": ("fp32-tc", "#332288"),
-    "tf32": ("TF32", "#44AA99"),
-    "fp16": ("fp16", "#882255"),
+    **{name: (precision.title, precision.colour) for name, precision in PRECISIONS.items()},
     "side": ("beside the ladder", "#A3AFD6"),
     "library": ("a library", "#8C8C8C"),
     "yours": ("your own", palette.USER),
@@ -218,7 +216,7 @@ def _rates(limits: MachineLimits, shown: Sequence[RungRow]) -> dict[str, float]:
     """The arithmetic limits by the precision of the factors: fp32's, and those that a row here computes in;
     fp32-tc's is a third of the fastest units'."""
     used = {row.case.precision for row in shown} | {"fp32"}
-    return {p: rate for p in ("fp32", "fp32-tc", "tf32", "fp16") if p in used and (rate := limits.rate(p))}
+    return {p: rate for p in PRECISIONS if p in used and (rate := limits.rate(p))}
 
 
 def _intensity(ladder: Ladder, row: RungRow) -> float:
@@ -309,10 +307,10 @@ def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
         return "No rung could be timed."
     if not right:
         return "No rung was timed by more than one sample: none can be said to be the fastest."
-    exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")]
+    exact = [row for row in right if row.case.precision in EXACT]
     words = [_best(ladder, exact or right, next(filter(eligible, right), None))]
     for precision in dict.fromkeys(row.case.precision for row in right if exact):
-        if precision not in ("fp32", "fp32-tc"):
+        if precision not in EXACT:
             there = [row for row in right if row.case.precision == precision]
             if told := _best(ladder, there, None):
                 words.append(f"in {precision} {told}")
@@ -329,7 +327,7 @@ def role(rows: Sequence[RungRow]) -> orders.Role:
     """What the colour of that sentence may say: of the fastest rung beside the reference, where it is decided
     which that is."""
     right = [row for row in rows if eligible(row)]
-    exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")]
+    exact = [row for row in right if row.case.precision in EXACT]
     lead = leading(exact or right)
     if lead is None:
         return ""

@@ -61,16 +61,16 @@ def diff(
     from bench.diff import judging, tables
     from bench.diff import junit as junit_xml
     from bench.diff.between import between
-    from bench.kinds.options import names, one_of
+    from bench.kinds.options import by_name, names, one_of
     from bench.results.store import write_atomically
-    from bench.run.options import CHARTS
+    from bench.run.options import COMPARE
     from bench.show.table import FORMATS, to_csv
     from kernels.errors import InputError, KernelscopeError
 
     try:
         wanted = one_of(output, (*FORMATS, "junit"), "--format")
         gates = tuple(one_of(name, judging.FAIL_ON, "--fail-on") for name in names([fail_on]))
-        formats = CHARTS.value.read([charts], "--charts")
+        formats = by_name(COMPARE, "charts").value.read([charts], "--charts")
         a, b = _two(runs, where)
         found = between(a, b, _fraction(bound))
     except KernelscopeError as error:  # a CI server reads the file: it is never one of before, nor green

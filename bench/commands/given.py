@@ -44,11 +44,17 @@ def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[...
                 if (found := typed[option.parameter]) in (None, "", []):
                     continue
                 names.add(option.name)
-                value = _value(option, found)
+                if isinstance(option.value, Switch):
+                    value = option.value.on if found else option.value.off
+                else:
+                    value = option.value.read([found] if isinstance(found, str) else found, option.typed)
                 if option.fields:
                     fields |= option.as_fields(value)
                 else:
                     others[option.parameter] = value
+            for option in options:
+                if option.name in names and option.needs and option.needs not in names:
+                    raise InputError(f"{option.typed} belongs to --{option.needs}; give that too")
             raise typer.Exit(function(Given(frozenset(names), fields), **others))
 
         del run.__dict__["__wrapped__"]  # whose parameters are others
@@ -77,17 +83,10 @@ class Grouped(typer.core.TyperCommand):
                 formatter.write_dl(records)
 
 
-def _value(option: Option, typed: Any) -> Any:
-    """What was typed as a value. Raises InputError that names the option."""
-    if isinstance(option.value, Switch):
-        return option.value.on if typed else option.value.off
-    called = option.metavar if option.argument else f"--{option.name}"
-    return option.value.read([typed] if isinstance(typed, str) else typed, called)
-
-
 def _parameter(option: Option) -> inspect.Parameter:
+    needs = f"With --{option.needs}: " if option.needs else ""
     about: dict[str, Any] = {
-        "help": option.help,
+        "help": f"{needs}{option.help}",
         "rich_help_panel": option.group or None,
         "show_default": False,
     }
@@ -97,7 +96,7 @@ def _parameter(option: Option) -> inspect.Parameter:
         default = typer.Option(None, f"{flag}/--no-{option.name}" if value.both else flag, **about)
     else:
         kind = list[str] | None if value.repeated else str | None
-        about["metavar"] = option.metavar or "|".join(getattr(value, "known", ()))
+        about["metavar"] = option.metavar or "|".join(value.known)
         default = typer.Argument(None, **about) if option.argument else typer.Option(None, flag, **about)
     return inspect.Parameter(
         option.parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind

@@ -15,7 +15,6 @@ from bench.words import plain
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
-    from bench.commands.given import Given
     from bench.kinds.folder import Folder
     from bench.kinds.registry import Kind
     from bench.run.client import Spare
@@ -39,13 +38,6 @@ class Ending:
         for reason in self.reasons:
             print(reason, file=sys.stderr)
         return CANCELLED if self.cancelled else 0 if fine and not self.reasons else 1
-
-
-def refuse_resuming(given: Given, what: str) -> None:
-    """Raises InputError for what belongs to --resume. what: is measured."""
-    for name in ("trust-kernels", "retry"):
-        if name in given.names:
-            raise InputError(f"--{name} is of a {what} that is gone on with; give --resume too")
 
 
 def command_line() -> str:

@@ -9,24 +9,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.commands.given import Given, command
-from bench.kinds.options import (
-    Choice,
-    Option,
-    Switch,
-    Text,
-    Whole,
-    WholeNumbers,
-    Words,
-    arguments,
-    by_name,
-    usual,
-)
+from bench.kinds.options import arguments, usual
 from bench.run import options
 from kernels.errors import InputError
 
@@ -43,108 +31,13 @@ if TYPE_CHECKING:
     _Line = tuple[tuple[str, str, str], SelfcheckSummary]
 
 CANCELLED = 130
-FORMATS = ("table", "json", "markdown")
 MAIN = Path(__file__).resolve().parents[2] / "main.py"
 # Set for the process that measures a model's file: whether what it finds outlives it.
 APART, _LOST = "KERNELSCOPE_SELFCHECK_APART", "lost"
 LAST_S = 5.0  # that it may take to end after Ctrl-C
 
 
-def _factors(text: str) -> tuple[float, ...]:
-    """ "1,1.05,2": numbers of 1 or more, in the order given, each once."""
-    found: dict[float, None] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        try:
-            number = float(item)
-        except ValueError:
-            number = 0.0
-        if not 1 <= number < math.inf:
-            raise InputError(f"--slower {item!r} is no number of 1 or more: write it as in 1,1.05,2")
-        found[number] = None
-    if not found:
-        raise InputError(f"--slower {text!r} names no number: write it as in 1,1.05,2")
-    return tuple(found)
-
-
-def _at_least(called: str, least: float, text: str) -> float:
-    """A number. Raises InputError for none, or one that is less."""
-    with contextlib.suppress(ValueError):
-        if math.isfinite(number := float(text)) and number >= least:
-            return number
-    raise InputError(f"{called} {text!r} is no number of milliseconds from {least:g} upwards")
-
-
-OPTIONS = (
-    options.MODELS,
-    options.BACKEND,
-    replace(by_name(options.PROFILE, "batch"), usual=(1, 16, 128)),
-    options.PRECISION,
-    Option("times", Whole(), "Comparisons in all; the cases take turns.", options.WHAT, "N"),
-    replace(
-        options.SESSIONS,
-        help="Sessions on each side, alive at the same time and timed in turn.",
-        fields=(),
-    ),
-    *(options.THREADS, options.L2, options.BUDGET),
-    Option(
-        "slower",
-        Text(keep=_factors),
-        "Have the one side take so many times as long: 1.05 has to be found, 2 cannot be missed.",
-        options.HOW,
-        "X,X,…",
-    ),
-    Option(
-        "busy", WholeNumbers(least=0), "Processes that keep a core busy beside the two.", options.HOW, "N,N,…"
-    ),
-    Option("whole", Switch(), "Spend the whole budget on each side, whatever is clear before.", options.HOW),
-    Option(
-        "sample",
-        Text(keep=partial(_at_least, "--sample", 0.1)),
-        "Milliseconds that are timed at once on the host's clock, at least.",
-        options.HOW,
-        "MS",
-    ),
-    Option(
-        "turn",
-        Text(keep=partial(_at_least, "--turn", 0.0)),
-        "Milliseconds of each turn; default: as `compare` takes them.",
-        options.HOW,
-        "MS",
-    ),
-    Option(
-        "seed",
-        Whole(least=0),
-        "Seed of the random inputs and of the order of turns.",
-        options.HOW,
-        "N",
-        fields=("seed",),
-    ),
-    Option(
-        "out",
-        Text(keep=Path),
-        "Write the results there as JSON, after each comparison.",
-        options.SHOWN,
-        "FILE",
-    ),
-    Option(
-        "resume",
-        Text(keep=Path),
-        "Continue such a file until all its comparisons, or --times of them, are made.",
-        options.AGAIN,
-        "FILE",
-    ),
-    Option(
-        "rejudge",
-        Words(keep=Path),
-        "Judge the samples of such files again, each way; may be repeated.",
-        options.AGAIN,
-        "FILE",
-    ),
-    Option("format", Choice(known=FORMATS), "What goes to standard output.", options.SHOWN),
-)
-
-
-@command(OPTIONS, "comparison")
+@command(options.SELFCHECK, "comparison")
 def selfcheck(
     given: Given,
     times: int = 40,
@@ -187,7 +80,7 @@ def selfcheck(
     if out is not None and out.exists():
         raise InputError(f"{out} is there already; go on with it by --resume, or name another file")
     held = check.Selfcheck(
-        job=Job(**usual(OPTIONS) | given.fields),
+        job=Job(**usual(options.SELFCHECK) | given.fields),
         times=times,
         instances=instances,
         slower=slower,
@@ -334,7 +227,7 @@ def page(held: Selfcheck) -> str:
 
 def _command(held: Selfcheck) -> str:
     """The command that makes it."""
-    words = ["python", "main.py", "selfcheck", *arguments(held.job, OPTIONS)]
+    words = ["python", "main.py", "selfcheck", *arguments(held.job, options.SELFCHECK)]
     return shlex.join([*words, "--times", str(held.times), "--instances", str(held.instances)])
 
 

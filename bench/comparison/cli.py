@@ -51,14 +51,12 @@ def compare(
     """
     import msgspec
 
-    from bench.fleet import spread
     from bench.kinds.options import usual
     from bench.results.names import with_distinct_stems
     from bench.results.records import Job
     from kernels.errors import InputError
 
     wanted = Output(format, charts, layers, bisect, cluster, gpu)
-    spread.check(cluster, gpu)
     job = Job(**usual(options.COMPARE) | given.fields)
     job = msgspec.structs.replace(job, models=with_distinct_stems(job.models))
     for option, asked in (("layers", layers), ("bisect", bisect), ("layer-pass-of", job.layers_of)):
@@ -66,10 +64,7 @@ def compare(
             raise InputError(
                 f"--{option} is of the layer pass, which --no-layer-pass skips; leave one of them away"
             )
-    if job.top_k and not job.end_to_end and resume is None:
-        raise InputError("--top-k belongs to --end-to-end; give that too")
     if resume is None:
-        measuring.refuse_resuming(given, "run")
         return run_jobs([(job, out)], wanted)
     if out is not None:
         raise InputError("--resume writes into the run it goes on with; leave --out away")

@@ -12,10 +12,10 @@ from bench.course.records import REFERENCE, GradeJob, Task
 from bench.ladder import plan as ladder_plan
 from bench.ladder.measure.entrants import params_of
 from bench.questions import model_questions
-from engine.backend import PRECISIONS
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.ops import OPS, Params, sized
+from kernels.precision import NAMES
 
 
 def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
@@ -45,7 +45,7 @@ def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
             rung = registry.find(made.device, entry.op, threshold.rung)
             if refused := rung.refusal(params):
                 raise InputError(f"its threshold's rung cannot run it: {refused}")
-        if unknown := set(entry.precision) - set(PRECISIONS):
+        if unknown := set(entry.precision) - set(NAMES):
             raise InputError(f"precision {sorted(unknown)[0]!r} is not known")
     except KernelscopeError as error:
         raise InputError(f"task {entry.name!r}: {error}") from error

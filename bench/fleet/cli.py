@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bench.kinds.options import Text, by_name
 from bench.run import options
-from kernels.precision import FP32
+from kernels.precision import FP32, NAMES
 
 if TYPE_CHECKING:
     from bench.fleet.executor import Executor
@@ -27,7 +28,7 @@ def accuracy(
         None, "--parts", metavar="N", min=1, help="In how many parts; default: one a GPU, or one."
     ),
     batch: int = typer.Option(64, metavar="N", help="Batch size."),
-    precision: str = typer.Option(FP32, metavar="P,P,…", help=options.PRECISION.help),
+    precision: str = typer.Option(FP32, metavar="P,P,…", help=f"One or more of {', '.join(NAMES)}."),
     preprocess: str = typer.Option("", metavar="P", help="As for compare."),
     labels: str = typer.Option("", metavar="FILE|imagenet|alphabetical", help="As for compare."),
     cluster: str = typer.Option("", metavar="ADDRESS|local", help="A Ray cluster; default: this machine."),
@@ -55,14 +56,18 @@ def accuracy(
     from models import datasets
 
     spread.check(cluster, gpu)
+
+    def value(name: str) -> Text:
+        return by_name(options.COMPARE, name).value
+
     job = Job(
         models=(model,),
-        backends=options.BACKEND.value.read(backend, "--backend") if backend else (),
-        precisions=options.PRECISION.value.read([precision], "--precision"),
+        backends=value("backend").read(backend, "--backend") if backend else (),
+        precisions=value("precision").read([precision], "--precision"),
         batches=(batch,),
         dataset=dataset or None,
-        preprocess=options.PREPROCESS.value.read([preprocess], "--preprocess"),
-        labels=options.LABELS.value.read([labels], "--labels"),
+        preprocess=value("preprocess").read([preprocess], "--preprocess"),
+        labels=value("labels").read([labels], "--labels"),
         budget_s=0.2,
         layers=False,
         tune="none",

@@ -14,13 +14,13 @@ from bench.goals import again, floors, judged
 from bench.goals.judged import Figure, Held, Measured
 from bench.goals.presets import Goals
 from bench.ladder.records import MachineLimits
-from bench.measure.answers.accuracy import BOUNDS
 from bench.results import doubt
 from bench.results.records import MEASURED_AS, ErrorStats, Measurement
 from bench.results.rows import Row, derive, title
 from bench.show.table import Column, Table, pick
 from bench.show.tables import layer_name, seconds
 from bench.words import orders, units
+from kernels.precision import PRECISIONS
 
 # The fact of a tuned reference (engine.backends.ort_cuda_tuned.facts).
 _TUNED_ERROR = re.compile(r"(?P<layer>.+), relative L2 error (?P<size>\d\.\d+e[+-]\d+)")
@@ -149,7 +149,8 @@ def _error(made: Measurement | None) -> str:
         if parts is None:
             return told
         size = float(parts["size"])
-        beyond = "" if size <= BOUNDS.get(made.case.precision, 0.0) else ", beyond its bound"
+        of = PRECISIONS.get(made.case.precision)
+        beyond = "" if of is not None and size <= of.bound else ", beyond its bound"
         return f"{units.exponent(size)} ({parts['layer']}){beyond}"
     output = made.accuracy.output if made is not None and made.accuracy is not None else None
     return "" if output is None else f"{units.exponent(output.rel_l2)} (output)"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.judge.samples import Sample
-from bench.measure.answers.accuracy import BOUNDS, ELEMENT_FACTOR
+from bench.measure.answers.accuracy import ELEMENT_FACTOR
 from bench.results.records import ErrorStats
 from engine.machine import host
 from engine.rung_rows import raw
@@ -22,6 +22,7 @@ from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.unary import Unary
+from kernels.precision import PRECISIONS
 
 CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
 COMPARING = 8  # threads at most
@@ -62,8 +63,8 @@ def bound_of(params: Params, precision: str, method: str = "") -> float:
     are that; what is only moved or converted stays exact. method: of a rung, which says it (kernels.ops): a
     direct one rounds each of its sums' terms, and no more."""
     if params.dtype == "float16" and params.flops:
-        return BOUNDS["fp16"]
-    bound = BOUNDS[precision]
+        return PRECISIONS["fp16"].bound
+    bound = PRECISIONS[precision].bound
     if not direct(params, precision, method) or params.dtype != "float32":
         return bound
     if isinstance(params, Unary | Binary):

@@ -22,6 +22,7 @@ from bench.measure.answers import accuracy, elements, one_node, timed_pass
 from bench.measure.answers.renewed import Mixing, Renewal
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed
+from kernels.precision import PRECISIONS
 
 ROWS_FLOPS = 4_000_000  # of rows that are held against float64 together, where elements alone cannot be
 TELLING = 1 << 16  # elements of an answer that say how large its elements are
@@ -124,7 +125,7 @@ class Trial(JudgedSession):
     def _factor(self) -> float:
         """The bound of its method over that of its precision."""
         bound = bound_of(self.params, self.precision, self.rung.method)
-        return bound / accuracy.BOUNDS[self.precision]
+        return bound / PRECISIONS[self.precision].bound
 
     @property
     def _typical(self) -> float:

@@ -7,7 +7,6 @@ option ("--batch" where it was typed in a terminal, "" beside a field of the for
 from __future__ import annotations
 
 import itertools
-import math
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,25 +23,40 @@ _UNSET: Any = object()
 
 @dataclass(frozen=True)
 class Text:
-    """Text as it is. nothing: what an empty text means; keep: text → what is kept of it; look: raises
-    InputError, naming it, for what means nothing. The two may be named, "module:function", to be loaded when
-    they are wanted. repeated: whether the option may be given several times."""
+    """Text as it is. nothing: what an empty text means; keep: text → what is kept of it; known: which there
+    are (() any), as a mapping with what each means; look: raises InputError, naming it, for what means
+    nothing. These may be named, "module:name", to be loaded when they are wanted. repeated: whether the
+    option may be given several times; between: what parts its texts in a line of the form ("": a line is one
+    text)."""
 
     nothing: Any = None
-    look: Callable[[str], object] | str = str
     keep: Callable[[str], Any] | str = str
+    known: Collection[str] | str = ()
+    look: Callable[[str], object] | str = str
     repeated: bool = False
-
-    # What parts its texts in a line of the form ("": a line is one text).
     between: ClassVar[str] = ""
 
     def read(self, texts: Sequence[str], called: str) -> Any:
         """What was typed → a value. Raises InputError."""
-        return _loaded(self.keep)(texts[-1]) if texts and texts[-1] else self.nothing
+        value = _loaded(self.keep)(texts[-1]) if texts and texts[-1] else self.nothing
+        if self.known:
+            self.check(value, called)
+        return value
 
     def write(self, value: Any) -> list[str]:
         """A value → the texts that `read` makes it of."""
         return [",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+
+    def check(self, value: Any, called: str) -> None:
+        """Raises InputError for a value with which nothing can be measured."""
+        if value != self.nothing:
+            self.check_one(value, called)
+
+    def check_one(self, text: str, called: str) -> None:
+        if self.known:
+            one_of(text, _loaded(self.known), called)
+        else:
+            _loaded(self.look)(text)
 
     def read_line(self, line: str) -> Any:
         """A line of the form → a value that passes its check. Raises InputError."""
@@ -55,11 +69,6 @@ class Text:
         """A value → the line that `read_line` makes it of."""
         return "" if value == self.nothing else (self.between.strip() + " ").join(self.write(value))
 
-    def check(self, value: Any, called: str) -> None:
-        """Raises InputError for a value with which nothing can be measured."""
-        if value != self.nothing:
-            _loaded(self.look)(value)
-
 
 @dataclass(frozen=True)
 class Switch(Text):
@@ -71,70 +80,36 @@ class Switch(Text):
 
 
 @dataclass(frozen=True)
-class Choice(Text):
-    """One of a few words. known: which, where they are a mapping with what each means, or where they stand,
-    "module:NAME"."""
-
-    known: Collection[str] | str = ()
-
-    def read(self, texts: Sequence[str], called: str) -> Any:
-        value = super().read(texts, called)
-        self.check(value, called)
-        return value
-
-    def check(self, value: Any, called: str) -> None:
-        if value != self.nothing:
-            one_of(value, _loaded(self.known), called)
-
-
-@dataclass(frozen=True)
 class Number(Text):
-    """One number. words: what the form calls none."""
+    """A number, int or float, from least to most. words: what the form calls none."""
 
-    least: int = 1
+    kind: type[int] | type[float] = int
+    least: float = 1
+    most: int = MUCH
     words: str = ""
 
-
-@dataclass(frozen=True)
-class Whole(Number):
-    """A whole number from least to most."""
-
-    most: int = MUCH
-
     def read(self, texts: Sequence[str], called: str) -> Any:
-        value = _integer(texts[-1], called, "4")
-        within([value], self.least, self.most, called)
+        value = _number(texts[-1], called, "4" if self.kind is int else "2.5", self.kind)
+        self.within([value], called)
         return value
 
-    def check(self, value: Any, called: str) -> None:
-        if value != self.nothing:
-            within([value], self.least, self.most, called)
-
-
-@dataclass(frozen=True)
-class Seconds(Number):
-    """Seconds above 0."""
-
-    def read(self, texts: Sequence[str], called: str) -> Any:
-        try:
-            return float(texts[-1])
-        except ValueError:
-            raise said(called, f"{texts[-1]!r} is no number: give seconds above 0, as in 2.5") from None
-
     def write(self, value: Any) -> list[str]:
-        return [f"{value:g}"]
+        return [f"{value:.15g}"]
 
-    def check(self, value: Any, called: str) -> None:
-        if not (math.isfinite(value) and value > 0):
-            raise said(called, f"{value:g} s is no time to measure in; give seconds above 0")
+    def check_one(self, value: Any, called: str) -> None:
+        self.within([value], called)
+
+    def within(self, values: Iterable[float], called: str) -> None:
+        """Raises InputError for a number out of range."""
+        to = "or more works" if self.most == MUCH else f"to {self.most:,} works"
+        for value in values:
+            if not self.least <= value <= self.most:
+                raise said(called, f"{value:,} is out of range; {self.least:,} {to}")
 
 
 @dataclass(frozen=True)
-class WholeNumbers(Text):
-    """ "1,2,16" or "1..1024" → numbers, each from least to most."""
-
-    least: int = 1
-    most: int = MUCH
+class Numbers(Number):
+    """ "1,2,16" or "1..1024" → whole numbers, each from least to most."""
 
     def read(self, texts: Sequence[str], called: str) -> Any:
         return integers(texts[-1], called)
@@ -145,11 +120,11 @@ class WholeNumbers(Text):
     def check(self, value: Any, called: str) -> None:
         if not value:
             raise said(called, "names no number: write it as in 1,2,4 or 1..1024")
-        within(value, self.least, self.most, called)
+        self.within(value, called)
 
 
 @dataclass(frozen=True)
-class Sizes(WholeNumbers):
+class Sizes(Numbers):
     """Numbers for every model, and others by model: "1..256", "alexnet-digits=1,4" → ((1, …), {"alexnet-…":
     (1, 4)}). missing: those for every model where only a model's own are given; () there may be none."""
 
@@ -181,54 +156,35 @@ class Sizes(WholeNumbers):
         general, own = value
         if self.missing and not general:
             super().check(general, called)
-        within(itertools.chain(general, *own.values()), self.least, self.most, called)
+        self.within(itertools.chain(general, *own.values()), called)
 
 
 @dataclass(frozen=True)
 class Names(Text):
-    """Names by repeating the option, by commas, or both, each once. known: which there are (() any), or where
-    they stand, "module:NAME"; joined: they are written in one text; none: the word for none of them."""
+    """Names by repeating the option, each once; commas: and by commas, joined: written with them; none: the
+    word for none of them."""
 
     repeated: bool = True
-    known: Collection[str] | str = ()
+    commas: bool = True
     joined: bool = False
     none: str = ""
 
     def read(self, texts: Sequence[str], called: str) -> Any:
-        found = names(texts)
+        found = tuple(map(_loaded(self.keep), dict.fromkeys(names(texts) if self.commas else texts)))
         if not found:
             raise said(called, "names nothing; leave it away, or name one")
         if found == (self.none,):
             return ()
-        self.check(found, called)
+        if self.known:
+            self.check(found, called)
         return found
 
     def write(self, value: Any) -> list[str]:
         return [",".join(value)] if self.joined else list(value)
 
     def check(self, value: Any, called: str) -> None:
-        known = (*_loaded(self.known), *filter(None, [self.none]))
-        if known and not value:
-            raise said(called, f"names nothing; known are {', '.join(known)}")
-        for name in value if known else ():
-            one_of(name, known, called)
-
-
-@dataclass(frozen=True)
-class Words(Text):
-    """Texts by repeating the option, as they are; each kept as `keep` makes it."""
-
-    repeated: bool = True
-
-    def read(self, texts: Sequence[str], called: str) -> Any:
-        return tuple(map(_loaded(self.keep), texts))
-
-    def write(self, value: Any) -> list[str]:
-        return list(value)
-
-    def check(self, value: Any, called: str) -> None:
-        for text in value:
-            _loaded(self.look)(text)
+        for name in value or [""] * bool(self.known):
+            self.check_one(name, called)
 
 
 @dataclass(frozen=True)
@@ -256,13 +212,14 @@ class Pairs(Text):
 
     def check(self, value: Any, called: str) -> None:
         for name, number in value.items() if self.most else ():
-            within([number], 1, self.most, f"{called} {name}".strip())
+            Number(most=self.most).within([number], f"{called} {name}".strip())
 
 
 @dataclass(frozen=True)
 class Option:
     """name: as it is typed, without dashes; of an argument its place's name. metavar: what stands for its
-    value. group: the heading that it is listed under. fields: of the job, which it sets (two where the value
+    value. on: the commands that have it; group: the heading that it stands under; needs: the option that it
+    belongs to. fields: of the job, which it sets (two where the value
     is of two parts); () where it is no part of the job. usual: what applies where it is not given, where that
     is not what a record without the field means. always: it is written though it has its usual value.
     label: its name in the window's form, with "&" before the letter that leads there ("": it has no field);
@@ -271,14 +228,21 @@ class Option:
     name: str
     value: Text
     help: str
-    group: str = ""
     metavar: str = ""
+    on: tuple[str, ...] = ()
+    group: str = ""
+    needs: str = ""
     fields: tuple[str, ...] = ()
     usual: Any = _UNSET
     always: bool = False
     argument: bool = False
     label: str = ""
     hint: str = ""
+
+    @property
+    def typed(self) -> str:
+        """As it stands on a command line."""
+        return self.metavar if self.argument else f"--{self.name}"
 
     @property
     def parameter(self) -> str:
@@ -298,8 +262,14 @@ class Option:
         """What applies where it is not given; None where there is nothing that does."""
         if self.usual is not _UNSET:
             return self.usual
-        found = tuple(_plain(job).get(field) for field in self.fields)
-        return found if len(found) > 1 else found[0]
+        import msgspec
+
+        unset = msgspec.NODEFAULT
+        found = [
+            field for field in msgspec.structs.fields(job) if field.name in self.fields and not field.required
+        ]
+        values = [f.default if f.default_factory is unset else f.default_factory() for f in found]
+        return tuple(values) if len(self.fields) > 1 else next(iter(values), None)
 
     def words(self, value: Any) -> list[str]:
         """As words of a command line."""
@@ -341,18 +311,6 @@ def check(job: Any, options: Iterable[Option]) -> None:
             option.value.check(option.of(job), option.name)
 
 
-def _plain(job: type) -> dict[str, Any]:
-    """What a record's fields are where nothing is said of them."""
-    import msgspec
-
-    unset = msgspec.NODEFAULT
-    return {
-        field.name: field.default if field.default_factory is unset else field.default_factory()
-        for field in msgspec.structs.fields(job)
-        if field.default is not unset or field.default_factory is not unset
-    }
-
-
 # ------------------------------------------------------------------------------------------------------ texts
 
 
@@ -366,14 +324,6 @@ def said(called: str, sentence: str) -> InputError:
     return InputError(f"{called} {sentence}".strip())
 
 
-def within(values: Iterable[int], least: int, most: int, called: str) -> None:
-    """Raises InputError for a number out of range."""
-    for value in values:
-        if not least <= value <= most:
-            works = f"{least:,} or more works" if most == MUCH else f"{least:,} to {most:,} works"
-            raise said(called, f"{value:,} is out of range; {works}")
-
-
 def integers(text: str, called: str, example: str = "1,2,4 or 1..1024") -> tuple[int, ...]:
     """ "1,2,16" or "1..1024" (by doubling, both ends included) or both mixed, in the order given, each once.
     Raises InputError."""
@@ -381,7 +331,7 @@ def integers(text: str, called: str, example: str = "1,2,4 or 1..1024") -> tuple
     for item in filter(None, (part.strip() for part in text.split(","))):
         first, dots, last = item.partition("..")
         if dots:
-            low, high = _integer(first, called, example), _integer(last, called, example)
+            low, high = _number(first, called, example), _number(last, called, example)
             if low < 1 or high < low:
                 raise said(called, f"{item!r} is no range: write it from 1 or more upwards, as in 1..1024")
             while low < high and len(found) < MOST_NUMBERS:
@@ -389,7 +339,7 @@ def integers(text: str, called: str, example: str = "1,2,4 or 1..1024") -> tuple
                 low *= 2
             found[high] = None
         else:
-            found[_integer(item, called, example)] = None
+            found[_number(item, called, example)] = None
     if not found:
         raise said(called, f"{text!r} names no number: write it as in {example}")
     return tuple(found)
@@ -397,14 +347,15 @@ def integers(text: str, called: str, example: str = "1,2,4 or 1..1024") -> tuple
 
 def integers_of(text: str, called: str) -> tuple[int, ...]:
     """ "1,3,28,28,6,5": every number in its place, those that repeat too. Raises InputError."""
-    return tuple(_integer(part, called) for part in text.split(","))
+    return tuple(_number(part, called, "1,3,28,28") for part in text.split(","))
 
 
-def _integer(text: str, called: str, example: str = "1,2,4 or 1..1024") -> int:
+def _number(text: str, called: str, example: str, kind: type[Any] = int) -> Any:
     try:
-        return int(text.strip().replace("_", ""))
+        return kind(text.strip().replace("_", ""))
     except ValueError:
-        raise said(called, f"{text!r} is not a whole number: write it as in {example}") from None
+        whole = "whole " if kind is int else ""
+        raise said(called, f"{text!r} is not a {whole}number: write it as in {example}") from None
 
 
 def numbers_text(values: tuple[int, ...]) -> str:

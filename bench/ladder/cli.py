@@ -51,7 +51,6 @@ def ladder(
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """
-    from bench.fleet import spread
     from bench.kinds.options import usual
     from bench.ladder import compiling
     from bench.ladder import plan as ladder_plan
@@ -62,13 +61,11 @@ def ladder(
 
     if saves is not None:
         return _show_saves(saves, format)
-    spread.check(cluster, gpu)
     if resume is not None:
         given.refuse_others(
             _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
         )
         return go_on(resume, format, charts, trust_kernels, retry, (cluster, gpu))
-    measuring.refuse_resuming(given, "ladder")
     asked = usual(options.LADDER) | given.fields
     op, device, name = asked.pop("op"), asked.pop("device"), asked.pop("model", "")
     node, batch = asked.pop("node"), asked.pop("batch")
@@ -82,18 +79,15 @@ def ladder(
         rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
         print(f"try it: python main.py ladder {op} {_on(op)}{rest}", file=sys.stderr)
         return 0
+    if folder is not None:
+        raise InputError(
+            f"{folder} is only read with --new; kernels of your own join by --kernels {folder}, "
+            "architectures by --arch, as in --arch sm_80"
+        )
     if compile:
-        if folder is not None:
-            raise InputError(
-                f"--compile takes no {folder}; architectures are named by --arch, as in --arch sm_80"
-            )
         given.refuse_others(_WITH_COMPILE, "--compile runs nothing and keeps nothing")
         if device not in ("", compiling.DEVICE):
             raise InputError(f"--compile is of CUDA kernels; leave --device {device} away")
-    elif arch:
-        raise InputError("--arch says what --compile compiles for; give --compile too, or leave it away")
-    if folder is not None:
-        raise InputError(f"{folder} is only read with --new; kernels of your own join by --kernels {folder}")
     where = compiling.DEVICE if compile else ladder_plan.device_of(device)
     params: Params | Net
     if shape:
@@ -191,11 +185,24 @@ def climb(
 
 
 # What may be said beside --resume: everything else is in the ladder's folder.
-_WITH_RESUME = {option.name for option in (*options.UNFINISHED, *options.PLACES)} - {"out"}
+_WITH_RESUME = {"resume", "retry", "trust-kernels", "cluster", "gpu", "charts", "format"}
 # What may be said beside --compile: which rungs, on what, and how it is shown.
-_WITH_COMPILE = {option.name for option in options.OF_A_SHAPE} | {
-    *("compile", "arch", "op", "model", "node", "batch", "device", "rung", "precision", "kernels"),
-    *("watch", "format"),
+_WITH_COMPILE = {
+    *(
+        "compile",
+        "arch",
+        "op",
+        "model",
+        "node",
+        "batch",
+        "shape",
+        "stride",
+        "pad",
+        "dilation",
+        "group",
+        "bias",
+    ),
+    *("activation", "device", "rung", "precision", "kernels", "watch", "format"),
 }
 
 

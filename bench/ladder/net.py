@@ -12,7 +12,8 @@ from engine.backend import Options
 from engine.graph.graph import Graph
 from engine.planning import planner
 from kernels.errors import InputError
-from kernels.ops import ITEMSIZE, LEAST_ITEMSIZE
+from kernels.ops import ITEMSIZE
+from kernels.precision import PRECISIONS
 
 OP = net_rungs.OP
 NODE = "whole net"  # in the place of a node's name
@@ -38,7 +39,7 @@ class Net:
 
     def least_nbytes(self, precision: str, given: bool = False) -> int:
         """As kernels.ops.Params; which of its bytes are weights is not told, and most are."""
-        return self.nbytes * min(LEAST_ITEMSIZE[precision]) // ITEMSIZE["float32"]
+        return self.nbytes * PRECISIONS[precision].weight_nbytes // ITEMSIZE["float32"]
 
     @property
     def words(self) -> str:

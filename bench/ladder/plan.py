@@ -22,7 +22,7 @@ from bench.run import options
 from bench.run.defaults import JOB
 from bench.run.options import MAX_BATCH
 from engine import backends, net_rungs
-from engine.backend import PRECISIONS, Options
+from engine.backend import Options
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
 from engine.planning import planner
@@ -32,6 +32,7 @@ from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import ACTIVATIONS, OPS, Params, sized
 from kernels.ops.conv import Conv
+from kernels.precision import FP32, NAMES
 from kernels.registry import Rung
 
 DEVICES = tuple(ENGINES)
@@ -158,7 +159,7 @@ def job_of(params: Params | Net, device: str, **fields: Any) -> LadderJob:
             if fields.get(asked):
                 option = f"--{asked.replace('_', '-')}"
                 raise InputError(f"{option} is of one operator's rungs; {net.OP} is all of a model")
-        fields["precision"] = fields.get("precision") or PRECISIONS[0]  # that of all its rungs
+        fields["precision"] = fields.get("precision") or FP32  # that of all its rungs
     job = LadderJob(op=params.op, params=asdict(params), device=device, **fields)
     check(job, options.LADDER)
     if job.whole_model and not job.model:
@@ -179,21 +180,21 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         wanted = [rung_of(job, name) for name in job.rungs]
         ladder = tuple(rung for rung in ladder if rung in wanted)
     elif job.precision and job.op != net.OP:
-        computed = sorted({rung.precision for rung in ladder}, key=PRECISIONS.index)
+        computed = sorted({rung.precision for rung in ladder}, key=NAMES.index)
         if job.precision not in computed:
             raise InputError(
                 f"no rung of {job.op} on {job.device} computes in {job.precision}; they compute in "
                 f"{', '.join(computed)}"
             )
-        ladder = tuple(rung for rung in ladder if rung.precision in ("fp32", job.precision))
+        ladder = tuple(rung for rung in ladder if rung.precision in (FP32, job.precision))
     cases = [case_of(rung) for rung in ladder]
     reference = backends.get(backends.get(ENGINES[job.device]).reference)
     held_against = {compared_in(rung.precision) for rung in ladder}
-    held_against |= {"fp32"} if job.op != net.OP else set()
+    held_against |= {FP32} if job.op != net.OP else set()
     held_against |= {compared_in(job.precision)} if job.precision else set()
     cases += [
         RungCase(rung=REFERENCE, scope="reference", idea=reference.title, precision=precision)
-        for precision in PRECISIONS
+        for precision in NAMES
         if precision in held_against
     ]
     if job.whole_model:
@@ -206,7 +207,7 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
         nbytes=params.nbytes,
         unread=params.unread,
         # A rung alone is given float32, and gives that.
-        least_nbytes={precision: params.least_nbytes(precision, given=True) for precision in PRECISIONS},
+        least_nbytes={precision: params.least_nbytes(precision, given=True) for precision in NAMES},
         reference=reference.title,
     )
 
@@ -228,7 +229,7 @@ def ladder_of(
 ) -> tuple[Rung, ...]:
     """The rungs of an operator, or of a whole net in this precision. Raises as kernels.registry.rungs."""
     if op == net.OP:
-        return net_rungs.rungs(device, precision or PRECISIONS[0])
+        return net_rungs.rungs(device, precision or FP32)
     return registry.rungs(device, op, [Path(folder) for folder in kernel_dirs], broken)
 
 
@@ -236,7 +237,7 @@ def rung_of(job: LadderJob, name: str) -> Rung:
     """One of a job's rungs. Another file of the user's that is no rung is no fault of this one. Raises
     InputError."""
     if job.op == net.OP:
-        return net_rungs.find(job.device, name, job.precision or PRECISIONS[0])
+        return net_rungs.find(job.device, name, job.precision or FP32)
     return registry.find(job.device, job.op, name, [Path(d) for d in job.kernel_dirs], broken=[])
 
 

@@ -23,6 +23,7 @@ from bench.results.records import (
     Validity,
     check_name,
 )
+from kernels.precision import PRECISIONS
 
 SCHEMA = 1
 REFERENCE = "reference"
@@ -145,7 +146,7 @@ class RungCase(Record, frozen=True):
 
 def compared_in(precision: str) -> str:
     """The precision of the reference that a rung of `precision` is held against: fp32-tc stands for fp32."""
-    return "fp32" if precision == "fp32-tc" else precision
+    return PRECISIONS[precision].reference if precision in PRECISIONS else precision
 
 
 class Finding(Record, frozen=True):

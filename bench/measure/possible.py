@@ -23,6 +23,7 @@ from bench.results.records import Layer, Measurement, Validity
 from bench.words import units
 from engine.graph.graph import Graph
 from kernels.ops import METHODS, Params
+from kernels.precision import EXACT
 
 BEYOND = 1.1  # of a limit: what is surely faster than that cannot be
 # By the data sheets, over what mma.sync reaches, by which the matrix units were measured (H100 and H200: 989
@@ -150,7 +151,7 @@ def _beyond(layer: Layer, limits: MachineLimits) -> Layer:
 def _rate(limits: MachineLimits, work: Work) -> float:
     """Operations a second that nothing of this precision and method is faster than; 0.0 where not known."""
     plain, matrix = limits.flops_per_s, WGMMA * max(limits.matrix_flops_per_s.values(), default=0.0)
-    narrow = work.precision not in ("fp32", "fp32-tc")
+    narrow = work.precision not in EXACT
     if limits.device == "cpu" or (work.precision == "fp32" and work.method not in ("", "split")):
         return 0.0 if limits.device == "cpu" and narrow else plain
     if not matrix:

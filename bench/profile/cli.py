@@ -40,7 +40,6 @@ def profile(
     Each case has its own process: a cold start in parts, times without profiling, then a profiled session.
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """
-    from bench.fleet import spread
     from bench.kinds.options import usual
     from bench.profile.records import ProfileJob
     from bench.profile.show.saved import ShownProfile
@@ -55,7 +54,6 @@ def profile(
         return again(load, shown, trace)
     one_pass = {"runs": 1, "warm_up": 0} if report else {}
     job = ProfileJob(**usual(options.PROFILE) | one_pass | given.fields)
-    spread.check(cluster, gpu)
     return run(job, out, shown, charts, trace, cluster, gpu)
 
 

@@ -17,7 +17,8 @@ from engine.passes.trace import advance, start
 from engine.planning.planner import Choose, Chosen, ladder_choice, plan
 from kernels import registry
 from kernels.errors import InputError, UnsupportedError
-from kernels.ops import PRECISIONS, Params
+from kernels.ops import Params
+from kernels.precision import FP32
 
 FOLDED = "computed once, before the first run"
 VIEW = "nothing to run: another view of the same bytes"
@@ -29,7 +30,7 @@ def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, s
     """By the node's name, and of the whole model, in a sentence. A precision that the device has not is
     fp32."""
     if not registry.offers(device, precision):
-        precision = PRECISIONS[0]
+        precision = FP32
     choose = _told(ladder_choice(Options(), precision=precision))
     try:
         made = plan(graph, batch, device, precision, choose=choose)

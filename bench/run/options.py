@@ -1,27 +1,27 @@
-"""The options of all commands that measure, each once: name, type, help, group, the field of the job, and the
-name of its field in the window's form. Which command has which stands at the end.
+"""The options of the commands that measure, each once: name, type, help, the commands that have it, the field
+of the job that it sets, and its name in the window's form.
 
-What an option is when nobody gives it is the default of the job's field, unless its `usual` says otherwise: a
-file that was written before the field was there is still read as it was meant.
+What applies where an option is not given is the default of the job's field, unless its `usual` says
+otherwise: a file that was written before the field was there is read as it was meant.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from bench.kinds.options import (
-    Choice,
     Names,
+    Number,
+    Numbers,
     Option,
     Pairs,
-    Seconds,
     Sizes,
     Switch,
     Text,
-    Whole,
-    WholeNumbers,
-    Words,
     absolute,
     integers,
     integers_of,
@@ -29,22 +29,15 @@ from bench.kinds.options import (
 from kernels.errors import InputError
 from kernels.precision import NAMES
 
-WHAT = "What is measured"
-DATA = "Images and answers"
-HOW = "How it is measured"
-KERNELS_GROUP = "Kernels"
-SHAPE_GROUP = "A convolution of your own, in place of a model's node"
-MORE = "What else is measured"
-WRITING = "Writing a kernel of your own"
-AGAIN = "Going on with an unfinished run"
-ELSEWHERE = "On other machines"
-SHOWN = "What is shown and kept"
-
 MAX_BATCH = 100_000
 MOST_RUNS = 1000
+LONG = 10_000_000  # seconds or milliseconds
 # How many sessions of each contender are timed where nobody says how many.
 INSTANCES = 3
 DEVICES = ("cpu", "cuda")
+# Who has an option, by first letters.
+C, L, P, S = COMMANDS = ("compare", "ladder", "profile", "selfcheck")
+ALL = (C, L, P)
 
 
 def _given(text: str) -> str:
@@ -66,490 +59,590 @@ def _folder(text: str) -> None:
         raise InputError(f"kernel folder {text} does not exist; name a folder with kernels of yours")
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return integers_of(text, "--shape, --stride, --pad or --dilation")
+def _factors(text: str) -> tuple[float, ...]:
+    """ "1,1.05,2": numbers of 1 or more, in the order given, each once."""
+    try:
+        found = tuple(dict.fromkeys(float(part) for part in text.split(",")))
+    except ValueError:
+        found = ()
+    if not found or not all(1 <= factor < math.inf for factor in found):
+        raise InputError(f"--slower {text!r} is not numbers of 1 or more: write it as in 1,1.05,2")
+    return found
 
 
-# ------------------------------------------------------------------------------------------ what is measured
+_SIDE = {
+    name: Text(keep=partial(integers_of, called=f"--{name}"))
+    for name in ("shape", "stride", "pad", "dilation")
+}
 
-MODELS = Option(
-    "models",
-    Words(),
-    "Names of models (see `models list`), or .onnx files (`models show FILE` says what one takes).",
-    WHAT,
-    "MODEL",
-    fields=("models",),
-    usual=("lenet5-digits",),
-    always=True,
-    argument=True,
-)
-MODEL = Option(
-    "model",
-    Text(),
-    "The name of a model, or an .onnx file.",
-    WHAT,
-    "MODEL",
-    fields=("model",),
-    usual="lenet5-digits",
-    always=True,
-    argument=True,
-)
-BACKEND = Option(
-    "backend",
-    Names(),
-    "A backend; may be repeated. Default: all that can run here.",
-    WHAT,
-    "NAME",
-    fields=("backends",),
-    usual=(),
-)
-BATCH = Option(
-    "batch",
-    Sizes(most=MAX_BATCH, missing=integers("1..256", "")),
-    "Batch sizes; 1..1024 doubles from 1 to 1024. Repeat with MODEL= for one model only. A file that fixes "
-    "its batch runs at that one.",
-    WHAT,
-    "[MODEL=]N,N,…",
-    fields=("batches", "own_batches"),
-    usual=(integers("1..256", ""), {}),
-    always=True,
-    hint="for example 1,2,4 or 1..1024",
-)
-PRECISION = Option(
-    "precision",
-    Names(known=NAMES, joined=True),
-    f"One or more of {', '.join(NAMES)}.",
-    WHAT,
-    "P,P,…",
-    fields=("precisions",),
-)
-OP = Option(
-    "op",
-    Text(),
-    "The operator: conv, gemm, pool, lrn, …; or net, a whole model.",
-    WHAT,
-    "OP",
-    fields=("op",),
-    usual="conv",
-    always=True,
-    argument=True,
-)
-OF_MODEL = Option(
-    "model",
-    Text(nothing=""),
-    "The name of a model, or an .onnx file; default: one of the default comparison's.",
-    WHAT,
-    "M",
-    fields=("model",),
-    always=True,
-)
-NODE = Option(
-    "node",
-    Text(nothing=""),
-    "Its node: a name, or a number among its nodes of OP, from 0.",
-    WHAT,
-    "NAME|INDEX",
-    fields=("node",),
-    usual="0",
-    always=True,
-)
-DEVICE = Option(
-    "device",
-    Choice(known=DEVICES, nothing=""),
-    "Default: cuda where it can run, else cpu.",
-    WHAT,
-    fields=("device",),
-    usual="",
-    always=True,
-)
-ONE_PRECISION = replace(
-    PRECISION,
-    value=Choice(known=NAMES, nothing=""),
-    help=f"One of {', '.join(NAMES)}.",
-    metavar="P",
-    fields=("precision",),
-)
-
-# ---------------------------------------------------------------------------------------- images and answers
-
-DATASET = Option(
-    "dataset",
-    Text(),
-    "The data set; default: the model's own.",
-    DATA,
-    "NAME|folder:DIR|random",
-    fields=("dataset",),
-)
-IMAGES = Option(
-    "images",
-    Sizes(most=1_000_000),
-    "How many images the accuracy is counted over; MODEL= as for --batch.",
-    DATA,
-    "[MODEL=]N,N,…",
-    fields=("images", "own_images"),
-    label="&Images",
-    hint="the model's own number",
-)
-PREPROCESS = Option(
-    "preprocess",
-    Text(look="models.preparation:parse", keep=_preparation),
-    "What is done to an image: unit (0 to 1), raw, imagenet, caffe, MEAN,STD or a .toml file; default: what"
-    " the model's file says of itself, else unit.",
-    DATA,
-    "P",
-    fields=("preprocess",),
-    label="&Prepare",
-    hint="the model's own, else unit",
-)
-LABELS = Option(
-    "labels",
-    Text(look="models.labels:check", keep="models.labels:file_of"),
-    "The order of a model file's classes: a text file with one class a line, imagenet for the 1,000 of "
-    "ImageNet, or alphabetical; default: what the model's file says, else folders named by number.",
-    DATA,
-    "FILE|imagenet|alphabetical",
-    fields=("labels",),
-    label="Classes",
-    hint="the model's own; or a file",
-)
-SCORES = Option(
-    "scores",
-    Text(),
-    "The output that holds the class scores; default: found by its shape.",
-    DATA,
-    "NAME",
-    fields=("scores",),
-    label="Scores",
-    hint="found by its shape",
-)
-INPUT = Option(
-    "input",
-    Pairs(form="NAME=NUMBER or NAME=FILE.npy, as in scale=1.0", last=False, keep=_given),
-    "What an input beside the images is given, the same for each image; may be repeated.",
-    DATA,
-    "NAME=NUMBER|FILE.npy",
-    fields=("inputs",),
-    label="Inputs",
-    hint="beside images: NAME=NUMBER",
-)
-DIM = Option(
-    "dim",
-    Pairs(form="NAME=SIZE, as in height=224", most=1 << 30),
-    "The size of an axis that a file leaves open, beside its batch (height=224); may be repeated. Default: "
-    "guessed from the data set, and said.",
-    DATA,
-    "[MODEL:]NAME=N",
-    fields=("dims",),
-    label="Axes",
-    hint="guessed; or height=224",
-)
-
-# ---------------------------------------------------------------------------------------- how it is measured
-
-THREADS = Option(
-    "threads",
-    Whole(most=4096, words="one a core"),
-    "CPU threads, for our kernels and for ONNX Runtime; default: one per core.",
-    HOW,
-    "N",
-    fields=("threads",),
-    label="Thre&ads",
-)
-_L2 = {"warm": "passes follow each other", "cold": "emptied before each pass"}
-L2 = Option(
-    "l2",
-    Choice(known=_L2),
-    f"The L2 cache before a pass. {'; '.join(f'{state}: {means}' for state, means in _L2.items())}.",
-    HOW,
-    fields=("l2",),
-    label="&L2 cache",
-)
-BUDGET = Option(
-    "budget",
-    Seconds(),
-    "The most seconds of samples for each case; sampling stops earlier once the result is clear.",
-    HOW,
-    "S",
-    fields=("budget_s",),
-    label="&Time",
-    hint="s a case",
-)
-TIMEOUT = Option(
-    "timeout",
-    Seconds(),
-    "Give up a case that is still running after S seconds.",
-    HOW,
-    "S",
-    fields=("timeout_s",),
-)
-SESSIONS = Option(
-    "instances",
-    Whole(most=100),
-    "Time at least N sessions of each contender in turn, and more where they are quickly made. The interval"
-    " then includes how they differ.",
-    HOW,
-    "N",
-    fields=("instances",),
-    usual=INSTANCES,
-    label="I&nstances",
-    hint="or more of each",
-)
-LAYER_PASS = Option(
-    "layer-pass",
-    Switch(both=True),
-    "Measure every layer, too: its time and its errors, in separate passes.",
-    HOW,
-    fields=("layers",),
-    label="Measure &every layer",
-)
-LAYER_PASS_OF = Option(
-    "layer-pass-of",
-    Names(),
-    "Measure the layers of this backend alone, which is quicker; may be repeated.",
-    HOW,
-    "NAME",
-    fields=("layers_of",),
-)
-END_TO_END = Option(
-    "end-to-end",
-    Switch(),
-    "Also measure host images to host answers as a rate: several batches are in flight, copies and kernels "
-    "are at work at once.",
-    MORE,
-    fields=("end_to_end",),
-    label="End to end, as a &rate",
-)
-TOP_K = Option(
-    "top-k",
-    Whole(nothing=0),
-    "With --end-to-end: bring back only the K best classes, chosen on the device.",
-    MORE,
-    "K",
-    fields=("top_k",),
-)
-TUNE_REFERENCE = Option(
-    "tune-reference",
-    Switch(),
-    "Also run ONNX Runtime (CUDA) with its fastest options, and with the fastest whose every layer is "
-    "within its bound. They are searched once for each case, and kept.",
-    MORE,
-    fields=("tune_reference",),
-    label="T&une the reference",
-)
-RUNS = Option(
-    "runs",
-    Whole(most=MOST_RUNS),
-    "How many passes are profiled, after some to warm up.",
-    HOW,
-    "K",
-    fields=("runs",),
-)
-COPIES = Option(
-    "copies",
-    Choice(known=("pageable", "pinned", "managed"), nothing=""),
-    "On a GPU: also copy every layer's output to the host and back, over such memory.",
-    MORE,
-    fields=("copies",),
-)
-COUNTERS = Option(
-    "counters",
-    Switch(),
-    "Also read the GPU's hardware counters for each kernel (bytes moved, sectors accessed), by Nsight "
-    "Compute (ncu) in a separate pass.",
-    MORE,
-    fields=("counters",),
-)
-REPORT = Option(
-    "report",
-    Switch(),
-    "The table of a course report: one pass per batch size, time by batch and by call.",
-    SHOWN,
-    fields=("apart",),
-)
-
-# ------------------------------------------------------------------------------------------------- kernels
-
-TUNE = Option(
-    "tune",
-    Switch(on="all", off="none", both=True),
-    "Time our kernels for each step once and use the fastest; default: only on CUDA.",
-    KERNELS_GROUP,
-    fields=("tune",),
-)
-RUNG = Option(
-    "rung",
-    Pairs(form="NODE=RUNG, as in conv1=tiled"),
-    "The kernel for a node, in one model or in all, on one device or on both; may be repeated.",
-    KERNELS_GROUP,
-    "[MODEL:]NODE=[cpu/|cuda/]RUNG",
-    fields=("rungs",),
-)
-RUNGS = Option(
-    "rung",
-    Words(),
-    "A kernel (rung) by number or name; may be repeated.",
-    KERNELS_GROUP,
-    "N",
-    fields=("rungs",),
-)
-KERNELS = Option(
-    "kernels",
-    Words(keep=absolute, look=_folder),
-    "A folder of your own kernels; may be repeated.",
-    KERNELS_GROUP,
-    "DIR",
-    fields=("kernel_dirs",),
-)
-SEARCH = Option(
-    "tune",
-    Switch(),
-    "First search the fastest of what CUDA rungs list under [tune], and keep it.",
-    KERNELS_GROUP,
-    fields=("tune",),
-)
-WHOLE_MODEL = Option(
-    "whole-model",
-    Switch(),
-    "Also run the whole model with each kernel in it.",
-    MORE,
-    fields=("whole_model",),
-)
-OF_A_SHAPE = (
-    Option(
-        "shape",
-        Text(keep=_numbers),
-        "conv: this shape, with the kernel's height and width as KH,KW where they differ.",
-        SHAPE_GROUP,
-        "N,C,H,W,M,K",
-    ),
-    Option("stride", Text(keep=_numbers), "How far the kernel moves.", SHAPE_GROUP, "S|H,W"),
-    Option("pad", Text(keep=_numbers), "Zeros around the image.", SHAPE_GROUP, "P|H,W|T,L,B,R"),
-    Option("dilation", Text(keep=_numbers), "The distance of the kernel's weights.", SHAPE_GROUP, "D|H,W"),
-    Option("group", Whole(), "In how many groups channels are parted.", SHAPE_GROUP, "G"),
-    Option("bias", Switch(both=True), "Whether a bias is added.", SHAPE_GROUP),
-    Option("activation", Text(nothing=""), "relu, tanh, sigmoid or relu6.", SHAPE_GROUP, "A"),
-)
-OF_YOUR_OWN = (
-    Option("new", Switch(), "Write a template for your own kernel into DIR.", WRITING),
-    Option("watch", Switch(), "Run your own kernels again whenever you save a file.", WRITING),
-    Option(
-        "saves",
-        Text(keep=Path),
-        "Show what each save in this folder of kernels gained or lost under --watch.",
-        WRITING,
-        "DIR",
-    ),
-    Option("compile", Switch(), "Only compile the CUDA rungs: needs no GPU.", WRITING),
-    Option(
-        "arch",
-        Names(),
-        "With --compile: sm_80, …; default: this GPU's, or what a rung asks for.",
-        WRITING,
-        "A,A,…",
-    ),
-)
-FOLDER = Option(
-    "folder", Text(keep=Path), "With --new: where the template goes.", WRITING, "[DIR]", argument=True
-)
-
-# ------------------------------------------------------------------------ where it runs, and what comes of it
-
-RESUME = Option("resume", Text(keep=Path), "Continue an unfinished run.", AGAIN, "RUN")
-RETRY = Option("retry", Switch(), "With --resume: also repeat what crashed or timed out.", AGAIN)
-TRUST = Option(
-    "trust-kernels", Switch(), "With --resume: run the kernels of others that the run names.", AGAIN
-)
-CLUSTER = Option(
-    "cluster", Text(), "Have a Ray cluster do it (needs the extra `cluster`).", ELSEWHERE, "ADDRESS|local"
-)
-GPU = Option("gpu", Text(), "With --cluster: on this kind of GPU, such as H200.", ELSEWHERE, "KIND")
-OUT = Option("out", Text(keep=Path), "The folder; default: a dated one in ./runs.", SHOWN, "DIR")
-CHARTS = Option(
-    "charts",
-    Names(known="bench.show.draw:FORMATS", joined=True, none="none"),
-    "Some of png, svg, pdf; or none.",
-    SHOWN,
-    "F,F,…",
-)
-FORMAT = Option(
-    "format",
-    Choice(known="bench.show.table:FORMATS"),
-    "What goes to standard output.",
-    SHOWN,
-    "table|csv|json|md",
-)
-OF_LAYERS = (
-    Option("layers", Switch(), "Also print the time and errors of every layer.", SHOWN),
-    Option(
-        "bisect",
-        Switch(),
-        "Also say at which layer each backend first leaves the reference, and whether by itself.",
-        SHOWN,
-    ),
-)
-OF_A_PROFILE = (
-    Option(
-        "table",
-        Choice(
-            known=(
-                *(
-                    "main",
-                    "all",
-                    "activities",
-                    "calls",
-                    "breakdown",
-                    "cold",
-                    "process",
-                    "findings",
-                    "counters",
-                ),
-                "report",
-            ),
-            nothing="",
+# By the heading that they stand under in --help.
+TABLE: Mapping[str, tuple[Option, ...]] = {
+    "What is measured": (
+        Option(
+            "op",
+            Text(),
+            "The operator: conv, gemm, pool, lrn, …; or net, a whole model.",
+            "OP",
+            on=(L,),
+            fields=("op",),
+            usual="conv",
+            always=True,
+            argument=True,
         ),
-        "Which table; main: the parts of a pass and what holds operators back. Default: main in a terminal's "
-        "form, all in the others.",
-        SHOWN,
+        Option(
+            "models",
+            Names(commas=False),
+            "Names of models (see `models list`), or .onnx files (`models show FILE` says what one takes).",
+            "MODEL",
+            on=(C, S),
+            fields=("models",),
+            usual=("lenet5-digits",),
+            always=True,
+            argument=True,
+        ),
+        Option(
+            "model",
+            Text(),
+            "The name of a model, or an .onnx file.",
+            "MODEL",
+            on=(P,),
+            fields=("model",),
+            usual="lenet5-digits",
+            always=True,
+            argument=True,
+        ),
+        Option(
+            "model",
+            Text(nothing=""),
+            "The name of a model, or an .onnx file; default: one of the default comparison's.",
+            "M",
+            on=(L,),
+            fields=("model",),
+            always=True,
+        ),
+        Option(
+            "node",
+            Text(nothing=""),
+            "Its node: a name, or a number among its nodes of OP, from 0.",
+            "NAME|INDEX",
+            on=(L,),
+            fields=("node",),
+            usual="0",
+            always=True,
+        ),
+        Option(
+            "backend",
+            Names(),
+            "A backend; may be repeated. Default: all that can run here.",
+            "NAME",
+            on=(C, S),
+            fields=("backends",),
+            usual=(),
+        ),
+        Option(
+            "backend",
+            Names(joined=True),
+            "A backend; may be repeated. Default: all that can run here.",
+            "NAME,NAME",
+            on=(P,),
+            fields=("backends",),
+            usual=(),
+        ),
+        Option(
+            "batch",
+            Sizes(most=MAX_BATCH, missing=integers("1..256", "")),
+            "Batch sizes; 1..1024 doubles from 1 to 1024. Repeat with MODEL= for one model only. A file that "
+            "fixes its batch runs at that one.",
+            "[MODEL=]N,N,…",
+            on=(C,),
+            fields=("batches", "own_batches"),
+            usual=(integers("1..256", ""), {}),
+            always=True,
+            hint="for example 1,2,4 or 1..1024",
+        ),
+        *(
+            Option(
+                "batch",
+                Numbers(most=MAX_BATCH),
+                "Batch sizes; 1..1024 doubles from 1 to 1024.",
+                "N,N,…",
+                on=(command,),
+                fields=("batches",),
+                usual=usual,
+                always=True,
+            )
+            for command, usual in ((P, (1,)), (S, (1, 16, 128)))
+        ),
+        Option(
+            "batch",
+            Number(most=MAX_BATCH),
+            "The batch size.",
+            "N",
+            on=(L,),
+            fields=("batch",),
+            usual=1,
+            always=True,
+        ),
+        Option(
+            "device",
+            Text(known=DEVICES, nothing=""),
+            "Default: cuda where it can run, else cpu.",
+            on=(L,),
+            fields=("device",),
+            usual="",
+            always=True,
+        ),
+        Option(
+            "rung",
+            Names(commas=False),
+            "A kernel (rung) by number or name; may be repeated.",
+            "N",
+            on=(L,),
+            fields=("rungs",),
+        ),
+        Option(
+            "precision",
+            Names(known=NAMES, joined=True),
+            f"One or more of {', '.join(NAMES)}.",
+            "P,P,…",
+            on=(C, S),
+            fields=("precisions",),
+        ),
+        Option(
+            "precision",
+            Text(known=NAMES, nothing=""),
+            f"One of {', '.join(NAMES)}. A ladder has the rungs of fp32 beside it; default: of all.",
+            "P",
+            on=(L,),
+            fields=("precision",),
+        ),
+        Option(
+            "precision",
+            Text(known=NAMES),
+            f"One of {', '.join(NAMES)}.",
+            "P",
+            on=(P,),
+            fields=("precision",),
+        ),
+        Option("times", Number(), "Comparisons in all; the cases take turns.", "N", on=(S,)),
     ),
-    Option("by", Choice(known=("name", "operator", "node")), "How kernels are grouped.", SHOWN),
-    Option("window", Choice(known=("pass", "all", "create", "close")), "Which part of the session.", SHOWN),
-    Option("match", Text(nothing=""), "Only kernels and calls whose name contains TEXT.", SHOWN, "TEXT"),
-    Option("full-names", Switch(), "Kernel names in full, with template arguments.", SHOWN),
-    Option("trace", Text(keep=Path), "Also write a trace for Perfetto or Chrome.", SHOWN, "FILE"),
-    Option("load", Text(keep=Path), "Show a profile that was saved before.", SHOWN, "DIR"),
-)
-
-# -------------------------------------------------------------------------------------------- who has which
-
-MEASURING = (THREADS, L2, BUDGET, TIMEOUT, SESSIONS)
-UNFINISHED = (RESUME, RETRY, TRUST)
-PLACES = (CLUSTER, GPU, OUT, CHARTS, FORMAT)
-
-COMPARE = (
-    *(MODELS, BACKEND, BATCH, PRECISION, DATASET, IMAGES, PREPROCESS, LABELS, SCORES, INPUT, DIM, *MEASURING),
-    *(LAYER_PASS, LAYER_PASS_OF, TUNE, TUNE_REFERENCE, END_TO_END, TOP_K, RUNG, KERNELS, *OF_LAYERS),
-    *(*UNFINISHED, *PLACES),
-)
-LADDER = (
-    *(OP, FOLDER, OF_MODEL, NODE),
-    replace(
-        BATCH, value=Whole(most=MAX_BATCH), help="The batch size.", metavar="N", fields=("batch",), usual=1
+    "Images and answers": (
+        Option(
+            "dataset",
+            Text(),
+            "The data set; default: the model's own.",
+            "NAME|folder:DIR|random",
+            on=(C, P),
+            fields=("dataset",),
+        ),
+        Option(
+            "images",
+            Sizes(most=1_000_000),
+            "How many images the accuracy is counted over; MODEL= as for --batch.",
+            "[MODEL=]N,N,…",
+            on=(C,),
+            fields=("images", "own_images"),
+            label="&Images",
+            hint="the model's own number",
+        ),
+        Option(
+            "preprocess",
+            Text(look="models.preparation:parse", keep=_preparation),
+            "What is done to an image: unit (0 to 1), raw, imagenet, caffe, MEAN,STD or a .toml file; "
+            "default: what the model's file says of itself, else unit.",
+            "P",
+            on=(C, P),
+            fields=("preprocess",),
+            label="&Prepare",
+            hint="the model's own, else unit",
+        ),
+        Option(
+            "labels",
+            Text(look="models.labels:check", keep="models.labels:file_of"),
+            "The order of a model file's classes: a text file with one class a line, imagenet for the 1,000"
+            " of ImageNet, or alphabetical; default: what the model's file says, else folders named by "
+            "number.",
+            "FILE|imagenet|alphabetical",
+            on=(C,),
+            fields=("labels",),
+            label="Classes",
+            hint="the model's own; or a file",
+        ),
+        Option(
+            "scores",
+            Text(),
+            "The output that holds the class scores; default: found by its shape.",
+            "NAME",
+            on=(C,),
+            fields=("scores",),
+            label="Scores",
+            hint="found by its shape",
+        ),
+        Option(
+            "input",
+            Pairs(form="NAME=NUMBER or NAME=FILE.npy, as in scale=1.0", last=False, keep=_given),
+            "What an input beside the images is given, the same for each image; may be repeated.",
+            "NAME=NUMBER|FILE.npy",
+            on=(C,),
+            fields=("inputs",),
+            label="Inputs",
+            hint="beside images: NAME=NUMBER",
+        ),
+        Option(
+            "dim",
+            Pairs(form="NAME=SIZE, as in height=224", most=1 << 30),
+            "The size of an axis that a file leaves open, beside its batch (height=224); may be repeated. "
+            "Default: guessed from the data set, and said.",
+            "[MODEL:]NAME=N",
+            on=(C,),
+            fields=("dims",),
+            label="Axes",
+            hint="guessed; or height=224",
+        ),
     ),
-    *(DEVICE, RUNGS),
-    replace(ONE_PRECISION, help="Only rungs in fp32 and in P: tf32, fp16, …"),
-    *(KERNELS, *MEASURING, WHOLE_MODEL, SEARCH, *OF_A_SHAPE, *OF_YOUR_OWN, *UNFINISHED, *PLACES),
-)
-PROFILE = (
-    *(MODEL, replace(BACKEND, value=Names(joined=True), metavar="NAME,NAME")),
-    replace(
-        BATCH,
-        value=WholeNumbers(most=MAX_BATCH),
-        help="Batch sizes; 1..1024 doubles from 1 to 1024.",
-        metavar="N,N,…",
-        fields=("batches",),
-        usual=(1,),
+    "How it is measured": (
+        Option(
+            "threads",
+            Number(most=4096, words="one a core"),
+            "CPU threads, for our kernels and for ONNX Runtime; default: one per core.",
+            "N",
+            on=COMMANDS,
+            fields=("threads",),
+            label="Thre&ads",
+        ),
+        Option(
+            "l2",
+            Text(known={"warm": "passes follow each other", "cold": "emptied before each pass"}),
+            "The L2 cache before a pass. warm: passes follow each other; cold: emptied before each pass.",
+            on=(C, L, S),
+            fields=("l2",),
+            label="&L2 cache",
+        ),
+        Option(
+            "budget",
+            Number(kind=float, least=0.001, most=LONG),
+            "The most seconds of samples for each case; sampling stops earlier once the result is clear.",
+            "S",
+            on=COMMANDS,
+            fields=("budget_s",),
+            label="&Time",
+            hint="s a case",
+        ),
+        Option(
+            "timeout",
+            Number(kind=float, least=0.001, most=LONG),
+            "Give up a case that is still running after S seconds.",
+            "S",
+            on=ALL,
+            fields=("timeout_s",),
+        ),
+        Option(
+            "instances",
+            Number(most=100),
+            "Time at least N sessions of each contender in turn, and more where they are quickly made. The "
+            "interval then includes how they differ.",
+            "N",
+            on=(C, L),
+            fields=("instances",),
+            usual=INSTANCES,
+            label="I&nstances",
+            hint="or more of each",
+        ),
+        Option(
+            "instances",
+            Number(most=100),
+            "Sessions on each side, alive at the same time and timed in turn.",
+            "N",
+            on=(S,),
+        ),
+        Option(
+            "runs",
+            Number(most=MOST_RUNS),
+            "How many passes are profiled, after some to warm up.",
+            "K",
+            on=(P,),
+            fields=("runs",),
+        ),
+        Option(
+            "slower",
+            Text(keep=_factors),
+            "Have the one side take so many times as long: 1.05 has to be found, 2 cannot be missed.",
+            "X,X,…",
+            on=(S,),
+        ),
+        Option("busy", Numbers(least=0), "Processes that keep a core busy beside the two.", "N,N,…", on=(S,)),
+        Option("whole", Switch(), "Spend the whole budget on each side, whatever is clear before.", on=(S,)),
+        Option(
+            "sample",
+            Number(kind=float, least=0.1, most=LONG),
+            "Milliseconds that are timed at once on the host's clock, at least.",
+            "MS",
+            on=(S,),
+        ),
+        Option(
+            "turn",
+            Number(kind=float, least=0, most=LONG),
+            "Milliseconds of each turn; default: as `compare` takes them.",
+            "MS",
+            on=(S,),
+        ),
+        Option(
+            "seed",
+            Number(least=0),
+            "Seed of the random inputs and of the order of turns.",
+            "N",
+            on=(S,),
+            fields=("seed",),
+        ),
+        Option(
+            "layer-pass",
+            Switch(both=True),
+            "Measure every layer, too: its time and its errors, in separate passes.",
+            on=(C,),
+            fields=("layers",),
+            label="Measure &every layer",
+        ),
+        Option(
+            "layer-pass-of",
+            Names(),
+            "Measure the layers of this backend alone, which is quicker; may be repeated.",
+            "NAME",
+            on=(C,),
+            fields=("layers_of",),
+        ),
+        Option(
+            "tune",
+            Switch(on="all", off="none", both=True),
+            "Time our kernels for each step once and use the fastest; default: only on CUDA.",
+            on=(C,),
+            fields=("tune",),
+        ),
     ),
-    *(ONE_PRECISION, RUNS, COUNTERS, REPORT, COPIES, DATASET, PREPROCESS, THREADS),
-    replace(RUNG, metavar="NODE=RUNG", help="The kernel for a node; may be repeated."),
-    *(KERNELS, BUDGET, TIMEOUT, *OF_A_PROFILE, *PLACES),
-)
+    "What else is measured": (
+        Option(
+            "tune-reference",
+            Switch(),
+            "Also run ONNX Runtime (CUDA) with its fastest options, and with the fastest whose every layer "
+            "is within its bound. They are searched once for each case, and kept.",
+            on=(C,),
+            fields=("tune_reference",),
+            label="T&une the reference",
+        ),
+        Option(
+            "end-to-end",
+            Switch(),
+            "Also measure host images to host answers as a rate: several batches are in flight, copies and "
+            "kernels are at work at once.",
+            on=(C,),
+            fields=("end_to_end",),
+            label="End to end, as a &rate",
+        ),
+        Option(
+            "top-k",
+            Number(nothing=0),
+            "Bring back only the K best classes, chosen on the device.",
+            "K",
+            on=(C,),
+            fields=("top_k",),
+            needs="end-to-end",
+        ),
+        Option(
+            "counters",
+            Switch(),
+            "Also read the GPU's hardware counters for each kernel (bytes moved, sectors accessed), by "
+            "Nsight Compute (ncu) in a separate pass.",
+            on=(P,),
+            fields=("counters",),
+        ),
+        Option(
+            "copies",
+            Text(known=("pageable", "pinned", "managed"), nothing=""),
+            "On a GPU: also copy every layer's output to the host and back, over such memory.",
+            on=(P,),
+            fields=("copies",),
+        ),
+        Option(
+            "whole-model",
+            Switch(),
+            "Also run the whole model with each kernel in it.",
+            on=(L,),
+            fields=("whole_model",),
+        ),
+    ),
+    "Kernels": (
+        Option(
+            "rung",
+            Pairs(form="NODE=RUNG, as in conv1=tiled"),
+            "The kernel for a node, in one model or in all, on one device or on both; may be repeated.",
+            "[MODEL:]NODE=[cpu/|cuda/]RUNG",
+            on=(C, P),
+            fields=("rungs",),
+        ),
+        Option(
+            "kernels",
+            Names(commas=False, keep=absolute, look=_folder),
+            "A folder of your own kernels; may be repeated.",
+            "DIR",
+            on=ALL,
+            fields=("kernel_dirs",),
+        ),
+        Option(
+            "tune",
+            Switch(),
+            "First search the fastest of what CUDA rungs list under [tune], and keep it.",
+            on=(L,),
+            fields=("tune",),
+        ),
+        Option("new", Switch(), "Write a template for your own kernel into DIR.", on=(L,)),
+        Option(
+            "folder", Text(keep=Path), "With --new: where the template goes.", "[DIR]", on=(L,), argument=True
+        ),
+        Option("watch", Switch(), "Run your own kernels again whenever you save a file.", on=(L,)),
+        Option(
+            "saves",
+            Text(keep=Path),
+            "Show what each save in this folder of kernels gained or lost under --watch.",
+            "DIR",
+            on=(L,),
+        ),
+        Option("compile", Switch(), "Only compile the CUDA rungs: needs no GPU.", on=(L,)),
+        Option(
+            "arch",
+            Names(),
+            "sm_80, …; default: this GPU's, or what a rung asks for.",
+            "A,A,…",
+            on=(L,),
+            needs="compile",
+        ),
+    ),
+    "A convolution of your own, in place of a model's node": (
+        Option(
+            "shape",
+            _SIDE["shape"],
+            "The shape, with the kernel's height and width as KH,KW where they differ.",
+            "N,C,H,W,M,K",
+            on=(L,),
+        ),
+        Option("stride", _SIDE["stride"], "How far the kernel moves.", "S|H,W", on=(L,), needs="shape"),
+        Option("pad", _SIDE["pad"], "Zeros around the image.", "P|H,W|T,L,B,R", on=(L,), needs="shape"),
+        Option(
+            "dilation", _SIDE["dilation"], "The distance of its weights.", "D|H,W", on=(L,), needs="shape"
+        ),
+        Option("group", Number(), "In how many groups channels are parted.", "G", on=(L,), needs="shape"),
+        Option("bias", Switch(both=True), "Whether a bias is added.", on=(L,), needs="shape"),
+        Option("activation", Text(nothing=""), "relu, tanh, sigmoid or relu6.", "A", on=(L,), needs="shape"),
+    ),
+    "What is shown and kept": (
+        Option("layers", Switch(), "Also print the time and errors of every layer.", on=(C,)),
+        Option(
+            "bisect",
+            Switch(),
+            "Also say at which layer each backend first leaves the reference, and whether by itself.",
+            on=(C,),
+        ),
+        Option(
+            "report",
+            Switch(),
+            "The table of a course report: one pass per batch size, time by batch and by call.",
+            on=(P,),
+            fields=("apart",),
+        ),
+        Option(
+            "table",
+            Text(
+                known=(
+                    *(
+                        "main",
+                        "all",
+                        "activities",
+                        "calls",
+                        "breakdown",
+                        "cold",
+                        "process",
+                        "findings",
+                        "counters",
+                    ),
+                    "report",
+                ),
+                nothing="",
+            ),
+            "Which table; main: the parts of a pass and what holds operators back. Default: main in a "
+            "terminal's form, all in the others.",
+            "TABLE",
+            on=(P,),
+        ),
+        Option("by", Text(known=("name", "operator", "node")), "How kernels are grouped.", on=(P,)),
+        Option(
+            "window", Text(known=("pass", "all", "create", "close")), "Which part of the session.", on=(P,)
+        ),
+        Option(
+            "match", Text(nothing=""), "Only kernels and calls whose name contains TEXT.", "TEXT", on=(P,)
+        ),
+        Option("full-names", Switch(), "Kernel names in full, with template arguments.", on=(P,)),
+        Option("trace", Text(keep=Path), "Also write a trace for Perfetto or Chrome.", "FILE", on=(P,)),
+        Option("load", Text(keep=Path), "Show a profile that was saved before.", "DIR", on=(P,)),
+        Option("out", Text(keep=Path), "The folder; default: a dated one in ./runs.", "DIR", on=ALL),
+        Option(
+            "out", Text(keep=Path), "Write the results there as JSON, after each comparison.", "FILE", on=(S,)
+        ),
+        Option(
+            "charts",
+            Names(known="bench.show.draw:FORMATS", joined=True, none="none"),
+            "Some of png, svg, pdf; or none.",
+            "F,F,…",
+            on=ALL,
+        ),
+        Option(
+            "format",
+            Text(known="bench.show.table:FORMATS"),
+            "What goes to standard output.",
+            "table|csv|json|md",
+            on=ALL,
+        ),
+        Option("format", Text(known=("table", "json", "markdown")), "What goes to standard output.", on=(S,)),
+    ),
+    "Going on with what is not finished": (
+        Option("resume", Text(keep=Path), "Continue this folder's run.", "RUN", on=(C, L)),
+        Option("retry", Switch(), "Also repeat what crashed or timed out.", on=(C, L), needs="resume"),
+        Option(
+            "trust-kernels",
+            Switch(),
+            "Run the kernels of others that the run names.",
+            on=(C, L),
+            needs="resume",
+        ),
+        Option(
+            "resume",
+            Text(keep=Path),
+            "Continue such a file until all its comparisons, or --times of them, are made.",
+            "FILE",
+            on=(S,),
+        ),
+        Option(
+            "rejudge",
+            Names(commas=False, keep=Path),
+            "Judge the samples of such files again, each way; may be repeated.",
+            "FILE",
+            on=(S,),
+        ),
+    ),
+    "On other machines": (
+        Option(
+            "cluster",
+            Text(),
+            "Have a Ray cluster do it (needs the extra `cluster`).",
+            "ADDRESS|local",
+            on=ALL,
+        ),
+        Option("gpu", Text(), "On this kind of GPU, such as H200.", "KIND", on=ALL, needs="cluster"),
+    ),
+}
+
+
+def of(command: str) -> tuple[Option, ...]:
+    """Those of a command, in the order of the table."""
+    found = ((group, option) for group, listed in TABLE.items() for option in listed)
+    return tuple(replace(option, group=group) for group, option in found if command in option.on)
+
+
+COMPARE, LADDER, PROFILE, SELFCHECK = map(of, COMMANDS)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bench.charts.definitions import Chart
 from bench.charts.doubts import LEGEND, has_doubts
 from bench.show import looks
-from bench.show.draw_panels import HATCH, TICK_SIZE, bars, dash, dashes, lines, weight
+from bench.show.draw_panels import HATCH, TICK_SIZE, bars, dashes, lines, weight
 from bench.show.draw_tiles import label_width, split_tables, table_size, tiles
 from bench.show.looks import PAGE, Look
 from bench.show.page import Page, measure
@@ -213,7 +213,9 @@ def _legend(chart: Chart) -> list[tuple[Any, str]]:
     if chart.categories:
         levels = [level for panel in chart.panels for level in panel.baselines]
         entries = {
-            level.label: Line2D([], [], color=palette.INK, linestyle=dash(level.precision), linewidth=1.1)
+            level.label: Line2D(
+                [], [], color=palette.INK, linestyle=palette.dash(level.precision), linewidth=1.1
+            )
             for level in levels
         }
         bars = [

@@ -237,7 +237,9 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     axes.set_xlim(-0.6, len(places) - 0.4)
     axes.set_ylim(0, highest * (_above(axes, panel) if room < 0.50 else 1.10))
     for level in levels:
-        axes.axhline(level.y, color=palette.INK, linewidth=1.1, linestyle=dash(level.precision), zorder=5)
+        axes.axhline(
+            level.y, color=palette.INK, linewidth=1.1, linestyle=palette.dash(level.precision), zorder=5
+        )
     if panel.x.labels:
         named = dict(zip(panel.x.ticks, panel.x.labels, strict=True))
         axes.set_xticks(list(places.values()), [named.get(x, "") for x in places], rotation=30, ha="right")
@@ -363,12 +365,7 @@ def weight(series: Series) -> dict[str, Any]:
 
 def dashes(series: Series) -> Any:
     """A reference is dashed; its precisions beside fp32 are told apart by the kind of dash too."""
-    return dash(series.precision) if series.dashed else "-"
-
-
-def dash(precision: str) -> Any:
-    """The dash of what is dashed, by its precision."""
-    return {"tf32": "-.", "fp16": ":", "floor": ":"}.get(precision, "--")
+    return palette.dash(series.precision) if series.dashed else "-"
 
 
 def _below_and_above(intervals: Iterable[tuple[float, float, float]]) -> np.ndarray:

@@ -10,6 +10,9 @@ grey. Colours are "#RRGGBB".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from kernels.precision import PRECISIONS
 
 BACKENDS = {
     "engine-cuda": "#0A78BA",
@@ -60,7 +63,6 @@ STAGES = {
     "dataset_compute": ("data set: compute", "#017667"),
     "dataset_rest": ("data set: copies and rest", "#E8E8E8"),
 }
-MARKERS = {"fp32": "o", "fp32-tc": "s", "tf32": "^", "fp16": "D"}
 OVERLAID = ("<", ">", "*")  # of the second run that is laid over another, the third, …
 
 # What has a sign, on light paper and on dark: from blue over the paper's own colour, which is nothing, to
@@ -88,7 +90,12 @@ def backend(name: str, user: bool = False) -> str:
 
 def marker(precision: str) -> str:
     """The point shape of a precision, in the letters that matplotlib and pyqtgraph share in spirit."""
-    return MARKERS.get(precision, "v")
+    return PRECISIONS[precision].marker if precision in PRECISIONS else "v"
+
+
+def dash(precision: str) -> Any:
+    """The dash of what is dashed, by its precision."""
+    return ":" if precision == "floor" else PRECISIONS[precision].dash if precision in PRECISIONS else "--"
 
 
 def overlaid(marker: str, number: int) -> str:

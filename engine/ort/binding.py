@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from kernels.precision import PRECISIONS
+
 _CPU = "CPUExecutionProvider"
-# A pass that is fed wrongly is off by its whole answer; two right passes of one session by their rounding
-# alone, which grows along the net.
-ROUNDING = {"fp32": 1e-3, "fp32-tc": 1e-3, "tf32": 2e-2, "fp16": 5e-2}
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,9 @@ def differs(
             return f"output {name} is NaN or infinity at other places"
         length = float(np.linalg.norm(other[known]))
         off = float(np.linalg.norm(one[known] - other[known]))
-        if off > ROUNDING[precision] * length:
+        # A pass that is fed wrongly is off by its whole answer; two right passes of one session by their
+        # rounding alone, which grows along the net.
+        if off > PRECISIONS[precision].pass_rounding * length:
             share = f"by {off / length:.2g} of its length" if length else "from 0"
             return f"output {name} differs {share}"
     return None

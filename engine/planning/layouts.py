@@ -28,7 +28,7 @@ from engine.planning import choices, runs
 from engine.tuned_store import Key
 from kernels import registry
 from kernels.layouts import PLAIN, as_images, laid_out
-from kernels.ops import PRECISIONS
+from kernels.precision import FP32
 from kernels.registry import Rung
 
 KIND = "layouts"
@@ -92,7 +92,7 @@ def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
     """The steps of a plan without layouts with those that they are better off with, and with the rungs that
     are faster in them."""
     way, wanted = options.layouts, options.laid
-    if plan.device != "cuda" or plan.precision == PRECISIONS[0] or way == "none":
+    if plan.device != "cuda" or plan.precision == FP32 or way == "none":
         return plan.steps
     known = read(plan) if options.tuned and not way else None
     steps = in_way(plan, known.way if known is not None else way or "chosen", options)

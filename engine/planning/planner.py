@@ -23,9 +23,10 @@ from kernels import registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.layouts import PLAIN, nbytes
 from kernels.nearest import did_you_mean
-from kernels.ops import PRECISIONS, WIDER, Params
+from kernels.ops import WIDER, Params
 from kernels.ops.cast import Cast
 from kernels.ops.unary import Unary
+from kernels.precision import FP32, NAMES
 
 
 class Chosen(NamedTuple):
@@ -34,7 +35,7 @@ class Chosen(NamedTuple):
 
     rung: str
     by: str = "ladder"
-    precision: str = PRECISIONS[0]
+    precision: str = FP32
 
 
 Choose = Callable[[str, Params, str, bool], Chosen]
@@ -175,8 +176,8 @@ def _is_meant(item: Kernel, ops: set[str], node: str, device: str, options: Opti
 
 def check_precision(precision: str, device: str) -> None:
     """Raises InputError for an unknown precision, UnsupportedError for one the engine's kernels lack."""
-    if precision not in PRECISIONS:
-        raise InputError(f"precision {precision!r} is unknown: there are {', '.join(PRECISIONS)}")
+    if precision not in NAMES:
+        raise InputError(f"precision {precision!r} is unknown: there are {', '.join(NAMES)}")
     if not registry.offers(device, precision):
         raise UnsupportedError(
             f"precision {precision} is not offered by the engine on {device}: it computes in "
@@ -185,7 +186,7 @@ def check_precision(precision: str, device: str) -> None:
 
 
 def ladder_choice(
-    options: Options, capability: tuple[int, int] | None = None, precision: str = PRECISIONS[0]
+    options: Options, capability: tuple[int, int] | None = None, precision: str = FP32
 ) -> Choose:
     """The rung that `options.rungs` names for a node, else (with options.tuned) the one that was timed to be
     the fastest on this machine, else the first of `registry.candidates` that takes the params. A library's
@@ -201,7 +202,7 @@ def ladder_choice(
         if node in options.rungs:
             rung = registry.find(device, wanted.op, options.rungs[node], extra)
             reason = rung.refusal(wanted, capability)
-            if precision not in (rung.precision, *rung.also) and rung.precision != PRECISIONS[0]:
+            if precision not in (rung.precision, *rung.also) and rung.precision != FP32:
                 reason = f"it computes in {rung.precision}, and {precision} was asked for"
             if rung.packs and not weights_known:
                 reason = "it lays its weights out anew, and here they are no constants"

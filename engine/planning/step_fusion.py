@@ -15,12 +15,13 @@ from engine.options import Options
 from engine.passes import Joins
 from engine.planning import choices
 from kernels import launch, registry
-from kernels.ops import PRECISIONS, Params
+from kernels.ops import Params
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pool import Pool
+from kernels.precision import FP32
 
 # Products that a sum of a joined convolution may have. So long ones were timed (300, in ece408-2conv); longer
 # ones are what tiles are for, and nobody has looked which is faster.
@@ -49,7 +50,7 @@ def better_fused(device: str, options: Options, precision: str) -> Joins:
 def ways(device: str, options: Options, precision: str) -> tuple[Joins, ...]:
     """`better_fused` with every open question answered by yes, and by no: the steps of all these plans have
     to be timed before it can tell. One way where nothing is open in this precision."""
-    if device != "cuda" or precision == PRECISIONS[0]:
+    if device != "cuda" or precision == FP32:
         return (better_fused(device, options, precision),)
     return tuple(_joins(device, options, precision, partial(_settled, yes)) for yes in (True, False))
 
@@ -89,7 +90,7 @@ def fused_on(devices: Collection[str]) -> Joins:
         p = _params(made)
         if isinstance(p, LrnPool):
             return True
-        return "cuda" in devices and _taken("cuda", p.of_images(1), PRECISIONS[0], weights_known)
+        return "cuda" in devices and _taken("cuda", p.of_images(1), FP32, weights_known)
 
     return joins
 

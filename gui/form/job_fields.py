@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.kinds.options import Option
+from bench.kinds.options import Option, by_name
 from bench.results.records import stem
 from bench.run import options
 from gui.base.boxes import filled
@@ -33,6 +33,7 @@ from kernels.errors import InputError
 from kernels.nearest import did_you_mean
 from models import labels, names, preparation
 
+BATCH = by_name(options.COMPARE, "batch")
 BATCHES = {
     "1..256": "1, 2, 4 … 256",
     "1..256; alexnet-digits=1,4": "1, 2, 4 … 256, and two sizes for one model only",
@@ -83,8 +84,8 @@ class JobFields(QWidget):
         # Those that the form itself has to do with.
         self.labels, self.axes = (self._text(name) for name in ("labels", "dim"))
         self.tune = self.fields["tune-reference"].widget
-        self.batches = CheckedText("Batch sizes", self._reading(options.BATCH), BATCHES, options.BATCH.hint)
-        self.batches.box.setToolTip(options.BATCH.help)
+        self.batches = CheckedText("Batch sizes", self._reading(BATCH), BATCHES, BATCH.hint)
+        self.batches.box.setToolTip(BATCH.help)
         self.dataset = Combo()
         self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.dataset.setMinimumContentsLength(8)

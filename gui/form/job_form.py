@@ -12,13 +12,14 @@ from PySide6.QtCore import QSettings, Qt, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.options import by_name
 from bench.questions.asked import Takes
 from bench.results.names import plain_path, with_distinct_stems
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults, options
 from bench.words import palette
 from bench.words.units import clock
-from gui.form.job_fields import FOLDER, LABELS_FILE, JobFields, of_models
+from gui.form.job_fields import BATCH, FOLDER, LABELS_FILE, JobFields, of_models
 from gui.form.kept_axes import KeptAxes
 from kernels.errors import InputError
 from models import names
@@ -81,7 +82,7 @@ class JobForm(JobFields):
             and not any(info.variant_of in chosen for info in self._variants)
         ):
             raise InputError(f"Choose {self._variants[0].variant_of} too: it is what is tuned.")
-        batches, own_batches = self._reading(options.BATCH)(self.batches.text)
+        batches, own_batches = self._reading(BATCH)(self.batches.text)
         # All that can run: as the command without --backend, which also takes what is installed later.
         wanted = () if chosen == self._usual else chosen
         return msgspec.structs.replace(
@@ -120,7 +121,7 @@ class JobForm(JobFields):
         for precision in job.precisions:
             self.precisions.put(precision)
         self.precisions.check(job.precisions)
-        self.batches.text = options.BATCH.value.line(options.BATCH.of(job))
+        self.batches.text = BATCH.value.line(BATCH.of(job))
         self._set_dataset(job.dataset)
         for made in self.fields.values():
             made.put(made.option.of(job))
@@ -300,7 +301,7 @@ class JobForm(JobFields):
         self._variants = tuple(info for info in infos if not info.unavailable)
         refused = next((info.unavailable for info in infos), "there is nothing to tune")
         self.tune.setEnabled(bool(self._variants))
-        told = options.TUNE_REFERENCE.help
+        told = by_name(options.COMPARE, "tune-reference").help
         self.tune.setToolTip(told if self._variants else f"{told} Not here: {refused}")
 
     def _on_backends(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSettings
 
+from bench.kinds.options import by_name
 from bench.results.names import plain_path
 from bench.results.records import Job
 from bench.run import options
@@ -29,7 +30,7 @@ class KeptAxes:
         for model in map(plain_path, job.models):
             if model not in names.models():
                 held.pop(model, None)
-                if text := options.DIM.value.line(job.dims_of(model)):
+                if text := by_name(options.COMPARE, "dim").value.line(job.dims_of(model)):
                     held[model] = text
         self._settings.setValue(KEY, json.dumps(dict([*held.items()][-MOST:])))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QSpinBox, QWidget
 
-from bench.kinds.options import Choice, Number, Option, Switch, Whole
+from bench.kinds.options import Number, Numbers, Option, Switch, Text
 from gui.base.scale import TIGHT
 from gui.form.form_fields import CheckedText
 from gui.widgets.combo import Combo
@@ -36,9 +36,9 @@ def field(
     value = option.value
     if isinstance(value, Switch):
         made = _switch(option, value)
-    elif isinstance(value, Choice):
+    elif value.known:
         made = _choice(option, value)
-    elif isinstance(value, Number):
+    elif isinstance(value, Number) and not isinstance(value, Numbers):
         made = _number(option, value)
     else:
         made = _text(option, presets, read or value.read_line)
@@ -57,7 +57,7 @@ def _switch(option: Option, value: Switch) -> Field:
     return Field(option, box, box.toggled, get, lambda shown: box.setChecked(shown == value.on))
 
 
-def _choice(option: Option, value: Choice) -> Field:
+def _choice(option: Option, value: Text) -> Field:
     box = Combo()
     assert isinstance(value.known, Mapping)
     for word, means in value.known.items():
@@ -68,10 +68,12 @@ def _choice(option: Option, value: Choice) -> Field:
 
 
 def _number(option: Option, value: Number) -> Field:
+    none: Any = (
+        value.least - 1 if value.words else value.least
+    )  # what stands for none, where there may be none
     box: QSpinBox | QDoubleSpinBox
-    none = value.least - 1  # what stands for no number, where there may be none
-    if isinstance(value, Whole):
-        box = QSpinBox(minimum=none if value.words else value.least, maximum=value.most)
+    if value.kind is int:
+        box = QSpinBox(minimum=int(none), maximum=value.most)
     else:
         box = QDoubleSpinBox(minimum=0.05, maximum=600.0, decimals=2, singleStep=0.25)
     box.setSpecialValueText(value.words)

@@ -13,6 +13,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QWidget
 
 from bench.charts import Panel, Point, Series
+from bench.words import palette
 from gui.base.theme import Theming
 from gui.plots.axes import place
 from gui.plots.base import LANE, SYMBOLS, PanelPlot, failure_line, line_of, outlined
@@ -20,7 +21,7 @@ from gui.plots.hatching import hatched
 from gui.plots.names import PointNames, WantedLabel
 
 DODGE = 5.0  # pixels between lines that are set aside
-_DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine, "floor": Qt.PenStyle.DotLine}
+_DASHES = {"--": Qt.PenStyle.DashLine, "-.": Qt.PenStyle.DashDotLine, ":": Qt.PenStyle.DotLine}
 
 
 @dataclass
@@ -211,9 +212,7 @@ class LinePlot(PanelPlot):
             return self._x(point.x, shift), place(point.y, log_y)
 
         line = series.line
-        style = (
-            _DASHES.get(series.precision, Qt.PenStyle.DashLine) if series.dashed else Qt.PenStyle.SolidLine
-        )
+        style = _DASHES[palette.dash(series.precision)] if series.dashed else Qt.PenStyle.SolidLine
         # What is named at its end is a limit: as muted as its name, in either theme.
         colour = theme.muted if series.named and len(series.points) > 1 else series.colour
         items.line.setData(

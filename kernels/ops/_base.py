@@ -17,10 +17,8 @@ import ml_dtypes  # noqa: F401 - NumPy learns of bfloat16
 import numpy as np
 
 from kernels.errors import KernelError
+from kernels.precision import PRECISIONS
 
-# What a kernel computes in: strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in
-# float32.
-PRECISIONS = ("fp32", "fp32-tc", "tf32", "fp16")
 # How a kernel works out its sums: term by term, long ones in pieces; by Winograd's, Fourier's or Strassen's
 # way, with fewer multiplications; with each number as a sum of narrower ones, whose products add up; or
 # plainly, each term added to all before it: then a sum of n equal terms is off by up to n / 3 · 2⁻²⁴ of it.
@@ -64,10 +62,6 @@ WIDER = {
     **dict.fromkeys(("uint16", "uint32"), "int64"),
 }
 MAX_RANK = 6  # axes that element-wise CUDA kernels take
-# Bytes that a number in float32 takes at least where a kernel of a precision reads it: of weights, which are
-# packed once, and of what is worked out in a pass. Scaled float16 has all bits of TF32; eight bits more have
-# those of float32. What steps hand on is float16 or float32 in every layout that there is (kernels.layouts).
-LEAST_ITEMSIZE = {"fp32": (4, 4), "fp32-tc": (3, 4), "tf32": (2, 4), "fp16": (2, 2)}
 
 Scalar = np.int32 | np.int64 | np.float32
 
@@ -172,10 +166,10 @@ class Params(ABC):
         return kept + (weights * weight + (self.nbytes - kept - weights) * other) // ITEMSIZE["float32"]
 
     def least_nbytes(self, precision: str, given: bool = False) -> int:
-        """The bytes that no kernel of a precision does without (LEAST_ITEMSIZE). given: what is worked out
+        """The bytes that no kernel of a precision does without (kernels.precision). given: what is worked out
         in a pass comes and goes in float32."""
-        weight, other = LEAST_ITEMSIZE[precision]
-        found = self.nbytes_at(weight, ITEMSIZE["float32"] if given else other)
+        of = PRECISIONS[precision]
+        found = self.nbytes_at(of.weight_nbytes, ITEMSIZE["float32"] if given else of.tensor_nbytes)
         return max(0, found - self.unread)
 
     def least_flops(self, method: str) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from kernels import registry
 from kernels.errors import InputError, KernelError
-from kernels.ops import OPS, PRECISIONS, sized
+from kernels.ops import OPS, sized
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -19,6 +19,7 @@ from kernels.ops.pool import Pool
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
+from kernels.precision import NAMES
 
 CPU = """# op = "unary"
 # rung = {number}
@@ -300,7 +301,7 @@ def test_without_a_priority_later_rungs_are_taken_first(device: str, op: str) ->
     """Exact in the precision asked for, then those of a finer one that say so, then those of fp32."""
     for rung in registry.rungs(device, op):
         assert rung.priority == rung.number or "priority = " in rung.source
-    for precision in PRECISIONS:
+    for precision in NAMES:
         for taken in (registry.candidates(device, op, precision), registry.beside(device, op, precision)):
             kinds = [2 if r.precision == precision else 1 if precision in r.also else 0 for r in taken]
             assert kinds == sorted(kinds, reverse=True)

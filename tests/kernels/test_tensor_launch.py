@@ -12,9 +12,10 @@ from kernels import launch, registry
 from kernels.errors import KernelError
 from kernels.estimates import tensor_tiles
 from kernels.launch import tensor
-from kernels.ops import OPS, PRECISIONS
+from kernels.ops import OPS
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.precision import NAMES
 
 TENSOR = [rung for op in OPS for rung in registry.rungs("cuda", op) if tensor.tiles(rung)]
 ALONE = [rung for rung in TENSOR if len(rung.reads) == 1]  # with no stage in front
@@ -72,7 +73,7 @@ def test_few_rows_of_a_product_are_left_to_float32() -> None:
 
 
 def test_a_device_without_the_instructions_falls_back_to_float32() -> None:
-    for precision in PRECISIONS[1:]:
+    for precision in NAMES[1:]:
         assert registry.default("cuda", CONV, (7, 5), precision).precision == "fp32"
         assert registry.default("cuda", CONV, (8, 0), precision).precision == precision
         assert registry.default("cuda", CONV, (8, 0), precision, weights_known=False).precision == "fp32"

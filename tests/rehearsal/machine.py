@@ -10,7 +10,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 
-from kernels.ops import PRECISIONS
+from kernels.precision import NAMES
 
 OFFSCREEN = {"QT_QPA_PLATFORM": "offscreen"}
 # Words of a GPU's name that are none of its own: whose it is, its memory, how it is plugged in.
@@ -46,7 +46,7 @@ class Machine:
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        return PRECISIONS if self.has_gpu else PRECISIONS[:1]
+        return NAMES if self.has_gpu else NAMES[:1]
 
     @property
     def short(self) -> str:

@@ -28,11 +28,11 @@ from bench.questions import confined, messages, model_questions
 from bench.results.messages import Done
 from bench.results.records import Job
 from engine import backends
-from engine.backend import PRECISIONS
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
 from kernels import includes, jit, registry
 from kernels.errors import InputError, KernelError, KernelscopeError
+from kernels.precision import NAMES
 
 _KEPT = 2  # models whose weights are kept between two questions
 
@@ -172,7 +172,7 @@ def _precisions(step: Step | Whole, rungs: Iterable[registry.Rung], device: str)
     """Of a whole net those that it can be asked to compute in."""
     if isinstance(step, Whole):
         return registry.precisions(device)
-    return tuple(sorted({rung.precision for rung in rungs}, key=PRECISIONS.index))
+    return tuple(sorted({rung.precision for rung in rungs}, key=NAMES.index))
 
 
 def _ladder(

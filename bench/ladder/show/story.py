@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bench.ladder.records import Ladder
+from bench.ladder.records import Ladder, compared_in
 from bench.ladder.show.leading import leading
 from bench.ladder.show.rows import RungRow, bound
 from bench.results import doubt
@@ -103,8 +103,7 @@ def reference(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
     time = doubt.marked(units.duration(row.time.value), row.doubts)
     words = f"{ladder.reference} in {row.case.precision}: {time}{_rate(row)}"
     words += f", error {error.rel_l2:.1e}" if error else ""
-    among = ("fp32", "fp32-tc") if row.case.precision == "fp32" else (row.case.precision,)
-    held = [r for r in rows if r.speedup and r.case.precision in among]
+    held = [r for r in rows if r.speedup and compared_in(r.case.precision) == row.case.precision]
     if (lead := leading(held)) is not None:
         words += f"; of the rungs held against it {lead.words}"
         best = lead.best

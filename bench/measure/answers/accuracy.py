@@ -1,8 +1,8 @@
 """Whether answers are right: tensor errors against the float64 oracle, top-k and agreement.
 
-A layer fed golden inputs passes at a relative L2 error within `BOUNDS`, with no element off by more than
-`ELEMENT_FACTOR` × that bound × the tensor's largest value. NaN and infinity fail in words, but where the
-right answer is the same.
+A layer fed golden inputs passes at a relative L2 error within its precision's bound, with no element off by
+more than `ELEMENT_FACTOR` × that bound × the tensor's largest value. NaN and infinity fail in words, but
+where the right answer is the same.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 
 from bench.results.records import ErrorStats
+from kernels.precision import NAMES, PRECISIONS
 
-BOUNDS = {"fp32": 1e-5, "fp32-tc": 1e-5, "tf32": 2e-3, "fp16": 5e-3}
-LOOSEST = max(BOUNDS, key=lambda precision: BOUNDS[precision])
+LOOSEST = max(NAMES, key=lambda name: PRECISIONS[name].bound)
 ELEMENT_FACTOR = 100.0
 # A propagated tensor carries the errors of every layer before it. Each layer adds about its own and passes
 # on what it was given (norms and activations here have slope near 1), so they add up with depth; the nets
@@ -61,7 +61,7 @@ def error_stats(
     """
     if actual.shape != expected.shape:
         raise ValueError(f"shape {actual.shape} is compared with shape {expected.shape}")
-    bound = BOUNDS[precision] * factor
+    bound = PRECISIONS[precision].bound * factor
     reference, values = _comparable(actual, expected)
     unknown = ~np.isfinite(reference)
     note = ""
@@ -115,8 +115,8 @@ def error_stats(
         index = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
         reason = (
             f"element {index} is {values[index]:.6g} instead of {reference[index]:.6g}, off by more than "
-            f"{allowed:.1e} ({ELEMENT_FACTOR:.0f} × {BOUNDS[precision] * factor:.0e} of the tensor's largest "
-            f"value{'' if moved is None else ', and what the right answer itself moves by'})"
+            f"{allowed:.1e} ({ELEMENT_FACTOR:.0f} × {PRECISIONS[precision].bound * factor:.0e} of the "
+            f"tensor's largest value{'' if moved is None else ', and what the right answer itself moves by'})"
         )
     return ErrorStats(
         rel_l2=rel_l2,
@@ -170,7 +170,8 @@ def judged(
     """As `error_stats`; an answer of another shape is a wrong one."""
     if actual.shape != expected.shape:
         return failure(
-            BOUNDS[precision] * factor, f"the shape is {actual.shape} and should be {expected.shape}"
+            PRECISIONS[precision].bound * factor,
+            f"the shape is {actual.shape} and should be {expected.shape}",
         )
     return error_stats(actual, expected, precision, factor=factor, moved=moved, typical=typical, lossy=lossy)
 
@@ -192,7 +193,7 @@ def moving(stats: ErrorStats | None, precision: str, ties: bool = False, stored:
     """What is to be known of a model's output that is right only because its bound was widened by how far the
     right answer itself moves; "" where it was not. ties: whether that is by how QuantizeLinear rounds.
     stored: the largest rounding of the types that the model's tensors have; of such errors nobody wonders."""
-    plain = max(BOUNDS[precision], stored) * PROPAGATED_FACTOR
+    plain = max(PRECISIONS[precision].bound, stored) * PROPAGATED_FACTOR
     if stats is None or not stats.ok or stats.rel_l2 <= plain or stats.bound <= plain:
         return ""
     moved = (stats.bound - plain) / PROPAGATED_FACTOR
@@ -343,7 +344,7 @@ def decided(margin: np.ndarray, precision: str) -> np.ndarray:
     elements of a row within the bound of a whole model's output can move against each other by √2 of it, in
     the one answer as in the other.
     """
-    return np.asarray(margin > 2 * np.sqrt(2) * PROPAGATED_FACTOR * BOUNDS[precision])
+    return np.asarray(margin > 2 * np.sqrt(2) * PROPAGATED_FACTOR * PRECISIONS[precision].bound)
 
 
 def agreement(predicted: np.ndarray, reference: np.ndarray) -> float:

@@ -19,6 +19,7 @@ from engine.graph.graph import Graph
 from engine.machine import host
 from engine.ort import tuning as ort_tuning
 from kernels.errors import KernelError
+from kernels.precision import PRECISIONS
 
 KIND = "errors"
 Known = dict[str, ErrorStats]
@@ -52,7 +53,7 @@ def _key(
         "what": what,
         "devices": ", ".join(graph.devices),
         "answers": oracle.content_key(graph, golden.inputs),
-        "judged": f"{accuracy.BOUNDS[precision]}, {accuracy.PROPAGATED_FACTOR}",
+        "judged": f"{PRECISIONS[precision].bound}, {accuracy.PROPAGATED_FACTOR}",
         "cpu": host.cpu_name(),
         "threads": str(options.threads),
         "options": ", ".join(f"{name}={value}" for name, value in sorted(options.provider_options.items())),

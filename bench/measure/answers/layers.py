@@ -17,7 +17,7 @@ from bench.measure.answers import accuracy
 from bench.measure.answers.layer_errors import Errors, errors_of, options_of, prepared
 from bench.measure.answers.oracle import Golden
 from bench.results.records import ErrorStats, Layer
-from engine.backend import PRECISIONS, Backend, OpTime, Options, Planned, Queued, Session, is_ort
+from engine.backend import Backend, OpTime, Options, Planned, Queued, Session, is_ort
 from engine.graph.graph import Graph, TensorInfo
 from engine.ort import precision as ort_precision
 from engine.planning import groups as grouping
@@ -106,7 +106,7 @@ def _nbytes(graph: Graph, part: Group, times_of: list[OpTime], backend: Backend,
         return sum(known)
     if is_ort(backend):
         return ort_precision.nbytes(graph, part.nodes, part.params, precision)
-    return part.nbytes if precision == PRECISIONS[0] else 0
+    return part.nbytes if precision == "fp32" else 0
 
 
 def _read(graph: Graph, parts: tuple[Group, ...]) -> dict[str, tuple[str, ...]]:

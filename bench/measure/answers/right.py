@@ -26,6 +26,7 @@ from engine.graph.graph import Graph
 from engine.machine.memory import free_nbytes
 from engine.planning import groups
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
+from kernels.precision import PRECISIONS
 
 # Of a whole batch in float64: more operations take too long, a value that is written counted as so many.
 # onnx.reference does some 5e9 operations a second, and writes some 1e8 values.
@@ -80,7 +81,7 @@ class RightAnswers:
             shape = self.layout[name].shape(array.shape, count)
             if outputs[name].shape != shape:
                 reason = f"output {name} has shape {outputs[name].shape} and should have {shape}"
-                return accuracy.failure(accuracy.BOUNDS[precision], reason)
+                return accuracy.failure(PRECISIONS[precision].bound, reason)
         got, right = (
             {name: self.layout[name].rows(of[name]) for name in self._names} for of in (outputs, expected)
         )

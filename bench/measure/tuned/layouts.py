@@ -18,7 +18,7 @@ from engine.graph.plan import Plan
 from engine.machine import driver as cuda_driver
 from engine.planning import layouts, planner
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
-from kernels.ops import PRECISIONS
+from kernels.precision import FP32
 
 Ways = tuple[Plan, tuple[str, ...]]
 
@@ -27,7 +27,7 @@ def untimed(graph: Graph, batch: int, precision: str, options: Options) -> Ways 
     """The plan without layouts, and the ways that make different plans of it, where there are several and no
     choice among them is kept."""
     gpu = cuda_driver.device()
-    if gpu is None or precision == PRECISIONS[0] or options.layouts or not options.tuned:
+    if gpu is None or precision == FP32 or options.layouts or not options.tuned:
         return None
     choose = planner.ladder_choice(options, gpu.capability, precision)
     how = replace(options, layouts="none")

@@ -16,7 +16,7 @@ from bench.profile.measure import ort as profile_ort
 from bench.profile.measure.attribution import Launched
 from bench.profile.records import Clock, DeviceFacts, Operator
 from engine import observe
-from engine.backend import PRECISIONS, Part
+from engine.backend import Part
 from engine.cuda import cupti
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
@@ -24,6 +24,7 @@ from engine.ort import precision as ort_precision
 from engine.ort import profile as ort_profile
 from engine.planning import groups, submodel
 from kernels.errors import KernelscopeError
+from kernels.precision import FP32
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Readings:
     graph: Graph
     batch: int
     origin_ns: int
-    precision: str = PRECISIONS[0]
+    precision: str = FP32
     spans: list[tuple[str, Any, int | None, int, int]] = field(default_factory=list)
     steps: list[tuple[int | None, Sequence[tuple[Step, int, int]]]] = field(default_factory=list)
     numbers: list[int | None] = field(default_factory=list)

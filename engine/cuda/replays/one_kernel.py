@@ -33,12 +33,10 @@ from kernels.nvrtc import Define
 from kernels.ops import ITEMSIZE
 from kernels.ops.gemm import Gemm
 from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
+from kernels.precision import EXACT, PRECISIONS
 from kernels.registry import Rung
 
 GAIN = 0.02  # of a pass, below which a difference is noise
-# How far two right answers of a precision may be from each other, relative to their norm.
-ALIKE = {"fp32": 1e-4, "fp32-tc": 1e-4, "tf32": 0.02, "fp16": 0.02}
-ON_TENSOR_CORES = ("tf32", "fp16")  # precisions that TF32 is precise enough for
 SLOWER = "its kernels one by one are faster here"
 WRONG = "as one kernel it does not give the answer of its kernels one by one"
 _LONG_NS = 20_000_000  # a pass of so many images that nothing is gained by trying
@@ -138,7 +136,7 @@ def _kernels(
 ) -> list[OneKernel]:
     """A run of a plan in every way that is worth trying, or in these alone."""
     found = []
-    cores = plan.precision in ON_TENSOR_CORES, plan.precision == "fp16"
+    cores = plan.precision not in EXACT, plan.precision == "fp16"
     for way in only or ways(run.layers, plan.batch, capability, multiprocessors, *cores):
         lies = room(run.layers, way, block_nbytes(capability, way))
         if lies is not None:
@@ -298,7 +296,9 @@ class Trial:
         self.upload(nothing, self.pointer(last))
         graph.launch(self.stream.on)
         got = self._output()
-        return bool(np.linalg.norm(got - wanted) <= ALIKE[self.plan.precision] * np.linalg.norm(wanted))
+        return bool(
+            np.linalg.norm(got - wanted) <= PRECISIONS[self.plan.precision].alike * np.linalg.norm(wanted)
+        )
 
     def _times(self, graphs: Sequence[Any]) -> list[float]:
         """Nanoseconds of a pass of each, measured beside each other."""

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from bench.kinds.options import by_name
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
 from bench.run import options
@@ -53,7 +54,7 @@ class LadderBar(QWidget):
         self.batch.lineEdit().setTextMargins(TIGHT, 0, 0, 0)
         self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())
         self.whole_model = QCheckBox("&Whole model too")
-        self.whole_model.setToolTip(options.WHOLE_MODEL.help)
+        self.whole_model.setToolTip(by_name(options.LADDER, "whole-model").help)
         self.rungs = self._menu_button("R&ungs", "Which rungs to run")
         self.kernels = self._menu_button("&Kernels", "Folders of your own kernels")
         self.run_button = QPushButton("Run the ladder")

@@ -75,9 +75,9 @@ class ProfileControls(QWidget):
             minimum=1, maximum=options.MOST_RUNS, value=ProfileJob(model="", backends=()).runs
         )
         self.runs.lineEdit().setTextMargins(4, 0, 0, 0)
-        self.runs.setToolTip(options.RUNS.help)
+        self.runs.setToolTip(by_name(options.PROFILE, "runs").help)
         self.counters = QCheckBox("Cou&nters")
-        self.counters.setToolTip(options.COUNTERS.help)
+        self.counters.setToolTip(by_name(options.PROFILE, "counters").help)
         self.run_button = QPushButton("&Profile")
         self.run_button.setProperty("role", "primary")
         self.run_button.setToolTip("Record every kernel, copy, call and step, and the cold start")

@@ -20,7 +20,7 @@ from engine.machine import driver as cuda_driver
 from engine.planning import planner
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, OutOfMemoryError, UnavailableError
-from kernels.ops import PRECISIONS
+from kernels.precision import NAMES
 
 WIDTH = 28
 
@@ -122,7 +122,7 @@ def test_a_driver_older_than_cupy_is_refused_in_words(monkeypatch: pytest.Monkey
     assert "CUDA 13 and the driver speaks CUDA 12" in (BACKEND.unavailable() or "")
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", NAMES)
 @pytest.mark.parametrize("batch", [1, 16])
 def test_products_of_every_precision_run_in_it(graph: Graph, precision: str, batch: int) -> None:
     assert precision in BACKEND.precisions
@@ -269,7 +269,7 @@ def test_a_chosen_rung_is_the_one_that_runs(gpu: None, graph: Graph, rung: regis
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", NAMES)
 @pytest.mark.parametrize("batch", [1, 9, 40])
 def test_every_precision_answers_within_its_bound(
     gpu: None, graph: Graph, precision: str, batch: int

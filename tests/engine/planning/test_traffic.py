@@ -17,10 +17,11 @@ from engine.options import Options
 from engine.planning import traffic
 from engine.planning.planner import plan
 from kernels.layouts import HALVES
-from kernels.ops import LEAST_ITEMSIZE, OPS, PRECISIONS, Params
+from kernels.ops import OPS, Params
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.ops.pool import Pool
+from kernels.precision import NAMES, PRECISIONS
 from tests.engine.planning.test_layouts import NHWC, network, products
 from tests.kernels import drawn, drawn_rows
 
@@ -107,17 +108,17 @@ def test_the_least_bytes_are_fewer_the_coarser_the_precision(op: str, data: st.D
     p: Params = data.draw(STRATEGIES[op]())
     assert p.nbytes_at(4, 4) == p.nbytes
     assert 0 <= p.unread <= p.nbytes
-    found = [p.least_nbytes(precision) for precision in PRECISIONS]
+    found = [p.least_nbytes(precision) for precision in NAMES]
     assert found == sorted(found, reverse=True)
-    for least, precision in zip(found, PRECISIONS, strict=True):
-        assert p.nbytes * min(LEAST_ITEMSIZE[precision]) // 4 - p.unread <= least
+    for least, precision in zip(found, NAMES, strict=True):
+        assert p.nbytes * PRECISIONS[precision].weight_nbytes // 4 - p.unread <= least
         assert least <= p.least_nbytes(precision, given=True) <= p.nbytes
 
 
 def test_the_least_bytes_by_hand() -> None:
     gemm = Gemm(m=2, n=30, k=50, trans_b=True, bias=True)
     ends, weights = 2 * 50 + 2 * 30, 30 * 50 + 30
-    assert [gemm.least_nbytes(precision) for precision in PRECISIONS] == [
+    assert [gemm.least_nbytes(precision) for precision in NAMES] == [
         4 * (ends + weights),
         4 * ends + 3 * weights,
         4 * ends + 2 * weights,

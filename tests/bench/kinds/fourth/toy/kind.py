@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.kinds.options import Option, WholeNumbers
+from bench.kinds.options import Numbers, Option
 from bench.kinds.registry import Kind, Told
 from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import Environment, Record
@@ -14,7 +14,7 @@ from bench.results.records import Environment, Record
 SCHEMA = 3
 
 
-OPTIONS = (Option("numbers", WholeNumbers(), "What is squared.", fields=("numbers",), usual=(1,)),)
+OPTIONS = (Option("numbers", Numbers(), "What is squared.", fields=("numbers",), usual=(1,)),)
 
 
 class ToyJob(Record, frozen=True):
