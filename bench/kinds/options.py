@@ -219,11 +219,11 @@ class Pairs(Text):
 class Option:
     """name: as it is typed, without dashes; of an argument its place's name. metavar: what stands for its
     value. on: the commands that have it; group: the heading that it stands under; needs: the option that it
-    belongs to. fields: of the job, which it sets (two where the value
-    is of two parts); () where it is no part of the job. usual: what applies where it is not given, where that
-    is not what a record without the field means. always: it is written though it has its usual value.
-    label: its name in the window's form, with "&" before the letter that leads there ("": it has no field);
-    hint: what the form's empty field says, or what follows a number there."""
+    belongs to. fields: of the job, which it sets (two where the value is of two parts); () where it is no
+    part of the job. usual: what applies where it is not given, where that is not what a record without the
+    field means. always: it is written though it has its usual value. label: its name in the window's form,
+    with "&" before the letter that leads there ("": it has no field); hint: what the form's empty field says,
+    or what follows a number there."""
 
     name: str
     value: Text

@@ -158,6 +158,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             fields=("batches", "own_batches"),
             usual=(integers("1..256", ""), {}),
             always=True,
+            label="Batch &sizes",
             hint="for example 1,2,4 or 1..1024",
         ),
         *(

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.kinds.options import Option, by_name
+from bench.kinds.options import Option
 from bench.results.records import stem
 from bench.run import options
 from gui.base.boxes import filled
@@ -33,7 +33,6 @@ from kernels.errors import InputError
 from kernels.nearest import did_you_mean
 from models import labels, names, preparation
 
-BATCH = by_name(options.COMPARE, "batch")
 BATCHES = {
     "1..256": "1, 2, 4 … 256",
     "1..256; alexnet-digits=1,4": "1, 2, 4 … 256, and two sizes for one model only",
@@ -50,6 +49,7 @@ LABELS = {
 }
 FOLDER = "folder:"
 PRESETS: dict[str, Mapping[str, str] | Sequence[str]] = {
+    "batch": BATCHES,
     "images": ("100", "1000", "10000"),
     "preprocess": preparation.TITLES,
     "labels": LABELS,
@@ -82,10 +82,8 @@ class JobFields(QWidget):
             if option.label
         }
         # Those that the form itself has to do with.
-        self.labels, self.axes = (self._text(name) for name in ("labels", "dim"))
+        self.batches, self.labels, self.axes = map(self._text, ("batch", "labels", "dim"))
         self.tune = self.fields["tune-reference"].widget
-        self.batches = CheckedText("Batch sizes", self._reading(BATCH), BATCHES, BATCH.hint)
-        self.batches.box.setToolTip(BATCH.help)
         self.dataset = Combo()
         self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.dataset.setMinimumContentsLength(8)
@@ -118,9 +116,7 @@ class JobFields(QWidget):
         column.addWidget(self.backends)
         column.addWidget(heading("Precision"))
         column.addWidget(self.precisions)
-        column.addWidget(heading("Batch &sizes", self.batches.box))
-        column.addWidget(self.batches)
-        column.addWidget(heading("Data and measuring"))
+        column.addWidget(heading("Batch sizes, data and measuring"))
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.setContentsMargins(0, 0, 0, 0)
@@ -128,7 +124,7 @@ class JobFields(QWidget):
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         boxes = [made for made in self.fields.values() if isinstance(made.widget, QCheckBox)]
         rows = [(made.option.label, made.widget) for made in self.fields.values() if made not in boxes]
-        for text, widget in (("&Data set", self.dataset), *rows):
+        for text, widget in (rows[0], ("&Data set", self.dataset), *rows[1:]):
             label = TermLabel(text)
             label.setBuddy(widget.box if isinstance(widget, CheckedText) else widget)
             form.addRow(label, widget)

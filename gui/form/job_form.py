@@ -19,7 +19,7 @@ from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults, options
 from bench.words import palette
 from bench.words.units import clock
-from gui.form.job_fields import BATCH, FOLDER, LABELS_FILE, JobFields, of_models
+from gui.form.job_fields import FOLDER, LABELS_FILE, JobFields, of_models
 from gui.form.kept_axes import KeptAxes
 from kernels.errors import InputError
 from models import names
@@ -76,13 +76,12 @@ class JobForm(JobFields):
             for name, value in made.option.as_fields(made.get()).items()
         }
         fields["tune_reference"] &= self.tune.isEnabled()
-        if (
-            fields["tune_reference"]
-            and self._infos
-            and not any(info.variant_of in chosen for info in self._variants)
-        ):
+        tuned = {info.variant_of for info in self._variants}
+        if fields["tune_reference"] and self._infos and not tuned & set(chosen):
             raise InputError(f"Choose {self._variants[0].variant_of} too: it is what is tuned.")
-        batches, own_batches = self._reading(BATCH)(self.batches.text)
+        # A model that is not compared may keep its place in the text, and so may a kernel for it.
+        fields["own_images"] = of_models(models, fields["own_images"])
+        fields["own_batches"] = self._fixed(models, of_models(models, fields["own_batches"]))
         # All that can run: as the command without --backend, which also takes what is installed later.
         wanted = () if chosen == self._usual else chosen
         return msgspec.structs.replace(
@@ -91,16 +90,12 @@ class JobForm(JobFields):
             # Until the machine has told what it can run, what was wanted the last time.
             backends=wanted if self._infos else self._kept.backends,
             precisions=self.precisions.checked,
-            batches=batches,
-            # A model that is not compared may keep its place in the text.
-            own_batches=self._fixed(models, of_models(models, own_batches)),
             dataset=self._dataset_spec(),
             layers_of=self._kept.layers_of if fields["layers"] else (),
             top_k=self._kept.top_k if fields["end_to_end"] else 0,
-            # And so may a kernel for it.
             rungs=chosen_rungs.compared(self.rungs.rungs, models, self.models.keys),
             kernel_dirs=self.rungs.folders,
-            **fields | {"own_images": of_models(models, fields["own_images"])},
+            **fields,
         )
 
     def set_job(self, job: Job) -> None:
@@ -121,7 +116,6 @@ class JobForm(JobFields):
         for precision in job.precisions:
             self.precisions.put(precision)
         self.precisions.check(job.precisions)
-        self.batches.text = BATCH.value.line(BATCH.of(job))
         self._set_dataset(job.dataset)
         for made in self.fields.values():
             made.put(made.option.of(job))
@@ -236,7 +230,6 @@ class JobForm(JobFields):
         for signal in (
             self.models.chosen,
             self.precisions.chosen,
-            self.batches.edited,
             self.dataset.currentIndexChanged,
             *(made.changed for made in self.fields.values()),
             self.rungs.chosen,
