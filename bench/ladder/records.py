@@ -19,6 +19,7 @@ from bench.results.records import (
     Environment,
     ErrorStats,
     Record,
+    Sampled,
     Telemetry,
     Validity,
     check_name,
@@ -69,14 +70,14 @@ Fault = Literal[
 ]
 
 
-class LadderJob(Record, frozen=True):
+class LadderJob(Sampled, frozen=True, kw_only=True):
     """What the user asked for. op: of kernels.ops.OPS, or "net", all of a model
     (bench.ladder.net); params: the fields of its record. title: what the
     params are, in words. model, node: where they come from ("" for a shape given by hand). rungs: by name;
     () all that there are. precision: only fp32's rungs and this one's ("": of every precision that there is).
     whole_model: also run the model with each rung in it. budget_s: the most seconds
     of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes.
-    tune: search among what rungs list under `[tune]` first. instances: as in bench.results.records.Job."""
+    tune: search among what rungs list under `[tune]` first."""
 
     op: str
     params: dict[str, object]
@@ -87,15 +88,10 @@ class LadderJob(Record, frozen=True):
     batch: int = 1
     precision: str = ""
     rungs: tuple[str, ...] = ()
-    kernel_dirs: tuple[str, ...] = ()
     whole_model: bool = False
-    threads: int | None = None
-    l2: Literal["warm", "cold"] = "warm"
     budget_s: float = 3.0
     timeout_s: float = 60.0
     quick: bool = False
-    seed: int = 0
-    instances: int = 1
     tune: bool = False
 
 

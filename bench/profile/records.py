@@ -17,7 +17,7 @@ import msgspec
 from bench.ladder.records import MachineLimits
 from bench.profile.events import Mark
 from bench.results.messages import Done, Hello, Log, Message, Progress
-from bench.results.records import Case, Disposition, Environment, ModelInfo, Record, Telemetry
+from bench.results.records import Asked, Case, Disposition, Environment, ModelInfo, Record, Telemetry
 
 SCHEMA = 1
 # Argument that tells a worker that it will be given a ProfileStart.
@@ -26,10 +26,10 @@ PROFILE = "--profile"
 TIMELINE = "timeline"  # the picture of a pass, where one of several is named
 
 
-class ProfileJob(Record, frozen=True):
+class ProfileJob(Asked, frozen=True):
     """What the user asked for: a model on backends × batches. runs: how many forward passes are profiled;
     warm_up: how many go before them in the profiled session. budget_s: the most seconds of unprofiled
-    samples a case; timeout_s: seconds after which a case is given up. cuda_graph: replay as one graph, where
+    samples a case. cuda_graph: replay as one graph, where
     the backend's profile allows it. apart: in the profiled session each operator has a step of its own, where
     our engine would do two in one. copies: behind each profiled pass of our engine on a GPU every layer's
     output is copied to the host and back, over such memory ("": none is). counters: one more pass, in which
@@ -43,13 +43,9 @@ class ProfileJob(Record, frozen=True):
     warm_up: int = 3
     dataset: str | None = None
     preprocess: str | None = None
-    threads: int | None = None
     cuda_graph: bool = True
     rungs: dict[str, str] = msgspec.field(default_factory=dict)
-    kernel_dirs: tuple[str, ...] = ()
     budget_s: float = 2.0
-    timeout_s: float = 600.0
-    seed: int = 0
     counters: bool = False
     apart: bool = False
     copies: Literal["", "pageable", "pinned", "managed"] = ""

@@ -54,7 +54,26 @@ PREPARE_PHASES = ("load", "compile", "alloc", "upload")
 RUN_PHASES = ("h2d", "compute", "d2h", "sync")
 
 
-class Job(Record, frozen=True):
+class Asked(Record, frozen=True, kw_only=True):
+    """What every kind of run may be asked for. threads: None = one a physical core. timeout_s: seconds after
+    which a case is given up. kernel_dirs: folders of the user's own kernels."""
+
+    threads: int | None = None
+    timeout_s: float = 600.0
+    kernel_dirs: tuple[str, ...] = ()
+    seed: int = 0
+
+
+class Sampled(Asked, frozen=True, kw_only=True):
+    """What a run that compares may be asked for. l2: "warm" or "cold". instances: how many sessions of each
+    contender are timed (1, as it was before records said so; whoever makes a job asks for
+    bench.run.options.INSTANCES)."""
+
+    l2: Literal["warm", "cold"] = "warm"
+    instances: int = 1
+
+
+class Job(Sampled, frozen=True):
     """What the user asked for. Everything the worker needs and nothing that depends on when it runs.
 
     models: catalogue names or paths of `.onnx` files. images: how many images of the data set, one case
@@ -63,18 +82,15 @@ class Job(Record, frozen=True):
     models.preparation understands. labels: a file of the classes of models given by path, a line each in the
     model's order, or "alphabetical"; scores: the output that holds the class scores; None = as the model's
     file says or its shape. inputs: what further inputs are given, a number or a .npy file, by name.
-    threads: None = one a physical core. l2: "warm" or "cold". budget_s: the most seconds of samples a case;
-    timeout_s: seconds after which a case is given up. layers: also measure every operator (time and error);
+    budget_s: the most seconds of samples a case. layers: also measure every operator (time and error);
     layers_of: of these backends alone, and of errors each layer's own alone (() = of all, with what is
     carried along and the reference's beside it).
     rungs: node name → rung name. own_batches, own_images: model (as in models, or its file's stem) → what it
     takes in place of the general ones. tune: whose kernels are timed first where this machine has no choice
     of a case: "cuda"'s, "all", or "none" (then the ladder's order decides, whatever was timed before).
     tune_reference: beside the CUDA reference also its tuned variants, swept first where this machine has no
-    sweep of a case. instances: how many sessions of each contender are timed (1, as it was before records
-    said so; whoever makes a job asks for bench.run.options.INSTANCES). end_to_end: also measure host images
-    to host answers as a sustained rate; top_k: of which the best so many classes alone are wanted back (0:
-    all).
+    sweep of a case. end_to_end: also measure host images to host answers as a sustained rate; top_k: of which
+    the best so many classes alone are wanted back (0: all).
     dims: sizes of axes that a model's file leaves open, by name, "height", or for one model "MODEL:height".
     """
 
@@ -85,21 +101,15 @@ class Job(Record, frozen=True):
     images: tuple[int, ...] = ()
     dataset: str | None = None
     preprocess: str | None = None
-    threads: int | None = None
-    l2: Literal["warm", "cold"] = "warm"
     budget_s: float = 15.0
-    timeout_s: float = 600.0
     layers: bool = True
     layers_of: tuple[str, ...] = ()
     cuda_graph: bool = True
     rungs: dict[str, str] = {}
-    kernel_dirs: tuple[str, ...] = ()
-    seed: int = 0
     own_batches: dict[str, tuple[int, ...]] = {}
     own_images: dict[str, tuple[int, ...]] = {}
     tune: Literal["cuda", "all", "none"] = "cuda"
     tune_reference: bool = False
-    instances: int = 1
     labels: str | None = None
     scores: str | None = None
     inputs: dict[str, str] = {}
