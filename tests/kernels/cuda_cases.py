@@ -16,7 +16,6 @@ import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from bench.measure.answers.accuracy import BOUNDS
 from bench.measure.answers.nodes.conv3d import nodes as of_volumes
 from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
 from bench.measure.answers.nodes.pool_index import nodes as of_places
@@ -39,6 +38,7 @@ from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS
+from kernels.precision import PRECISIONS
 from kernels.registry import Rung
 from tests.kernels import elementwise, quantized_cases, row_cases
 
@@ -95,7 +95,7 @@ def differs(actual: Array, case: Case, precision: str = "fp32") -> str:
     norm = float(np.linalg.norm(expected)) or 1.0
     relative = float(np.linalg.norm(error)) / norm
     worst = float(np.abs(error).max(initial=0.0)) / (float(np.abs(expected).max(initial=0.0)) or 1.0)
-    bound = BOUNDS[precision]
+    bound = PRECISIONS[precision].bound
     # Below fp32 the factors are rounded: a sum that cancels keeps little of its own, and where there are but
     # a few sums they do not make up for each other.
     if precision in ("tf32", "fp16") and actual.size < FEW:

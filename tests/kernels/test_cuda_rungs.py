@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bench.measure.answers.accuracy import BOUNDS
 from engine.backends.engine_cuda import BACKEND
 from kernels import launch, registry
 from kernels.estimates import nhwc_tiles, tensor_tiles
@@ -17,6 +16,7 @@ from kernels.launch import products, sliced, tensor
 from kernels.ops import OPS
 from kernels.ops.conv import Conv
 from kernels.ops.unary import Unary
+from kernels.precision import PRECISIONS
 from tests.kernels import cuda_cases, elementwise
 from tests.kernels.cuda_device import Device
 
@@ -186,5 +186,5 @@ def test_large_batches_agree_with_the_plain_kernel(device: Device) -> None:
             answers.append(actual)
         for rung, actual in zip(ladder[1:], answers[1:], strict=True):
             error = np.linalg.norm(actual - answers[0]) / np.linalg.norm(answers[0])
-            bound = 2e-6 if rung.precision == "fp32" else BOUNDS[rung.precision]
+            bound = 2e-6 if rung.precision == "fp32" else PRECISIONS[rung.precision].bound
             assert error < bound, f"{rung.label} on {given}: {error:.1e}"

@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bench.measure.answers.accuracy import BOUNDS
 from engine.backends.engine_cuda import BACKEND
 from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import kernel_of
@@ -18,6 +17,7 @@ from kernels.net.plan import block_nbytes, room
 from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import Params
+from kernels.precision import PRECISIONS
 from tests.kernels import nets
 
 WAYS = [
@@ -84,7 +84,7 @@ def test_a_net_gives_the_right_answer(make: Callable[[int], Sequence[Params]], w
         answers.append(back[_GUARD:-_GUARD])
     assert answers[0].tobytes() == answers[1].tobytes()
     error = answers[0] - case.expected.reshape(-1)
-    bound = BOUNDS["fp16" if way.half else "tf32" if way.tensor else "fp32"]
+    bound = PRECISIONS["fp16" if way.half else "tf32" if way.tensor else "fp32"].bound
     assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from bench.measure.answers.accuracy import BOUNDS
 from kernels.net.layers import layers
 from kernels.net.plan import room
 from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import Params
+from kernels.precision import PRECISIONS
 from tests.bench.judge import on_the_host
 from tests.kernels import nets
 
@@ -82,7 +82,7 @@ def test_a_net_gives_the_right_answer(
 def test_on_tensor_cores_it_is_as_right_as_their_precision(
     make: Callable[[int], Sequence[Params]], way: Way, batch: int, hosted: on_the_host.Hosted
 ) -> None:
-    _is_right(make, way, batch, NBYTES, hosted, BOUNDS["tf32"])
+    _is_right(make, way, batch, NBYTES, hosted, PRECISIONS["tf32"].bound)
 
 
 def _is_right(

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.measure.answers.accuracy import BOUNDS
 from engine.cuda.replays.one_kernel import WRONG
 from kernels.net.layers import layers
 from kernels.net.plan import room
 from kernels.net.records import Way
 from kernels.net.text import one_kernel
 from kernels.ops import Params
+from kernels.precision import PRECISIONS
 from tests.kernels import nets
 from tests.standin.conftest import Machine
 from tests.standin.device import Device
@@ -48,7 +48,7 @@ def test_it_gives_the_right_answer(make: Callable[[int], Sequence[Params]], way:
     ends = [np.uint64(array.data.ptr) for array in (x, weights, y)]
     function(kernel.stage.grid, kernel.stage.block, (*ends, np.int32(batch)), shared_mem=lies.nbytes)
     error = cupy.asnumpy(y) - case.expected.reshape(-1)
-    bound = BOUNDS["tf32" if way.tensor else "fp32"]
+    bound = PRECISIONS["tf32" if way.tensor else "fp32"].bound
     assert np.linalg.norm(error) <= bound * np.linalg.norm(case.expected)
 
 
@@ -84,7 +84,6 @@ IDLE = """
 from dataclasses import replace
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
-from bench.measure.answers.accuracy import BOUNDS
 from engine.cuda.replays.one_kernel import Trial
 from tests.engine.planning.test_runs import net
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from bench.measure.answers.accuracy import BOUNDS, PROPAGATED_FACTOR
+from bench.measure.answers.accuracy import PROPAGATED_FACTOR
 from engine.backend import Options
 from engine.backends import engine_cuda
 from engine.backends.engine_cuda import BACKEND
@@ -20,7 +20,7 @@ from engine.machine import driver as cuda_driver
 from engine.planning import planner
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, OutOfMemoryError, UnavailableError
-from kernels.precision import NAMES
+from kernels.precision import NAMES, PRECISIONS
 
 WIDTH = 28
 
@@ -190,7 +190,7 @@ def _expected(images: np.ndarray) -> dict[str, np.ndarray]:
 def _assert_close(
     actual: dict[str, np.ndarray], expected: dict[str, np.ndarray], precision: str = "fp32"
 ) -> None:
-    bound = BOUNDS[precision] * (1 if precision == "fp32" else PROPAGATED_FACTOR)
+    bound = PRECISIONS[precision].bound * (1 if precision == "fp32" else PROPAGATED_FACTOR)
     assert set(actual) == set(expected)
     for name, value in expected.items():
         assert actual[name].shape == value.shape

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.measure.answers.accuracy import BOUNDS
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
 from engine.cuda.replays.one_kernel import READING, Trial
@@ -16,6 +15,7 @@ from engine.graph.graph import Graph
 from kernels import registry
 from kernels.net.packed import Weights
 from kernels.net.text import OneKernel
+from kernels.precision import PRECISIONS
 from tests.engine.planning.test_runs import net
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -76,7 +76,7 @@ def test_a_coarser_precision_may_take_it_too(taken: None, precision: str) -> Non
     one, said = answers(net(), BATCH, precision)
     assert "4 steps as one in" in said
     apart, _ = answers(net(), BATCH, one_kernel=False)
-    assert np.linalg.norm(one - apart) <= BOUNDS[precision] * np.linalg.norm(apart)
+    assert np.linalg.norm(one - apart) <= PRECISIONS[precision].bound * np.linalg.norm(apart)
 
 
 def test_what_reads_on_behind_it_gets_its_answer(taken: None) -> None:

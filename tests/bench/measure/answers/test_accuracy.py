@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from bench.measure.answers import accuracy
 from bench.measure.answers.timed_pass import PassCheck
+from kernels.precision import PRECISIONS
 from tests.engine.harness import random
 
 
-@pytest.mark.parametrize(("precision", "bound"), accuracy.BOUNDS.items())
+@pytest.mark.parametrize(("precision", "bound"), [(name, found.bound) for name, found in PRECISIONS.items()])
 def test_the_bound_is_on_the_relative_l2_error(precision: str, bound: float) -> None:
     expected = random((50, 20)).astype(np.float64) * 7
     noise = random((50, 20), 1).astype(np.float64)
@@ -33,7 +34,7 @@ def test_one_element_far_off_fails_though_the_norm_is_small() -> None:
     actual = expected.copy()
     actual[1234567] += 2e-3
     stats = accuracy.error_stats(actual, expected, "fp32")
-    assert stats.rel_l2 < accuracy.BOUNDS["fp32"]
+    assert stats.rel_l2 < PRECISIONS["fp32"].bound
     assert not stats.ok
     assert "(1234567,)" in stats.reason
 

@@ -25,6 +25,7 @@ from engine.ort import precision as ort_precision
 from engine.ort.precision import to_fp16
 from engine.planning import groups as grouping
 from kernels.errors import DataError, UnsupportedError
+from kernels.precision import PRECISIONS
 from models.datasets import Dataset
 from tests.engine.backends.nets import small_net
 from tests.engine.harness import one_node, random
@@ -422,7 +423,7 @@ def test_a_references_errors_are_taken_once_a_machine_and_ours_every_time(
     monkeypatch.setattr(host, "cpu_name", lambda: "another")
     assert taken("ort-cpu")[0] == first[0]
     # What is beyond its bound may have been of this one session.
-    monkeypatch.setitem(accuracy.BOUNDS, "fp32", 1e-12)
+    monkeypatch.setitem(PRECISIONS, "fp32", replace(PRECISIONS["fp32"], bound=1e-12))
     beyond = taken("ort-cpu")
     assert not all(stats.ok for stats in beyond[1].isolated.values())
     assert taken("ort-cpu")[0] > 0
