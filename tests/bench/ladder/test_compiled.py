@@ -237,8 +237,8 @@ def test_without_a_gpu_the_ladder_says_what_would_do(
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("conv --arch sm_80", "give --compile too"),
-        ("conv sm_80 --compile", "architectures are named by --arch"),
+        ("conv --arch sm_80", "--arch belongs to --compile"),
+        ("conv sm_80 --compile", "architectures by --arch"),
         ("conv --compile --threads 2", "--compile runs nothing and keeps nothing; leave --threads away"),
         ("conv --compile --device cpu", "leave --device cpu away"),
         ("conv --compile --watch", "--kernels DIR"),
