@@ -303,7 +303,7 @@ class Measurement(Record, frozen=True):
     where a new interleaving round starts among the samples (indices); instances: which instance of the
     session each round was of, by number (() = there was one). quantile: of a turn, that it is compared by;
     load: who used the host's cores during its turns, where it is timed on the host's clock: how many `cores`
-    there are, the seconds of the clock (wall_s), and of all cores together those that our threads ran
+    it may use, the seconds of the clock (wall_s), and of these cores together those that our threads ran
     (ran_s) and waited for a core (waited_s), that others_s ran, that a machine below took (stolen_s).
     first_run_ns: the very first pass, apart.
     phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of host-to-host passes; wall_ns: the median
