@@ -20,11 +20,12 @@ from bench.charts.definitions import (
 )
 from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
-from bench.ladder.records import Ladder, MachineLimits, RungCase
+from bench.ladder.records import Ladder, RungCase
 from bench.ladder.show.leading import beside, eligible, leading
 from bench.ladder.show.rows import RungRow, bound
 from bench.ladder.show.story import holding
 from bench.results import doubt
+from bench.results.machine_limits import MachineLimits
 from bench.results.stats import SAME_BOUND
 from bench.words import limits as rule
 from bench.words import orders, palette, units

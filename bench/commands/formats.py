@@ -26,10 +26,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def formats() -> dict[str, Any]:
     """Each format's name and its type."""
     from bench.courses.program import ProgramUse
-    from bench.ladder.records import MachineLimits
     from bench.ladder.saves import Save, SavesOutput
     from bench.ladder.show.compiled_tables import CompiledOutput
     from bench.profile.events import AnyEvent
+    from bench.results.machine_limits import MachineLimits
 
     found: dict[str, Any] = {}
     for kind in kinds():

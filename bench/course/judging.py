@@ -16,16 +16,9 @@ from bench.course.records import NAME, NUMBER, REFERENCE, GradeCase, Graded, Gra
 from bench.course.task_runner import HIDDEN, TaskRunner
 from bench.fleet.device_lock import DeviceLock
 from bench.ladder.plan import case_of
-from bench.ladder.records import (
-    LadderJob,
-    LadderStart,
-    RungCase,
-    RungMeasured,
-    RungMeasurement,
-    RungStarted,
-    compared_in,
-)
+from bench.ladder.records import LadderJob, LadderStart, RungCase, RungMeasured, RungMeasurement, RungStarted
 from bench.results import stats
+from bench.results.records import compared_in
 from bench.results.stats import Interval
 from engine.apart import pool
 from kernels import registry

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bench.kinds.registry import Kind, Told
-from bench.ladder.records import Finding
+from bench.results.finding import Finding
 from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import Disposition, Environment, Record, check_name
 

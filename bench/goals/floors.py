@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.ladder.records import MachineLimits
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment, Layer, Measurement
 from bench.show.tables import layer_name
 from bench.words import units

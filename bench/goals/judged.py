@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from bench.goals import floors
 from bench.goals.needs import NOT_MEASURED, Taken
 from bench.goals.presets import AT_MOST, Goal, Goals
-from bench.ladder.records import MachineLimits, compared_in
-from bench.results.records import Case, Environment, Measurement, stem
+from bench.results.machine_limits import MachineLimits
+from bench.results.records import Case, Environment, Measurement, compared_in, stem
 from bench.results.rows import SOUND, Row, derive
 from bench.words import units
 

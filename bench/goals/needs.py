@@ -18,7 +18,7 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
 from bench.goals.presets import Goals, Need
 from bench.kinds.registry import kind_of
-from bench.ladder.records import SCHEMA, MachineLimits
+from bench.results.machine_limits import SCHEMA, MachineLimits
 from bench.results.records import Job
 from bench.results.store import read_file, write_atomically
 from bench.run.bounds import INSTANCES

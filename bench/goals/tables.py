@@ -13,9 +13,9 @@ from bench.diff.records import Change
 from bench.goals import again, floors, judged
 from bench.goals.judged import Figure, Held, Measured
 from bench.goals.presets import Goals
-from bench.ladder.records import MachineLimits
 from bench.measure.answers.accuracy import BOUNDS
 from bench.results import doubt
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import MEASURED_AS, ErrorStats, Measurement
 from bench.results.rows import Row, derive, title
 from bench.show.table import Column, Table, pick

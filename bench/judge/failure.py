@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.judge.samples import Sample
-from bench.ladder.records import Finding
+from bench.results.finding import Finding
 from kernels.ops import Params
 
 

@@ -15,8 +15,8 @@ from bench.judge import poison
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.failure import Failure
 from bench.judge.samples import Sample, distinct, draw, looked_at
-from bench.ladder.records import Finding
 from bench.measure.answers import one_node
+from bench.results.finding import Finding
 from bench.results.records import ErrorStats
 from engine.rung_devices import prepare
 from engine.rung_rows import raw

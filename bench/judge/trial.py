@@ -17,9 +17,9 @@ from bench.judge.failure import Failure
 from bench.judge.judged_session import JudgedSession
 from bench.judge.samples import Sample, as_held
 from bench.judge.wrong import Wrong
-from bench.ladder.records import Finding
 from bench.measure.answers import accuracy, elements, one_node, timed_pass
 from bench.measure.answers.renewed import Mixing, Renewal
+from bench.results.finding import Finding
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bench.judge.failure import Failure
 from bench.judge.pictures import pictures
-from bench.ladder.records import Finding
+from bench.results.finding import Finding
 
 
 class Wrong(Exception):

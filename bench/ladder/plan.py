@@ -13,10 +13,10 @@ import msgspec
 from bench.ladder import net
 from bench.ladder.measure.entrants import ENGINES, work_of
 from bench.ladder.net import Net, Whole
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
+from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase
 from bench.measure import cases as comparison
 from bench.measure.images import model_file
-from bench.results.records import Job
+from bench.results.records import Job, compared_in
 from bench.run.bounds import INSTANCES, MAX_BATCH
 from bench.run.defaults import JOB
 from engine import backends, net_rungs

@@ -13,8 +13,9 @@ import msgspec
 from bench.kinds.public import public, public_dirs
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
-from bench.ladder.records import Ladder, MachineLimits, RungMeasurement
+from bench.ladder.records import Ladder, RungMeasurement
 from bench.results.inside import inside
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import LEFT_OUT, Environment
 from bench.results.results_file import packed_line_of
 from bench.results.store import RESULTS_FILE, write_atomically

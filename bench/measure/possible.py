@@ -17,8 +17,9 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from bench.ladder.records import MachineLimits, RungMeasurement
+from bench.ladder.records import RungMeasurement
 from bench.results import stats
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import Layer, Measurement, Validity
 from bench.words import units
 from engine.graph.graph import Graph

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 import onnx
 
-from bench.ladder.records import MachineLimits
 from bench.measure import cases, environment, instances, limits, possible, timing
 from bench.measure.answers import oracle
 from bench.measure.contender import Contender
@@ -24,6 +23,7 @@ from bench.measure.timing import Rules, Stopped, time_together
 from bench.measure.tuned import doubted, next_model, tuning, twins
 from bench.measure.tuned.reference import DeviceLost
 from bench.questions import model_questions
+from bench.results.machine_limits import MachineLimits
 from bench.results.messages import (
     CaseStarted,
     Done,

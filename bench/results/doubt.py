@@ -20,7 +20,7 @@ ONE_SAMPLE = "one sample alone: nothing is known of its spread, and no verdict f
 UNQUIET = "the machine was unquiet"  # how bench.measure.unrest begins to tell of rounds that differ
 STEADY = 0.05  # an interval of a quiet machine is narrower than this
 UNSTEADY = (UNQUIET, "instances differ")  # the same of what instances differ by
-# Of a rate (bench.ladder.records.MachineLimits.beyond).
+# Of a rate (bench.results.machine_limits.MachineLimits.beyond).
 IMPOSSIBLE = (
     "its bytes came faster than the memory and the caches of this machine give them: its time or their count "
     "is at fault"

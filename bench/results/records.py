@@ -154,6 +154,11 @@ class Case(Record, frozen=True):
         return f"{self.model} on {self.backend}, {self.precision}, batch {self.batch}{images}"
 
 
+def compared_in(precision: str) -> str:
+    """The precision of the reference that a rung of `precision` is held against: fp32-tc stands for fp32."""
+    return "fp32" if precision == "fp32-tc" else precision
+
+
 class ErrorStats(Record, frozen=True):
     """How far a tensor is from the float64 oracle.
 
@@ -192,7 +197,7 @@ class Layer(Record, frozen=True):
     nbytes: what it reads and writes at least as this backend keeps it, weights as its kernel reads them; 0
     where that is not known. unread: how much of it a kernel may do without, of inputs not read whole.
     least_nbytes: what no kernel of this precision does without; None in records from before it was told,
-    whose nbytes has all numbers in float32. beyond: bench.ladder.records.MachineLimits.beyond.
+    whose nbytes has all numbers in float32. beyond: bench.results.machine_limits.MachineLimits.beyond.
     """
 
     nodes: tuple[str, ...]

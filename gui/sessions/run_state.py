@@ -17,9 +17,8 @@ from bench.charts import Chart, model_charts, named, whole_and_apart, with_provi
 from bench.charts.scoreboard import Scoreboard, scoreboard
 from bench.charts.verdicts import Verdict, of_precision, precisions, verdict
 from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.records import compared_in
 from bench.results.messages import Provisional
-from bench.results.records import LOST, Case, Job, Measurement, Run
+from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, title
 from gui.sessions.overlay import Overlay

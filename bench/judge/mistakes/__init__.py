@@ -15,7 +15,7 @@ import numpy as np
 
 from kernels.ops import Params, file_of
 
-# fault (of bench.ladder.records.Fault), words, and its answer
+# fault (of bench.results.finding.Fault), words, and its answer
 Mistake = tuple[str, str, Callable[[], np.ndarray]]
 
 

@@ -17,11 +17,9 @@ from bench.ladder.measure import entrants
 from bench.ladder.measure.entrants import Entrant, Reference
 from bench.ladder.net import Net
 from bench.ladder.records import (
-    Finding,
     LadderMessage,
     LadderStart,
     LimitsMeasured,
-    MachineLimits,
     RungCase,
     RungMeasured,
     RungMeasurement,
@@ -34,6 +32,8 @@ from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, out
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, Timing, few, time_together
+from bench.results.finding import Finding
+from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
 from engine.apart import pool

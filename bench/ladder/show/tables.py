@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench.ladder.records import Finding, Ladder, MachineLimits
+from bench.ladder.records import Ladder
 from bench.ladder.show import story
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
+from bench.results.finding import Finding
+from bench.results.machine_limits import MachineLimits
 from bench.show import outputs, tables
 from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick, records, to_json

@@ -9,7 +9,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QGridLayout, QVBoxLayout, QWidget
 
-from bench.ladder.records import Finding
+from bench.results.finding import Finding
 from bench.words import units
 from gui.base.boxes import filled
 from gui.base.theme import Theming

@@ -14,7 +14,8 @@ from bench.course.assignment import Asked, Assignment, TaskEntry
 from bench.course.marks import agreement, marks, ranking
 from bench.course.records import GradeCase, Graded, GradeJob, Reached, Task, Threshold
 from bench.course.submissions import HandedIn
-from bench.ladder.records import Finding, RungCase, RungMeasurement
+from bench.ladder.records import RungCase, RungMeasurement
+from bench.results.finding import Finding
 
 TASK = Task(
     name="conv",

@@ -17,7 +17,7 @@ from bench.goals import again, floors, judged, needs, presets, report, tables
 from bench.goals.judged import MISSED, OPEN, REACHED, UNKNOWN, Held
 from bench.goals.needs import Limits, Taken
 from bench.goals.presets import Goal, Goals, Need
-from bench.ladder.records import MachineLimits
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import Case, Disposition, EndToEnd, Layer, Measurement
 from engine import backends
 from engine.backends.ort_cuda_tuned import facts as tuned_facts

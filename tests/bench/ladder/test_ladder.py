@@ -25,9 +25,10 @@ from bench.ladder import template as ladder_template
 from bench.ladder import watch as ladder_watch
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, MachineLimits, RungCase, RungMeasurement
+from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import bound, rows
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import ErrorStats
 from bench.run import client
 from bench.show import draw

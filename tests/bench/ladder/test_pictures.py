@@ -55,7 +55,7 @@ def test_of_a_large_answer_a_part_about_the_place_is_kept(monkeypatch):
 def test_answers_of_any_number_of_axes(shape, index):
     from bench.judge.failure import Failure
     from bench.judge.samples import Sample
-    from bench.ladder.records import Finding
+    from bench.results.finding import Finding
 
     expected = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
     got = expected.astype(np.float32)
@@ -70,7 +70,7 @@ def test_answers_of_any_number_of_axes(shape, index):
 def test_the_right_image_of_a_repeated_batch():
     from bench.judge.failure import Failure
     from bench.judge.samples import Sample
-    from bench.ladder.records import Finding
+    from bench.results.finding import Finding
 
     few = np.stack([np.full((2, 3, 3), value, np.float64) for value in (1, 2)])
     rows = np.array([0, 1, 1, 0, 1])

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 
-from bench.ladder.records import Finding
+from bench.results.finding import Finding
 from gui.base.theme import DARK, LIGHT, Theming
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.rung_diff import RungDiff
