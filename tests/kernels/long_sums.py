@@ -4,9 +4,10 @@
 
 A line a rung and kind of data: the largest error of an output, relative to Σ|a·b|, at each length of the sum,
 ONNX Runtime's beside it. Allowed is the larger of four times ONNX Runtime's, on the worst of the shapes that
-have so many terms, and 1e-6; "!" marks what is beyond it. Of equal products each rounding has the same sign, so that a sum of n terms that are added one
-after the other is off by up to n / 3 · 2⁻²⁴; uniform ones round by chance; alternating ones cancel;
-heavy-tailed ones are of all magnitudes. Exit code 1 where a rung that is held to it (`held`) is beyond.
+have so many terms, and 1e-6; "!" marks what is beyond it. Of equal products each rounding has the same sign,
+so that a sum of n terms that are added one after the other is off by up to n / 3 · 2⁻²⁴; uniform ones round
+by chance; alternating ones cancel; heavy-tailed ones are of all magnitudes. Exit code 1 where a rung that is
+held to it (`held`) is beyond.
 """
 
 from __future__ import annotations
@@ -185,8 +186,8 @@ def held(rung: Rung) -> bool:
 
 @dataclass(frozen=True)
 class Found:
-    """The errors of the rungs on one case. reference: ONNX Runtime's on that kind of data, of all shapes whose
-    sums are as long."""
+    """The errors of the rungs on one case. reference: ONNX Runtime's on that kind of data, the largest of all
+    shapes whose sums are as long."""
 
     params: Params
     kind: str
@@ -228,8 +229,8 @@ def measured(
 
 
 def of_pieces(kind: str, length: int, piece: int = 256) -> float:
-    """The error that is allowed whatever ONNX Runtime's is: that of equal terms in pieces (kernels/cuda/sums.cuh),
-    and of others ENOUGH."""
+    """The error that is allowed whatever ONNX Runtime's is: of equal terms that of their sum in pieces
+    (kernels/cuda/sums.cuh), of others ENOUGH."""
     return (piece + length / piece + 1) / 3 * 2.0**-24 if kind == "equal" else ENOUGH
 
 
