@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,6 @@ def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
 if __name__ == "__main__":
     ends.keep_orphans()
     status = main()
-    if "engine.apart.pool" in sys.modules:
-        sys.modules["engine.apart.pool"].close_all()
-    sys.stderr.flush()
-    os._exit(status)  # teardown of device libraries may crash or hang after all is said
+    from bench.measure import worker_process
+
+    worker_process.leave(status)
