@@ -44,7 +44,7 @@ MAIN = str(ROOT / "main.py")
 PROGRAMS = (
     "bench.measure.worker",
     "bench.ladder.measure.worker",
-    "bench.course.worker",
+    "bench.extras.course.worker",
     "bench.questions.model_reader",
 )
 PLAIN = "STARTED_PLAINLY"  # a variable: with it nothing is forked, as with any that this process lacked
@@ -58,7 +58,7 @@ LOADED = (
     "bench.measure.tuned.tuning",
     "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
     "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",
-    "bench.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
+    "bench.extras.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
     "engine.apart.open_empty", "engine.cpu.ahead", "main",
 )  # fmt: skip
 # Of the environment, what nothing reads while it loads. threadpoolctl sets the last one wherever it is

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from bench.kinds.found import modules
 from bench.kinds.note import Note
 from bench.kinds.registry import kinds
 from bench.measure.selfcheck import Selfcheck
@@ -25,7 +26,6 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def formats() -> dict[str, Any]:
     """Each format's name and its type."""
-    from bench.courses.program import ProgramUse
     from bench.ladder.saves import Save, SavesOutput
     from bench.ladder.show.compiled_tables import CompiledOutput
     from bench.profile.events import AnyEvent
@@ -43,7 +43,8 @@ def formats() -> dict[str, Any]:
     found["ladder --compile --format json"] = CompiledOutput
     found["ladder --saves --format json"] = SavesOutput
     found["saves.jsonl"] = Save
-    found["programs.jsonl"] = ProgramUse
+    for satellite in modules("extras/*/formats.py"):
+        found |= satellite.FORMATS
     found["limits.json"] = MachineLimits
     found["events/CASE.jsonl.gz"] = AnyEvent
     found["selfcheck --format json"] = Selfcheck

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="The catalogue of models.", rich_markup_mode=None)
+app = typer.Typer(name="models", no_args_is_help=True, help="The catalogue of models.", rich_markup_mode=None)
 
 
 @app.command("list")

@@ -1,0 +1,1 @@
+"""Reports of figures that are given, held against what is measured here: of courses, of goals."""

@@ -1,0 +1,93 @@
+"""A whole program timed from outside, as `/usr/bin/time -v` does: from loading to accuracy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from bench.extras.reports.whole_program import ProgramAnswer, ProgramStart
+from bench.profile.records import of_rusage
+from bench.results.records import Environment, Record
+from bench.results.store import write_atomically
+
+FILE = "programs.jsonl"
+
+
+class ProgramUse(Record, frozen=True):
+    """What a program answered and what its process used, children included. inputs, outputs: blocks of 512
+    bytes read from and written to disks; swaps: as the system counts them (Linux: always 0). error: why
+    there is nothing."""
+
+    start: ProgramStart
+    answer: ProgramAnswer = ProgramAnswer()
+    real_s: float = 0.0
+    user_s: float = 0.0
+    system_s: float = 0.0
+    max_rss_nbytes: int = 0
+    minor_faults: int = 0
+    major_faults: int = 0
+    inputs: int = 0
+    outputs: int = 0
+    swaps: int = 0
+    voluntary_switches: int = 0
+    involuntary_switches: int = 0
+    error: str = ""
+    environment: Environment = Environment()
+
+    @property
+    def cpu(self) -> float:
+        """Of one core, as a fraction."""
+        return (self.user_s + self.system_s) / self.real_s if self.real_s else 0.0
+
+
+def run(start: ProgramStart, environment: Environment) -> ProgramUse:
+    """Run it and wait for its end."""
+    if not hasattr(os, "wait4"):
+        return ProgramUse(start=start, error="this system does not tell what a child process used")
+    command = [sys.executable, "-m", "bench.extras.reports.whole_program"]
+    begun = time.perf_counter()
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(__file__).parents[4],
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(msgspec.json.encode(start) + b"\n")
+        child.stdin.close()
+        said = child.stdout.read()
+        _, status, used = os.wait4(child.pid, 0)
+        real_s = time.perf_counter() - begun
+        child.returncode = os.waitstatus_to_exitcode(status)
+    try:
+        told = msgspec.json.decode(said, type=ProgramAnswer)
+    except msgspec.DecodeError:
+        told = ProgramAnswer(error=f"its process ended with exit code {child.returncode} and said nothing")
+    return ProgramUse(
+        start=start,
+        answer=told,
+        real_s=real_s,
+        **of_rusage(used),
+        error=told.error,
+        environment=environment,
+    )
+
+
+def kept(folder: Path) -> list[ProgramUse]:
+    """Those that were run before; none where there is no file, or none that can be read."""
+    try:
+        lines = (folder / FILE).read_bytes().splitlines()
+        return [msgspec.json.decode(line, type=ProgramUse) for line in lines]
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def keep(folder: Path, found: list[ProgramUse]) -> None:
+    write_atomically(folder / FILE, b"".join(msgspec.json.encode(one) + b"\n" for one in found))
