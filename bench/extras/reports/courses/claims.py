@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.extras.reports.courses.needs import NEEDS_GPU, Taken
 from bench.extras.reports.courses.presets import Claim, Course
 from bench.extras.reports.courses.values import ours
+from bench.extras.reports.needs import NEEDS_GPU, Taken
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND, Interval
 from bench.words import units
@@ -20,24 +20,36 @@ class Held:
     sentence: str
 
 
+_ENDS = {
+    "agrees": "Ours says the same.",
+    "contradicts": "Ours contradicts it.",
+    "open": "Ours does not decide it: ",
+}
+
+
 def held(course: Course, claim: Claim, taken: Taken) -> Held:
     """A claim against what was measured here. Nothing is claimed from a figure that is to be doubted, nor
     from a time that has no interval: one sample decides nothing."""
     lines = course.line(claim.first), course.line(claim.second)
-    said = _said(claim, lines[0].published, lines[1].published)
-    known = []
+    said, known, why = _said(claim, lines[0].published, lines[1].published), [], ""
     for line in lines:
         found = ours(course, line, taken)
         if found.value is None and found.why == NEEDS_GPU:
-            return _open(said, "it needs a GPU, and none was there")
-        if found.value is None:
-            return _open(said, f"there is no {line.what}: {found.why}")
-        if found.doubts:
-            return _open(said, f"{line.what} is to be doubted: {doubt.in_short(found.doubts)}")
-        if found.low is None or found.high is None:
-            return _open(said, f"{line.what} has no interval, as it was taken once")
-        known.append(Interval(found.value, found.low, found.high))
-    return (_fractions if lines[0].unit == "fraction" else _times)(claim, said, *known)
+            why = "it needs a GPU, and none was there"
+        elif found.value is None:
+            why = f"there is no {line.what}: {found.why}"
+        elif found.doubts:
+            why = f"{line.what} is to be doubted: {doubt.in_short(found.doubts)}"
+        elif found.low is None or found.high is None:
+            why = f"{line.what} has no interval, as it was taken once"
+        else:
+            known.append(Interval(found.value, found.low, found.high))
+            continue
+        return Held("open", f"{said}. {_ENDS['open']}{why}.")
+    kind, told = (_fractions if lines[0].unit == "fraction" else _times)(claim, *known)
+    if kind == "open":
+        return Held(kind, f"{said}. {_ENDS[kind]}{told}.")
+    return Held(kind, f"{said}; ours: {told}. {_ENDS[kind]}")
 
 
 def _said(claim: Claim, first: float | None, second: float | None) -> str:
@@ -50,38 +62,27 @@ def _said(claim: Claim, first: float | None, second: float | None) -> str:
     return f"By their figures{theirs} {claim.says}"
 
 
-def _open(said: str, why: str) -> Held:
-    return Held("open", f"{said}. Ours does not decide it: {why}.")
+def _kind(agrees: bool) -> str:
+    return "agrees" if agrees else "contradicts"
 
 
-def _times(claim: Claim, said: str, first: Interval, second: Interval) -> Held:
+def _times(claim: Claim, first: Interval, second: Interval) -> tuple[str, str]:
     """By their ends, as they were measured apart: the widest ratio that both intervals allow."""
-    ratio = first.value / second.value
     low, high = first.low / second.high, first.high / (second.low or second.value)
-    spread = f"{units.times(ratio)} ({units.times(low)} to {units.times(high)})"
+    ratio = f"{units.times(first.value / second.value)} ({units.times(low)} to {units.times(high)})"
+    told = f"the first takes {ratio} the time of the second"
     if high < 1 / (1 + SAME_BOUND) or low > 1 + SAME_BOUND:
-        agrees = not claim.same and low > 1
-    elif claim.same and low >= 1 - SAME_BOUND and high <= 1 + SAME_BOUND:
-        agrees = True
-    else:
-        return _open(said, "the interval of the ratio reaches across the bound of ±2 %")
-    return _decided(agrees, f"{said}; ours: the first takes {spread} the time of the second")
+        return _kind(not claim.same and low > 1), told
+    if claim.same and low >= 1 - SAME_BOUND and high <= 1 + SAME_BOUND:
+        return "agrees", told
+    return "open", "the interval of the ratio reaches across the bound of ±2 %"
 
 
-def _fractions(claim: Claim, said: str, first: Interval, second: Interval) -> Held:
+def _fractions(claim: Claim, first: Interval, second: Interval) -> tuple[str, str]:
     """Accuracies: apart where their intervals are; the same only where they are equal."""
-    apart = first.low > second.high or second.low > first.high
-    if apart:
-        agrees = not claim.same and first.value > second.value
-    elif claim.same and first.value == second.value:
-        agrees = True
-    else:
-        return _open(said, "the intervals of the two accuracies overlap")
     told = f"{units.percent(first.value)} and {units.percent(second.value)}"
-    return _decided(agrees, f"{said}; ours: {told}")
-
-
-def _decided(agrees: bool, said: str) -> Held:
-    if agrees:
-        return Held("agrees", f"{said}. Ours says the same.")
-    return Held("contradicts", f"{said}. Ours contradicts it.")
+    if first.low > second.high or second.low > first.high:
+        return _kind(not claim.same and first.value > second.value), told
+    if claim.same and first.value == second.value:
+        return "agrees", told
+    return "open", "the intervals of the two accuracies overlap"

@@ -1,4 +1,4 @@
-"""What a course report published, and what has to be measured to fill it in: the words of data/*.toml.
+"""What a course report published: the words of data/*.toml.
 
 The numbers are their machines', kept as they were published. Nothing in these files was measured here.
 """
@@ -8,39 +8,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
-from bench.commands import toml_files
+from bench.extras.reports import presets
+from bench.extras.reports.needs import Limits
+from bench.extras.reports.presets import Need, Report, Who, Words
 
 FOLDER = Path(__file__).parent / "data"
-Who = Literal["own", "reference"]
 
 
-class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A word that nobody reads is a mistake in the file."""
-
-
-class Need(_Words, frozen=True, kw_only=True):
-    """Something to measure, on one device. kind "comparison", "ladder" or "profile" is a run of that kind;
-    "program" a whole program on the backend of `who`. batches: on a CPU those up to --largest. rungs: of a
-    ladder (() all); all_calls: of a profile, one pass from creation to close, for the table by batch size."""
-
-    name: str
-    kind: Literal["comparison", "ladder", "profile", "program"]
-    device: Literal["cpu", "cuda"]
-    model: str
-    who: Who = "own"
-    batches: tuple[int, ...] = (1,)
-    images: int = 0
-    node: str = ""
-    rungs: tuple[str, ...] = ()
-    all_calls: bool = False
-
-
-class Line(_Words, frozen=True, kw_only=True):
+class Line(Words, frozen=True, kw_only=True):
     """A published figure and what of ours stands beside it. published: in `unit`'s base unit (None: only
     ours is there). need: where ours comes from ("": we have nothing like it, and `note` says why); value: of
-    bench.extras.reports.courses.values; the others choose among what a need measured."""
+    courses.values; the others choose among what a need measured."""
 
     what: str
     published: float | None = None
@@ -54,7 +32,7 @@ class Line(_Words, frozen=True, kw_only=True):
     note: str = ""
 
 
-class PublishedTable(_Words, frozen=True, kw_only=True):
+class PublishedTable(Words, frozen=True, kw_only=True):
     """Figures line by line."""
 
     title: str
@@ -62,7 +40,7 @@ class PublishedTable(_Words, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
 
 
-class Ranked(_Words, frozen=True, kw_only=True):
+class Ranked(Words, frozen=True, kw_only=True):
     """What took most of the time, by rank: (name, fraction of the time, seconds; 0 where not published). of:
     the kernels of a pass, or all calls from creation to close."""
 
@@ -74,7 +52,7 @@ class Ranked(_Words, frozen=True, kw_only=True):
     rows: tuple[tuple[str, float, float], ...]
 
 
-class Matrix(_Words, frozen=True, kw_only=True):
+class Matrix(Words, frozen=True, kw_only=True):
     """Seconds by batch size and column (bench.profile.show.course)."""
 
     title: str
@@ -85,7 +63,7 @@ class Matrix(_Words, frozen=True, kw_only=True):
     rows: tuple[tuple[float, ...], ...]  # the batch size, then milliseconds
 
 
-class Figure(_Words, frozen=True, kw_only=True):
+class Figure(Words, frozen=True, kw_only=True):
     """A picture: one of our charts of a need, or the total of a matrix beside ours."""
 
     title: str
@@ -93,7 +71,7 @@ class Figure(_Words, frozen=True, kw_only=True):
     need: str
 
 
-class Claim(_Words, frozen=True, kw_only=True):
+class Claim(Words, frozen=True, kw_only=True):
     """What a report says of two of its figures: that `first` is larger than `second`; same: that there is
     no difference. quote: in their words, letter by letter; "" where the report says nothing of it, and its
     figures alone do."""
@@ -105,30 +83,30 @@ class Claim(_Words, frozen=True, kw_only=True):
     quote: str = ""
 
 
-class Course(_Words, frozen=True, kw_only=True):
+class Course(Report, frozen=True, kw_only=True):
     """One report. Lines are named by their `what` in claims."""
 
-    title: str
     source: str
-    needs: tuple[Need, ...]
     tables: tuple[PublishedTable, ...] = ()
     ranked: tuple[Ranked, ...] = ()
     matrices: tuple[Matrix, ...] = ()
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def need(self, name: str) -> Need:
-        return next(need for need in self.needs if need.name == name)
 
     def line(self, what: str) -> Line:
         return next(line for table in self.tables for line in table.lines if line.what == what)
 
+    def batches(self, need: Need, limits: Limits) -> tuple[int, ...]:
+        """The largest size is of tables by batch size on a CPU; no batch has more images than are taken."""
+        if need.device == "cpu" and need.all_calls:
+            return super().batches(need, limits) or need.batches[:1]
+        return tuple(dict.fromkeys(min(batch, limits.images or batch) for batch in need.batches))
+
 
 def names() -> tuple[str, ...]:
-    return toml_files.names(FOLDER)
+    return presets.names(FOLDER)
 
 
 def load(name: str) -> Course:
     """The report of that name. Raises InputError where there is none."""
-    return toml_files.load(FOLDER, name, Course, "course report")
+    return presets.load(FOLDER, name, Course, "course report")

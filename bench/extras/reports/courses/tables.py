@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.extras.reports.courses.needs import NEEDS_GPU, Taken, backend
 from bench.extras.reports.courses.presets import Course, Line, Matrix, PublishedTable, Ranked
-from bench.extras.reports.courses.values import Ours, ours
+from bench.extras.reports.courses.values import ours
+from bench.extras.reports.figures import Figure
+from bench.extras.reports.needs import NEEDS_GPU, NOT_MEASURED, Taken
 from bench.results import doubt
 from bench.show.table import Column, Table
 from bench.words import orders, units
@@ -27,7 +29,7 @@ class Beside:
     """A line with ours."""
 
     line: Line
-    ours: Ours
+    ours: Figure
 
     @property
     def published(self) -> str:
@@ -65,80 +67,67 @@ def of_lines(course: Course, table: PublishedTable, taken: Taken) -> Table[Besid
     return Table(_LINES, rows, table.title, (_whose(table.hardware, taken),), key="lines")
 
 
+Ranking = tuple[str, float, float]  # a name, the share of the time, seconds (0: not known)
+
+
 @dataclass(frozen=True)
 class Rank:
-    """What stands at a rank: a name, the share of the time, the time in words; theirs and ours."""
+    """What stands at a rank, theirs and ours."""
 
     rank: int
-    theirs: tuple[str, float, float] | None
-    ours: tuple[str, float, float] | None
+    published: Ranking | None
+    here: Ranking | None
 
 
-def _part(which: str, place: int) -> Any:
-    def value(row: Rank) -> Any:
-        found = getattr(row, which)
-        return None if found is None or (place == 2 and not found[2]) else found[place]
+def _ranked(whose: str, end: str) -> tuple[Column[Rank], ...]:
+    """The columns of theirs or ours."""
 
-    return value
+    def part(place: int) -> Callable[[Rank], Any]:
+        def value(row: Rank) -> Any:
+            found: Ranking | None = getattr(row, whose)
+            return None if found is None or (place == 2 and not found[2]) else found[place]
+
+        return value
+
+    return (
+        Column(whose, part(0), title=whose, left=True),
+        Column(f"{whose}_share", part(1), lambda v: units.percent(v, 2), title=f"share{end}"),
+        Column(f"{whose}_s", part(2), lambda v: units.si(v, "s", 4), title=f"time{end}"),
+    )
 
 
-_RANKS: tuple[Column[Rank], ...] = (
-    Column("rank"),
-    Column("published", _part("theirs", 0), title="published", left=True),
-    Column("published_share", _part("theirs", 1), lambda v: units.percent(v, 2), title="share"),
-    Column("published_s", _part("theirs", 2), lambda v: units.si(v, "s", 4), title="time"),
-    Column("here", _part("ours", 0), title="here", left=True),
-    Column("here_share", _part("ours", 1), lambda v: units.percent(v, 2), title="share here"),
-    Column("here_s", _part("ours", 2), lambda v: units.si(v, "s", 4), title="time here"),
-)
 MOST = 0.9
 
 
 def of_ranks(course: Course, ranked: Ranked, taken: Taken) -> Table[Rank]:
     """By rank: names differ from program to program, and what takes most is what is asked."""
     own, why = _own_lines(course, ranked, taken)
-    count = max(len(ranked.rows), len(own))
-    rows = [
-        Rank(
-            place + 1,
-            ranked.rows[place] if place < len(ranked.rows) else None,
-            own[place] if place < len(own) else ((why, 0.0, 0.0) if place == 0 and why else None),
-        )
-        for place in range(max(count, 1 if why else 0))
-    ]
-    if why:
-        columns = tuple(c for c in _RANKS if not c.name.startswith("here_"))
-        return Table(columns, rows, ranked.title, (_whose(ranked.hardware, taken),), key="ranks")
-    notes = (
-        _whose(ranked.hardware, taken),
-        f"Here those are listed that take {MOST:.0%} of the time together.",
-    )
-    return Table(_RANKS, rows, ranked.title, notes, key="ranks")
+    pairs = itertools.zip_longest(ranked.rows, [(why, 0.0, 0.0)] if why else own)
+    rows = [Rank(place, *pair) for place, pair in enumerate(pairs, 1)]
+    here = _ranked("here", " here")
+    columns = (Column[Rank]("rank"), *_ranked("published", ""), *(here[:1] if why else here))
+    most = f"Here those are listed that take {MOST:.0%} of the time together."
+    notes = (_whose(ranked.hardware, taken), *(() if why else (most,)))
+    return Table(columns, rows, ranked.title, notes, key="ranks")
 
 
-def _own_lines(course: Course, ranked: Ranked, taken: Taken) -> tuple[list[tuple[str, float, float]], str]:
+def _own_lines(course: Course, ranked: Ranked, taken: Taken) -> tuple[list[Ranking], str]:
     from bench.profile.event_files import events_in
     from bench.profile.show import names
     from bench.profile.show import tables as profile_tables
 
-    need = course.need(ranked.need)
-    if need.name in taken.why:
-        return [], taken.why[need.name]
-    folder = taken.runs[need.name]
-    wanted = backend(need, ranked.who)
-    made = next(
-        (m for m in folder.measurements() if m.case.backend == wanted and m.disposition == "ok"), None
-    )
+    if ranked.need in taken.why:
+        return [], taken.why[ranked.need]
+    folder = taken.run(ranked.need)
+    made = next(iter(_profiled(course, ranked, taken)), None)
     if made is None:
-        return [], "not measured"
+        return [], NOT_MEASURED
     events = events_in(folder.path, made)
-    if ranked.of == "calls":
-        if not events.calls:
-            return [], NEEDS_GPU
-        found = profile_tables.calls(made, events, "all")
-    else:
-        found = profile_tables.activities(made, events)
-    own: list[tuple[str, float, float]] = []
+    if ranked.of == "calls" and not events.calls:
+        return [], NEEDS_GPU
+    calls = ranked.of == "calls"
+    found = profile_tables.calls(made, events, "all") if calls else profile_tables.activities(made, events)
+    own: list[Ranking] = []
     so_far = 0.0
     for row in found.rows:
         if so_far >= MOST:
@@ -146,6 +135,13 @@ def _own_lines(course: Course, ranked: Ranked, taken: Taken) -> tuple[list[tuple
         so_far += row["share"]
         own.append((names.short(row["name"], 60), row["share"], row["time_ns"] * 1e-9))
     return own, ""
+
+
+def _profiled(course: Course, shown: Ranked | Matrix, taken: Taken) -> list[Any]:
+    """The profiles that were taken of a table's backend."""
+    wanted = course.need(shown.need).backend(shown.who)
+    measured = taken.run(shown.need).measurements()
+    return [made for made in measured if made.case.backend == wanted and made.disposition == "ok"]
 
 
 @dataclass(frozen=True)
@@ -162,7 +158,7 @@ def of_matrix(course: Course, matrix: Matrix, taken: Taken) -> Table[BatchLine]:
     """Two lines a batch size, theirs and ours."""
     from bench.profile import api
 
-    own, why = own_seconds(course, matrix, taken)
+    own, why = own_seconds(course, matrix, taken), taken.why.get(matrix.need, "")
     rows = []
     for batch, *numbers in matrix.rows:
         published = dict(zip(matrix.columns, (ms * 1e-3 for ms in numbers), strict=True))
@@ -175,7 +171,8 @@ def of_matrix(course: Course, matrix: Matrix, taken: Taken) -> Table[BatchLine]:
         rows.append(BatchLine(int(batch), "here", dict(found or {}), reasons))
     columns: list[Column[BatchLine]] = [Column("batch"), Column("whose", title="whose", left=True)]
     columns += [_column(name) for name in matrix.columns]
-    notes = (_whose(matrix.hardware, taken), *_fused(course, matrix, taken))
+    fused = sorted({words for row in _course_rows(course, matrix, taken) for words in row["fused"]})
+    notes = (_whose(matrix.hardware, taken), *fused)
     return Table(columns, rows, matrix.title, notes, key="matrix")
 
 
@@ -202,31 +199,18 @@ def _course_rows(course: Course, matrix: Matrix, taken: Taken) -> list[dict[str,
     from bench.profile.event_files import events_in
     from bench.profile.show import course as profile_course
 
-    folder = taken.runs[matrix.need]
-    wanted = backend(course.need(matrix.need), matrix.who)
-    return [
-        profile_course.row(made, events_in(folder.path, made))
-        for made in folder.measurements()
-        if made.case.backend == wanted and made.disposition == "ok"
-    ]
-
-
-def own_seconds(
-    course: Course, matrix: Matrix, taken: Taken
-) -> tuple[dict[int, dict[str, float | None]], str]:
-    """Ours by batch size and column; or why there is nothing."""
     if matrix.need in taken.why:
-        return {}, taken.why[matrix.need]
+        return []
+    path = taken.run(matrix.need).path
+    return [profile_course.row(made, events_in(path, made)) for made in _profiled(course, matrix, taken)]
+
+
+def own_seconds(course: Course, matrix: Matrix, taken: Taken) -> dict[int, dict[str, float | None]]:
+    """Ours by batch size and column."""
     return {
         row["batch"]: {name: row[f"{name}_ns"] * 1e-9 for name in matrix.columns}
         for row in _course_rows(course, matrix, taken)
-    }, ""
-
-
-def _fused(course: Course, matrix: Matrix, taken: Taken) -> Sequence[str]:
-    if matrix.need in taken.why:
-        return ()
-    return sorted({words for row in _course_rows(course, matrix, taken) for words in row["fused"]})
+    }
 
 
 def _whose(hardware: str, taken: Taken) -> str:

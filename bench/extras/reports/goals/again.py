@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bench.comparison.kind import RunFolder
 from bench.diff import between
 from bench.diff.records import Change
-from bench.extras.reports.goals.needs import Taken
+from bench.extras.reports.needs import Taken
 from bench.words import orders, units
 from kernels.errors import InputError
 

@@ -10,13 +10,22 @@ kernel for several of them moves fewer bytes than are counted here, and may well
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from bench.results.machine_limits import MachineLimits
+import msgspec
+
+from bench.results.machine_limits import SCHEMA, MachineLimits
 from bench.results.records import Environment, Layer, Measurement
+from bench.results.store import read_file, write_atomically
 from bench.show.tables import layer_name
 from bench.words import units
+from kernels.errors import InputError, KernelscopeError
+
+LIMITS_FILE = "limits.json"  # beside runs
 
 NOTE = (
     "The floor of a case is the sum of its steps', each the longer of its arithmetic and its bytes at the "
@@ -43,6 +52,31 @@ class Step:
         if self.of_floor is None:
             return told
         return f"{told}, at {units.percent(self.of_floor, 0)} of its limit ({self.bound})"
+
+
+def kept(folders: Sequence[Path]) -> tuple[MachineLimits, ...]:
+    """What machines were measured to reach, as these folders have it, each once: runs of several GPUs may lie
+    apart, each with its own's limits."""
+    found: list[MachineLimits] = []
+    for folder in dict.fromkeys(folders):
+        with contextlib.suppress(OSError, InputError):
+            found.append(read_file(folder / LIMITS_FILE, MachineLimits, SCHEMA))
+    return tuple(found)
+
+
+def measured(device: str, keep_in: Path | None = None) -> tuple[MachineLimits, ...]:
+    """What this machine reaches, the most that was seen; also kept in a folder. Nothing where it cannot be
+    measured."""
+    from bench.measure import limits
+
+    try:
+        found = limits.limits(device)
+    except KernelscopeError as error:
+        print(f"warning: the machine's limits are not known: {error}", file=sys.stderr)
+        return ()
+    if keep_in is not None:
+        write_atomically(keep_in / LIMITS_FILE, msgspec.json.format(msgspec.json.encode(found), indent=2))
+    return (found,)
 
 
 def fit(known: Sequence[MachineLimits], environment: Environment) -> MachineLimits | None:

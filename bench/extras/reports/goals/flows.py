@@ -4,14 +4,13 @@ each reference, as it comes and tuned."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from bench.extras.reports.goals import judged
+from bench.extras.reports.goals import tables
 from bench.extras.reports.goals.judged import Measured
 from bench.extras.reports.goals.presets import Goals
-from bench.extras.reports.goals.tables import LENIENT, STRICT
-from bench.results.rows import EndToEndRow, Row, title
+from bench.extras.reports.goals.tables import Beside
+from bench.results.rows import EndToEndRow, derive
 from bench.show.table import Column, Table
 from bench.words import orders, units
 
@@ -21,69 +20,43 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A case of ours with its references: of each the row of ours held against it, and its own, by name."""
-
-    own: Row
-    flow: EndToEndRow
-    others: dict[str, tuple[EndToEndRow, EndToEndRow]]
-
-
-def tables(goals: Goals, run: Measured) -> list[Table[Beside]]:
+def table(goals: Goals, run: Measured) -> list[Table[Beside]]:
     """One, or none where nothing was measured from end to end."""
-    found = _rows(goals, run)
-    if not found:
-        return []
-    reference = f"ort-{goals.device}"
-    columns: tuple[Column[Beside], ...] = (
-        Column("model", lambda line: line.own.title, left=True),
-        Column("precision", lambda line: line.own.case.precision, left=True),
-        Column("batch", lambda line: line.own.case.batch),
+    found = [line for line in tables.rows(goals, run, flowing=True) if line.own.end_to_end is not None]
+    columns = tables.beside(
+        goals,
+        _of,
         Column(
             "ours_images_per_s",
-            lambda line: line.flow.images_per_s,
+            lambda line: _ours(line).images_per_s,
             units.si,
-            lambda line: line.flow.doubts,
+            lambda line: _ours(line).doubts,
             "ours, images/s",
         ),
-        Column("in_flight", lambda line: line.flow.record.lanes, cell=_lanes, title="batches in flight"),
-        *_of(reference, "default"),
-        *_of(reference + STRICT, "tuned within the bound"),
-        *_of(reference + LENIENT, "tuned"),
+        Column("in_flight", lambda line: _ours(line).record.lanes, cell=_lanes, title="batches in flight"),
     )
-    return [Table(columns, found, "From end to end", (NOTE,), key="end-to-end")]
+    return [Table(columns, found, "From end to end", (NOTE,), key="end-to-end")] if found else []
 
 
-def _rows(goals: Goals, run: Measured) -> list[Beside]:
-    """A line for each case of ours that was measured so, the latest of each."""
-    found: dict[tuple[str, str, int], Beside] = {}
-    engine, reference = f"engine-{goals.device}", f"ort-{goals.device}"
-    for measurements in run.by_need.values():
-        for made in measurements:
-            case = made.case
-            if case.backend != engine or made.end_to_end is None:
-                continue
-            at = title(case.model), engine, case.precision, case.batch
-            own = judged.row_of(measurements, *at)
-            if own is None or (flow := own.end_to_end) is None:
-                continue
-            others = {}
-            for name in (reference, reference + STRICT, reference + LENIENT):
-                row = judged.row_of(measurements, *at, name)
-                theirs = judged.row_of(measurements, at[0], name, case.precision, case.batch)
-                if row is None or theirs is None or row.end_to_end is None or theirs.end_to_end is None:
-                    continue
-                others[name] = row.end_to_end, theirs.end_to_end
-            found[title(case.model), case.precision, case.batch] = Beside(own, flow, others)
-    return list(found.values())
+def _ours(line: Beside) -> EndToEndRow:
+    assert line.own.end_to_end is not None
+    return line.own.end_to_end
+
+
+def _pair(line: Beside, name: str) -> tuple[EndToEndRow, EndToEndRow] | None:
+    """Ours held against a reference, and its own; None where there are not both."""
+    row = line.others.get(name)
+    if row is None or row.against is None:
+        return None
+    ours, theirs = row.end_to_end, derive(row.against, None).end_to_end
+    return None if ours is None or theirs is None else (ours, theirs)
 
 
 def _of(name: str, what: str) -> tuple[Column[Beside], ...]:
     """A reference's rate, and ours beside it."""
 
     def get(of: Callable[[EndToEndRow, EndToEndRow], Any], nothing: Any = None) -> Callable[[Beside], Any]:
-        return lambda line: of(*line.others[name]) if name in line.others else nothing
+        return lambda line: nothing if (pair := _pair(line, name)) is None else of(*pair)
 
     return (
         Column(
@@ -103,14 +76,13 @@ def _of(name: str, what: str) -> tuple[Column[Beside], ...]:
     )
 
 
-def _lanes(line: Beside) -> str:
-    """Ours, and a reference's where it had room for another number."""
-    ours = line.flow.record.lanes
-    other = [
-        f"{name} {its.record.lanes}" for name, (_, its) in line.others.items() if its.record.lanes != ours
-    ]
-    return f"{ours} ({', '.join(other)})" if other else str(ours)
-
-
 def _ratio(ours: EndToEndRow, theirs: EndToEndRow) -> str:
     return orders.cell(ours.verdict, ours.speedup, ours.speedup_low, ours.speedup_high)
+
+
+def _lanes(line: Beside) -> str:
+    """Ours, and a reference's where it had room for another number."""
+    ours = _ours(line).record.lanes
+    pairs = {name: pair for name in line.others if (pair := _pair(line, name)) is not None}
+    other = [f"{name} {its.record.lanes}" for name, (_, its) in pairs.items() if its.record.lanes != ours]
+    return f"{ours} ({', '.join(other)})" if other else str(ours)

@@ -9,31 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.extras.reports.figures import Figure, find, row_of, time
 from bench.extras.reports.goals import floors
-from bench.extras.reports.goals.needs import NOT_MEASURED, Taken
 from bench.extras.reports.goals.presets import AT_MOST, Goal, Goals
+from bench.extras.reports.needs import NOT_MEASURED, Taken
 from bench.results.machine_limits import MachineLimits
-from bench.results.records import Case, Environment, Measurement, compared_in, stem
-from bench.results.rows import SOUND, Row, derive
+from bench.results.records import Environment, Measurement, compared_in
+from bench.results.rows import Row
 from bench.words import units
 
 ONCE = "timed in the first run alone"
 REACHED, MISSED, OPEN, UNKNOWN = "reached", "not reached", "open", NOT_MEASURED
 FLOWING = ("end_to_end", "flow")  # goals of what was measured from end to end
 OUTCOMES = (REACHED, MISSED, OPEN, UNKNOWN)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure with the ends of its 95 % interval (None: not known) and what speaks against it; or why there
-    is none, and whether that is a failure of ours."""
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    doubts: tuple[str, ...] = ()
-    why: str = ""
-    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,36 +88,6 @@ def held(goals: Goals, taken: Taken) -> list[Held]:
 # ------------------------------------------------------------------------------------------------- figures
 
 
-def row_of(
-    measurements: Sequence[Measurement],
-    model: str,
-    backend: str,
-    precision: str,
-    batch: int,
-    against: str = "",
-) -> Row | None:
-    """A case beside another backend at the same batch size, in its own precision; fp32-tc, which no reference
-    has, stands for fp32. None where it was not measured."""
-    own = _find(measurements, model, backend, precision, batch)
-    if own is None:
-        return None
-    other = _find(measurements, model, against, precision, batch) if against else None
-    if against and (other is None or other.disposition == "unsupported"):
-        other = _find(measurements, model, against, compared_in(precision), batch) or other
-    timed = other is not None and other.disposition in SOUND and other.samples_ns
-    return derive(own, other if timed else None)
-
-
-def _find(
-    measurements: Sequence[Measurement], model: str, backend: str, precision: str, batch: int
-) -> Measurement | None:
-    def is_it(case: Case) -> bool:
-        found = (stem(case.model), case.backend, case.precision, case.batch)
-        return found == (model, backend, precision, batch)
-
-    return next((m for m in reversed(measurements) if is_it(m.case)), None)
-
-
 def _row(goal: Goal, batch: int, run: Measured) -> tuple[str, Row | None]:
     found: tuple[str, Row | None] = ("", None)
     for name, measurements in run.of(goal.need):
@@ -173,8 +131,7 @@ def _speedup(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
 def _time(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
     if row.median_ns is None:
         return Figure(why="no time was measured")
-    low, high = (None if ns is None else ns * 1e-9 for ns in (row.low_ns, row.high_ns))
-    return Figure(row.median_ns * 1e-9, low, high, row.own_doubts)
+    return time(row.median_ns, row.low_ns, row.high_ns, row.own_doubts)
 
 
 def _launched(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
@@ -184,8 +141,7 @@ def _launched(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
     if row.case.backend.endswith("-cpu") or not phases.keys() >= {"compute", "sync"}:
         return Figure(why="no pass was launched and waited for by itself")
     between = (phases["compute"] + phases["sync"],) * 3
-    seconds, low, high = (ns * 1e-9 for ns in (launched if len(launched) == 3 else between))
-    return Figure(seconds, low, high, row.own_doubts)
+    return time(*(launched if len(launched) == 3 else between), row.own_doubts)
 
 
 def _end_to_end(goal: Goal, batch: int, row: Row, run: Measured) -> Figure:
@@ -235,7 +191,7 @@ def _lacks(goal: Goal, batch: int, run: Measured) -> str:
     refused = ""
     for _, measurements in run.of(goal.need):
         for precision in dict.fromkeys((goal.precision, compared_in(goal.precision))):
-            other = _find(measurements, goal.model, goal.against, precision, batch)
+            other = find(measurements, goal.model, goal.against, precision, batch)
             if other is None:
                 continue
             who = goal.against if precision == goal.precision else f"{goal.against} in {precision}"

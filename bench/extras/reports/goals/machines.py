@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 
-from bench.extras.reports.goals.needs import Taken
 from bench.extras.reports.goals.presets import Goals
+from bench.extras.reports.needs import Taken
 from bench.results.records import Environment
 
 UNKNOWN = "a machine that is not named"

@@ -8,9 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
-from bench.commands import toml_files
+from bench.extras.reports import presets
+from bench.extras.reports.presets import Report, Words
 
 FOLDER = Path(__file__).parent / "data"
 Value = Literal["speedup", "time", "launched", "end_to_end", "flow", "peak"]
@@ -18,27 +17,7 @@ Value = Literal["speedup", "time", "launched", "end_to_end", "flow", "peak"]
 AT_MOST = ("time", "launched", "peak")
 
 
-class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A word that nobody reads is a mistake in the file."""
-
-
-class Need(_Words, frozen=True, kw_only=True):
-    """A comparison, as `compare` takes it; () and 0: as there. layers: also the times of our own layers, from
-    which follows the step that takes most. once: of `backends`, those that are left out of the second run."""
-
-    name: str
-    models: tuple[str, ...]
-    backends: tuple[str, ...]
-    batches: tuple[int, ...]
-    precisions: tuple[str, ...] = ("fp32",)
-    images: int = 0
-    tune_reference: bool = False
-    end_to_end: bool = False
-    layers: bool = True
-    once: tuple[str, ...] = ()
-
-
-class Goal(_Words, frozen=True, kw_only=True):
+class Goal(Words, frozen=True, kw_only=True):
     """What one model is to reach in a precision at some batch sizes. need: where it is measured.
 
     value: "speedup", the time of `against` over ours; "time" of a pass in a train of them, s; "launched", of
@@ -58,25 +37,19 @@ class Goal(_Words, frozen=True, kw_only=True):
     wanted: tuple[float, ...]
 
 
-class Goals(_Words, frozen=True, kw_only=True):
+class Goals(Report, frozen=True, kw_only=True):
     """The goals of a kind of machine. device: what they need; machine: what its name contains, in whole words
     ("" for any). Measured on another one they are held all the same, and the report says so."""
 
-    title: str
     device: Literal["cpu", "cuda"]
     machine: str = ""
-    needs: tuple[Need, ...]
     goals: tuple[Goal, ...]
-    notes: tuple[str, ...] = ()
-
-    def need(self, name: str) -> Need:
-        return next(need for need in self.needs if need.name == name)
 
 
 def names() -> tuple[str, ...]:
-    return toml_files.names(FOLDER)
+    return presets.names(FOLDER)
 
 
 def load(name: str) -> Goals:
     """The goals of that name. Raises InputError where there are none."""
-    return toml_files.load(FOLDER, name, Goals, "set of goals")
+    return presets.load(FOLDER, name, Goals, "set of goals")

@@ -10,8 +10,9 @@ from typing import Any
 
 from bench.diff import tables as diff_tables
 from bench.diff.records import Change
+from bench.extras.reports.figures import Figure, row_of
 from bench.extras.reports.goals import again, floors, judged
-from bench.extras.reports.goals.judged import Figure, Held, Measured
+from bench.extras.reports.goals.judged import Held, Measured
 from bench.extras.reports.goals.presets import Goals
 from bench.measure.answers.accuracy import BOUNDS
 from bench.results import doubt
@@ -75,41 +76,36 @@ class Beside:
     others: dict[str, Row]
     floor_ns: float | None = None
 
+    @property
+    def telling(self) -> tuple[int, int]:
+        """How much it tells: the same case may be measured for more than one goal."""
+        return len(self.others), sum(layer.time_ns is not None for layer in self.own.measurement.layers)
 
-def _rows(goals: Goals, run: Measured, limits: Sequence[MachineLimits]) -> list[Beside]:
-    """A line for each model, precision and batch size that our engine was timed at, the latest of each."""
+
+def rows(
+    goals: Goals, run: Measured, limits: Sequence[MachineLimits] = (), flowing: bool = False
+) -> list[Beside]:
+    """A line for each model, precision and batch size that our engine was timed at, the latest of each that
+    tells most. flowing: of what was measured from end to end."""
     found: dict[tuple[str, str, int], Beside] = {}
-    engine, reference = f"engine-{goals.device}", f"ort-{goals.device}"
+    reference = f"ort-{goals.device}"
     for name, measurements in run.by_need.items():
         known = floors.fit(limits, run.environments[name])
         for made in measurements:
             case = made.case
-            if case.backend != engine:
+            if case.backend != f"engine-{goals.device}" or (flowing and made.end_to_end is None):
                 continue
-            others = {}
-            for other in (reference, reference + STRICT, reference + LENIENT):
-                row = judged.row_of(
-                    measurements, title(case.model), engine, case.precision, case.batch, other
-                )
-                if row is not None and row.against is not None:
-                    others[other] = row
-            own = judged.row_of(measurements, title(case.model), engine, case.precision, case.batch)
+            at = title(case.model), case.backend, case.precision, case.batch
+            beside = {end: row_of(measurements, *at, reference + end) for end in ("", STRICT, LENIENT)}
+            others = {reference + end: row for end, row in beside.items() if row is not None and row.against}
+            own = row_of(measurements, *at)
             assert own is not None
-            floor = None if known is None else floors.floor_ns(made, known)
-            line = Beside(own, others, floor)
-            key = (title(case.model), case.precision, case.batch)
-            if key not in found or _telling(line) >= _telling(found[key]):
+            line = Beside(own, others, None if known is None else floors.floor_ns(made, known))
+            key = title(case.model), case.precision, case.batch
+            if key not in found or line.telling >= found[key].telling:
                 found[key] = line
-    models = list(dict.fromkeys(key[0] for key in found))
-    precisions = list(dict.fromkeys(key[1] for key in found))
-    return [
-        found[key] for key in sorted(found, key=lambda k: (models.index(k[0]), precisions.index(k[1]), k[2]))
-    ]
-
-
-def _telling(line: Beside) -> tuple[int, int]:
-    """How much a line tells: the same case may be measured for more than one goal."""
-    return len(line.others), sum(layer.time_ns is not None for layer in line.own.measurement.layers)
+    order = [list(dict.fromkeys(key[place] for key in found)) for place in (0, 1)]
+    return [found[k] for k in sorted(found, key=lambda k: (order[0].index(k[0]), order[1].index(k[1]), k[2]))]
 
 
 def _time(row: Row) -> float | None:
@@ -193,13 +189,27 @@ def _of(name: str, what: str) -> tuple[Column[Beside], ...]:
     )
 
 
-def cases(goals: Goals, run: Measured, limits: Sequence[MachineLimits]) -> Table[Beside]:
-    """Our times beside the reference's, as it comes and at its best; errors; the share of the floor."""
+def beside(
+    goals: Goals, of: Callable[[str, str], tuple[Column[Beside], ...]], *own: Column[Beside]
+) -> tuple[Column[Beside], ...]:
+    """The case, what is told of ours, and of each reference: as it comes, and at its best."""
     reference = f"ort-{goals.device}"
-    columns: tuple[Column[Beside], ...] = (
+    return (
         Column("model", lambda line: line.own.title, left=True),
         Column("precision", lambda line: line.own.case.precision, left=True),
         Column("batch", lambda line: line.own.case.batch),
+        *own,
+        *of(reference, "default"),
+        *of(reference + STRICT, "tuned within the bound"),
+        *of(reference + LENIENT, "tuned"),
+    )
+
+
+def cases(goals: Goals, run: Measured, limits: Sequence[MachineLimits]) -> Table[Beside]:
+    """Our times beside the reference's, as it comes and at its best; errors; the share of the floor."""
+    columns = beside(
+        goals,
+        _of,
         Column(
             "result",
             lambda line: line.own.measurement.disposition.replace("_", " "),
@@ -220,9 +230,6 @@ def cases(goals: Goals, run: Measured, limits: Sequence[MachineLimits]) -> Table
             lambda line: (BEYOND,) if (_of_floor(line) or 0.0) > 1 else (),
             "share of the floor",
         ),
-        *_of(reference, "default"),
-        *_of(reference + STRICT, "tuned within the bound"),
-        *_of(reference + LENIENT, "tuned"),
     )
     notes = (
         "An error is ‖y − y₆₄‖ / ‖y₆₄‖ against float64, of the layer whose own is most of its bound; of a "
@@ -230,7 +237,7 @@ def cases(goals: Goals, run: Measured, limits: Sequence[MachineLimits]) -> Table
         *_known(run, limits),
         *_measured_once(run),
     )
-    return Table(columns, _rows(goals, run, limits), "Times, errors and floors", notes, key="cases")
+    return Table(columns, rows(goals, run, limits), "Times, errors and floors", notes, key="cases")
 
 
 def _measured_once(run: Measured) -> tuple[str, ...]:

@@ -12,11 +12,14 @@ import msgspec
 import pytest
 
 import main
-from bench.extras.reports.courses import claims, needs, presets, program, report, tables, values
-from bench.extras.reports.courses.needs import NEEDS_GPU, Limits, Taken
+from bench.extras.reports import needs, program
+from bench.extras.reports.courses import claims, page, presets, tables, values
 from bench.extras.reports.courses.presets import Claim, Line
-from bench.extras.reports.courses.values import Ours
-from bench.extras.reports.whole_program import ProgramAnswer, ProgramStart
+from bench.extras.reports.figures import Figure
+from bench.extras.reports.needs import NEEDS_GPU, Limits, Taken
+from bench.extras.reports.presets import Need
+from bench.extras.reports.program import ProgramAnswer, ProgramStart
+from bench.kinds.folder import Folder
 from bench.ladder.kind import KIND as LADDER
 from bench.profile.kind import KIND as PROFILE
 from bench.results.records import Environment
@@ -65,11 +68,11 @@ def nothing(course: presets.Course) -> Taken:
 def test_every_published_figure_is_told_even_where_nothing_was_measured(name: str, tmp_path: Path) -> None:
     course = presets.load(name)
     for ending in ("html", "md"):
-        (out,) = report.write(course, nothing(course), tmp_path / f"it.{ending}")
+        (out,) = page.write(course, nothing(course), tmp_path / f"it.{ending}")
         text = re.sub(r"\\(.)", r"\1", out.read_text("utf-8"))
         for table in course.tables:
             for line in table.lines:
-                beside = tables.Beside(line, Ours(why="x"))
+                beside = tables.Beside(line, Figure(why="x"))
                 assert line.what in text
                 assert beside.published in text
         for ranked in course.ranked:
@@ -83,7 +86,7 @@ def test_the_big_table_holds_what_was_published_and_ours_below_it() -> None:
     """Digit by digit of a line that is known, and a recorded CPU profile beside it."""
     course = presets.load("alexnet")
     folder = PROFILE.open(RECORDED)
-    taken = Taken(runs={"table-cpu": folder}, why={"table-cuda": NEEDS_GPU}, environment=HERE)
+    taken = Taken(runs=({"table-cpu": folder}, {}), why={"table-cuda": NEEDS_GPU}, environment=HERE)
     gpu, cpu = (tables.of_matrix(course, matrix, taken) for matrix in course.matrices)
     cells = {(row.batch, row.whose): [column.shown(row) for column in gpu.columns] for row in gpu.rows}
     assert cells[1024, "published"][2:5] == ["883.6 ms", "5.470 s", "425.9 ms"]
@@ -98,7 +101,7 @@ def test_the_big_table_holds_what_was_published_and_ours_below_it() -> None:
 
 
 def claimed(
-    first: Ours, second: Ours, monkeypatch: pytest.MonkeyPatch, same: bool = False, unit: str = "s"
+    first: Figure, second: Figure, monkeypatch: pytest.MonkeyPatch, same: bool = False, unit: str = "s"
 ) -> str:
     line = {name: Line(what=name, published=2.0, unit=unit, need="n", value="time") for name in "ab"}  # type: ignore[arg-type]
     course = presets.Course(
@@ -115,30 +118,30 @@ def claimed(
 @pytest.mark.parametrize(
     ("first", "second", "same", "kind"),
     [
-        (Ours(2.0, 1.9, 2.1), Ours(1.0, 0.9, 1.1), False, "agrees"),
-        (Ours(1.0, 0.9, 1.1), Ours(2.0, 1.9, 2.1), False, "contradicts"),
-        (Ours(1.0, 0.5, 1.5), Ours(1.1, 0.6, 1.6), False, "open"),
-        (Ours(1.0), Ours(3.0), False, "open"),  # without intervals
-        (Ours(3.0, 2.9, 3.1), Ours(1.0), False, "open"),
-        (Ours(1.0, 0.9, 1.1, doubts=("the machine was unquiet: x",)), Ours(2.0, 1.9, 2.1), False, "open"),
-        (Ours(2.0, 1.9, 2.1), Ours(1.0, 0.9, 1.1), True, "contradicts"),
-        (Ours(1.0, 0.998, 1.002), Ours(1.0, 0.998, 1.002), True, "agrees"),
-        (Ours(1.0, 0.9, 1.1), Ours(1.0, 0.9, 1.1), True, "open"),
-        (Ours(why=NEEDS_GPU), Ours(1.0), True, "open"),
+        (Figure(2.0, 1.9, 2.1), Figure(1.0, 0.9, 1.1), False, "agrees"),
+        (Figure(1.0, 0.9, 1.1), Figure(2.0, 1.9, 2.1), False, "contradicts"),
+        (Figure(1.0, 0.5, 1.5), Figure(1.1, 0.6, 1.6), False, "open"),
+        (Figure(1.0), Figure(3.0), False, "open"),  # without intervals
+        (Figure(3.0, 2.9, 3.1), Figure(1.0), False, "open"),
+        (Figure(1.0, 0.9, 1.1, doubts=("the machine was unquiet: x",)), Figure(2.0, 1.9, 2.1), False, "open"),
+        (Figure(2.0, 1.9, 2.1), Figure(1.0, 0.9, 1.1), True, "contradicts"),
+        (Figure(1.0, 0.998, 1.002), Figure(1.0, 0.998, 1.002), True, "agrees"),
+        (Figure(1.0, 0.9, 1.1), Figure(1.0, 0.9, 1.1), True, "open"),
+        (Figure(why=NEEDS_GPU), Figure(1.0), True, "open"),
     ],
 )
 def test_a_contradiction_is_what_the_intervals_show(
-    first: Ours, second: Ours, same: bool, kind: str, monkeypatch: pytest.MonkeyPatch
+    first: Figure, second: Figure, same: bool, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert claimed(first, second, monkeypatch, same) == kind
 
 
 def test_accuracies_differ_where_their_intervals_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    far, near = Ours(0.6, 0.59, 0.61), Ours(0.9, 0.89, 0.91)
+    far, near = Figure(0.6, 0.59, 0.61), Figure(0.9, 0.89, 0.91)
     assert claimed(near, far, monkeypatch, unit="fraction") == "agrees"
     assert claimed(far, near, monkeypatch, unit="fraction") == "contradicts"
     assert claimed(far, near, monkeypatch, same=True, unit="fraction") == "contradicts"
-    assert claimed(near, Ours(0.89, 0.88, 0.9), monkeypatch, same=True, unit="fraction") == "open"
+    assert claimed(near, Figure(0.89, 0.88, 0.9), monkeypatch, same=True, unit="fraction") == "open"
     assert claimed(near, near, monkeypatch, same=True, unit="fraction") == "agrees"
 
 
@@ -158,9 +161,9 @@ def test_a_program_that_was_timed_once_decides_nothing() -> None:
 
 
 def test_what_is_to_be_doubted_claims_nothing_and_shows_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = {"GPU baseline, model low": Ours(4.49, 4.4, 4.6, doubts=("only 3 samples fit the budget",))}
+    answers = {"GPU baseline, model low": Figure(4.49, 4.4, 4.6, doubts=("only 3 samples fit the budget",))}
     monkeypatch.setattr(
-        claims, "ours", lambda course, line, taken: answers.get(line.what, Ours(1.0, 0.9, 1.1))
+        claims, "ours", lambda course, line, taken: answers.get(line.what, Figure(1.0, 0.9, 1.1))
     )
     course = presets.load("ece408-final")
     (claim,) = (claim for claim in course.claims if claim.first in answers)
@@ -208,21 +211,23 @@ def test_a_run_that_fits_is_used_and_no_other(tmp_path: Path) -> None:
     folder = PROFILE.open(RECORDED)
     machine, job = folder.header.environment.machine, folder.header.job
     shutil.copytree(RECORDED, tmp_path / "one")
-    need = presets.Need(
-        name="n", kind="profile", device="cpu", model=Path(job.model).stem, batches=job.batches
-    )
+    need = Need(name="n", kind="profile", device="cpu", models=(Path(job.model).stem,), batches=job.batches)
+
+    def found_for(need: Need, machine: str = machine) -> object:
+        return needs.there(need, needs.asked_of(need, need.batches, Limits()), places, machine)
+
     places = [tmp_path / "one", tmp_path]
-    found = needs.there(need, places, Limits(), machine)
-    assert found is not None
+    found = found_for(need)
+    assert isinstance(found, Folder)
     assert found.path == tmp_path / "one"
     for other in (
-        msgspec.structs.replace(need, model="alexnet"),
+        msgspec.structs.replace(need, models=("alexnet",)),
         msgspec.structs.replace(need, device="cuda"),
         msgspec.structs.replace(need, all_calls=True),
         msgspec.structs.replace(need, batches=(*job.batches, 7)),
     ):
-        assert needs.there(other, places, Limits(largest=1000), machine) is None, other
-    assert needs.there(need, places, Limits(), "another machine") is None
+        assert found_for(other) is None, other
+    assert found_for(need, "another machine") is None
     assert LADDER.name != need.kind
 
 

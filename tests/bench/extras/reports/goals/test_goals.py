@@ -13,10 +13,12 @@ import pytest
 
 import main
 from bench.comparison.kind import KIND as COMPARISON
-from bench.extras.reports.goals import again, floors, judged, needs, presets, report, tables
+from bench.extras.reports import needs
+from bench.extras.reports.goals import again, floors, judged, page, presets, tables
 from bench.extras.reports.goals.judged import MISSED, OPEN, REACHED, UNKNOWN, Held
-from bench.extras.reports.goals.needs import Limits, Taken
-from bench.extras.reports.goals.presets import Goal, Goals, Need
+from bench.extras.reports.goals.presets import Goal, Goals
+from bench.extras.reports.needs import Limits, Taken
+from bench.extras.reports.presets import Need
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Case, Disposition, EndToEnd, Layer, Measurement
 from engine import backends
@@ -97,7 +99,7 @@ def saved(path: Path, *measured: Measurement) -> Path:
 def one(goal: Goal, *runs: Path, limits: tuple[MachineLimits, ...] = ()) -> Held:
     """What comes of a goal at its only batch size."""
     goals = Goals(title="t", device="cuda", needs=(), goals=(goal,))
-    taken = needs.given(goals, runs[:1], runs[1:], measures=False)
+    taken = needs.given(runs[:1], runs[1:])
     taken.limits = limits
     (found,) = judged.held(goals, taken)
     return found
@@ -210,34 +212,31 @@ def test_a_report_says_that_its_floors_are_by_another_gpu(tmp_path: Path) -> Non
     run = both(tmp_path / "run", 10, 30)
     other = msgspec.structs.replace(limits(1e13), measured_on="bench-8, Example GPU 80 GB GPU-2, driver 1")
     for known, told in (((limits(1e13),), False), ((other,), True)):
-        taken = needs.given(goals, [run], [], measures=False)
+        taken = needs.given([run])
         taken.limits = known
-        text = report.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8")
+        text = page.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8")
         assert ("1 of 1 runs are by what another GPU of the same name" in text) == told
 
 
 def test_runs_of_several_gpus_bring_the_limits_of_each(tmp_path: Path) -> None:
-    goals = presets.load("speed-h200")
     runs = [both(tmp_path / gpu / "run", 10, 30) for gpu in ("one", "two")]
     for run, rate in zip(runs, (1e13, 2e13), strict=True):
-        (run.parent / needs.LIMITS_FILE).write_bytes(msgspec.json.encode(limits(rate)))
-    taken = needs.given(goals, runs, runs, measures=False)
-    assert [known.flops_per_s for known in taken.limits] == [1e13, 2e13]
+        (run.parent / floors.LIMITS_FILE).write_bytes(msgspec.json.encode(limits(rate)))
+    known = floors.kept([run.parent for run in (*runs, *runs)])
+    assert [each.flops_per_s for each in known] == [1e13, 2e13]
 
 
 def test_of_several_runs_the_table_has_the_one_by_which_a_goal_is_held(tmp_path: Path) -> None:
     goals = Goals(title="t", device="cuda", needs=(), goals=(speedup(2.5),))
     first, last = both(tmp_path / "a", 20, 30), both(tmp_path / "b", 10, 30)
-    taken = needs.given(goals, [first, last], [], measures=False)
+    taken = needs.given([first, last])
     (found,) = judged.held(goals, taken)
     (line,) = tables.cases(goals, judged.measured(taken)[0], ()).rows
     assert found.figures[0].value == pytest.approx(3, rel=0.05)
     assert line.own.median_ns == pytest.approx(10e3, rel=0.05)
     # But for a run that was about something else, and has nothing to hold it against.
     alone = saved(tmp_path / "c", timed("engine-cuda", 5))
-    (line,) = tables.cases(
-        goals, judged.measured(needs.given(goals, [last, alone], [], measures=False))[0], ()
-    ).rows
+    (line,) = tables.cases(goals, judged.measured(needs.given([last, alone]))[0], ()).rows
     assert line.own.median_ns == pytest.approx(10e3, rel=0.05)
 
 
@@ -255,8 +254,7 @@ def test_how_far_apart_two_runs_are_is_counted_by_case(tmp_path: Path) -> None:
         return saved(tmp_path / name, *made, *(timed("ort-cuda", 30, batch=batch) for batch in ours))
 
     first, second = ran("a", {1: 10, 2: 10}), ran("b", {1: 10.2, 2: 12})
-    goals = Goals(title="t", device="cuda", needs=(), goals=())
-    found = again.repeated(needs.given(goals, [first], [second], measures=False))
+    found = again.repeated(needs.given([first], [second]))
     told = {
         c.pair.batch: again.said(c) for each in found for c in each.changes if c.pair.who == "engine-cuda"
     }
@@ -282,8 +280,7 @@ def test_second_runs_are_held_case_by_case_whatever_their_order_and_number(tmp_p
         ran("again-ac", "fp32", {1: 10.1, 2: 12}),
         ran("d", "fp16", {1: 9}),
     ]
-    goals = Goals(title="t", device="cuda", needs=(), goals=())
-    found = again.repeated(needs.given(goals, first, second, measures=False))
+    found = again.repeated(needs.given(first, second))
     told = {
         (each.name, c.pair.who, c.pair.batch): again.said(c)
         for each in found
@@ -390,10 +387,10 @@ def test_a_report_holds_every_goal_and_where_it_comes_from(tmp_path: Path) -> No
     goals = presets.load("speed-h200")
     cases = [timed(backend, us) for backend, us in zip(CUDA, (10, 40, 20, 30), strict=True)]
     first, second = saved(tmp_path / "a", *cases), saved(tmp_path / "b", *cases)
-    taken = needs.given(goals, [first], [second], measures=False)
+    taken = needs.given([first], [second])
     taken.limits = (limits(1e13),)
     for ending in ("html", "md"):
-        out = report.write(goals, taken, tmp_path / f"it.{ending}")[0]
+        out = page.write(goals, taken, tmp_path / f"it.{ending}")[0]
         text = re.sub(r"\\(.)", r"\1", out.read_text("utf-8")).replace("\N{NO-BREAK SPACE}", " ")
         assert "measured here on one Example GPU 80 GB (driver 580.65)" in text
         assert "speed-up over tuned within the bound" in text
@@ -415,12 +412,13 @@ def test_what_is_timed_once_is_left_out_of_the_second_run_and_the_page_says_so(t
     rival = "torch-cuda-graph"
     need = Need(
         name="lenet",
+        device="cuda",
         models=("lenet5-digits",),
         backends=("engine-cuda", "ort-cuda", rival),
         batches=(1,),
         once=(rival,),
     )
-    jobs = [needs.job_of(need, Limits(), again=again) for again in (False, True)]
+    jobs = [needs.job_of(need, need.batches, Limits(), again=again) for again in (False, True)]
     assert [job.backends for job in jobs] == [need.backends, ("engine-cuda", "ort-cuda")]
     assert [job.layers for job in jobs] == [True, False]
     assert jobs[0].layers_of == ("engine-cuda",)
@@ -433,20 +431,20 @@ def test_what_is_timed_once_is_left_out_of_the_second_run_and_the_page_says_so(t
     )
     ours = [timed("engine-cuda", 10), timed("ort-cuda", 30)]
     runs = saved(tmp_path / "a", *ours, timed(rival, 40)), saved(tmp_path / "b", *ours)
-    taken = needs.given(goals, runs[:1], runs[1:], measures=False)
+    taken = needs.given(runs[:1], runs[1:])
     beside, once = judged.held(goals, taken)
     assert (beside.outcome, once.outcome) == (REACHED, REACHED)
     assert beside.figures[1].value == pytest.approx(3, rel=0.1)
     assert once.figures[1].why == judged.ONCE
-    text = report.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8")
+    text = page.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8")
     assert text.count(judged.ONCE) == 1
     # It is not said of what the first run has not either.
-    taken = needs.given(goals, [saved(tmp_path / "c", *ours)], runs[1:], measures=False)
-    assert judged.ONCE not in report.write(goals, taken, tmp_path / "neither.md")[0].read_text("utf-8")
-    taken = needs.given(goals, runs[:1], runs[1:], measures=False)
+    taken = needs.given([saved(tmp_path / "c", *ours)], runs[1:])
+    assert judged.ONCE not in page.write(goals, taken, tmp_path / "neither.md")[0].read_text("utf-8")
+    taken = needs.given(runs[:1], runs[1:])
     # Where the second run lacks what it was to have, nothing of the kind is said.
     plain = msgspec.structs.replace(goals, needs=(msgspec.structs.replace(need, once=()),))
-    assert judged.ONCE not in report.write(plain, taken, tmp_path / "other.md")[0].read_text("utf-8")
+    assert judged.ONCE not in page.write(plain, taken, tmp_path / "other.md")[0].read_text("utf-8")
 
 
 @pytest.mark.parametrize(("size", "told"), [(3.21e-6, "(conv2) |"), (3.21e-4, "(conv2), beyond its bound |")])
@@ -461,13 +459,13 @@ def test_a_tuned_reference_without_layers_has_the_error_it_was_tuned_with(
     }
     cases = [timed("engine-cuda", 10), msgspec.structs.replace(timed("ort-cuda-tuned", 20), **without)]
     goals = Goals(title="t", device="cuda", needs=(), goals=())
-    taken = needs.given(goals, [saved(tmp_path / "a", *cases)], measures=False)
-    text = re.sub(r"\\(.)", r"\1", report.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8"))
+    taken = needs.given([saved(tmp_path / "a", *cases)])
+    text = re.sub(r"\\(.)", r"\1", page.write(goals, taken, tmp_path / "it.md")[0].read_text("utf-8"))
     assert told in text
     assert "In 1 of 1 cases the tuned reference's fastest configuration is within the bound" in text
     strange = msgspec.structs.replace(cases[1], facts={"tuned_worst_layer": "conv2, far off"})
-    taken = needs.given(goals, [saved(tmp_path / "b", cases[0], strange)], measures=False)
-    text = report.write(goals, taken, tmp_path / "b.md")[0].read_text("utf-8")
+    taken = needs.given([saved(tmp_path / "b", cases[0], strange)])
+    text = page.write(goals, taken, tmp_path / "b.md")[0].read_text("utf-8")
     assert "| conv2, far off |" in text
     assert "measured once" not in text
 
@@ -486,7 +484,7 @@ def test_nothing_can_be_measured_without_a_gpu_and_every_goal_says_so(
 ) -> None:
     goals = presets.load("speed-h200")
     monkeypatch.setattr(type(backends.get("engine-cuda")), "unavailable", lambda self: "there is no GPU")
-    taken = needs.take(goals, tmp_path / "own", Limits())
+    taken = needs.take(goals, tmp_path / "own", Limits(), times=2)
     assert set(taken.why.values()) == {needs.NEEDS_GPU}
     assert all(found.outcome == UNKNOWN for found in judged.held(goals, taken))
     monkeypatch.chdir(tmp_path)
@@ -498,7 +496,13 @@ SMALL = Goals(
     title="Small goals",
     device="cpu",
     needs=(
-        Need(name="lenet", models=("lenet5-digits",), backends=("engine-cpu", "ort-cpu"), batches=(1, 512)),
+        Need(
+            name="lenet",
+            device="cpu",
+            models=("lenet5-digits",),
+            backends=("engine-cpu", "ort-cpu"),
+            batches=(1, 512),
+        ),
     ),
     goals=tuple(
         Goal(
@@ -533,7 +537,7 @@ def test_the_command_measures_twice_and_goes_on_with_what_was_cut(
         for path in runs
     ]
     assert timed == [{"engine-cpu"}, set()], "of the second run times of passes are wanted, and no more"
-    assert (out.parent / needs.LIMITS_FILE).is_file()
+    assert (out.parent / floors.LIMITS_FILE).is_file()
     text = out.read_text("utf-8")
     assert "of 2 goals" in text
     assert all(needs.NOT_MEASURED not in line for line in text.splitlines() if "lenet5-digits</td>" in line)
@@ -565,9 +569,8 @@ def test_a_chart_is_of_one_precision_and_tells_of_ours_first(tmp_path: Path) -> 
         for backend, us in (("engine-cuda", 10.0), ("ort-cuda", 30.0), ("ort-cuda-tuned", 20.0))
         if precision != "fp32-tc" or backend == "engine-cuda"
     ]
-    goals = Goals(title="t", device="cuda", needs=(), goals=(speedup(1.5, batches=(1,)),))
-    taken = needs.given(goals, [saved(tmp_path / "run", *made)], [], measures=False)
-    shown = {chart.title: chart for chart in report.charts(taken).values()}
+    taken = needs.given([saved(tmp_path / "run", *made)])
+    shown = {chart.title: chart for chart in page.charts(taken).values()}
     assert [title for title in shown if title.startswith("lenet5-digits: time of")] == [
         f"lenet5-digits: time of a forward pass, {precision}" for precision in ("fp32", "fp16")
     ]
@@ -595,16 +598,15 @@ def test_a_chart_has_all_batch_sizes_of_a_device_whatever_run_they_are_of(tmp_pa
         return tmp_path / name
 
     def points(*runs: Path) -> dict[str, list[tuple[float, float]]]:
-        taken = needs.given(goals, runs, [], measures=False)
-        told = [chart.title for name, chart in report.charts(taken).items() if "op-time" in name]
+        taken = needs.given(runs)
+        told = [chart.title for name, chart in page.charts(taken).items() if "op-time" in name]
         assert all((", on " in title) == (len(told) > 1) for title in told)
         return {
             name: [(p.x, p.y) for p in next(s for s in chart.panels[0].series if "engine" in s.label).points]
-            for name, chart in report.charts(taken).items()
+            for name, chart in page.charts(taken).items()
             if "op-time" in name
         }
 
-    goals = Goals(title="t", device="cuda", needs=(), goals=(speedup(1.5),))
     few, more = ran("few", "Example GPU", {1: 10, 8: 20}), ran("more", "Example GPU", {8: 25, 64: 90})
     (of_one,) = points(few, more).values()
     assert [x for x, _ in of_one] == [1, 8, 64]

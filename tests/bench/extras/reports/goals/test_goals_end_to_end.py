@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.extras.reports.goals import flows, judged, needs, presets, report
+from bench.extras.reports import needs
+from bench.extras.reports.goals import flows, judged, page, presets
 from bench.extras.reports.goals.judged import MISSED, REACHED, UNKNOWN
 from bench.extras.reports.goals.presets import Goal, Goals
 from bench.results.records import EndToEnd, Measurement
@@ -79,7 +80,7 @@ def test_of_runs_given_by_hand_the_one_that_has_both_clocks_is_held(first: bool,
     both = saved(tmp_path / "both", flowing("engine-cuda", 50), flowing(TUNED, 100))
     goals = Goals(title="t", device="cuda", needs=(), goals=(goal(1.9),))
     runs = [both, passes] if first else [passes, both]
-    (found,) = judged.held(goals, needs.given(goals, runs, measures=False))
+    (found,) = judged.held(goals, needs.given(runs))
     assert found.outcome == REACHED
 
 
@@ -87,8 +88,8 @@ def test_the_report_has_the_rates_of_all(tmp_path: Path) -> None:
     made = [flowing(backend, us) for backend, us in zip(CUDA, (50, 500, 100, 150), strict=True)]
     made[-1] = flowing(CUDA[-1], 150, lanes=2)
     goals = Goals(title="t", device="cuda", needs=(), goals=(goal(1.5),))
-    taken = needs.given(goals, [saved(tmp_path / "run", *made)], measures=False)
-    (table,) = flows.tables(goals, judged.measured(taken)[0])
+    taken = needs.given([saved(tmp_path / "run", *made)])
+    (table,) = flows.table(goals, judged.measured(taken)[0])
     (line,) = table.rows
     cells = {column.name: column.words(line) for column in table.columns}
     assert cells["ours_images_per_s"] == "20.0 k"
@@ -96,11 +97,11 @@ def test_the_report_has_the_rates_of_all(tmp_path: Path) -> None:
     rates = {name: cells[f"{name}_images_per_s"] for name in ("default", "tuned within the bound", "tuned")}
     assert rates == {"default": "2.00 k", "tuned within the bound": "6.67 k", "tuned": "10.0 k"}
     assert cells["tuned_speedup"].startswith("2.00× faster (")
-    chart = next(c for name, c in report.charts(taken).items() if "end-to-end" in name)
+    chart = next(c for name, c in page.charts(taken).items() if "end-to-end" in name)
     assert {series.label for panel in chart.panels for series in panel.series} == set(CUDA)
     assert TUNED in chart.finding
-    without = needs.given(goals, [saved(tmp_path / "passes", timed("engine-cuda", 10))], measures=False)
-    assert flows.tables(goals, judged.measured(without)[0]) == []
+    without = needs.given([saved(tmp_path / "passes", timed("engine-cuda", 10))])
+    assert flows.table(goals, judged.measured(without)[0]) == []
 
 
 def test_from_end_to_end_the_goals_have_the_rivals_of_a_forward_pass_and_tune_nothing_again() -> None:
@@ -117,6 +118,6 @@ def test_from_end_to_end_the_goals_have_the_rivals_of_a_forward_pass_and_tune_no
         if need.end_to_end:
             assert need.tune_reference
             assert cases <= swept, "tuned for an earlier need, and kept"
-            assert needs.job_of(need, needs.Limits()).tune_reference
+            assert needs.job_of(need, need.batches, needs.Limits()).tune_reference
         elif need.tune_reference:
             swept |= cases

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.extras.reports.goals import machines, needs, presets, report
-from bench.extras.reports.goals.needs import Taken
+from bench.extras.reports import filled, needs
+from bench.extras.reports.goals import machines, page, presets
 from bench.extras.reports.goals.presets import Goals
+from bench.extras.reports.needs import Taken
 from bench.show import report_form
 from tests.bench.synthetic import record
 
@@ -26,13 +27,13 @@ def taken(folder: Path, *names: str, goals: Goals = GOALS) -> Taken:
         environment = msgspec.structs.replace(run.environment, gpu=name)
         paths.append(folder / f"run-{number}")
         COMPARISON.create(paths[-1], msgspec.structs.replace(run, environment=environment)).close()
-    return needs.given(goals, paths, measures=False)
+    return needs.given(paths)
 
 
 def said(goals: Goals, found: Taken, title: str = "") -> tuple[str, tuple[str, ...]]:
     form = report_form.form_of(Path("it.md"))
-    context = report.context(goals, found, form, title)
-    return context["heading"], tuple(context["notes"])
+    context = filled.context(page.page(goals, found, form), found, title)
+    return context["heading"], context["page"].notes
 
 
 def test_on_the_machine_that_they_were_set_for_nothing_is_added(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_on_another_the_title_and_a_note_name_it(tmp_path: Path) -> None:
     assert notes[1].endswith("for what one H200 can do.")
     assert notes[2:] == GOALS.notes
     assert said(GOALS, found, "Mine") == ("Mine", notes), "whoever names it is believed, and the note stays"
-    text = report.write(GOALS, found, tmp_path / "it.md")[0].read_text("utf-8")
+    text = page.write(GOALS, found, tmp_path / "it.md")[0].read_text("utf-8")
     assert text.splitlines()[0] == f"# {title}"
 
 

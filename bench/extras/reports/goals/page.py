@@ -1,4 +1,4 @@
-"""A report of goals, as HTML or Markdown: which are reached, the tables, charts, and the commands behind."""
+"""What is told of goals: which are reached, the tables, charts."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from bench.charts import precision_charts
 from bench.charts.definitions import Chart
-from bench.charts.footer import machine, versions
 from bench.comparison.kind import RunFolder
+from bench.extras.reports import filled
+from bench.extras.reports.filled import Page
 from bench.extras.reports.goals import again, flows, judged, machines, tables
 from bench.extras.reports.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, Held
-from bench.extras.reports.goals.needs import Taken
 from bench.extras.reports.goals.presets import Goals
+from bench.extras.reports.needs import Taken
 from bench.results.rows import Row, by_model, in_order, rows
 from bench.show import report_form
 from bench.show.report_form import ReportForm
 
-TEMPLATE = "goals"
 CHARTS = ("op-time", "speed", "end-to-end")
 _KINDS = {REACHED: "ok", MISSED: "slower", OPEN: ""}
 
@@ -30,46 +29,39 @@ _KINDS = {REACHED: "ok", MISSED: "slower", OPEN: ""}
 def write(goals: Goals, taken: Taken, out: Path, heading: str = "") -> list[Path]:
     """Write it in the form of the file's ending; what was written, the report first."""
     form = report_form.form_of(out)
-    return form.write(TEMPLATE, context(goals, taken, form, heading))
+    return filled.write(page(goals, taken, form), taken, form, heading)
 
 
-def context(goals: Goals, taken: Taken, form: ReportForm, heading: str = "") -> dict[str, Any]:
-    """What the template tells."""
+def page(goals: Goals, taken: Taken, form: ReportForm) -> Page:
     held = judged.held(goals, taken)
     first = judged.measured(taken)[0]
     found = again.repeated(taken)
-    headers = [folder.header for runs in taken.runs for folder in runs.values()]
     repeated = [tables.repeats(found)] if any(each.changes or each.why for each in found) else []
-    return {
-        "heading": heading or machines.heading(goals, taken),
-        "strip": [(_KINDS.get(outcome, ""), sentence) for outcome, sentence in counted(held)],
-        "again": again.sentence(found),
-        "notes": (*machines.notes(goals, taken), *goals.notes),
-        "machines": list(dict.fromkeys((machine(run), versions(run)) for run in headers)),
-        "tables": [
+    return Page(
+        command="goals",
+        heading=machines.heading(goals, taken),
+        strip=[*counted(held), ("", again.sentence(found))],
+        notes=(*machines.notes(goals, taken), *goals.notes),
+        tables=[
             tables.goals(held),
             tables.cases(goals, first, taken.limits),
-            *flows.tables(goals, first),
+            *flows.table(goals, first),
             *repeated,
         ],
-        "figures": [form.chart(chart, stem) for stem, chart in charts(taken).items()],
-        "sources": [
-            (str(folder.path), folder.header.command, len(folder.measurements()), len(folder.cases))
-            for runs in taken.runs
-            for folder in runs.values()
-        ],
-        "missing": list(taken.why.items()),
-    }
+        figures=[form.chart(chart, stem) for stem, chart in charts(taken).items()],
+        method="words_goals.j2",
+    )
 
 
 def counted(held: Sequence[Held]) -> list[tuple[str, str]]:
-    """How many goals came to what, each outcome with a sentence."""
+    """How many goals came to what, a sentence each, with its colour."""
     counts = Counter(one.outcome for one in held)
     told = []
     for outcome in OUTCOMES:
         if counts[outcome]:
             verb = "is" if counts[outcome] == 1 else "are"
-            told.append((outcome, f"{counts[outcome]:,} of {len(held):,} goals {verb} {outcome}"))
+            sentence = f"{counts[outcome]:,} of {len(held):,} goals {verb} {outcome}"
+            told.append((_KINDS.get(outcome, ""), sentence))
     return told
 
 

@@ -1,4 +1,9 @@
-"""A whole program timed from outside, as `/usr/bin/time -v` does: from loading to accuracy."""
+"""A whole program, as a course's students write one: load a model, read images, run them through one backend
+in batches, count the right answers; timed from outside, as `/usr/bin/time -v` does.
+
+`python -m bench.extras.reports.program` is the program: it reads what to do, a line of JSON, and writes what
+came of it.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +15,29 @@ from pathlib import Path
 
 import msgspec
 
-from bench.extras.reports.whole_program import ProgramAnswer, ProgramStart
-from bench.profile.records import of_rusage
-from bench.results.records import Environment, Record
-from bench.results.store import write_atomically
+from bench.results.records import Environment, Job, Record
+from kernels.errors import KernelscopeError
 
 FILE = "programs.jsonl"
+
+
+class ProgramStart(Record, frozen=True):
+    """What to do. images: how many, from the first on."""
+
+    model: str
+    backend: str
+    batch: int
+    images: int
+
+
+class ProgramAnswer(Record, frozen=True):
+    """What came of it. forward_ns: the passes alone, all images; top1: a fraction (None: no
+    labels); error: why it came to nothing."""
+
+    top1: float | None = None
+    images: int = 0
+    forward_ns: int = 0
+    error: str = ""
 
 
 class ProgramUse(Record, frozen=True):
@@ -47,16 +69,18 @@ class ProgramUse(Record, frozen=True):
 
 def run(start: ProgramStart, environment: Environment) -> ProgramUse:
     """Run it and wait for its end."""
+    from bench.profile.records import of_rusage
+
     if not hasattr(os, "wait4"):
         return ProgramUse(start=start, error="this system does not tell what a child process used")
-    command = [sys.executable, "-m", "bench.extras.reports.whole_program"]
+    command = [sys.executable, "-m", "bench.extras.reports.program"]
     begun = time.perf_counter()
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        cwd=Path(__file__).parents[4],
+        cwd=Path(__file__).parents[3],
     ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
@@ -90,4 +114,41 @@ def kept(folder: Path) -> list[ProgramUse]:
 
 
 def keep(folder: Path, found: list[ProgramUse]) -> None:
+    from bench.results.store import write_atomically
+
     write_atomically(folder / FILE, b"".join(msgspec.json.encode(one) + b"\n" for one in found))
+
+
+# ---------------------------------------------------------------------------------------- the program itself
+
+
+def answer(start: ProgramStart) -> ProgramAnswer:
+    """Do it. Raises KernelscopeError."""
+    from bench.measure.images import predictions
+    from bench.measure.loaded_model import LoadedModel
+    from engine import backends
+
+    backend = backends.get(start.backend)
+    job = Job(models=(start.model,), backends=(start.backend,), batches=(start.batch,), layers=False)
+    loaded = LoadedModel(start.model, job, (start.batch,), lambda text, share: None)
+    session = backend.prepare(loaded.graph, start.batch, "fp32", loaded.options_for(backend.device))
+    try:
+        found = predictions.run(session, loaded.feed, loaded.dataset(start.images), images=start.images)
+    finally:
+        session.close()
+    told = predictions.summary(found)
+    return ProgramAnswer(top1=told.top1, images=told.images, forward_ns=found.compute_ns)
+
+
+def main() -> int:
+    start = msgspec.json.decode(sys.stdin.buffer.readline(), type=ProgramStart)
+    try:
+        told = answer(start)
+    except KernelscopeError as error:
+        told = ProgramAnswer(error=str(error))
+    sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+    return int(bool(told.error))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,66 +1,52 @@
-"""A course report filled in, as HTML or Markdown: tables, figures, what of it ours contradicts, and where
-each figure of ours comes from."""
+"""What is told of a course report: tables, figures, and what of it ours contradicts."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.charts.definitions import Axis, Chart, Panel, Point, Series
+from bench.extras.reports import filled
 from bench.extras.reports.courses import claims, tables
-from bench.extras.reports.courses.needs import Taken, backend
 from bench.extras.reports.courses.presets import Course, Figure, Matrix
+from bench.extras.reports.filled import Page
+from bench.extras.reports.needs import Taken
 from bench.show import report_form
 from bench.show.looks import Look
 from bench.show.report_form import Picture, ReportForm
 from bench.show.table import Table
 from bench.words import palette
 
-TEMPLATE = "course"
 _KINDS = {"agrees": "ok", "contradicts": "slower", "open": ""}
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where ours comes from: a need, and its run or program in words, or why there is none."""
-
-    name: str
-    words: str
 
 
 def write(course: Course, taken: Taken, out: Path, heading: str = "") -> list[Path]:
     """Write it in the form of the file's ending; what was written, the report first."""
     form = report_form.form_of(out)
-    return form.write(TEMPLATE, context(course, taken, form, heading))
+    return filled.write(page(course, taken, form), taken, form, heading)
 
 
-def context(course: Course, taken: Taken, form: ReportForm, heading: str = "") -> dict[str, Any]:
-    """What the template tells."""
-    held = [claims.held(course, claim, taken) for claim in course.claims]
+def page(course: Course, taken: Taken, form: ReportForm) -> Page:
     env = taken.environment
-    machine = (env.machine, env.cpu, env.gpu, env.os, f"Kernelscope {env.kernelscope}")
-    few = [f"Here {taken.images:,} images were taken where a figure names 10,000."] * (taken.images < 10_000)
-    found: list[Table[Any]] = [tables.of_lines(course, table, taken) for table in course.tables]
-    found += [tables.of_ranks(course, ranked, taken) for ranked in course.ranked]
-    found += [tables.of_matrix(course, matrix, taken) for matrix in course.matrices]
-    models = over_models(course, taken)
-    return {
-        "heading": heading or f"{course.title}, on {env.gpu or env.cpu or 'this machine'}",
-        "source": course.source,
-        "notes": (*few, *course.notes),
-        "machine": " · ".join(filter(None, machine)),
-        "held": [(_KINDS[one.kind], one.sentence) for one in held],
-        "contradicts": [one.sentence for one in held if one.kind == "contradicts"],
-        "tables": [*found, *models],
-        "figures": figures(course, taken, form),
-        "missing": [Source(name, why) for name, why in taken.why.items()],
-        "sources": sources(course, taken),
-    }
+    few = [f"Here {taken.images:,} images were taken where a figure names 10,000."]
+    held = [claims.held(course, claim, taken) for claim in course.claims]
+    return Page(
+        command="course",
+        heading=f"{course.title}, on {env.gpu or env.cpu or 'this machine'}",
+        source=course.source,
+        strip=[(_KINDS[one.kind], one.sentence) for one in held],
+        notes=(*few * (0 < taken.images < 10_000), *course.notes),
+        tables=[
+            *(tables.of_lines(course, table, taken) for table in course.tables),
+            *(tables.of_ranks(course, ranked, taken) for ranked in course.ranked),
+            *(tables.of_matrix(course, matrix, taken) for matrix in course.matrices),
+            *over_models(course, taken),
+        ],
+        figures=figures(course, taken, form),
+        method="words_course.j2",
+    )
 
 
 def over_models(course: Course, taken: Taken) -> list[Table[Any]]:
@@ -71,27 +57,14 @@ def over_models(course: Course, taken: Taken) -> list[Table[Any]]:
     found = []
     for device in ("cpu", "cuda"):
         ladders = {
-            need.model: taken.runs[need.name]
+            need.model: taken.run(need.name)
             for need in course.needs
-            if need.kind == "ladder" and need.device == device and need.name in taken.runs
+            if need.kind == "ladder" and need.device == device and need.name in taken.runs[0]
         }
         if len(ladders) > 1:
             of = [(model, rows(folder.header, folder.measurements())) for model, folder in ladders.items()]
             where = "this CPU" if device == "cpu" else "this GPU"
             found.append(report_tables.over_models(of, f"One rung over {len(of)} models, on {where}"))
-    return found
-
-
-def sources(course: Course, taken: Taken) -> list[Source]:
-    found = []
-    for need in course.needs:
-        if need.name in taken.runs:
-            folder = taken.runs[need.name]
-            found.append(Source(need.name, f"{folder.path}: {folder.header.command}"))
-        elif need.name in taken.programs:
-            start = taken.programs[need.name].start
-            words = f"{start.model} on {start.backend}, {start.images:,} images in batches of {start.batch:,}"
-            found.append(Source(need.name, f"a whole program: {words}"))
     return found
 
 
@@ -113,38 +86,30 @@ def _figure(course: Course, figure: Figure, taken: Taken, form: ReportForm) -> P
     from bench.charts import ladder as ladder_charts
     from bench.charts import profile as profile_charts
     from bench.ladder.show.rows import rows
-
-    folder = taken.runs[figure.need]
-    stem = re.sub(r"[^\w]+", "-", figure.title).strip("-").lower()
-    measured = folder.measurements()
-    if figure.chart == "timeline":
-        return _timeline(folder, measured, figure, form, stem)
-    if figure.chart == "ladder":
-        return form.chart(ladder_charts.speed(folder.header, rows(folder.header, measured)), stem)
-    if figure.chart == "total":
-        matrix = next(matrix for matrix in course.matrices if matrix.need == figure.need)
-        return form.chart(total(course, matrix, taken), stem)
-    fine = [made for made in measured if made.disposition == "ok"]
-    if not fine:
-        return None
-    make = {"times": profile_charts.times, "breakdown": profile_charts.breakdown, "cold": profile_charts.cold}
-    chart = make[figure.chart](folder.header, fine)
-    return None if chart is None else form.chart(chart, stem)
-
-
-def _timeline(
-    folder: Any, measured: Sequence[Any], figure: Figure, form: ReportForm, stem: str
-) -> Picture | None:
     from bench.profile.event_files import events_in
     from bench.profile.show import draw_timeline
 
+    folder = taken.run(figure.need)
+    stem = re.sub(r"[^\w]+", "-", figure.title).strip("-").lower()
+    measured = folder.measurements()
     fine = [made for made in measured if made.disposition == "ok"]
-    shown = [(made, events_in(folder.path, made)) for made in fine]
+    if figure.chart == "ladder":
+        chart: Chart | None = ladder_charts.speed(folder.header, rows(folder.header, measured))
+    elif figure.chart == "total":
+        matrix = next(matrix for matrix in course.matrices if matrix.need == figure.need)
+        chart = total(course, matrix, taken)
+    elif not fine:
+        return None
+    elif figure.chart == "timeline":
+        shown = [(made, events_in(folder.path, made)) for made in fine]
 
-    def draw(kind: str, look: Look) -> bytes:
-        return draw_timeline.render(folder.header, shown, kind, fine, 1.0, look) if shown else b""
+        def draw(kind: str, look: Look) -> bytes:
+            return draw_timeline.render(folder.header, shown, kind, fine, 1.0, look)
 
-    return form.drawing(figure.title, stem, draw)
+        return form.drawing(figure.title, stem, draw)
+    else:
+        chart = getattr(profile_charts, figure.chart)(folder.header, fine)
+    return None if chart is None else form.chart(chart, stem)
 
 
 _ADDED = ("htod", "conv", "fc", "dtoh", "maxpool")  # what a pass consists of, on their machine and ours
@@ -152,7 +117,7 @@ _ADDED = ("htod", "conv", "fc", "dtoh", "maxpool")  # what a pass consists of, o
 
 def total(course: Course, matrix: Matrix, taken: Taken) -> Chart:
     """What a pass takes by batch size, theirs and ours: kernels and copies together."""
-    own, _ = tables.own_seconds(course, matrix, taken)
+    own = tables.own_seconds(course, matrix, taken)
     named = [name for name in matrix.columns if name in _ADDED]
     theirs = [
         Point(
@@ -165,7 +130,7 @@ def total(course: Course, matrix: Matrix, taken: Taken) -> Chart:
         Point(x=batch, y=sum(seconds[name] or 0.0 for name in named))
         for batch, seconds in sorted(own.items())
     ]
-    name = backend(course.need(matrix.need), matrix.who)
+    name = course.need(matrix.need).backend(matrix.who)
     one = partial(Series, precision="fp32", dashed=False, marker="o")
     lines = (
         one(label="published", backend="published", colour=palette.OTHERS[0], points=tuple(theirs)),
@@ -187,7 +152,7 @@ def total(course: Course, matrix: Matrix, taken: Taken) -> Chart:
     )
 
 
-def _grown(theirs: Sequence[Point], ours: Sequence[Point]) -> str:
+def _grown(theirs: list[Point], ours: list[Point]) -> str:
     """How time grows with the batch size, from one end of what both measured to the other."""
     if len(ours) < 2:
         return ""
@@ -197,7 +162,3 @@ def _grown(theirs: Sequence[Point], ours: Sequence[Point]) -> str:
     if first.x in known and last.x in known:
         said += f"; published: {known[last.x] / known[first.x]:,.1f}-fold"
     return f"{said}."
-
-
-def command(name: str, out: Path) -> str:
-    return shlex.join(["python", "main.py", "report", "course", name, "--out", str(out)])
