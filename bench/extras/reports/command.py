@@ -144,7 +144,7 @@ def _fill(
     taken = take(report, own)
     for path in page.write(report, taken, target, title):
         print(path)
-    if set(taken.why.values()) == {needs.NEEDS_GPU}:
+    if not any((*taken.runs, taken.programs)) and set(taken.why.values()) == {needs.NEEDS_GPU}:
         alone = "nothing was measured, the report holds what it is filled in with alone"
         print(f"{name} {needs.NEEDS_GPU}: {alone}", file=sys.stderr)
     failed = [f"{need}: {why}" for need, why in taken.why.items() if why not in needs.EXPECTED]
