@@ -30,19 +30,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+groups = {"models": models.app, "runs": runs.app}
+commands = [export, selfcheck]
 # Those that measure, and satellites, lie with what they are about, found by their files.
-_FOUND = [
-    module.COMMAND for pattern in ("*/cli.py", "extras/*/command.py") for module in found.modules(pattern)
-]
-_GROUPS = [models.app, runs.app, *(command for command in _FOUND if isinstance(command, typer.Typer))]
-_COMMANDS = [export, selfcheck, *(command for command in _FOUND if not isinstance(command, typer.Typer))]
-for command in sorted(_COMMANDS, key=lambda command: command.__name__):
+for module in (*found.modules("*/cli.py"), *found.modules("extras/*/command.py")):
+    if isinstance(module.COMMAND, typer.Typer):
+        groups[module.COMMAND.info.name] = module.COMMAND
+    elif hasattr(module, "GROUP"):
+        groups[module.GROUP].command(module.NAME)(module.COMMAND)
+    else:
+        commands.append(module.COMMAND)
+for command in sorted(commands, key=lambda command: command.__name__):
     app.command()(command)
 runs.app.command()(report)
 runs.app.command()(diff.diff)
 runs.app.add_typer(diff.baseline, name="baseline")
-for group in sorted(_GROUPS, key=lambda group: str(group.info.name)):
-    app.add_typer(group)
+for name, group in sorted(groups.items()):
+    app.add_typer(group, name=name)
 
 
 @app.command()

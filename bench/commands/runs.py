@@ -6,9 +6,7 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(
-    name="runs", no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None
-)
+app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None)
 
 
 @app.command("list")

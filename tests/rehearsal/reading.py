@@ -27,7 +27,7 @@ LEFT_OUT = {
     r"python main\.py \w+ .*--backend mine": "tests/engine/backends/test_plugins.py runs it",
     r"git ": "it fetches",
     r"(python main\.py )?models import\b": (
-        "it reads weights of the user's; tests/models/imports makes and imports such files"
+        "it reads weights of the user's; tests/bench/extras/weights makes and imports such files"
     ),
     r"(python main\.py )?course (handout|check|grade)\b": (
         "it needs an assignment and a class; tests/bench/extras/course makes them"

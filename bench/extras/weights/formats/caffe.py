@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.extras.weights.caffe_text import net_of, parsed
+from bench.extras.weights.caffe_wire import blobs
+from bench.extras.weights.parts import FilePart, Found, fitted
 from kernels.errors import ModelError
-from models.imports.caffe_text import net_of, parsed
-from models.imports.caffe_wire import blobs
-from models.imports.parts import FilePart, Found, fitted
 
 UNDERSTOOD = "deploy.prototxt with its .caffemodel"
 WEIGHTS, TEXT = ".caffemodel", ".prototxt"

@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 import pytest
 
+from bench.extras.weights import torchvision_nets
+from bench.extras.weights.importing import import_file
 from models import catalogue, imported
 from models.builders_alexnet import alexnet
-from models.imports import torchvision_nets
-from models.imports.importing import import_file
-from tests.models.imports import made
+from tests.bench.extras.weights import made
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -10,10 +10,10 @@ import pytest
 
 import main
 from bench.comparison.kind import KIND as COMPARISON
+from bench.extras.weights.importing import import_file, readers
 from kernels.errors import InputError, ModelError
 from models import catalogue, imported, labels, names
-from models.imports.importing import import_file, readers
-from tests.models.imports import made
+from tests.bench.extras.weights import made
 
 pytestmark = pytest.mark.slow
 

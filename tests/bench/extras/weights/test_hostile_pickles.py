@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.imports import unpickler
-from models.imports.importing import import_file
-from tests.models.imports import made
-from tests.models.imports.refusals import refused
+from bench.extras.weights import unpickler
+from bench.extras.weights.importing import import_file
+from tests.bench.extras.weights import made
+from tests.bench.extras.weights.refusals import refused
 
 HEADER2 = b"\x80\x02"
 GIB4 = 1 << 32

@@ -17,11 +17,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from bench.extras.weights import unpickler
+from bench.extras.weights.parts import FilePart, Found, widened
+from bench.extras.weights.pickled_arrays import RefusedPickle, sizes
+from bench.extras.weights.torchvision_nets import recognised
 from kernels.errors import ModelError
-from models.imports import unpickler
-from models.imports.parts import FilePart, Found, widened
-from models.imports.pickled_arrays import RefusedPickle, sizes
-from models.imports.torchvision_nets import recognised
 
 UNDERSTOOD = "or as .pth (weights only)"
 EXPORT = "export the model with torch.onnx.export, or save model.state_dict()"

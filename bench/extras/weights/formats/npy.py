@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from bench.extras.weights.parts import FilePart, Found, divided, fitted
+from bench.extras.weights.unpickler import load
 from kernels.errors import ModelError
 from models.builders_alexnet import LRN_OF_CAFFE, alexnet
-from models.imports.parts import FilePart, Found, divided, fitted
-from models.imports.unpickler import load
 
 UNDERSTOOD = "bvlc_alexnet.npy (a dict of layers)"
 MAGIC = b"\x93NUMPY"

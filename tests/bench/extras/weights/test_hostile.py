@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.extras.weights import caffe_text
+from bench.extras.weights.importing import import_file
 from kernels.errors import InputError
-from models.imports import caffe_text
-from models.imports.importing import import_file
-from tests.models.imports import made
-from tests.models.imports.refusals import refused
+from tests.bench.extras.weights import made
+from tests.bench.extras.weights.refusals import refused
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pickletools
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, cast
 
-from models.imports.pickled_arrays import (
+from bench.extras.weights.pickled_arrays import (
     NUMPY,
     ArrayInMaking,
     RefusedPickle,

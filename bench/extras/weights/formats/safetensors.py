@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from bench.extras.weights.parts import FilePart, Found, widened
+from bench.extras.weights.pickled_arrays import sizes
+from bench.extras.weights.torchvision_nets import recognised
 from kernels.errors import ModelError
-from models.imports.parts import FilePart, Found, widened
-from models.imports.pickled_arrays import sizes
-from models.imports.torchvision_nets import recognised
 
 UNDERSTOOD = "AlexNet and VGG of torchvision as .safetensors"
 MOST_HEADER = 1 << 22

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.extras.weights import torchvision_nets
 from models.builders_alexnet import alexnet
-from models.imports import torchvision_nets
-from tests.models.imports import made
+from tests.bench.extras.weights import made
 
 Write = Callable[..., Path]
 

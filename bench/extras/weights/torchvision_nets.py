@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from bench.extras.weights.parts import FilePart, Found, divided, fitted
 from kernels.errors import ModelError
 from models.builders import Net
-from models.imports.parts import FilePart, Found, divided, fitted
 
 SIDE = 224
 _VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}

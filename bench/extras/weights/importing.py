@@ -13,11 +13,11 @@ from types import ModuleType
 import onnx
 from onnx import helper
 
+from bench.extras.weights import formats
+from bench.extras.weights.parts import Found
 from kernels.errors import InputError, ModelError, one_line, system_words
 from models import imported, names
 from models import labels as order
-from models.imports import formats
-from models.imports.parts import Found
 
 Progress = Callable[[str, float | None], None]
 MOST_NBYTES = (1 << 31) - (1 << 20)  # an ONNX file holds less than 2 GiB
