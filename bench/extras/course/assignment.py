@@ -38,16 +38,6 @@ class Work(_Entry, frozen=True):
     params: dict[str, Any] = {}
 
 
-class ThresholdEntry(_Entry, frozen=True):
-    rung: str
-    ratio: float
-    points: float = 0.0
-    name: str = ""
-
-    def record(self) -> Threshold:
-        return Threshold(rung=self.rung, ratio=self.ratio, points=self.points, name=self.name)
-
-
 class Asked(_Entry, frozen=True):
     """A question, answered in the student's answers.toml by its name. kind "text" is read by a person."""
 
@@ -78,7 +68,7 @@ class TaskEntry(Work, frozen=True, kw_only=True):
     points: float = 0.0
     checks: Literal["full", "quick"] = "full"
     precision: tuple[str, ...] = ("fp32",)
-    threshold: tuple[ThresholdEntry, ...] = ()
+    threshold: tuple[Threshold, ...] = ()
     hidden: tuple[Work, ...] = ()
     hints: dict[str, str] = {}
 

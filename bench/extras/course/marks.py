@@ -74,11 +74,6 @@ class Mark:
     def most(self) -> float:
         return sum(t.most for t in self.tasks) + sum(q.question.points for q in self.questions)
 
-    @property
-    def bands(self) -> tuple[int, ...]:
-        """What repeats agree in."""
-        return tuple(-1 if t.graded is None else t.graded.band for t in self.tasks)
-
 
 def marks(
     made: Assignment, job: GradeJob, handed: Iterable[HandedIn], graded: Iterable[Graded]
@@ -139,15 +134,3 @@ def ranking(graded: Sequence[Graded]) -> tuple[Place, ...]:
         Place(rank, g.case.student, g.value, g.low, g.high, ranks.count(rank) > 1)
         for rank, g in zip(ranks, timed, strict=True)
     )
-
-
-def agreement(one: Iterable[Mark], other: Iterable[Mark]) -> tuple[int, int]:
-    """Of the tasks of the students that two gradings share: in how many they agree, of how many."""
-    theirs = {mark.student: mark.bands for mark in other}
-    pairs = [
-        pair
-        for mark in one
-        if mark.student in theirs
-        for pair in zip(mark.bands, theirs[mark.student], strict=True)
-    ]
-    return sum(a == b for a, b in pairs), len(pairs)

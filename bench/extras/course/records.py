@@ -22,7 +22,7 @@ REFERENCE = "reference"
 NUMBER, NAME = 90, "submission"
 
 
-class Threshold(Record, frozen=True):
+class Threshold(Record, frozen=True, forbid_unknown_fields=True):
     """A time to reach: `ratio` times as fast as the rung (or the "reference") that is timed beside it."""
 
     rung: str

@@ -58,7 +58,7 @@ def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
         precisions=entry.precision,
         quick=entry.checks == "quick",
         points=entry.points,
-        thresholds=tuple(threshold.record() for threshold in entry.threshold),
+        thresholds=entry.threshold,
         hints=dict(made.hints) | dict(entry.hints),
         file=entry.file,
     )

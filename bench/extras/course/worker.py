@@ -4,8 +4,6 @@ what was standard output. Its walls stand before it loads anything that starts a
 from __future__ import annotations
 
 import os
-import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +18,10 @@ def main() -> int:
     walls = _walls()
     # Before anything is read that a kernel is not to know.
     starting.fork_here()
-    from bench.measure.parent_channel import ParentChannel, read_line, watch_input
-
-    channel = ParentChannel()
-    say: Any = channel.say
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     from bench.extras.course.records import GradeStart
+    from bench.measure import worker_process
 
-    start = msgspec.json.decode(read_line(0), type=GradeStart)
-    watch_input(0, stop)
-    return _judge(start, say, stop.is_set, walls)
+    return worker_process.serve(GradeStart, lambda start, say, stopped: _judge(start, say, stopped, walls))
 
 
 def _walls() -> dict[str, str]:

@@ -14,7 +14,7 @@ from bench.charts.definitions import Chart
 from bench.comparison.kind import RunFolder
 from bench.extras.reports import filled
 from bench.extras.reports.filled import Page
-from bench.extras.reports.goals import again, flows, judged, machines, tables
+from bench.extras.reports.goals import again, judged, machines, tables
 from bench.extras.reports.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, Held
 from bench.extras.reports.goals.presets import Goals
 from bench.extras.reports.needs import Taken
@@ -45,7 +45,7 @@ def page(goals: Goals, taken: Taken, form: ReportForm) -> Page:
         tables=[
             tables.goals(held),
             tables.cases(goals, first, taken.limits),
-            *flows.table(goals, first),
+            *tables.flows(goals, first),
             *repeated,
         ],
         figures=[form.chart(chart, stem) for stem, chart in charts(taken).items()],

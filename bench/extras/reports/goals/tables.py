@@ -1,5 +1,5 @@
 """The tables of a report of goals: each goal with what came of it; each case's times, error and share of its
-floor; how far apart the two runs are."""
+floor; images a second from host to host; how far apart the two runs are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.measure.answers.accuracy import BOUNDS
 from bench.results import doubt
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import MEASURED_AS, ErrorStats, Measurement
-from bench.results.rows import Row, derive, title
+from bench.results.rows import EndToEndRow, Row, derive, title
 from bench.show.table import Column, Table, pick
 from bench.show.tables import layer_name, seconds
 from bench.words import orders, units
@@ -112,8 +112,9 @@ def _time(row: Row) -> float | None:
     return None if row.median_ns is None else row.median_ns * 1e-9
 
 
-def _other(name: str, get: Callable[[Row], Any]) -> Callable[[Beside], Any]:
-    return lambda line: get(line.others[name]) if name in line.others else None
+def _other(name: str, get: Callable[[Row], Any], nothing: Any = None) -> Callable[[Beside], Any]:
+    """What is read from the row of ours beside a reference."""
+    return lambda line: get(line.others[name]) if name in line.others else nothing
 
 
 def _their_time(row: Row) -> float | None:
@@ -151,42 +152,34 @@ def _error(made: Measurement | None) -> str:
     return "" if output is None else f"{units.exponent(output.rel_l2)} (output)"
 
 
-def _ratio_text(name: str) -> Callable[[Beside], str]:
-    def cell(line: Beside) -> str:
-        row = line.others.get(name)
-        if row is None:
-            return ""
-        return orders.cell(row.verdict, row.speedup, row.speedup_low, row.speedup_high)
-
-    return cell
-
-
-def _their_doubts(row: Row) -> tuple[str, ...]:
-    return doubt.own(row.against) if row.against is not None else ()
-
-
 def _of(name: str, what: str) -> tuple[Column[Beside], ...]:
     """A reference's time, ours beside it, and its error."""
-
-    def doubts(get: Callable[[Row], tuple[str, ...]]) -> Callable[[Beside], tuple[str, ...]]:
-        return lambda line: get(line.others[name]) if name in line.others else ()
-
     return (
-        Column(f"{what}_s", _other(name, _their_time), seconds, doubts(_their_doubts), what),
+        Column(
+            f"{what}_s",
+            _other(name, _their_time),
+            seconds,
+            _other(name, lambda row: doubt.own(row.against) if row.against else (), ()),
+            what,
+        ),
         Column(
             f"{what}_speedup",
             _other(name, lambda row: row.speedup),
-            cell=_ratio_text(name),
-            doubts=doubts(lambda row: row.speedup_doubts),
+            cell=_other(name, _ratio, ""),
+            doubts=_other(name, lambda row: row.speedup_doubts, ()),
             title=f"speed-up over {what}",
         ),
         Column(
             f"{what}_error",
-            cell=lambda line: _error(line.others[name].against) if name in line.others else "",
+            cell=_other(name, lambda row: _error(row.against), ""),
             title=f"error of {what}",
             left=True,
         ),
     )
+
+
+def _ratio(row: Row | EndToEndRow) -> str:
+    return orders.cell(row.verdict, row.speedup, row.speedup_low, row.speedup_high)
 
 
 def beside(
@@ -278,6 +271,80 @@ def _reached(limits: MachineLimits) -> str:
     by = f" ({limits.matrix_by})" if limits.matrix_by else ""
     memory = f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by})"
     return f"Measured: {', '.join(rates)}{by}, {memory}."
+
+
+# ----------------------------------------------------------------------------------------- from end to end
+
+FLOW_NOTE = (
+    "Host images to host answers by the host's clock, in turns; a reference is sent the same bytes from the "
+    "same buffers. A tuned one runs in the configuration that was found fastest for its forward pass."
+)
+
+
+def flows(goals: Goals, run: Measured) -> list[Table[Beside]]:
+    """One, or none where nothing was measured from end to end."""
+    found = [line for line in rows(goals, run, flowing=True) if line.own.end_to_end is not None]
+    columns = beside(
+        goals,
+        _flow_of,
+        Column(
+            "ours_images_per_s",
+            lambda line: _ours(line).images_per_s,
+            units.si,
+            lambda line: _ours(line).doubts,
+            "ours, images/s",
+        ),
+        Column("in_flight", lambda line: _ours(line).record.lanes, cell=_lanes, title="batches in flight"),
+    )
+    return [Table(columns, found, "From end to end", (FLOW_NOTE,), key="end-to-end")] if found else []
+
+
+def _ours(line: Beside) -> EndToEndRow:
+    assert line.own.end_to_end is not None
+    return line.own.end_to_end
+
+
+def _theirs(row: Row) -> EndToEndRow | None:
+    """Of what ours is held against; None where not both were measured so."""
+    return derive(row.against, None).end_to_end if row.against is not None and row.end_to_end else None
+
+
+def _flow_of(name: str, what: str) -> tuple[Column[Beside], ...]:
+    """A reference's rate, and ours beside it."""
+
+    def theirs(get: Callable[[EndToEndRow], Any], nothing: Any = None) -> Callable[[Beside], Any]:
+        return _other(name, lambda row: nothing if (its := _theirs(row)) is None else get(its), nothing)
+
+    def ours(get: Callable[[EndToEndRow], Any], nothing: Any = None) -> Callable[[Beside], Any]:
+        def of(row: Row) -> Any:
+            return get(row.end_to_end) if row.end_to_end and _theirs(row) else nothing
+
+        return _other(name, of, nothing)
+
+    return (
+        Column(
+            f"{what}_images_per_s",
+            theirs(lambda its: its.images_per_s),
+            units.si,
+            theirs(lambda its: its.doubts, ()),
+            f"{what}, images/s",
+        ),
+        Column(
+            f"{what}_speedup",
+            ours(lambda own: own.speedup),
+            cell=ours(_ratio, ""),
+            doubts=ours(lambda own: own.speedup_doubts, ()),
+            title=f"speed-up over {what}",
+        ),
+    )
+
+
+def _lanes(line: Beside) -> str:
+    """Ours, and a reference's where it had room for another number."""
+    ours = _ours(line).record.lanes
+    theirs = {name: its.record.lanes for name, row in line.others.items() if (its := _theirs(row))}
+    other = [f"{name} {lanes}" for name, lanes in theirs.items() if lanes != ours]
+    return f"{ours} ({', '.join(other)})" if other else str(ours)
 
 
 # -------------------------------------------------------------------------------------------- the second run

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bench.extras.reports import needs
-from bench.extras.reports.goals import flows, judged, page, presets
+from bench.extras.reports.goals import judged, page, presets, tables
 from bench.extras.reports.goals.judged import MISSED, REACHED, UNKNOWN
 from bench.extras.reports.goals.presets import Goal, Goals
 from bench.results.records import EndToEnd, Measurement
@@ -89,7 +89,7 @@ def test_the_report_has_the_rates_of_all(tmp_path: Path) -> None:
     made[-1] = flowing(CUDA[-1], 150, lanes=2)
     goals = Goals(title="t", device="cuda", needs=(), goals=(goal(1.5),))
     taken = needs.given([saved(tmp_path / "run", *made)])
-    (table,) = flows.table(goals, judged.measured(taken)[0])
+    (table,) = tables.flows(goals, judged.measured(taken)[0])
     (line,) = table.rows
     cells = {column.name: column.words(line) for column in table.columns}
     assert cells["ours_images_per_s"] == "20.0 k"
@@ -101,7 +101,7 @@ def test_the_report_has_the_rates_of_all(tmp_path: Path) -> None:
     assert {series.label for panel in chart.panels for series in panel.series} == set(CUDA)
     assert TUNED in chart.finding
     without = needs.given([saved(tmp_path / "passes", timed("engine-cuda", 10))])
-    assert flows.table(goals, judged.measured(without)[0]) == []
+    assert tables.flows(goals, judged.measured(without)[0]) == []
 
 
 def test_from_end_to_end_the_goals_have_the_rivals_of_a_forward_pass_and_tune_nothing_again() -> None:
