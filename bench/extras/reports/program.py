@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.profile.records import ProcessUse, of_rusage
 from bench.results.records import Environment, Job, Record
 from kernels.errors import KernelscopeError
 
@@ -40,10 +41,8 @@ class ProgramAnswer(Record, frozen=True):
     error: str = ""
 
 
-class ProgramUse(Record, frozen=True):
-    """What a program answered and what its process used, children included. inputs, outputs: blocks of 512
-    bytes read from and written to disks; swaps: as the system counts them (Linux: always 0). error: why
-    there is nothing."""
+class ProgramUse(ProcessUse, frozen=True, kw_only=True):
+    """What a program answered and what its process used, children included. error: why there is nothing."""
 
     start: ProgramStart
     answer: ProgramAnswer = ProgramAnswer()
@@ -51,13 +50,6 @@ class ProgramUse(Record, frozen=True):
     user_s: float = 0.0
     system_s: float = 0.0
     max_rss_nbytes: int = 0
-    minor_faults: int = 0
-    major_faults: int = 0
-    inputs: int = 0
-    outputs: int = 0
-    swaps: int = 0
-    voluntary_switches: int = 0
-    involuntary_switches: int = 0
     error: str = ""
     environment: Environment = Environment()
 
@@ -69,8 +61,6 @@ class ProgramUse(Record, frozen=True):
 
 def run(start: ProgramStart, environment: Environment) -> ProgramUse:
     """Run it and wait for its end."""
-    from bench.profile.records import of_rusage
-
     if not hasattr(os, "wait4"):
         return ProgramUse(start=start, error="this system does not tell what a child process used")
     command = [sys.executable, "-m", "bench.extras.reports.program"]
