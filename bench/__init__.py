@@ -58,8 +58,9 @@
 - `bench.kinds`: what comparisons, ladders and profiles have in common; `bench.comparison`: what a comparison
   is among them. Which kinds there are is found by their files, `bench/*/kind.py`; their commands,
   `bench/*/cli.py`.
-- `bench.fleet`: cases handed to several devices, here or of a Ray cluster, one measurement at a time on each;
-  `bench.course`: a class graded with it (docs/teaching.md, docs/fleet.md).
+- `bench.extras`: satellites that no run needs. `fleet`: cases handed to several devices, here or of a Ray
+  cluster, one measurement at a time on each; `course`: a class graded with it (docs/teaching.md,
+  docs/fleet.md); `reports`: figures of course reports and speed goals beside what is measured here.
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
   print (`footer`); `charts.scoreboard`: each backend beside its reference, by batch size, and
   `charts.verdicts`: what that comes to, in a line; `charts.lay_over` puts a second run's lines into them,
@@ -72,8 +73,6 @@
   one document by a jinja2 template (`bench/show/templates`), HTML or Markdown (`report_form`, `report_html`,
   `report_files`), with the
   sentences of `bench.show.overview`.
-- `bench.goals`: speed goals, data a kind of machine, held against two runs of each comparison that they need
-  (`report goals`): reached, not reached or open, by intervals; why, by a case's floor and its longest step.
 - `bench.measure.selfcheck`: a backend against itself, or against itself made slower
   (`bench.measure.selfcheck.planted`), prepared, timed and judged as two are: how often the interval of the
   ratio misses the truth, with exact bounds (`bench.results.rates`); its file keeps the samples, is gone on

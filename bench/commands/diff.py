@@ -188,7 +188,7 @@ def _markdown(found: Diff) -> str:
 
 
 def _draw(found: Diff, formats: Sequence[str], folder: Path) -> None:
-    from bench.charts.waterfall import charts
+    from bench.diff.waterfall import charts
     from bench.results.store import write_atomically
     from bench.show import draw_together
     from kernels.errors import InputError

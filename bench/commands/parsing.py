@@ -177,3 +177,9 @@ def dims(values: Iterable[str]) -> dict[str, int]:
 def absolute(file: str) -> str:
     """A file as a run that is gone on with finds it from any folder; "" stays what it is."""
     return str(Path(file).expanduser().absolute()) if file else ""
+
+
+def check_cluster(cluster: str, gpu: str) -> None:
+    """Raises InputError where a kind of GPU is named and no cluster."""
+    if gpu and not cluster:
+        raise InputError("--gpu says on which kind of GPU of a cluster; give --cluster too, or leave it away")

@@ -167,7 +167,6 @@ def compare(
     well; 1: a case failed; 2: bad input; 130: cancelled (what was measured is kept).
     """
     from bench.commands import parsing
-    from bench.fleet import spread
     from bench.results import trust
     from bench.results.names import with_distinct_stems
     from bench.results.records import Job
@@ -179,7 +178,7 @@ def compare(
     wanted = Output(
         parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers, bisect, cluster, gpu
     )
-    spread.check(cluster, gpu)
+    parsing.check_cluster(cluster, gpu)
     for option, given in (("--layers", layers), ("--bisect", bisect)):
         if given and not layer_pass:
             raise InputError(

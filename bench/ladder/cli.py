@@ -92,7 +92,6 @@ def ladder(
     input; 130: cancelled.
     """
     from bench.commands import parsing
-    from bench.fleet import spread
     from bench.ladder import compiling
     from bench.ladder import plan as ladder_plan
     from bench.ladder import template as ladder_template
@@ -104,7 +103,7 @@ def ladder(
 
     if saves is not None:
         raise typer.Exit(_show_saves(saves, parsing.one_of(output, FORMATS, "format")))
-    spread.check(cluster, gpu)
+    parsing.check_cluster(cluster, gpu)
     if resume is not None:
         parsing.refuse_settings(
             context, _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"

@@ -11,7 +11,6 @@ from bench.kinds.folder import Folder
 from bench.kinds.options import ALWAYS, Option, each, one, switch
 from bench.kinds.registry import Kind, Told
 from bench.ladder.records import (
-    LADDER,
     SCHEMA,
     Ladder,
     LadderMessage,
@@ -60,7 +59,7 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     line=RungMeasurement,
     schema=SCHEMA,
     parts=("errors",),
-    worker=("bench.measure.worker", LADDER),
+    worker=("bench.ladder.measure.worker",),
     start=LadderStart,
     message=LadderMessage,
     started=RungStarted,

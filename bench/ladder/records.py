@@ -27,8 +27,6 @@ from bench.results.records import (
 
 SCHEMA = 1
 REFERENCE = "reference"
-# Argument that tells a worker that it will be given a LadderStart.
-LADDER = "--ladder"
 
 Scope = Literal["rung", "reference", "model"]
 

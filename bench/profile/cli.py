@@ -100,7 +100,6 @@ def profile(
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """
     from bench.commands import parsing
-    from bench.fleet import spread
     from bench.profile.records import ProfileJob
     from bench.profile.show.saved import ShownProfile
     from bench.show.table import FORMATS
@@ -138,7 +137,7 @@ def profile(
         timeout_s=timeout,
         counters=counters,
     )
-    spread.check(cluster, gpu)
+    parsing.check_cluster(cluster, gpu)
     raise typer.Exit(run(job, out, shown, formats, trace, cluster, gpu))
 
 

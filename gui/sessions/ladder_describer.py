@@ -26,7 +26,7 @@ class LadderDescriber(QObject):
 
     def __init__(self, parent: QObject | None = None, command: Sequence[str] | None = None) -> None:
         super().__init__(parent)
-        self._command = list(command) if command else [*worker_command(LADDER.worker[:1]), DESCRIBE]
+        self._command = list(command) if command else [*worker_command(LADDER.worker), DESCRIBE]
         self._process: ChildProcess | None = None
         self._buffer = bytearray()
         self._number = 0

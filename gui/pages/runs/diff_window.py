@@ -9,8 +9,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
-from bench.charts import waterfall
-from bench.diff import sentences, tables
+from bench.diff import sentences, tables, waterfall
 from bench.diff.records import Change, Diff
 from bench.show.table import Column
 from bench.words import orders
