@@ -11,6 +11,6 @@ on one machine.
   (`schedule`); `checks` holds exit code, files, tracebacks, and every case of every run it left to what
   must be. `state` is kept by the hash of the tree (`content`: without docs/results, the same in a copy
   without .git), so that a cut one goes on.
-- `report` writes docs/results/rehearsal-<machine>.md with that hash; CI notes whether the page is of the
-  tree at hand.
+- `report` writes a page with every step beside the state, and docs/results/rehearsal-<machine>.md: the
+  hash, the machine, the counts and what failed. CI notes whether that page is of the tree at hand.
 """
