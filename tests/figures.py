@@ -118,9 +118,16 @@ def commands(report: Report, out: Path) -> list[list[str]]:
 def _measured(words: list[str], at: Path) -> list[str]:
     """A run into a folder; one that was stopped goes on, but for a profile, which is taken again."""
     if at.is_dir() and words[0] != "profile":
-        return [words[0], "--resume", str(at), "--charts", "none"]
+        return [words[0], "--resume", str(at), "--retry", "--charts", "none"]
     shutil.rmtree(at, ignore_errors=True)
     return [*words, "--charts", "none", "--out", str(at)]
+
+
+def _run(words: list[str]) -> bool:
+    """Whether the command did all that it was to do."""
+    print(f"main.py {shlex.join(words)}", file=sys.stderr)
+    program = [sys.executable, str(ROOT / "main.py"), *words]
+    return not subprocess.run(program, stdout=subprocess.DEVNULL, check=False).returncode
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -142,11 +149,7 @@ def main(given: Sequence[str] | None = None) -> int:
             print(f"{report.name}: {reason or 'can be made here'}")
             failed += [report.name] if reason and report.name in asked.name and not asked.list else []
             continue
-        for words in [] if page.is_file() else commands(report, asked.out.absolute()):
-            print(f"main.py {shlex.join(words)}", file=sys.stderr)
-            program = [sys.executable, str(ROOT / "main.py"), *words]
-            subprocess.run(program, stdout=subprocess.DEVNULL, check=False)
-        if page.is_file():
+        if page.is_file() or all(_run(words) for words in commands(report, asked.out.absolute())):
             print(page)
         else:
             failed.append(report.name)

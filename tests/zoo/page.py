@@ -1,4 +1,4 @@
-"""docs/models.md: what runs of the nets, how right and how fast, from what was measured on each machine."""
+"""docs/nets.md: what runs of the nets, how right and how fast, from what was measured on each machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.ops import LISTED
 from tests.zoo.kept import ROOT, Kept, Outcome
 from tests.zoo.nets import EXPORTERS, FORMS, NETS, Net, exports
 
-PAGE = ROOT / "docs" / "models.md"
+PAGE = ROOT / "docs" / "nets.md"
 COMMAND = "python -m tests.zoo write"
 # Dispositions as the page calls them; any other by its own name.
 WORDS = {"ok": "right", "unsupported": "refused", "incorrect": "**wrong**"}
