@@ -1,4 +1,4 @@
-"""An answer against the oracle's, in pieces, and where it is wrong."""
+"""An answer compared with the oracle's, piece by piece, and where it is wrong."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A plan's steps run on the CPU: the rungs in NumPy, bound once, then called one after the other.
+"""The steps of a plan run on the CPU: the rungs are bound once, then called one after the other.
 
-What runs in a process apart (engine.apart) as in this one: it knows the plan and its rungs, and nothing of
-models, of ONNX or of who asks.
+It is the same code in an isolated process (engine.apart) and in this one: it knows the plan and its rungs,
+and nothing of models, of ONNX or of the caller.
 """
 
 from __future__ import annotations

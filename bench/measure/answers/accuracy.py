@@ -1,8 +1,8 @@
-"""Whether answers are right: tensor errors against the float64 oracle, top-k and agreement.
+"""Whether answers are right: errors of tensors against the float64 oracle, top-k and agreement.
 
-A layer fed golden inputs passes at a relative L2 error within `BOUNDS`, with no element off by more than
-`ELEMENT_FACTOR` × that bound × the tensor's largest value. NaN and infinity fail in words, but where the
-right answer is the same.
+A layer that gets exact inputs passes if its relative L2 error is within `BOUNDS` and no element is off by
+more than `ELEMENT_FACTOR` × that bound × the tensor's largest value. NaN and infinity fail, with a sentence,
+unless the right answer has the same there.
 """
 
 from __future__ import annotations

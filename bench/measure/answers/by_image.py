@@ -1,10 +1,11 @@
-"""Whether an image's answer is its own, and where it lies in a model's outputs.
+"""Whether the answer for an image depends on that image alone, and where the image's answer lies in a model's
+outputs.
 
-Of most models a batch is only a way to ask for several answers at once. Then a few images tell of a batch
-of any size. In others the images of a batch change each other's answers (quantisation by the range of the
-whole tensor, a state that is handed on, attention over axis 0), or an output belongs to none of them. Which
-it is follows from the model itself: it is run in float64 over several images, and over the first and the
-last of them alone.
+For most models a batch only means several answers at once. Then a few images suffice to judge a batch of any
+size. In other models the images of a batch change each other's answers (quantisation by the range of the
+whole tensor, a state that is handed on, attention over axis 0), or an output belongs to no image. The model
+itself shows which case it is: it is run in float64 over several images, and then over the first and the last
+of them alone.
 """
 
 from __future__ import annotations

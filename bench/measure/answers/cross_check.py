@@ -1,8 +1,8 @@
-"""Whether the float64 oracle can be trusted with a model: ONNX Runtime has to agree with it, group by group.
+"""Whether the float64 oracle can be trusted for a model: it is compared with ONNX Runtime, group by group.
 
-Every group of nodes alone is fed the oracle's own tensors in both: float64 there, ONNX Runtime's CPU provider
-in float32 here. Many groups, beside each other in one model, are one session; one that ONNX Runtime refuses
-is found by halves.
+Each group of nodes gets the oracle's own tensors as inputs, in both: in float64 here, in float32 in ONNX
+Runtime's CPU provider. Many groups, side by side in one model, share one session. If ONNX Runtime refuses
+that session, the group at fault is found by bisection.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Errors of a model's operators on one backend: each alone, fed right inputs, and with those before it."""
+"""Errors of a model's operators on one backend: of each alone, with right inputs; and of each with the errors
+of those before it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A params record as an ONNX model of its own: what the oracle and the reference are given for one rung.
+"""A params record as an ONNX model of its own: what the oracle and the reference run for one rung.
 
-What its nodes are, and what its inputs are drawn from, stands in `nodes/<op>.py`. The operator is one node;
-an activation, and what a matrix product adds (alpha, beta, a bias), are nodes behind it, as exporters write
-them. Inputs are in0, in1, … in the params' order, weights as initializers; output y.
+`nodes/<op>.py` says which nodes it has and from which values its inputs are drawn. The operator is one node.
+An activation, and what a matrix product adds (alpha, beta, a bias), are nodes after it, as exporters write
+them. Inputs are in0, in1, … in the params' order, weights are initializers, the output is y.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Whether memory holds a model, its right answers and the passes of who is compared, by arithmetic: Linux
-would grant what is not there, and end the process at the first touch.
-"""
+"""Whether memory has room for a model, its right answers and the passes of all contenders, by arithmetic.
+Linux would grant memory that does not exist, and end the process when it is first used."""
 
 from __future__ import annotations
 

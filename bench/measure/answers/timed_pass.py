@@ -1,8 +1,8 @@
-"""Were the passes that were timed right? Some of them, chosen afterwards, are rebuilt and looked at.
+"""Were the timed passes right? Some of them, chosen afterwards, are repeated and compared.
 
-Each was given inputs of its own (engine.stirring), and what it left was kept. It has to be what the same
-inputs give when nobody measures, and that has to be what float64 gives: a kernel that answers from memory,
-does its work outside of the time, or knows when it is timed fails one or the other.
+Each pass had inputs of its own (engine.stirring), and its output was kept. The output has to be what the same
+inputs give when nobody measures, and that has to be what float64 gives. A kernel that answers from memory,
+works outside of the timed part, or knows when it is timed fails one of the two.
 """
 
 from __future__ import annotations
