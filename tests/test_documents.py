@@ -53,6 +53,32 @@ def test_every_link_leads_somewhere() -> None:
     assert [wrong for page in pages() for wrong in broken(page)] == []
 
 
+OURS = r"(?<![\w./-])((?:bench|engine|kernels|models|gui|tests|docs|locks)"
+# Files that a reader is told to write.
+WRITTEN = ("engine/backends/mine.py", "engine/backends/_my_session.py")
+
+
+def missing(text: str, root: Path = ROOT) -> Iterator[str]:
+    """Files and modules of this repository that a text names and that are not there. Names with a
+    placeholder (`<op>`, NN_name, NAME) are not asked."""
+    for path in sorted(set(re.findall(OURS + r"/[\w./<>*{}-]*\w/?)", text))):
+        if not re.search(r"[<>*{}]|NN_|NAME", path) and not (root / path).exists() and path not in WRITTEN:
+            yield path
+    for name in sorted(set(re.findall(OURS + r"(?:\.\w+)+)(?!\(|\w|/)", text))):
+        *folders, last = re.split(r"\.(?=[A-Z])", name)[0].split(".")  # without a class and what follows it
+        at = root.joinpath(*folders)
+        # The last word may be a name in the module before it.
+        inside = at / "__init__.py" if at.is_dir() else at.with_suffix(".py")
+        there = (at / last).is_dir() or (at / f"{last}.py").is_file()
+        if not there and last != "md" and not (inside.is_file() and last in inside.read_text("utf-8")):
+            yield name
+
+
+def test_every_file_and_module_that_the_documents_name_exists() -> None:
+    named = {page.name: [*missing(page.read_text(encoding="utf-8"))] for page in pages()}
+    assert {page: names for page, names in named.items() if names} == {}
+
+
 def test_every_picture_of_the_documents_is_shown() -> None:
     shown = {
         (page.parent / link).resolve()
@@ -84,13 +110,19 @@ def test_short_pages_stay_short() -> None:
     assert len((ROOT / "docs/architecture.md").read_text("utf-8").splitlines()) <= ARCHITECTURE_LINES
 
 
-def test_a_broken_link_is_found(tmp_path: Path) -> None:
+def test_a_broken_link_and_a_missing_file_are_found(tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text("# One `two`: three\n\n# One two three\n")
     page = tmp_path / "page.md"
     page.write_text(
         "[a](other.md) [b](other.md#one-two-three-1) [c](https://example.com) [d](gone.md) [e](other.md#x)\n"
         "```\nx[i](j)\n```\n"
     )
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "a.py").write_text("name = 1\n")
+    text = (
+        "`bench/a.py` `bench/b.py` bench.a, bench.a.name, bench.a.Kind.x, bench.a.gone, kernels/<op>/NN_x.cu"
+    )
+    assert list(missing(text, tmp_path)) == ["bench/b.py", "bench.a.gone"]
     assert list(broken(page)) == [
         "page.md: gone.md: there is no such file",
         "page.md: other.md#x: there is no such heading",
