@@ -12,11 +12,10 @@ README_BYTES, ARCHITECTURE_LINES = 7 * 1024, 100
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
-def pages(root: Path = ROOT) -> list[Path]:
-    """Every Markdown file of the repository."""
-    hidden = (".venv", ".git", "runs", "figures")
-    found = (path for path in root.rglob("*.md") if not path.relative_to(root).parts[0].startswith(hidden))
-    return sorted(found)
+def pages() -> list[Path]:
+    """Every Markdown file of the repository, and none of what a user keeps beside it."""
+    folders = ("bench", "docs", "engine", "gui", "kernels", "models", "tests")
+    return sorted([*ROOT.glob("*.md"), *(page for name in folders for page in (ROOT / name).rglob("*.md"))])
 
 
 def text_of(page: Path) -> str:
