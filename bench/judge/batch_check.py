@@ -45,8 +45,8 @@ class BatchCheck:
         self._elements = [math.prod(s) // max(1, shape[0]) for s in (shape, *shapes)]
 
     def somewhere(self, session: RungSession) -> str:
-        """Why the session's answer is none, or "" where none of what was looked at says so: two passes on
-        different poison, some rows of each, and what was written beside."""
+        """Why the session's answer is wrong, or "" if nothing that was looked at is: two passes on different
+        poison, some rows of each, and what was written beside the output."""
         proved: dict[int, np.ndarray] = {}
         for byte in POISONS:
             self._pass(session, byte)

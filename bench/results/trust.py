@@ -68,8 +68,8 @@ def doubt(folder: Path, kernel_dirs: Sequence[str]) -> str:
 
 
 def ask(folder: Path, kernel_dirs: Sequence[str], trusted: bool) -> None:
-    """Before a run is gone on with on the command line. Raises InputError where its kernels are in doubt and
-    the user has not said that they are `trusted`; where he has, that is remembered."""
+    """Called before a run is resumed on the command line. Raises InputError if its kernels are in doubt and
+    the user has not said that they are `trusted`; if the user has, that is remembered."""
     if not trusted and (reason := doubt(folder, kernel_dirs)):
         raise InputError(f"{reason}; read them, then {OPTION} runs them")
     remember(folder, kernel_dirs)

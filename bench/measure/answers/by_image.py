@@ -53,8 +53,8 @@ class Images:
 
 
 def images_of(one: tuple[int, ...], many: tuple[int, ...], count: int) -> Images | None:
-    """Where images lie in an output that has these shapes for one image and for `count`; None where its shape
-    does not say."""
+    """Where the images are in an output that has these shapes for one image and for `count`; None if its
+    shape does not show it."""
     if len(one) != len(many) or count < 2:
         return None
     grown = [axis for axis, (few, more) in enumerate(zip(one, many, strict=True)) if few != more]
@@ -82,8 +82,9 @@ def count(graph: Graph, inputs: Arrays) -> int:
 def layout(
     graph: Graph, inputs: Arrays, answers: Arrays, count: int, answer: Callable[[Arrays], Arrays]
 ) -> dict[str, Images] | None:
-    """Where the images lie in each output; None where an image's answer is not its own, or that cannot be
-    told. answers: to these inputs of `count` images; answer: what gives others. Raises OutOfMemoryError."""
+    """Where the images are in each output; None if the answer for an image depends on the others, or if that
+    cannot be found out. answers: the answers to these inputs of `count` images; answer: computes the answers
+    to other inputs. Raises OutOfMemoryError."""
     if graph.fixed_batch is not None or count < 2 or any(node.op_type in OF_ALL for node in graph.nodes):
         return None
     found: dict[str, Images] = {}
@@ -113,8 +114,8 @@ def _alike(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def random_node(graph: Graph) -> tuple[str, str] | None:
-    """(name, operator) of a node whose numbers are drawn anew in each pass, and that an output hangs on; None
-    where there is none."""
+    """(name, operator) of a node that draws new numbers in each pass and on which an output depends; None if
+    there is none."""
     for node in graph.nodes:
         if node.name in graph.live and _draws(graph.node_protos[node.name], graph):
             return node.name, node.op_type

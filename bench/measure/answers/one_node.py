@@ -27,9 +27,9 @@ OUTPUT = "y"
 
 
 def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Inputs of one check, weights among them: normal values (weights scaled so that outputs are of order 1),
-    bounded away from 0 where they divide, whole numbers for whole-number types; where an exponential is
-    taken, some of them so large that it overflows for whoever does not see to it."""
+    """Inputs of one check, including weights: normal values (weights scaled so that outputs are of order 1),
+    not near 0 where they divide, whole numbers for whole-number types; for an exponential some are so large
+    that it overflows in a kernel that does not take care of it."""
     arrays = []
     for place, (shape, name) in enumerate(zip(p.input_shapes, p.input_dtypes, strict=True)):
         dtype = np.dtype(name)

@@ -108,8 +108,8 @@ class RightAnswers:
         lossy: bool = False,
         row: int | None = None,
     ) -> ErrorStats | None:
-        """One image of a batch (None: drawn now) against float64; where images hang on each other all of it.
-        None where another than float64 judges. Nothing of it is kept."""
+        """Compares one image of a batch (None: one drawn now) with float64; the whole batch if images
+        influence each other. None if something other than float64 judges. Nothing of it is kept."""
         count = by_image.count(self._graph, inputs)
         if not self._by_oracle or self.judge_of(count):
             return None
