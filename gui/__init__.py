@@ -100,5 +100,5 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `python -m gui.shell.screenshots --out DIR` takes pictures of the window: every page of the registry in
   both themes, with something selected (`Page.showcase`), from the real window and worker, on a screen or
   offscreen, of the sample run with its ladder and profile, which measures nothing, or of one measured
-  then (`--live`). Those that the README shows lie in docs/images.
+  then (`--live`). Those that the documents show lie in docs/images.
 """

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 baseline = typer.Typer(
-    no_args_is_help=True, help="The run that others are held against.", rich_markup_mode=None
+    no_args_is_help=True, help="The run with which others are compared.", rich_markup_mode=None
 )
 
 
 def diff(
     runs: list[Path] = typer.Argument(
-        metavar="[A] B", help="The run before and the run after; B alone is held against its baseline."
+        metavar="[A] B", help="The run before and the run after; B alone is compared with its baseline."
     ),
     fail_on: str = typer.Option(
         "",

@@ -1,11 +1,11 @@
 """Which mistake explains a rung's wrong answers.
 
-An explanation is given only where it holds on every shape that fails: the answers with that mistake
-(bench.judge.mistakes) are worked out in float64 and are the very answers that were got; or all answers are
-off by one factor, one amount or the rounding of a narrower type (bench.judge.patterns). The shapes that are
-right count too: a mistake that would have made those wrong as well is told of the failing ones alone. Where
-two mistakes give the same answers on all that was tried, both are told. Where nothing explains every failing
-shape, nothing is explained, and all that is said is where it is wrong (bench.judge.places).
+An explanation is given only if it holds on every shape that fails: the answers with that mistake
+(bench.judge.mistakes), computed in float64, are exactly the answers of the rung; or all answers are off by
+one factor, one amount or the rounding of a narrower type (bench.judge.patterns). The shapes that are right
+count, too: a mistake that would also have made those wrong is named for the failing ones only. If two
+mistakes give the same answers on everything that was tried, both are named. If nothing explains every failing
+shape, the finding says only where it is wrong (bench.judge.places).
 """
 
 from __future__ import annotations

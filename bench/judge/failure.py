@@ -1,4 +1,4 @@
-"""What was found wrong of a rung's answer, and what it was found on."""
+"""A fault that was found in a rung's answer, and the shape and inputs on which it was found."""
 
 from __future__ import annotations
 

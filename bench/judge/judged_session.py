@@ -1,4 +1,4 @@
-"""A rung's session on one shape, with inputs drawn for it, and the judge of one answer: what is wrong of it,
+"""A rung's session on one shape with inputs drawn for it, and the check of one answer: what is wrong with it,
 as a finding."""
 
 from __future__ import annotations

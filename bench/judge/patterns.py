@@ -1,5 +1,5 @@
 """What wrong answers have in common with the right ones: a factor, an amount, or the rounding of a narrower
-type. Each is given only where it holds on every failing shape."""
+type. Each is reported only if it holds on every failing shape."""
 
 from __future__ import annotations
 

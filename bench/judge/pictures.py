@@ -1,5 +1,5 @@
-"""What is kept of a wrong answer to look at: the error map, and whole images of what was expected and got, as
-many as are worth keeping."""
+"""What is kept of a wrong answer for display: the error map, and some whole images of the expected and the
+actual answer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What an answer takes from what lay in the output or the workspace before the pass: a pass on zeros is right
-where a rung adds to it, one on large negative numbers where it takes the maximum with it."""
+"""Whether an answer depends on what the output or the workspace held before the pass. If only a pass on zeros
+is right, the rung adds to the old content; if only a pass on large negative numbers is right, it takes the
+maximum with it."""
 
 from __future__ import annotations
 

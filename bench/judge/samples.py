@@ -1,5 +1,5 @@
-"""Inputs of a check with their float64 answers: of few images, which a batch beyond repeats, and which images
-of a batch are looked at where not all are."""
+"""Inputs of a check with their float64 answers: for a few images, which a larger batch repeats; and which
+images of a batch are looked at if not all are."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ FEW = 64  # values of a row; fewer may all come out near 0 by chance
 
 @dataclass(frozen=True)
 class Sample:
-    """Inputs and what they should give. params: of the distinct images; rows: which of them lies at each
-    place of the batch (None: each once, in order). inputs: of the distinct images; expected: float64.
-    typical: what an element of the answer is in the root mean square, which errors are held against at
-    least; 0 where the answer itself tells it."""
+    """Inputs and their right answers. params: of the distinct images; rows: which of these is at each place
+    of the batch (None: each once, in order). inputs: of the distinct images; expected: float64. typical: the
+    root mean square that an element of the answer should have; errors are compared with at least this; 0 if
+    the answer itself shows it."""
 
     params: Params
     inputs: tuple[np.ndarray, ...]
@@ -90,9 +90,9 @@ def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] =
 
 
 def typical(p: Params, inputs: Sequence[np.ndarray]) -> float:
-    """The root mean square of an answer of few sums, were the signs random: the variance of a sum is then the
-    sum of its terms' squares. A sum whose terms happened to cancel is near 0, its rounding errors are not.
-    0 for answers of many values, or of no sums."""
+    """The root mean square that an answer of few sums would have with random signs: the variance of a sum is
+    then the sum of its terms' squares. A sum whose terms happened to cancel is near 0, but its rounding
+    errors are not. 0 for answers of many values, or without sums."""
     row = p if p.rows is None else p.of_rows(1)
     of_squares = p.of_squares()
     if of_squares is None or row.outputs >= FEW:

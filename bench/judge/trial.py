@@ -1,5 +1,4 @@
-"""One rung on one shape: checks of what it makes of inputs never seen before, before, during and after it is
-timed."""
+"""One rung on one shape: its answers to new inputs are checked before, during and after it is timed."""
 
 from __future__ import annotations
 

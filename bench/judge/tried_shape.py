@@ -1,4 +1,5 @@
-"""A shape that a rung was tried on, as a diagnosis looks at it: whose are the wrong answers got."""
+"""A shape on which a rung was tried, as the diagnosis sees it: does a mistake give the wrong answers that the
+rung gave?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A rung's answer is wrong: raised with the finding, and with what is kept of the answer to look at."""
+"""The exception for a wrong answer of a rung: it carries the finding, and what is kept of the answer for
+display."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan's steps as what starts their kernels on a device."""
+"""The steps of a plan as calls that start their kernels on a device."""
 
 from __future__ import annotations
 

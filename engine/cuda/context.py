@@ -1,8 +1,9 @@
-"""What of a device's context the time of a kernel hangs on, beside the kernel: how much of the L2 cache is
-kept for lines that persist, how much is fetched at once, and which lines a stream has stay there.
+"""Settings of a device's context that change the time of a kernel: how much of the L2 cache is reserved for
+lines that persist, how much is fetched at once, and which lines a stream keeps there.
 
-A kernel has no code on the host, and what compiles it runs in a process apart. But what a library sets in
-this process stays set for all that follow. So these are looked at before each train, put back, and told.
+A kernel has no code on the host, and its compiler runs in an isolated process. But what a library sets in
+this process stays set for everything after it. So these settings are looked at before each train, put back,
+and reported.
 """
 
 from __future__ import annotations

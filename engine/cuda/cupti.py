@@ -1,7 +1,7 @@
 """CUPTI by cupti-python: every kernel, copy, memset and call into CUDA between `start` and `stop`.
 
-cupti is imported here alone, and only when a recording starts: a process that never records never loads it.
-Kernels inside CUDA graphs are recorded one by one (tracing of whole graphs stays off). Times come out on
+Only this module imports cupti, and only when a recording starts: a process that never records never loads it.
+Kernels inside CUDA graphs are recorded one by one (tracing of whole graphs stays off). Times are on
 perf_counter_ns; CUPTI's own clock is read beside it at both ends.
 """
 

@@ -1,4 +1,5 @@
-"""What CUPTI's refusals mean, and what its records of waiting and of memory say of the calls they are of."""
+"""What CUPTI's errors mean, and what its records of waiting and of memory say about the calls that caused
+them."""
 
 from __future__ import annotations
 

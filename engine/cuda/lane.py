@@ -1,8 +1,9 @@
-"""A batch's way over the bus and back, on the stream of a session: copy, make numbers of pixels, the pass,
-the best classes if asked, copy back; all but the first copy are one CUDA graph where the session is captured.
+"""The way of a batch over the bus and back, on a session's stream: copy, convert pixels to numbers, the pass,
+select the best classes if asked, copy back. Everything except the first copy is one CUDA graph if the session
+is captured.
 
-Host memory is page-locked, as a loader of images has it. Several lanes overlap: while the kernels of one run,
-the copies of another do.
+Host memory is page-locked, as a loader of images has it. Several batches are in flight: while the kernels of
+one run, another is copied.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Passes on the device over inputs that are wholly new, before each of which every value of every input is
-written anew by one launch (renewing.cu); and over inputs as timed passes have them, all of which are written
-as well: engine.witness.Renewable.
+"""Passes on the device over inputs that are all new: before each pass one launch (renewing.cu) writes every
+value of every input. Also passes over inputs as timed passes have them, which are all written as well
+(engine.witness.Renewable).
 
-The launch goes behind that of engine.cuda.stirring, which changes a few values and poisons outputs.
+The launch comes after that of engine.cuda.stirring, which changes a few values and poisons outputs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the CUDA engine needs of CuPy, and nothing else of it: memory, copies, streams, errors in our words.
+"""The parts of CuPy that the CUDA engine uses: memory, copies, streams; CuPy's errors in our words.
 
-CuPy is imported here alone, and only when a session is prepared.
+Only this module imports CuPy, and only when a session is prepared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A rung's launch made ready on the device: what to call for it, in order, on the current stream."""
+"""The launch of a rung, prepared on the device: the calls for it, in order, on the current stream."""
 
 from __future__ import annotations
 

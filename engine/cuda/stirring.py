@@ -1,8 +1,8 @@
-"""No two timed passes on the device are given the same: engine.stirring's changes, made there by one launch a
-pass (stirring.cu), and what each of the last passes left where it is looked at.
+"""No two timed passes on the device get the same inputs: the changes of engine.stirring, made by one launch
+before each pass (stirring.cu), and the outputs of the last passes where they are looked at.
 
-Everything lies at fixed addresses, so that CUDA graphs with the launch in them stay as they are when other
-inputs are bound. What a launch takes is no part of a pass: `CudaStirring.own_ns` takes it off.
+Everything has fixed addresses, so that CUDA graphs with this launch stay valid when other inputs are bound.
+The time of the launch is not part of a pass: `CudaStirring.own_ns` is subtracted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A session's stream on the device: its clock, and what is put on it as CUDA graphs."""
+"""A session's stream on the device: its clock, and the CUDA graphs that run on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The launch shape of convolutions of images with few channels, read as they are (cuda/conv_band.cuh)."""
+"""The launch shape of convolutions of images with few channels, which read the image as it is
+(cuda/conv_band.cuh)."""
 
 from __future__ import annotations
 

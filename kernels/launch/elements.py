@@ -1,4 +1,4 @@
-"""The launch shapes of operators that compute each output on its own, and of those that move elements."""
+"""The launch shapes of operators that compute each output on its own, and of operators that move elements."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The launch shapes of convolutions of small images whose blocks have a slice of the channels each: on tensor
-cores (cuda/conv_slices.cuh), and in float32 (cuda/conv/44_slices.cu)."""
+"""The launch shapes of convolutions of small images in which each block has a slice of the channels: on
+tensor cores (cuda/conv_slices.cuh), and in float32 (cuda/conv/44_slices.cu)."""
 
 from __future__ import annotations
 

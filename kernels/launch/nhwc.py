@@ -1,4 +1,4 @@
-"""The launch shapes of rungs that take activations as NHWC too (kernels.layouts)."""
+"""The launch shapes of rungs that also take activations as NHWC (kernels.layouts)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The launch shapes of convolutions that multiply transforms: Winograd's and Fourier's.
 
-Three kernels, some images at a time: `conv` transforms tiles of the image, (product, channel, tile);
+Three kernels, a few images at a time: `conv` transforms tiles of the image, (product, channel, tile);
 `conv_products` multiplies at each place of the transform, (maps × channels) · (channels × tiles);
 `conv_outputs` transforms the sums, (product, map, tile), back. The weights' transforms are packed once.
 """

@@ -1,4 +1,4 @@
-"""The launch shape of convolutions, with a pool or without, whose image and weights both fit into the shared
+"""The launch shape of convolutions, with or without a pool, whose image and weights both fit into the shared
 memory of a block."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The launch shapes of pools, of normalisations across channels, and of both in one."""
+"""The launch shapes of pools, of normalisations across channels, and of both together."""
 
 from __future__ import annotations
 

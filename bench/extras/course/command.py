@@ -82,7 +82,7 @@ def grade_command(
     out: Path | None = typer.Option(
         None,
         metavar="DIR",
-        help="Where grades go; one that is there is gone on with. Default: ./grades-NAME.",
+        help="Where grades go; an existing folder is continued. Default: ./grades-NAME.",
     ),
     cluster: str = typer.Option(
         "",

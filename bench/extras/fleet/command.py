@@ -29,7 +29,7 @@ def accuracy(
     cluster: str = typer.Option("", metavar="ADDRESS|local", help="A Ray cluster; default: this machine."),
     gpu: str = typer.Option("", metavar="KIND", help="With --cluster: on this kind of GPU, such as H200."),
     out: Path = typer.Option(
-        Path("accuracy"), metavar="DIR", help="The folder; one that is there is gone on with."
+        Path("accuracy"), metavar="DIR", help="The folder; an existing one is continued."
     ),
 ) -> None:
     """Count a model's right answers over a data set.

@@ -71,7 +71,7 @@ def goals_command(
         None, metavar="FILE.html|FILE.md", help="The report; default: report.html in the goals' folder."
     ),
     folder: Path | None = typer.Option(
-        None, metavar="DIR", help="Where its runs are kept and gone on with; default: runs/goals-NAME."
+        None, metavar="DIR", help="Where its runs are kept and continued; default: runs/goals-NAME."
     ),
     run: list[Path] = typer.Option(
         [], metavar="RUN", help="A comparison that there is, in place of the goals' own; may be repeated."
@@ -93,8 +93,8 @@ def goals_command(
 
     Each reached or not, with its interval and the reason; our times
     beside the reference's, errors, the share of the floor, charts; all of it measured twice. What is missing
-    is measured; after Ctrl-C or a kill the same command goes on. Exit code 0: measured, whether goals are
-    reached or not; 1: something could not be; 130: cancelled."""
+    is measured; after Ctrl-C or a kill the same command continues. Exit code 0: measured, whether goals are
+    reached or not; 1: something could not be measured; 130: cancelled."""
     from bench.extras.reports import needs
     from bench.extras.reports.goals import floors, page, presets
     from kernels.errors import InputError

@@ -1,10 +1,10 @@
-"""Mistakes that are made, and the answers that they give: what a wrong answer is held against.
+"""Known mistakes, and the answers that they give, with which a wrong answer is compared.
 
-One file an operator, named as it is, whose `mistakes(p, *inputs)` tells each mistake with a function that
-works out its answer in float64; `common` has those of any operator, told from the right answer alone. A
-mistake is known by its words, which say nothing of a shape: it explains a rung where it gives the rung's very
-answers on every shape that fails (bench.judge.diagnosis). The likelier of two that give the same answers
-comes first.
+One file for each operator, with the operator's name. Its `mistakes(p, *inputs)` gives each mistake with a
+function that computes its answer in float64. `common` has those of any operator, which follow from the right
+answer alone. A mistake is identified by its words, which do not mention a shape: it explains a rung if it
+gives exactly the rung's answers on every shape that fails (bench.judge.diagnosis). Of two that give the same
+answers the likelier one comes first.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Mistakes of any operator, told from the right answer: zeros, signs, images that get another's answer, and
-answers that lie in another order."""
+"""Mistakes of any operator, which follow from the right answer: zeros, signs, images that get the answer of
+another one, and answers in another order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes of a convolution with the pool behind it: of either."""
+"""Mistakes of a convolution followed by a pool: those of either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of single values, in float64, and which of them is taken for another."""
+"""Functions of single values in float64, and which of them is mistaken for which other."""
 
 from __future__ import annotations
 

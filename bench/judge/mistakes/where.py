@@ -1,4 +1,4 @@
-"""Mistakes of a choice between two operands."""
+"""Mistakes of a selection between two operands."""
 
 from __future__ import annotations
 

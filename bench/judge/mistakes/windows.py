@@ -1,4 +1,4 @@
-"""What windows over images see, and mistakes in it that convolutions and pools share."""
+"""What windows over images contain, and the mistakes in this that convolutions and pools share."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Single elements of an answer in float64, each worked out on its own, out of the inputs that it hangs on.
+"""Single elements of an answer in float64, each computed on its own from the inputs on which it depends.
 
-Of one large image the oracle takes minutes; some hundred elements, drawn when the pass is over, take
-milliseconds, and a kernel that leaves some out cannot know which are looked at. For the operators whose file
+The oracle takes minutes for one large image. Some hundred elements, drawn after the pass, take milliseconds,
+and a kernel that leaves some out cannot know which ones will be looked at. Possible for operators whose file
 in `nodes` has
 
     elements(p, inputs, places)   float64 (count,) at flat places of y
 
-and for those that work out every element by itself. `bench.judge.trial` looks at whole rows of the others.
+and for operators of one element. For the others `bench.judge.trial` looks at whole rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The layer errors of a reference, kept on disk: a library that did not change, on a machine that did not,
-answers the same inputs with the same errors, and taking a model apart for it takes as long as timing it.
+"""The layer errors of a reference, kept on disk.
 
-Ours are never kept: they are what a comparison is there to check.
+A library that did not change, on a machine that did not change, gives the same inputs the same errors, and
+computing them takes as long as timing the model. The errors of our own kernels are never kept: a comparison
+is there to check them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Errors of a model's operators on one backend: each alone, fed right inputs, and with those before it."""
+"""Errors of a model's operators on one backend: of each alone, with right inputs; and of each with the errors
+of those before it."""
 
 from __future__ import annotations
 
@@ -168,14 +169,11 @@ def errors_at(
     batch: int,
     nodes: Iterable[str] | None = None,
 ) -> Iterator[tuple[Group, ErrorStats]]:
-    """Errors of each group alone, fed right inputs, at any batch size: which algorithm a library takes for a
-    layer hangs on the batch, and its error with it. Convolutions come first. nodes: of the groups of these
-    alone.
-
-    The golden images stand at the first, middle and last places of the batch, and there the answers are
-    looked at. A group whose first axis is not the batch, or that the backend refuses alone, is passed over.
-    Raises OutOfMemoryError.
-    """
+    """Errors of each group alone with right inputs, at any batch size: the batch size decides which algorithm
+    a library takes for a layer, and so its error. Convolutions come first. nodes: only the groups of these.
+    The golden images are at the first, middle and last places of the batch, and the answers are compared
+    there. A group whose first axis is not the batch, or that the backend refuses alone, is skipped. Raises
+    OutOfMemoryError."""
     whole = {part.output: part for part in grouping.groups(graph, golden.images)}
     parts = sorted(grouping.groups(graph, batch), key=lambda part: not part.op_type.startswith("Conv"))
     wanted = None if nodes is None else set(nodes)

@@ -1,7 +1,9 @@
-"""A model operator by operator on one backend: errors fed golden inputs, errors carried along, times.
+"""A model operator by operator on one backend: errors with right inputs, errors that come from the layers
+before, and times.
 
-The operators are engine.planning.groups' — the same nodes for every backend — so that errors and times of two
-backends stand side by side. Errors are taken at the golden images' batch, times at the case's.
+The operators are those of engine.planning.groups, the same nodes for every backend, so that errors and times
+of two backends can be shown side by side. Errors are measured at the batch size of the golden images, times
+at the case's.
 """
 
 from __future__ import annotations

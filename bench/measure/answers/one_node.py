@@ -1,8 +1,8 @@
-"""A params record as an ONNX model of its own: what the oracle and the reference are given for one rung.
+"""A params record as an ONNX model of its own: what the oracle and the reference run for one rung.
 
-What its nodes are, and what its inputs are drawn from, stands in `nodes/<op>.py`. The operator is one node;
-an activation, and what a matrix product adds (alpha, beta, a bias), are nodes behind it, as exporters write
-them. Inputs are in0, in1, … in the params' order, weights as initializers; output y.
+`nodes/<op>.py` says which nodes it has and from which values its inputs are drawn. The operator is one node.
+An activation, and what a matrix product adds (alpha, beta, a bias), are nodes after it, as exporters write
+them. Inputs are in0, in1, … in the params' order, weights are initializers, the output is y.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ OUTPUT = "y"
 
 
 def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Inputs of one check, weights among them: normal values (weights scaled so that outputs are of order 1),
-    bounded away from 0 where they divide, whole numbers for whole-number types; where an exponential is
-    taken, some of them so large that it overflows for whoever does not see to it."""
+    """Inputs of one check, including weights: normal values (weights scaled so that outputs are of order 1),
+    not near 0 where they divide, whole numbers for whole-number types; for an exponential some are so large
+    that it overflows in a kernel that does not take care of it."""
     arrays = []
     for place, (shape, name) in enumerate(zip(p.input_shapes, p.input_dtypes, strict=True)):
         dtype = np.dtype(name)

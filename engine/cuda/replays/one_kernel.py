@@ -1,8 +1,8 @@
-"""A run of a plan's steps as one kernel, where that was timed to be faster than their kernels one by one.
+"""Several steps of a plan as one kernel, where that was timed to be faster than one kernel for each step.
 
-What lies between the steps stays in shared memory (kernels.net). Which way of sharing the work out is the
-fastest, and whether any of them is faster than the kernels one by one in a CUDA graph, is tried once on a
-machine and kept (engine.planning.runs); an answer that differs is never taken.
+The tensors between the steps stay in shared memory (kernels.net). Which way to divide the work is fastest,
+and whether any is faster than the single kernels in a CUDA graph, is tried once on a machine and kept
+(engine.planning.runs). A way whose answer differs is never taken.
 """
 
 from __future__ import annotations

@@ -106,9 +106,10 @@ def test_what_reads_keys_itself_says_which():
                 assert "keyPressEvent" not in names or "KEYS" in fields, f"{file}: {made.name}"
 
 
-def test_the_glossary_is_the_one_of_the_architecture():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    assert page.partition("\n## Words\n\n")[2] == glossary.FILE.read_text(encoding="utf-8")
+def test_the_documents_lead_to_the_glossary_of_the_window():
+    name = glossary.FILE.relative_to(ROOT).as_posix()
+    for page in ("README.md", "docs/architecture.md"):
+        assert f"{name})" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_a_word_is_read_with_its_own_meaning_alone():
