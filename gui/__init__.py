@@ -65,8 +65,8 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.shell.actions.Actions`: menus File, Run, View, Help. A group of actions is one module in
   `gui/menus` with `ORDER` and `add_to(window, actions)`. The window offers `state`, `session`, `theming`,
   `settings`, `form`, `tell(sentence)`.
-- `gui.sessions.measuring.Measuring`: job → folder → worker → what is heard, written and said of it, for a
-  run of any kind; `gui.sessions.session.Session`: comparisons, whose measurements go into the state.
+- `gui.sessions.session.Session`: job → folder → worker → what is heard, written and said of it, for a
+  run of any kind; `gui.sessions.comparison_session.ComparisonSession`: comparisons, whose measurements go into the state.
   `gui.sessions.child.Child`: a process of the window; every other module that starts one has it of this.
   `gui.sessions.worker_process.WorkerProcess`: the worker in one, driven by bench.run.supervisor as the
   headless client is; its output is taken 16 KiB at a time, for at most 8 ms at a stretch.
@@ -85,7 +85,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   LadderQuestion, the table (`gui.pages.ladder.ladder_table`) and the reader
   (`gui.pages.ladder.ladder_reader`: `rung_source`, `rung_diff`, `error_map`, `assembly_view`) show the state;
   `gui.pages.ladder.ladder_panes` sets them out by the room there is: beside each other, in halves, or
-  behind tabs. `gui.menus.ladder` joins it to the window. One thing is timed at a time: `Measuring.blockers`,
+  behind tabs. `gui.menus.ladder` joins it to the window. One thing is timed at a time: `Session.blockers`,
   which `MainWindow.join` fills, say in words why not; what was saved meanwhile is run afterwards.
   `gui.form.rung_choices`: rungs chosen, in the form.
 - Links: a page with a `link` shows what is selected on another (`Page.spot`, `Page.show_spot`);

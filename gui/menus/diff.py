@@ -14,7 +14,7 @@ from bench.diff.records import Diff
 from bench.kinds import baseline
 from bench.kinds.folders import open_folder
 from gui.pages.runs import RunsPage
-from gui.sessions.measuring import Measuring
+from gui.sessions.session import Session
 from gui.shell.library import Library
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Comparing(QObject):
     def __init__(self, window: MainWindow, library: Library) -> None:
         super().__init__(window)
         self._window, self._library = window, library
-        self._into: dict[Measuring, Path] = {}  # what each session measured into last
+        self._into: dict[Session, Path] = {}  # what each session measured into last
         for page in window.pages:
             if isinstance(page, RunsPage):
                 page.diff_wanted.connect(self.compare)
@@ -97,11 +97,11 @@ class Comparing(QObject):
             session.stands.connect(lambda _, session=session: self._on_standing(session))
             session.ended.connect(lambda session=session: self._on_ended(session))
 
-    def _on_standing(self, session: Measuring) -> None:
+    def _on_standing(self, session: Session) -> None:
         if session.writing is not None:
             self._into[session] = session.writing
 
-    def _on_ended(self, session: Measuring) -> None:
+    def _on_ended(self, session: Session) -> None:
         folder, runs = self._into.pop(session, None), self._library.runs
         if folder is None:
             return

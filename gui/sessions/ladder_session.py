@@ -27,15 +27,15 @@ from gui.sessions.assembly_asker import AssemblyAsker
 from gui.sessions.kernel_watch import KernelWatch
 from gui.sessions.ladder_describer import LadderDescriber
 from gui.sessions.ladder_state import LadderState
-from gui.sessions.measuring import Measuring
 from gui.sessions.own_kernels import OwnKernels
+from gui.sessions.session import Session
 from kernels.errors import InputError
 
 RETRY_MS = 1000  # until what was saved is tried again, while something else is timed
 
 
-class LadderSession(Measuring):
-    """Signals beside Measuring's: `saved_rungs` with the names of the user's rungs that were saved, `created`
+class LadderSession(Session):
+    """Signals beside Session's: `saved_rungs` with the names of the user's rungs that were saved, `created`
     with a new template's path."""
 
     saved_rungs = Signal(object)

@@ -18,12 +18,12 @@ from bench.profile.kind import KIND as PROFILE
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
 from gui.sessions.export import Exporter, Order
-from gui.sessions.measuring import Measuring
 from gui.sessions.profile_state import ProfileState, Read, read_cases
+from gui.sessions.session import Session
 from kernels.errors import InputError
 
 
-class ProfileSession(Measuring):
+class ProfileSession(Session):
     busy_words = "A profile is being recorded"
 
     def __init__(

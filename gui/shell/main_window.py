@@ -35,9 +35,9 @@ from gui.base.placing import SIZE, placed, put_on_screen
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
-from gui.sessions.measuring import Measuring
+from gui.sessions.comparison_session import ComparisonSession
 from gui.sessions.run_state import RunState
-from gui.sessions.session import ComparisonSession
+from gui.sessions.session import Session
 from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
@@ -93,7 +93,7 @@ class MainWindow(QMainWindow):
         self.ladders: LadderActions | None = None  # gui.menus.ladder
         self.profiles: ProfileActions | None = None  # gui.menus.timeline
         self.helper: Help | None = None  # gui.menus.help
-        self.sessions: list[Measuring] = [self.session]  # of every kind
+        self.sessions: list[Session] = [self.session]  # of every kind
         # What shows a folder of a kind that has a page of its own (False: behind the page in front), by the
         # kind's name.
         self.showers: dict[str, Callable[..., None]] = {}
@@ -133,7 +133,7 @@ class MainWindow(QMainWindow):
         faults.log.info("doubted: %s", reason)
         self.banner.ask(f"{reason[:1].upper()}{reason[1:]}. Read them before you run them.", TRUST, run)
 
-    def join(self, session: Measuring) -> None:
+    def join(self, session: Session) -> None:
         """One more that measures: while one does, no other begins."""
         for other in self.sessions:
             other.blockers.append(session.occupied)
