@@ -29,8 +29,8 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   draws them, `gui.widgets.colour_scale` colours them and draws the legend.
 - The Model page (`gui.pages.model`): a `bench.questions.preview.Preview`, made by a process of its own, as
   boxes, facts and tables (`words`, without Qt). `gui.shell.model_files.ModelFiles` has every file looked at
-  before it joins the form's list, and asks for what the page and the form show of one
-  (`gui.sessions.model_asker`). `gui.shell.drop_target` says over the window what a drop will do.
+  before it joins the form's list, and asks (`gui.sessions.asker`) for what the page and the form show of
+  one. `gui.shell.drop_target` says over the window what a drop will do.
 - Help: `gui.menus.help` has the tour (`gui.help.tour`), the glossary (`gui.help.glossary_window`, read from
   bench.words.glossary) and the sheet of shortcuts (`gui.help.shortcuts`), which reads actions, QShortcuts
   (`setWhatsThis` says what one does) and the `KEYS` of widgets that read keys themselves. In
@@ -38,7 +38,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   text of ours with such links; both open `term:` links, which the window handles. `gui.plots.meaning`: a
   chart's title with bench.charts.meanings behind it.
 - The Timeline page: `gui.sessions.profile_session.ProfileSession` runs a profile's workers (a process
-  a case), opens profile folders and has events read on a thread; `gui.sessions.profile_state` holds
+  a case), opens profile folders and has events read on a thread; `gui.sessions.profile_session` holds
   them. `gui.sessions.timeline_lanes` makes lanes of events and `gui.pages.timeline.timeline_axis`
   says what of them is seen, both without Qt; `gui.pages.timeline.timeline_canvas` (`timeline_paint`,
   `timeline_words`) paints only that, what is narrower than two pixels as shades;
@@ -47,7 +47,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.pages.ladder.rung_source.SourceView` and `gui.pages.ladder.rung_diff.RungDiff` show kernel sources
   on `gui.widgets.code_view` (pygments finds the tokens, `gui.widgets.highlight` colours them in either
   theme; `gui.widgets.text_diff` aligns lines). `gui.pages.ladder.error_map.ErrorMapView` shows a Finding
-  and what `bench.judge.pictures` kept of the answer. `gui.sessions.kernel_watch.KernelWatch` tells what was
+  and what `bench.judge.pictures` kept of the answer. `gui.sessions.own_kernels.KernelWatch` tells what was
   saved.
 - `gui.pages.predictions.answers`: reads `bench.results.gallery`'s files on a thread, filters and counts;
   `gui.pages.predictions.answer_grid` draws only what is seen.
@@ -65,12 +65,15 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.shell.actions.Actions`: menus File, Run, View, Help. A group of actions is one module in
   `gui/menus` with `ORDER` and `add_to(window, actions)`. The window offers `state`, `session`, `theming`,
   `settings`, `form`, `tell(sentence)`.
-- `gui.sessions.session.Session`: job → folder → worker → what is heard, written and said of it, for a
-  run of any kind; `gui.sessions.comparison_session.ComparisonSession`: comparisons, whose measurements go into the state.
-  `gui.sessions.child.Child`: a process of the window; every other module that starts one has it of this.
+- What goes on behind the window is a state, an asker and a writer. `gui.sessions.session.Session`: a run of
+  any kind: job → folder → worker → what it says, what is written, where it stands. `ComparisonSession`,
+  `LadderSession` and `ProfileSession` add what is special to a kind; what they show stands in `RunState`,
+  `LadderState` and `ProfileState`. `gui.sessions.asker.Asker`: a question to a process of its own (what a
+  model's file holds, which ladder there is, what a rung is compiled to).
+  `gui.sessions.run_writer.RunWriter`: a thread that syncs each measurement to the disk before it is shown.
+  `gui.sessions.child.ChildProcess`: a process of the window; whoever starts one has it of this.
   `gui.sessions.worker_process.WorkerProcess`: the worker in one, driven by bench.run.supervisor as the
   headless client is; its output is taken 16 KiB at a time, for at most 8 ms at a stretch.
-  `gui.sessions.run_writer.RunWriter`: a thread that syncs each measurement to the disk before it is shown.
 - The worker starts with the window (`--warm`): it loads its libraries, says Hello (so the form knows the
   backends), rehearses one node so that the first case waits for no import, and waits for a job. A pause
   stops it after its pass; going on starts one with the cases left.
@@ -78,7 +81,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   sample; resume, name, fill the form), read by `gui.base.background` off the GUI thread. `RunState.overlays`
   are other runs (`gui.sessions.overlay`); `RunState.charts(model)` has their lines, too.
 - `gui.pages.ladder`: `gui.sessions.ladder_session.LadderSession` asks (`gui.sessions.ladder_describer`), runs
-  (as any kind is) and reruns what `gui.sessions.kernel_watch` saw saved
+  (as any kind is) and reruns what `gui.sessions.own_kernels` saw saved
   (`gui.sessions.own_kernels`: which rungs that is; `gui.sessions.assembly_asker` has one compiled, in a
   process that ends with the answer), into `gui.sessions.ladder_state.LadderState`; what was
   measured on one node is kept while others are looked at. The bar (`gui.pages.ladder.ladder_bar`) makes a

@@ -1,9 +1,9 @@
 """What goes on behind the window while something is measured, whichever kind of run it is: a folder, a
-worker, what is heard of it, what is written, where it stands.
+worker, what it says, what is written, where the run stands.
 
-The window tells a session what the user wants (run, pause, cancel, open, quit) and shows what it says. What
-is peculiar to a kind a subclass adds: how it begins, what is shown of a message (`_heard`, `_turned`,
-`_expected`), of what was written (`_written`), and what is said at the end (`_closed`).
+The window tells a session what the user wants (run, go on, pause, cancel, open, quit) and shows what it says.
+A subclass adds what is special to its kind: how a run begins, what is shown of a message (`_heard`,
+`_turned`, `_expected`), of what was written (`_written`), and what is said at the end (`_closed`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from bench.kinds import folders
 from bench.kinds.folder import Folder
 from bench.kinds.naming import RUNS
 from bench.kinds.registry import Kind
+from bench.results import trust
 from bench.results.messages import Hello, Log, Progress
 from bench.results.store import to_run_again
 from bench.run import beforehand
@@ -31,6 +33,7 @@ from gui.base.background import Background
 from gui.sessions.run_writer import RunWriter
 from gui.sessions.standing import RunClock, Standing
 from gui.sessions.worker_process import WorkerProcess
+from kernels.errors import InputError
 
 RECKON_S = 0.2  # between two reckonings of the time left, while nothing but words changes
 
@@ -38,20 +41,23 @@ RECKON_S = 0.2  # between two reckonings of the time left, while nothing but wor
 class Session(QObject):
     """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
     user should know (a sentence), `looked` with what speaks against measuring now (sentences, at each start
-    anew), `doubted` with why a run's kernels are not run unasked and what runs them, `interrupted` with the
-    folder of one that was opened and how many of its cases are not measured, `logged` with a Log, `ended`
-    when nothing is measured any more. blockers: each says why nothing may start now, "" if it may."""
+    anew), `doubted` with why a run's kernels are not run unasked and what runs them, `opened` with the folder
+    of one that is shown, `interrupted` with that folder and how many of its cases are not measured, `logged`
+    with a Log, `ended` when nothing is measured any more. blockers: each says why nothing may start now, ""
+    if it may."""
 
     stands = Signal(object)
     greeted = Signal(object)
     told = Signal(str)
     doubted = Signal(str, object)
     looked = Signal(object)
+    opened = Signal(Path)
     interrupted = Signal(object, int)
     logged = Signal(object)
     ended = Signal()
 
     busy_words = "A run is active"
+    each = "case"  # what one of its cases is called
 
     def __init__(
         self,
@@ -84,8 +90,7 @@ class Session(QObject):
         self.warned: tuple[str, ...] = ()  # what was told of the machine
         self._pace = Pace()
         self._reckoned = 0.0  # when the time left was, by the clock
-        self._counting = QTimer(self)  # the time left goes down while nothing is heard, too
-        self._counting.setInterval(1000)
+        self._counting = QTimer(self, interval=1000)  # the time left goes down while nothing is heard, too
         self._counting.timeout.connect(self._stand)
         self._over = False
 
@@ -140,10 +145,33 @@ class Session(QObject):
                 return
             folder, measurements, left = found
             self._opened(folder, measurements)
+            self.opened.emit(folder.path)
             if left and self.kind.resumes:
                 self.interrupted.emit(folder.path, left)
 
         self.background.start(f"open {self.kind.a}", work, then)
+
+    def go_on(self, path: Path, trusted: bool = False, retry: bool = False) -> None:
+        """Run what is missing of a run, into its folder, with `retry` also what crashed or timed out. Kernels
+        that it names and the user did not record here are run only where he has agreed (`trusted`). Raises
+        InputError where it cannot be read or something else is being timed."""
+        if reason := self.occupied() or self.blocked():
+            raise InputError(reason)
+        folder = self.kind.open(path)
+        folder.claim()
+        measured, missing = folder.measurements(), folder.missing(retry)
+        left = bool(missing) or not folder.cases  # one that ended before its cases were known
+        if left and not trusted and (doubt := trust.doubt(folder.path, folder.job.kernel_dirs)):
+            folder.close()
+            self.doubted.emit(doubt, lambda: self.go_on(path, True, retry))
+            return
+        trust.remember(folder.path, folder.job.kernel_dirs)
+        self._opened(folder, measured)
+        if left:
+            self._run(folder, missing)
+        else:
+            folder.close()
+            self.told.emit(f"Every {self.each} of {folder.path.name} is measured already.")
 
     def pause(self) -> None:
         if self.active and self.standing.phase in ("running", "starting"):
@@ -180,6 +208,10 @@ class Session(QObject):
     def _opened(self, folder: Folder[Any, Any], measurements: tuple[Any, ...]) -> None:
         """Show what was read."""
 
+    def _run(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
+        """Run these cases of a folder whose measurements are shown."""
+        self.begin(folder, cases)
+
     def _heard(self, message: Any) -> str:
         """A message that tells of the whole, and is kept in the folder. What to say of it, "" for nothing."""
         return ""
@@ -201,6 +233,11 @@ class Session(QObject):
         return ""
 
     # ------------------------------------------------------------------------------------------ the inside
+
+    def new_folder(self, header: Any, folder: Path | None = None) -> Folder[Any, Any]:
+        """One for a run that begins, in `folder` (None: a new one under the runs folder). Raises
+        InputError."""
+        return folders.begin(self.kind, header, folder, self._runs, self.kind.command_line(header.job))
 
     def begin(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
         """Run these cases into a folder. Raises InputError where somebody else writes into it."""

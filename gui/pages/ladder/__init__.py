@@ -115,7 +115,8 @@ class LadderPage(Page):
         self.reader.step_wanted.connect(self.table.step)
         self.reader.edit_wanted.connect(self.edit_wanted)
         self.reader.assembly_wanted.connect(self._on_assembly_wanted)
-        session.assembly.answered.connect(self._on_assembly)
+        session.assembly.answered.connect(lambda asked, told: self.reader.show_assembly(asked.rung, told))
+        session.assembly.failed.connect(self._on_no_assembly)
         self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
         self.table.activated.connect(self.panes.show_source)
         self._top = QWidget()
@@ -358,8 +359,8 @@ class LadderPage(Page):
             arch = f"sm_{capability.replace('.', '')}" if capability else ""
             session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung, arch=arch))
 
-    def _on_assembly(self, asked: AssemblyQuestion, answer: AssemblyAnswer) -> None:
-        self.reader.show_assembly(asked.rung, answer)
+    def _on_no_assembly(self, asked: AssemblyQuestion, reason: str) -> None:
+        self.reader.show_assembly(asked.rung, AssemblyAnswer(rung=asked.rung, error=reason))
 
     def _on_use(self, case: RungCase) -> None:
         session = self.session

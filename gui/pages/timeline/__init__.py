@@ -24,8 +24,7 @@ from gui.base.boxes import filled
 from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
 from gui.pages.page import Exported, Page, Spot
-from gui.sessions.profile_session import ProfileSession
-from gui.sessions.profile_state import Read
+from gui.sessions.profile_session import ProfileSession, Read
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
 from gui.sessions.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY

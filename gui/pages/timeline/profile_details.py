@@ -34,7 +34,7 @@ from gui.pages.timeline.profile_table import ProfileView
 from gui.pages.timeline.profile_tables_view import ProfileTables
 from gui.pages.timeline.timeline_paint import TimelinePlace
 from gui.plots.chart import ChartView
-from gui.sessions.profile_state import Read
+from gui.sessions.profile_session import Read
 from gui.widgets.labels import Label
 
 SCALES = {"shares of the pass": True, "time": False}

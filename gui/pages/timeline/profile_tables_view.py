@@ -28,7 +28,7 @@ from gui.base.background import Background
 from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.pages.timeline.profile_table import ProfileView
-from gui.sessions.profile_state import Read
+from gui.sessions.profile_session import Read
 from gui.widgets.labels import Elided, Label
 
 GROUPS = {"name": "name", "operator": "operator", "node": "node"}

@@ -14,7 +14,7 @@ from gui.base.theme import DARK, LIGHT, Theming
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.rung_diff import RungDiff
 from gui.pages.ladder.rung_source import SourceView
-from gui.sessions.kernel_watch import KernelWatch
+from gui.sessions.own_kernels import KernelWatch
 from gui.widgets.text_diff import changes, pairs
 from kernels import includes, registry
 from tests.gui.mouse import move
