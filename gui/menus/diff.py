@@ -4,7 +4,6 @@ against the other, keep a baseline, and say of a run that has just been measured
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
@@ -15,20 +14,16 @@ from bench.kinds import baseline
 from bench.kinds.folders import open_folder
 from gui.pages.runs import RunsPage
 from gui.sessions.session import Session
+from gui.shell.actions import Actions
 from gui.shell.library import Library
-
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+from gui.shell.main_window import MainWindow
 
 ORDER = 21  # behind the runs, whose library it reads with
 SHOW = "Show the difference"
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:
-    library = window.findChild(Library)
-    assert library is not None
-    comparing = Comparing(window, library)
+    comparing = Comparing(window, window.library)
     actions.add("file", "diff-baseline", "Diff with the &baseline", comparing.with_baseline)
 
 

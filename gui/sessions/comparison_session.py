@@ -16,8 +16,7 @@ from bench.kinds.naming import RUNS
 from bench.results.messages import Hello, Provisional
 from bench.results.records import Case, Job, Measurement, Run
 from gui.sessions.run_state import RunState
-from gui.sessions.session import Session
-from gui.sessions.standing import Ended
+from gui.sessions.session import Ended, Session
 from kernels.errors import InputError
 
 

@@ -9,9 +9,11 @@ A subclass adds what is special to its kind: how a run begins, what is shown of 
 from __future__ import annotations
 
 import math
+import queue
+import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from bench.kinds.naming import RUNS
 from bench.kinds.registry import Kind
 from bench.results import trust
 from bench.results.messages import Hello, Log, Progress
+from bench.results.records import Disposition
 from bench.results.store import to_run_again
 from bench.run import beforehand
 from bench.run.client import worker_command
@@ -30,10 +33,145 @@ from bench.run.pace import Pace
 from bench.run.past import Past
 from bench.run.supervisor import Supervisor
 from gui.base.background import Background
-from gui.sessions.run_writer import RunWriter
-from gui.sessions.standing import RunClock, Standing
 from gui.sessions.worker_process import WorkerProcess
-from kernels.errors import InputError
+from kernels.errors import InputError, KernelscopeError
+
+_Order = Callable[[], None]
+MOST_TOLD = 50  # measurements in one signal, so that its receiver is soon done
+
+
+class RunWriter(QObject):
+    """One a run. `finish` when nothing more will come; `closed` tells that all of it is on the disk. Raises
+    InputError where another process writes into the folder."""
+
+    written = Signal(object)  # tuple[Measurement, ...], as many as were written since the last emission
+    failed = Signal(str)  # once: why nothing can be written any more
+    closed = Signal()
+
+    def __init__(self, folder: Folder[Any, Any], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.folder = folder
+        folder.claim()
+        self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
+        self._written: list[Any] = []
+        self._broken = False
+        self._thread = threading.Thread(target=self._work, name="run writer", daemon=True)
+        self._thread.start()
+
+    def append(self, measurement: Any) -> None:
+        # Cancelled is said and not written: a resume runs the case.
+        self._orders.put(lambda: self._append(measurement))
+
+    def heard(self, message: object) -> None:
+        """Keep what a message of the worker tells of the whole."""
+        self._orders.put(lambda: self.folder.heard(message))
+
+    def log(self, data: bytes) -> None:
+        """Add what the worker wrote on its standard error to the run's log."""
+        self._orders.put(lambda: self._log(data))
+
+    def beside(self, write: _Order) -> None:
+        """Have this called after what came before it, whatever it writes elsewhere."""
+        self._orders.put(write)
+
+    def finish(self) -> None:
+        """Write what is left, then end the thread."""
+        self._orders.put(None)
+
+    def wait(self) -> None:
+        """Until the thread has ended; after `finish`."""
+        self._thread.join()
+
+    def _append(self, measurement: Any) -> None:
+        if measurement.disposition != "cancelled":
+            self.folder.append(measurement)
+        self._written.append(measurement)
+
+    def _log(self, data: bytes) -> None:
+        try:
+            with self.folder.log.open("ab") as file:
+                file.write(data)
+        except OSError:
+            pass  # the log is not worth the run
+
+    def _work(self) -> None:
+        order = self._orders.get()
+        while order is not None:
+            if not self._broken:
+                try:
+                    order()
+                except KernelscopeError as error:
+                    self._broken = True
+                    self.failed.emit(str(error))
+            if (self._written and self._orders.empty()) or len(self._written) >= MOST_TOLD:
+                self._tell()
+            order = self._orders.get()
+        self._tell()
+        self.folder.close()
+        self.closed.emit()
+
+    def _tell(self) -> None:
+        if self._written:
+            written, self._written = tuple(self._written), []
+            self.written.emit(written)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came of the last comparison: how many cases by disposition (cancelled ones left out), of how many,
+    in how many seconds (without pauses), where it is kept."""
+
+    counts: tuple[tuple[Disposition, int], ...]
+    total: int
+    seconds: float
+    folder: Path
+    cancelled: bool = False
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused", "cancelling"; words:
+    what goes on; left: seconds that it may still take, at the least and at the most, twice the same where
+    that is an estimate, None while nothing tells; ended: what came of the last run, in a sentence, or
+    all of it (`Ended`), "" while one is active."""
+
+    phase: str = "idle"
+    words: str = ""
+    done: int = 0
+    total: int = 0
+    left: tuple[float, float] | None = None
+    ended: Any = ""
+
+    @property
+    def doing(self) -> str:
+        return "cancelling" if self.phase == "cancelling" else self.words
+
+    @property
+    def active(self) -> bool:
+        return self.phase != "idle"
+
+
+class RunClock:
+    """How long a run has gone on, pauses left out. `clock`: in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._spent = 0.0
+        self._since: float | None = None
+
+    def restart(self) -> None:
+        self._spent, self._since = 0.0, self._clock()
+
+    def go_on(self) -> None:
+        self._since = self._clock()
+
+    def stop(self) -> None:
+        self._spent, self._since = self.seconds, None
+
+    @property
+    def seconds(self) -> float:
+        return self._spent + (self._clock() - self._since if self._since is not None else 0.0)
+
 
 RECKON_S = 0.2  # between two reckonings of the time left, while nothing but words changes
 
@@ -177,18 +315,18 @@ class Session(QObject):
         if self.active and self.standing.phase in ("running", "starting"):
             self._clock.stop()
             self._stand(phase="pausing")
-            self._worker.pause()
+            self._worker.order(Supervisor.pause)
 
     def resume(self) -> None:
         if self.active and self.standing.phase in ("paused", "pausing"):
             self._clock.go_on()
             self._stand(phase="running")
-            self._worker.resume()
+            self._worker.order(Supervisor.resume)
 
     def cancel(self) -> None:
         if self.active and self.standing.phase != "cancelling":
             self._stand(phase="cancelling")
-            self._worker.cancel()
+            self._worker.order(Supervisor.cancel)
 
     def quit(self) -> None:
         """End whatever runs, for good, and keep what was measured."""

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from bench.questions.asked import Failed, Question, Takes, WhichTakes, reader_command
 from bench.questions.preview import Preview, WhichPreview
 from gui.pages.model import ModelPage
 from gui.sessions.asker import Asker
+from gui.widgets.controls import new_action
 from models import names
 
 if TYPE_CHECKING:
@@ -159,12 +160,14 @@ class ModelFiles(QObject):
 
     def _offer_removal(self) -> None:
         models = self._form.models
-        look = QAction("&Look at the model", models)
-        look.triggered.connect(lambda: self._of_current(self.look_at))
-        remove = QAction("&Remove from the list", models)
-        remove.setShortcut(QKeySequence(QKeySequence.StandardKey.Delete))
-        remove.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        remove.triggered.connect(lambda: self._of_current(self.remove))
+        look = new_action(models, "&Look at the model", lambda: self._of_current(self.look_at))
+        remove = new_action(
+            models,
+            "&Remove from the list",
+            lambda: self._of_current(self.remove),
+            keys=QKeySequence(QKeySequence.StandardKey.Delete),
+            scope=Qt.ShortcutContext.WidgetShortcut,
+        )
         models.addActions([look, remove])
         models.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         models.currentItemChanged.connect(

@@ -101,7 +101,7 @@ def test_kernels_for_a_gpu_that_is_not_here_are_read_and_compiled_and_not_run(qt
     assert {Path(info.path).suffix for info in state.rungs} == {".cu", ".py"}
     assert all(Path(info.path).suffix == ".cu" or info.case.language for info in state.rungs)
     assert not page.bar.run_button.isEnabled()
-    assert "Kernels for cuda are read and compiled here, not run" in page._words.text()
+    assert "Kernels for cuda are read and compiled here, not run" in page.words.text()
     session.run()
     assert "not run" in window.banner.text
     assert not session.active
