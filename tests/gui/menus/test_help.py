@@ -13,7 +13,7 @@ import gui
 from bench.charts import meanings
 from bench.kinds.summaries import SAMPLE
 from bench.words import glossary
-from gui.help.tour import SEEN
+from gui.shell.main_window import TOUR_SEEN
 from gui.shell.screenshots import open_run
 from gui.widgets.labels import TERM, TermLabel, linked
 
@@ -60,7 +60,7 @@ def test_the_tour_is_skipped_at_any_step_and_taken_again(first_start):
     assert window.helper.tour.at == 0
     QTest.keyClick(window.helper.tour, Qt.Key.Key_Escape)
     assert window.helper.tour is None
-    assert window.settings.value(SEEN) is True
+    assert window.settings.value(TOUR_SEEN) is True
     window.menu_actions.by_name["tour"].trigger()
     tour = window.helper.tour
     window.resize(1000, 700)
@@ -73,7 +73,7 @@ def test_the_tour_is_skipped_at_any_step_and_taken_again(first_start):
 def test_who_has_used_the_window_before_the_tour_came_is_left_alone(first_start, make_window):
     window = make_window("ok", begin=False)
     window.end()
-    window.settings.remove(SEEN)
+    window.settings.remove(TOUR_SEEN)
     assert first_start().helper.tour is None
 
 
