@@ -9,5 +9,5 @@
 - `show`, `charts`, `diff`: results as tables, charts, reports, and two runs compared.
 - `words`: numbers and texts as people read them.
 - `commands`, `questions`: commands that measure nothing, and what is asked of a model before a run.
-- `extras`: what no run needs: grading a class, several machines, course reports, speed goals, weights of others.
+- `extras`: what no run needs: grading, several machines, course reports, speed goals, weights of others.
 """
