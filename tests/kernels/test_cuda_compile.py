@@ -58,7 +58,7 @@ def _rung(folder: Path, body: str, name: str = "mine", **header: str) -> registr
     return registry.find("cuda", "unary", 9, [folder])
 
 
-RELU = 'extern "C" __global__ void unary(const float* x, float* y, long long n, int kind) { y[0] = %s; }'
+RELU = 'extern "C" __global__ void unary(const float* x, float* y, const UnaryParams p) { y[0] = %s; }'
 
 
 def test_no_text_asks_for_an_architecture_that_is_not_compiled_for_each_time() -> None:
