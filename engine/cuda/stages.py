@@ -127,7 +127,7 @@ Order = list[tuple[Step, str]]
 
 
 def put_by(step: Step, ready: tuple[Rung, Launch]) -> Order:
-    """What a step's launch puts on the device, in order; see engine.observe.Launching."""
+    """What a step's launch puts on the device, in order; see engine.backend.Launching."""
     rung, how = ready
     copied = [(step, "memcpy")] if how.constant is not None else []
     return copied + [(step, stage.function) for stage in how.stages(rung.op)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from engine.graph import initializers
 from engine.graph.graph import Graph
 from engine.ort.earlier import declared_earlier
 from kernels.errors import KernelError, KernelscopeError, Translated, UnavailableError, UnsupportedError
+from kernels.spans import span
 
+CREATE = "session creation"  # the name of its spans
 SILENT = 4  # only what aborts the process: everything else reaches us as an exception
 _OUT_OF_MEMORY = (
     "failed to allocate memory",
@@ -47,6 +49,9 @@ _ELEMENT_TYPES = {
     "tensor(uint64)": "uint64",
     "tensor(bool)": "bool",
 }
+# A function that makes a session of what makes SessionOptions.
+Create = Callable[[Callable[[], Any]], Any]
+_creators: list[Callable[[Create, Callable[[], Any]], Any]] = []
 
 
 def import_onnxruntime() -> Any:
@@ -122,6 +127,18 @@ def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
     return options
 
 
+@contextlib.contextmanager
+def created_by(create: Callable[[Create, Callable[[], Any]], Any]) -> Iterator[None]:
+    """Inside, `create_session` has this make the session: it is given a function that makes one of what makes
+    SessionOptions, and what makes those."""
+    _creators.append(create)
+    try:
+        yield
+    finally:
+        _creators.pop()
+
+
+@span(CREATE)
 def create_session(
     ort: Any, graph: Graph, batch: int, options: Callable[[], Any], providers: Sequence[Any]
 ) -> Any:
@@ -131,6 +148,14 @@ def create_session(
     which the session keeps alive; where it does not take them so, the whole model is serialised.
     Raises UnsupportedError where ONNX Runtime has no such operator, OutOfMemoryError, KernelError.
     """
+
+    def create(options: Callable[[], Any]) -> Any:
+        return _created(ort, graph, batch, options, providers)
+
+    return _creators[-1](create, options) if _creators else create(options)
+
+
+def _created(ort: Any, graph: Graph, batch: int, options: Callable[[], Any], providers: Sequence[Any]) -> Any:
     proto = graph.proto
     if any(info.shape and info.shape[0] is None for info in graph.inputs):
         proto = _with_batch(proto, {info.name for info in graph.inputs}, batch)

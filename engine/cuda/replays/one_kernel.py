@@ -18,6 +18,7 @@ import numpy as np
 
 from engine.backend import Part
 from engine.cuda.replays import overlap
+from engine.cuda.runtime import load_module
 from engine.cuda.stages import kernel_of, launching
 from engine.cuda.stream import Stream
 from engine.graph.plan import Plan, Step
@@ -239,7 +240,7 @@ class Trial:
 
     def _loaded(self, run: Run, kernel: OneKernel, arch: str) -> Taken:
         path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
-        function = kernel_of(self.cupy.RawModule(path=str(path)), kernel.rung(), kernel.stage)
+        function = kernel_of(load_module(self.cupy, path), kernel.rung(), kernel.stage)
         pieces = kernel.parts(run.weights(self.plan))
         packed = np.concatenate(pieces)
         held = self.pool.malloc(packed.nbytes)
@@ -254,7 +255,7 @@ class Trial:
         @cache
         def stamping() -> tuple[Any, Callable[[], None]]:
             path = nvrtc.compile_rung(kernel.rung(), arch, kernel.stamped())
-            module = self.cupy.RawModule(path=str(path))
+            module = load_module(self.cupy, path)
             return module, launching(kernel_of(module, kernel.rung(), kernel.stage), kernel.stage, arguments)
 
         def stamps() -> np.ndarray:
