@@ -7,15 +7,14 @@ import math
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope
-from engine.ops._nodes import Nodes
-
-OP_TYPES = ("AffineGrid",)
+from engine.ops._base import Refused
+from engine.ops._nodes import Nodes, written
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("AffineGrid")
+def _affine_grid(node: Node, nodes: Nodes) -> None:
     """theta (n, axes, axes + 1), size (n, c, [d,] h, w) → grid (n, [d,] h, w, axes), x before y before z."""
-    nodes, theta = Nodes(node, scope), node.inputs[0]
+    scope, theta = nodes.around, node.inputs[0]
     size, shape = scope.integers(node, 1, "size"), scope.shape(theta)
     if size is None or len(size) not in (4, 5) or shape != (size[0], len(size) - 2, len(size) - 1):
         raise Refused(f"matrices of shape {shape} do not fit a size of {size}")
@@ -28,7 +27,6 @@ def lower(node: Node, scope: Scope) -> Lowered:
     turned = nodes("Transpose", theta, perm=(0, 2, 1))
     made = nodes("MatMul", nodes.constant(base, scope.spec(theta).dtype), turned)
     nodes.shaped(made, (size[0], *spatial, len(spatial)), output=node.outputs[0])
-    return nodes.lowered()
 
 
 def _places(count: int, corners: bool) -> np.ndarray:

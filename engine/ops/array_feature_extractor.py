@@ -11,15 +11,13 @@ from dataclasses import replace
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
 from engine.ops import gather
-from engine.ops._base import Lowered, Scope
-
-DOMAIN = "ai.onnx.ml"
-OP_TYPES = ("ArrayFeatureExtractor",)
+from engine.ops._base import Lowered, Scope, operator
 
 
+@operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, places → y (…, places); of a vector one row."""
     x, places = node.inputs
-    made = gather.lower(replace(node, op_type="Gather", domain="", attributes={"axis": -1}), scope)
+    made = gather.gather(replace(node, op_type="Gather", domain="", attributes={"axis": -1}), scope)
     shape = (*(scope.shape(x)[:-1] or (1,)), math.prod(scope.shape(places)))
     return replace(made, specs={**made.specs, node.outputs[0]: TensorSpec(shape, scope.spec(x).dtype)})

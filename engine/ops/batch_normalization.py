@@ -9,13 +9,13 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope
+from engine.ops._base import Kernel, Lowered, Refused, Scope, operator
 from engine.ops.binary import binary_params
 
-OP_TYPES = ("BatchNormalization",)
 STATISTICS = ("scale", "bias", "mean", "variance")
 
 
+@operator("BatchNormalization")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x (n, c, …) → y = x · s + t, with s = scale / √(variance + epsilon) and t = bias − mean · s."""
     if node.attributes.get("training_mode", 0):

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, contiguous_strides, kernel, view
+from engine.ops._base import Kernel, Lowered, Refused, Scope, contiguous_strides, kernel, operator, view
 from kernels.ops.binary import Binary
 
 _KINDS = {
     **{name: name.lower() for name in ("Add", "Div", "Max", "Min", "Mod", "Mul", "PRelu", "Sub")},
+    "Sum": "add",
     **{name: name.lower() for name in ("And", "Or", "Xor")},
 }
-OP_TYPES = tuple(_KINDS)
 
 
+@operator(*_KINDS)
 def lower(node: Node, scope: Scope) -> Lowered:
-    """a, b → y of their broadcast shape; of Max and Min a, b, c, …"""
+    """a, b → y of their broadcast shape; of Max, Min and Sum a, b, c, …"""
     kind, dtype = _KINDS[node.op_type], one_type(node.inputs, scope)
     if kind in ("and", "or", "xor") and dtype != "bool":
         raise Refused(f"its inputs are of {dtype}, and truth values are wanted")

@@ -8,13 +8,10 @@ import ml_dtypes
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, optional_input, view
-from engine.ops.binary import binary_params
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator, optional_input, view
+from engine.ops._nodes import Nodes
 from engine.ops.unary import unary
 from kernels.ops import FLOATS
-
-OP_TYPES = ("Clip",)
 
 
 @dataclass
@@ -25,6 +22,7 @@ class _Bound:
     value: np.generic | None = None
 
 
+@operator("Clip")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y of the same shape. Bounds are attributes before opset 11, inputs from then on; without any it is
     x itself."""
@@ -41,23 +39,14 @@ def lower(node: Node, scope: Scope) -> Lowered:
     known = [float(bound.value) for bound in (low, high) if bound is not None and bound.value is not None]
     if len(known) == 2 and dtype in ("float32", "float16"):
         return kernel(node, unary("clip", shape, dtype, *known), (x,), shape, dtype)
-    items: list[Kernel] = []
-    specs = {output: TensorSpec(shape, dtype)}
-    constants = {}
-    for kind, bound in (("max", low), ("min", high)):
-        if bound is None:
-            continue
-        name = bound.name
-        if bound.value is not None:
-            name = f"{output}:{kind}"
-            constants[name], specs[name] = np.asarray(bound.value, dtype), TensorSpec((), dtype)
-        last = kind == "min" or high is None
-        made = output if last else f"{output}:bounded"
-        specs[made] = TensorSpec(shape, dtype)
-        other = specs[name].shape if name in specs else scope.shape(name)
-        items.append(Kernel(binary_params(kind, shape, other, shape, dtype), (x, name), made))
-        x = made
-    return Lowered(tuple(items), specs, constants)
+    nodes = Nodes(node, scope)
+    for kind, bound in (("Max", low), ("Min", high)):
+        if bound is not None:
+            held = nodes.constant(bound.value, dtype) if bound.value is not None else bound.name
+            if nodes.shape(held):
+                held = nodes.shaped(held, ())
+            x = nodes(kind, x, held, output=output if kind == "Min" or high is None else "")
+    return nodes.lowered()
 
 
 def _bound(node: Node, scope: Scope, index: int, name: str, dtype: str) -> _Bound | None:

@@ -7,10 +7,9 @@ import math
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator
+from engine.ops._nodes import Nodes, written
 from engine.ops.binary import broadcast, one_type, walks
-from engine.ops.unary import unary
 from kernels.ops import FLOATS
 from kernels.ops.compare import Compare
 
@@ -21,45 +20,33 @@ _KINDS = {
     "Greater": "greater",
     "GreaterOrEqual": "greater_equal",
 }
-OP_TYPES = (*_KINDS, "IsInf", "IsNaN")
 
 
+@operator(*_KINDS)
 def lower(node: Node, scope: Scope) -> Lowered:
-    """a, b → y of their broadcast shape and bool; of IsNaN and IsInf x → y."""
-    if node.op_type in ("IsInf", "IsNaN"):
-        return _ends(node, scope)
+    """a, b → y of their broadcast shape and bool."""
     a, b = node.inputs
     dtype, shapes = one_type(node.inputs, scope), (scope.shape(a), scope.shape(b))
     shape = broadcast(*shapes)
-    return kernel(node, _params(_KINDS[node.op_type], shape, *shapes, dtype=dtype), (a, b), shape, "bool")
+    sizes, (first, second) = walks(shape, *shapes)
+    kind = _KINDS[node.op_type]
+    params = Compare(kind=kind, shape=sizes, strides_a=first, strides_b=second, dtype=dtype)
+    return kernel(node, params, (a, b), shape, "bool")
 
 
-def _params(kind: str, shape: tuple[int, ...], *operands: tuple[int, ...], dtype: str) -> Compare:
-    sizes, (first, second) = walks(shape, *operands)
-    return Compare(kind=kind, shape=sizes, strides_a=first, strides_b=second, dtype=dtype)
-
-
-def _ends(node: Node, scope: Scope) -> Lowered:
-    x, output = node.inputs[0], node.outputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+@written("IsInf", "IsNaN")
+def _ends(node: Node, nodes: Nodes) -> None:
+    """x → y of its shape and bool."""
+    x, shape, dtype = nodes.around.first(node)
+    output = node.outputs[0]
     if dtype not in FLOATS:
         raise Refused(f"its input is of {dtype}, and floating point is wanted")
-    specs = {output: TensorSpec(shape, "bool")}
     if node.op_type == "IsNaN":
-        itself = f"{output}:itself"
-        specs[itself] = specs[output]
-        equal = Kernel(_params("equal", shape, shape, shape, dtype=dtype), (x, x), itself)
-        return Lowered((equal, Kernel(unary("not", shape, "bool"), (itself,), output)), specs)
+        nodes("Not", nodes("Equal", x, x), output=output)
+        return
     below, above = (bool(node.attributes.get(f"detect_{which}", 1)) for which in ("negative", "positive"))
     if not below and not above:
-        return Lowered((), specs, {output: np.zeros(shape, np.bool_)})
-    items: list[Kernel] = []
-    if below and above:
-        size = f"{output}:size"
-        specs[size] = TensorSpec(shape, dtype)
-        items.append(Kernel(unary("abs", shape, dtype), (x,), size))
-        x = size
-    end = f"{output}:end"
-    specs[end] = TensorSpec((), dtype)
-    items.append(Kernel(_params("equal", shape, shape, (), dtype=dtype), (x, end), output))
-    return Lowered(tuple(items), specs, {end: np.array(math.inf if above else -math.inf, dtype)})
+        nodes.constant(np.zeros(shape, np.bool_), output=output)
+        return
+    end = nodes.constant(math.inf if above else -math.inf, dtype)
+    nodes("Equal", nodes("Abs", x) if below and above else x, end, output=output)

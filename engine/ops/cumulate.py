@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel, normal_axis
+from engine.ops._base import Lowered, Refused, Scope, kernel, normal_axis, operator
 from kernels.ops.cumulate import Cumulate
 
-OP_TYPES = ("CumProd", "CumSum")
 
-
+@operator("CumProd", "CumSum")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, axis → y of the same shape."""
-    x = node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = scope.first(node)
     given = scope.constant(node, 1, "axis")
     if given is None or given.size != 1:
         raise Refused(f"its axis is {given}, and one number is wanted")

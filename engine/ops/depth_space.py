@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel, view
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator, view
 from engine.ops.transpose import merge_axes
 from kernels.ops.transpose import Transpose
 
-OP_TYPES = ("DepthToSpace", "SpaceToDepth")
 
-
+@operator("DepthToSpace", "SpaceToDepth")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x (n, c, h, w), b = blocksize → y (n, c / b², h · b, w · b), or the other way round."""
     x, b = node.inputs[0], int(node.attributes["blocksize"])

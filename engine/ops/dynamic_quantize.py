@@ -13,17 +13,15 @@ import numpy as np
 import onnx
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope
-from engine.ops._nodes import Nodes
+from engine.ops._base import Refused
+from engine.ops._nodes import Nodes, written
 from kernels.ops.quantize import Quantize
 
-OP_TYPES = ("DynamicQuantizeLinear",)
 
-
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("DynamicQuantizeLinear")
+def _dynamic_quantize(node: Node, nodes: Nodes) -> None:
     """x float32 → y uint8, its scale (), float32, and its zero point (), uint8; those that are read."""
-    nodes, x = Nodes(node, scope), node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = nodes.around.first(node)
     if dtype != "float32":
         raise Refused(f"it quantizes {dtype}, and float32 is supported")
     y, scale_out, zero_out = (*node.outputs, "", "")[:3]
@@ -38,4 +36,3 @@ def lower(node: Node, scope: Scope) -> Lowered:
         nodes("Cast", zero, output=zero_out, to=onnx.TensorProto.UINT8)
     if y:  # last: it is what the node is looked at by
         nodes.kernel(Quantize(1, 1, math.prod(shape), "uint8", to="uint8"), (x, scale, zero), shape, y)
-    return nodes.lowered()

@@ -6,12 +6,11 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, view
+from engine.ops._base import Kernel, Lowered, Refused, Scope, operator, view
 from engine.ops.binary import binary_params, broadcast
 
-OP_TYPES = ("Expand",)
 
-
+@operator("Expand")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y of the broadcast shape: x · 1, or x or false."""
     x, output = node.inputs[0], node.outputs[0]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Scope, normal_axis, view
-
-OP_TYPES = ("Flatten",)
+from engine.ops._base import Lowered, Scope, normal_axis, operator, view
 
 
+@operator("Flatten")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → the same bytes as (product before axis, product from axis on)."""
     shape = scope.shape(node.inputs[0])

@@ -6,25 +6,19 @@ ONNX Runtime's docs/ContribOperators.md says what each computes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, optional_input
-from engine.ops._nodes import Nodes
+from engine.ops._base import Refused, optional_input
+from engine.ops._nodes import Nodes, written
 
 DOMAIN = "com.microsoft"
 
 _UNMASKED = -10000.0  # added to the scores of what is not seen, where mask_filter_value does not say
 INT64, BOOL = 7, 9  # of ONNX's TensorProto
-
-
-def lower(node: Node, scope: Scope) -> Lowered:
-    nodes = Nodes(node, scope)
-    _LOWERED[node.op_type](node, nodes)
-    return nodes.lowered()
 
 
 def _refuse_given(node: Node, places: Mapping[int, str]) -> None:
@@ -52,6 +46,7 @@ def _activated(node: Node, nodes: Nodes, x: str, parameters: Sequence[float]) ->
         raise Refused(f"its activation {kind!r} is not known")
 
 
+@written("FusedConv", domain=DOMAIN)
 def _conv(node: Node, nodes: Nodes) -> None:
     """x, weights, optional bias, and what is added before the activation."""
     own = ("activation", "activation_params")
@@ -63,6 +58,7 @@ def _conv(node: Node, nodes: Nodes) -> None:
     _activated(node, nodes, y, node.attributes.get("activation_params") or ())
 
 
+@written("FusedGemm", domain=DOMAIN)
 def _gemm(node: Node, nodes: Nodes) -> None:
     attributes = {k: v for k, v in node.attributes.items() if not k.startswith("activation")}
     told = [node.attributes.get(f"activation_{name}") for name in ("alpha", "beta")]
@@ -70,6 +66,7 @@ def _gemm(node: Node, nodes: Nodes) -> None:
     _activated(node, nodes, y, [float(value) for value in told if value is not None])
 
 
+@written("FusedMatMul", domain=DOMAIN)
 def _matmul(node: Node, nodes: Nodes) -> None:
     """alpha · op(a) · op(b), each with its last two axes exchanged where transA or transB says so."""
     if any(int(node.attributes.get(f"transBatch{of}", 0)) for of in "AB"):
@@ -88,6 +85,7 @@ def _matmul(node: Node, nodes: Nodes) -> None:
     nodes("Mul", nodes("MatMul", *sides), factor, output=node.outputs[0])
 
 
+@written("MatMulNBits", domain=DOMAIN)
 def _of_few_bits(node: Node, nodes: Nodes) -> None:
     """x · wᵀ, where w (columns, inner) has 4 or 8 bits a weight, a scale and a zero point for each block of
     the inner axis: made float32 beforehand."""
@@ -144,6 +142,7 @@ def _parts(nodes: Nodes, x: str, count: int) -> list[str]:
     ]
 
 
+@written("Attention", domain=DOMAIN)
 def _attention(node: Node, nodes: Nodes) -> None:
     """x (batch, places, elements), weights and bias of queries, keys and values beside each other, mask."""
     _refuse_given(node, {4: "keys and values of before", 6: "a length of before"})
@@ -160,6 +159,7 @@ def _attention(node: Node, nodes: Nodes) -> None:
     _attended(node, nodes, _parts(nodes, product, 3), optional_input(node, 3), optional_input(node, 5))
 
 
+@written("MultiHeadAttention", domain=DOMAIN)
 def _multi_head(node: Node, nodes: Nodes) -> None:
     """Queries, keys and values (batch, places, elements), their biases side by side, the keys' mask."""
     _refuse_given(node, {6: "keys of before", 7: "values of before", 8: "a length of before"})
@@ -208,6 +208,7 @@ def _hidden(node: Node, nodes: Nodes, mask: str, sides: Sequence[str]) -> str:
 # ------------------------------------------------------------------------------------------------ embeddings
 
 
+@written("EmbedLayerNormalization", domain=DOMAIN)
 def _embedded(node: Node, nodes: Nodes) -> None:
     """Words, places and (where they are given) segments of numbers (batch, places), added up and normalised;
     and how many places of each image its mask says are seen."""
@@ -229,15 +230,3 @@ def _embedded(node: Node, nodes: Nodes) -> None:
         if not mask:
             raise Refused(f"its output {counts!r} is read, and it is given no mask to count")
         nodes("ReduceSum", mask, nodes.constant([1], np.int64), keepdims=0, output=counts)
-
-
-_LOWERED: Mapping[str, Callable[[Node, Nodes], None]] = {
-    "Attention": _attention,
-    "EmbedLayerNormalization": _embedded,
-    "FusedConv": _conv,
-    "FusedGemm": _gemm,
-    "FusedMatMul": _matmul,
-    "MatMulNBits": _of_few_bits,
-    "MultiHeadAttention": _multi_head,
-}
-OP_TYPES = tuple(_LOWERED)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel, optional_input
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator, optional_input
 from kernels.ops.gemm import Gemm
 
-OP_TYPES = ("Gemm",)
 
-
+@operator("Gemm")
 def lower(node: Node, scope: Scope) -> Lowered:
     """a (m, k) or (k, m), b (k, n) or (n, k), optional c → y (m, n)."""
     a, b = node.inputs[:2]

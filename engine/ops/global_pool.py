@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator
 from kernels.ops.pool import Pool
 
-OP_TYPES = ("GlobalAveragePool", "GlobalMaxPool")
 
-
+@operator("GlobalAveragePool", "GlobalMaxPool")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x (n, c, spatial…) → y (n, c, 1…); other than two spatial axes are taken as one row."""
-    x = node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = scope.first(node)
     if len(shape) < 3:
         raise Refused(f"its input {shape} has no spatial axes")
     pool = global_pool("max" if node.op_type == "GlobalMaxPool" else "average", shape, dtype)

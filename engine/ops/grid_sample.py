@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator
 from kernels.ops.grid_sample import GRID_MODES, GRID_PADDINGS, GridSample
 
-OP_TYPES = ("GridSample",)
 _OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic"}  # of opset 16
 
 
+@operator("GridSample")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x (n, c, [d,] h, w), grid (n, [d,] h, w, axes) → y (n, c, [d,] h, w)."""
     x, grid = node.inputs

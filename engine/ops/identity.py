@@ -6,11 +6,10 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Lowered, Refused, Scope, view
-
-OP_TYPES = ("Dropout", "Identity", "OptionalGetElement")
+from engine.ops._base import Lowered, Refused, Scope, operator, view
 
 
+@operator("Dropout", "Identity", "OptionalGetElement")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → the same bytes."""
     if node.op_type == "Dropout":

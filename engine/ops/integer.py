@@ -13,13 +13,13 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.ops import conv, matmul
-from engine.ops._base import Lowered, Refused, Scope, optional_input
+from engine.ops._base import Lowered, Refused, Scope, operator, optional_input
 from engine.ops._quantized import Behind, Whole, Zero, check_eight_bits, rewritten, scale_of, within
 
 _REAL = ("float32", "float16")
-OP_TYPES = ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
 
 
+@operator("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x and a weight, each with a zero point, of QLinear… with a scale → int32, or eight bits."""
     linear = node.op_type.startswith("QLinear")

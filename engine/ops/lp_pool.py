@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope
-from engine.ops._nodes import Nodes
+from engine.ops._base import Refused
+from engine.ops._nodes import Nodes, written
 
-OP_TYPES = ("GlobalLpPool", "LpPool")
 _WINDOW = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("GlobalLpPool", "LpPool")
+def _lp_pool(node: Node, nodes: Nodes) -> None:
     """x (n, c, …) → y (n, c, …): (Σ |x|ᵖ)^(1/p) over a window, or over the whole image."""
-    nodes, x, output = Nodes(node, scope), node.inputs[0], node.outputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = nodes.around.first(node)
+    output = node.outputs[0]
     p = float(node.attributes.get("p", 2))
     if np.dtype(dtype).kind != "f" or len(shape) < 3 or not p > 0:
         raise Refused(f"an input of {dtype} of shape {shape} and p = {p:g} do not go together")
@@ -35,4 +35,3 @@ def lower(node: Node, scope: Scope) -> Lowered:
         nodes("Sqrt", sums, output=output)
     elif p != 1:
         nodes("Pow", sums, nodes.constant(1 / p, dtype), output=output)
-    return nodes.lowered()

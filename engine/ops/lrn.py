@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator
 from kernels.ops.lrn import Lrn
 
-OP_TYPES = ("LRN",)
 
-
+@operator("LRN")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x (n, c, spatial…) → y of the same shape."""
-    x = node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = scope.first(node)
     size = int(node.attributes["size"])
     if len(shape) < 2 or size < 1:
         raise Refused(

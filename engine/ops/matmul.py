@@ -8,14 +8,13 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, View
+from engine.ops._base import Kernel, Lowered, Refused, Scope, View, operator
 from engine.ops._parts import taken
 from engine.ops.binary import broadcast
 from kernels.ops.gemm import Gemm
 
-OP_TYPES = ("MatMul",)
 
-
+@operator("MatMul")
 def lower(node: Node, scope: Scope) -> Lowered:
     """a (…, m, k), b (…, k, n) → y (…, m, n); an operand with one axis is a row (a) or a column (b)."""
     a, b = node.inputs

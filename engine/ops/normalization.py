@@ -14,40 +14,26 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, optional_input
+from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, normal_axis, operator, optional_input
+from engine.ops._nodes import Nodes, written
 from engine.ops.binary import binary_params, broadcast
-from engine.ops.transpose import merge_axes
 from kernels.ops import FLOATS
 from kernels.ops.normalize import Normalize
-from kernels.ops.transpose import Transpose
 
-OP_TYPES = (
-    "GroupNormalization",
-    "InstanceNormalization",
-    "LayerNormalization",
-    "MeanVarianceNormalization",
-    "RMSNormalization",
-    "SimplifiedLayerNormalization",
-)
 _VARIANCE_OF_MVN = 1e-18  # the square of what its text adds to the deviation
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
-    """x → y of the same shape."""
-    dtype = scope.spec(node.inputs[0]).dtype
+def _check_type(dtype: str) -> None:
     if dtype not in FLOATS:
         raise Refused(f"it computes in {dtype}, and floating point is supported")
-    if node.op_type == "MeanVarianceNormalization":
-        return _mean_variance(node, scope)
-    if node.op_type in ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"):
-        return _layer(node, scope)
-    return _groups(node, scope)
 
 
+@operator("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 def _layer(node: Node, scope: Scope) -> Lowered:
     """Over all axes from `axis` on, with a scale and a bias that broadcast to x."""
-    x, output = node.inputs[0], node.outputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = scope.first(node)
+    output = node.outputs[0]
+    _check_type(dtype)
     axis = normal_axis(int(node.attributes.get("axis", -1)), len(shape))
     if node.attributes.get("stash_type", 1) != 1:
         raise Refused("its stash_type is not 1 (float32), and statistics in another type are not supported")
@@ -100,13 +86,14 @@ def _tail(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[first:]
 
 
+@operator("GroupNormalization", "InstanceNormalization")
 def _groups(node: Node, scope: Scope) -> Lowered:
     """Over the pixels of each group of channels; an instance's groups are the channels.
 
     GroupNormalization is that of opset 21: with one scale a group, the form before it, ONNX takes none."""
     x, scale, bias = node.inputs
-    output = node.outputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
+    _check_type(dtype)
     if len(shape) < 2:
         raise Refused(f"its input of shape {shape} has no channels")
     n, c, pixels = shape[0], shape[1], math.prod(shape[2:])
@@ -128,34 +115,27 @@ def _groups(node: Node, scope: Scope) -> Lowered:
         epsilon=float(node.attributes.get("epsilon", 1e-5)),
         dtype=dtype,
     )
-    return Lowered((Kernel(params, (x, scale, bias), output),), {output: TensorSpec(shape, dtype)})
+    return kernel(node, params, (x, scale, bias), shape, dtype)
 
 
-def _mean_variance(node: Node, scope: Scope) -> Lowered:
+@written("MeanVarianceNormalization")
+def _mean_variance(node: Node, nodes: Nodes) -> None:
     """Over any axes, those of the batch and the pixels by default."""
-    x, output = node.inputs[0], node.outputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = nodes.around.first(node)
+    _check_type(dtype)
     given = node.attributes.get("axes", [0, 2, 3])
     axes = sorted({normal_axis(int(axis), len(shape)) for axis in given})
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     order = (*kept, *axes)
-    turned_shape = tuple(shape[axis] for axis in order)
     params = Normalize(
         count=math.prod(shape[axis] for axis in kept),
         length=math.prod(shape[axis] for axis in axes),
         epsilon=_VARIANCE_OF_MVN,
         dtype=dtype,
     )
-    spec = TensorSpec(shape, dtype)
-    sizes, perm = merge_axes(shape, order)
-    if perm == tuple(range(len(perm))):
-        return Lowered((Kernel(params, (x,), output),), {output: spec})
-    back_sizes, back = merge_axes(turned_shape, tuple(int(i) for i in np.argsort(order)))
-    turned, normal = f"{output}:turned", f"{output}:normal"
-    items = (
-        Kernel(Transpose(shape=sizes, perm=perm, dtype=dtype), (x,), turned),
-        Kernel(params, (turned,), normal),
-        Kernel(Transpose(shape=back_sizes, perm=back, dtype=dtype), (normal,), output),
-    )
-    between = TensorSpec(turned_shape, dtype)
-    return Lowered(items, {turned: between, normal: between, output: spec})
+    if order == tuple(range(len(shape))):
+        nodes.kernel(params, (x,), shape, node.outputs[0])
+        return
+    turned = nodes("Transpose", x, perm=order)
+    normal = nodes.kernel(params, (turned,), nodes.shape(turned))
+    nodes("Transpose", normal, perm=tuple(np.argsort(order).tolist()), output=node.outputs[0])

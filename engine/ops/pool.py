@@ -8,20 +8,18 @@ sides' counts multiplied.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope
+from engine.ops._base import Kernel, Lowered, Refused, Scope, operator
+from engine.ops._nodes import Nodes, number_of
 from engine.ops._window import IDLE, WindowAxis, resolve
 from kernels.ops._quantized import EIGHT_BITS
-from kernels.ops.cast import Cast
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
 
-OP_TYPES = ("AveragePool", "MaxPool")
 
-
+@operator("AveragePool", "MaxPool")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x (n, c, spatial…) → y (n, c, out…), and where in x its maxima lie."""
     x, output = node.inputs[0], node.outputs[0]
@@ -66,15 +64,11 @@ def lower(node: Node, scope: Scope) -> Lowered:
 
 def _of_bytes(node: Node, scope: Scope, dtype: str) -> Lowered:
     """The maximum of eight-bit numbers, which float32 holds as they are."""
-    x, y = node.inputs[0], node.outputs[0]
-    shape, wide, made = scope.shape(x), f"{y}:wide", f"{y}:pooled"
-    inner = replace(scope, specs={**scope.specs, wide: TensorSpec(shape, "float32")})
-    pooled = lower(replace(node, inputs=(wide,), outputs=(made,)), inner)
-    out = pooled.specs[made].shape
-    there = Kernel(Cast(math.prod(shape), dtype, "float32"), (x,), wide)
-    back = Kernel(Cast(math.prod(out), "float32", dtype), (made,), y)
-    specs = {**pooled.specs, wide: inner.specs[wide], y: TensorSpec(out, dtype)}
-    return Lowered((there, *pooled.items, back), specs)
+    nodes = Nodes(node, scope)
+    wide = nodes("Cast", node.inputs[0], to=number_of("float32"))
+    pooled = nodes("MaxPool", wide, **node.attributes)
+    nodes("Cast", pooled, to=number_of(dtype), output=node.outputs[0])
+    return nodes.lowered()
 
 
 def _pool(node: Node, height: WindowAxis, width: WindowAxis, n: int, c: int, dtype: str) -> Pool:

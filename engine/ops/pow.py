@@ -7,16 +7,14 @@ import math
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, view
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator, view
+from engine.ops._nodes import Nodes, number_of
 from engine.ops.binary import binary_params, broadcast
 from engine.ops.unary import unary
 from kernels.ops import FLOATS, WIDER
-from kernels.ops.cast import Cast
-
-OP_TYPES = ("Pow",)
 
 
+@operator("Pow")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, exponent → y of their broadcast shape and x's type."""
     x, exponent = node.inputs
@@ -40,24 +38,13 @@ def lower(node: Node, scope: Scope) -> Lowered:
 
 def _of_two(node: Node, scope: Scope, shape: tuple[int, ...]) -> Lowered:
     """Whole numbers by way of float64, in which those below 2⁵³ are exact; the exponent in the type of x."""
-    output, dtype = node.outputs[0], scope.spec(node.inputs[0]).dtype
+    nodes, output, dtype = Nodes(node, scope), node.outputs[0], scope.spec(node.inputs[0]).dtype
     wide = dtype if dtype in FLOATS else "float64"
-    items: list[Kernel] = []
-    specs: dict[str, TensorSpec] = {}
-    names: list[str] = []
-    for name in node.inputs:
-        spec = scope.spec(name)
-        if spec.dtype != wide:
-            cast = Cast(size=math.prod(spec.shape), dtype=spec.dtype, to=wide)
-            items.append(Kernel(cast, (name,), f"{output}:{len(names)}"))
-            name = f"{output}:{len(names)}"
-            specs[name] = TensorSpec(spec.shape, wide)
-        names.append(name)
-    base, exponent = (scope.shape(name) for name in node.inputs)
-    made = output if wide == dtype else f"{output}:wide"
-    items.append(Kernel(binary_params("pow", base, exponent, shape, wide), (names[0], names[1]), made))
-    specs[made] = TensorSpec(shape, wide)
-    if made != output:
-        items.append(Kernel(Cast(size=math.prod(shape), dtype=wide, to=dtype), (made,), output))
-        specs[output] = TensorSpec(shape, dtype)
-    return Lowered(tuple(items), specs)
+    base, exponent = (
+        name if nodes.dtype(name) == wide else nodes("Cast", name, to=number_of(wide)) for name in node.inputs
+    )
+    params = binary_params("pow", nodes.shape(base), nodes.shape(exponent), shape, wide)
+    made = nodes.kernel(params, (base, exponent), shape, output if wide == dtype else "")
+    if wide != dtype:
+        nodes("Cast", made, to=number_of(dtype), output=output)
+    return nodes.lowered()

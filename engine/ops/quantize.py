@@ -16,17 +16,17 @@ import onnx
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis, optional_input
-from engine.ops._nodes import Nodes
+from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis, operator, optional_input
+from engine.ops._nodes import Nodes, number_of
 from kernels.ops import FLOATS, FLOATS8
 from kernels.ops.cast import Cast
 from kernels.ops.quantize import THROUGH, Quantize
 
-OP_TYPES = ("DequantizeLinear", "QuantizeLinear")
 _WHOLE = ("uint8", "int8", "uint16", "int16", "uint4", "int4", "uint2", "int2")
 _FLOATING = (*FLOATS8, "float4_e2m1fn")  # of eight bits and four
 
 
+@operator("DequantizeLinear", "QuantizeLinear")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, scale, optional zero point → y of the same shape."""
     x, output = node.inputs[0], node.outputs[0]
@@ -87,14 +87,14 @@ def _quantized(node: Node, scope: Scope, to: str) -> Lowered:
     if to in _FLOATING:
         _check_zero(nodes, zero)
         saturate = int(node.attributes.get("saturate", 1))
-        nodes("Cast", y, to=_number(to), saturate=saturate, output=node.outputs[0])
+        nodes("Cast", y, to=number_of(to), saturate=saturate, output=node.outputs[0])
         return nodes.lowered()
     y = nodes("Round", _as(nodes, y, "float32"))  # halves to the even neighbour
     if zero:
         y = nodes("Add", y, _spread(nodes, zero, "float32"))
     held = ml_dtypes.iinfo(to)
     limits = (nodes.constant(np.float32(limit)) for limit in (held.min, held.max))
-    nodes("Cast", nodes("Clip", y, *limits), to=_number(to), output=node.outputs[0])
+    nodes("Cast", nodes("Clip", y, *limits), to=number_of(to), output=node.outputs[0])
     return nodes.lowered()
 
 
@@ -112,17 +112,12 @@ def _dequantized(node: Node, scope: Scope, to: str) -> Lowered:
     rounds = to != "float32"
     y = nodes("Mul", y, _spread(nodes, scale, "float32"), output="" if rounds else node.outputs[0])
     if rounds:
-        nodes("Cast", y, to=_number(to), output=node.outputs[0])
+        nodes("Cast", y, to=number_of(to), output=node.outputs[0])
     return nodes.lowered()
 
 
 def _as(nodes: Nodes, name: str, dtype: str) -> str:
-    return name if nodes.dtype(name) == dtype else nodes("Cast", name, to=_number(dtype))
-
-
-def _number(dtype: str) -> int:
-    """ONNX's number of an element type."""
-    return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    return name if nodes.dtype(name) == dtype else nodes("Cast", name, to=number_of(dtype))
 
 
 def _check_zero(nodes: Nodes, zero: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, optional_input, view
+from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, operator, optional_input, view
 from engine.ops.binary import binary_params
 from engine.ops.global_pool import global_pool
 from kernels.ops import FLOATS
@@ -40,9 +40,8 @@ _UNCHANGED = ("sum", "mean", "max", "min", "prod", "logsumexp")  # one element
 _WHOLE = ("sum", "max", "min", "prod", "l1", "sumsquare")  # that whole numbers have
 _POOLS = {"ReduceMax": "max", "ReduceMean": "average"}
 
-OP_TYPES = (*_CHAINS, "ArgMax", "ArgMin", "LpNormalization")
 
-
+@operator(*_CHAINS, "ArgMax", "ArgMin", "LpNormalization")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y with the axes of size 1 (keepdims) or gone; the axes are an attribute or a constant input."""
     if node.op_type == "LpNormalization":

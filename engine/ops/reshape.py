@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, view
-
-OP_TYPES = ("Reshape",)
+from engine.ops._base import Lowered, Refused, Scope, operator, view
 
 
+@operator("Reshape")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, constant shape → the same bytes under that shape."""
     wanted = scope.integers(node, 1, "shape")

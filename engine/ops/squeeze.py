@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, normal_axis, view
-
-OP_TYPES = ("Squeeze", "Unsqueeze")
+from engine.ops._base import Lowered, Refused, Scope, normal_axis, operator, view
 
 
+@operator("Squeeze", "Unsqueeze")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → the same bytes. The axes are an attribute before opset 13, a constant input from then on."""
     shape = scope.shape(node.inputs[0])

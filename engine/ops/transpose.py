@@ -6,16 +6,14 @@ import itertools
 import math
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel, view
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator, view
 from kernels.ops.transpose import Transpose
 
-OP_TYPES = ("Transpose",)
 
-
+@operator("Transpose")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y with y's axis i being x's axis perm[i]."""
-    x = node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = scope.first(node)
     perm = tuple(node.attributes.get("perm", range(len(shape) - 1, -1, -1)))
     if sorted(perm) != list(range(len(shape))):
         raise Refused(f"its perm {perm} is no permutation of the axes of a tensor of shape {shape}")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator
 from kernels.ops import FLOATS
 from kernels.ops.unary import Unary
 
@@ -37,9 +37,8 @@ _KINDS: Mapping[str, str] = {
 # Functions of more than floating point, by the kinds of the types that NumPy knows.
 _TYPES = {"relu": "fi", "abs": "fiu", "neg": "fi", "sign": "fiu", "not": "b"}
 
-OP_TYPES = tuple(_KINDS)
 
-
+@operator(*_KINDS)
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y of the same shape."""
     x, kind = node.inputs[0], _KINDS[node.op_type]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator
 from engine.ops.binary import broadcast, one_type, walks
 from kernels.ops.where import Where
 
-OP_TYPES = ("Where",)
 
-
+@operator("Where")
 def lower(node: Node, scope: Scope) -> Lowered:
     """condition, a, b → y of their broadcast shape."""
     if (given := scope.spec(node.inputs[0]).dtype) != "bool":
