@@ -12,7 +12,7 @@
   `engine.graph.normal_form` takes away the freedom that exporters have. `Graph.refused` says what ONNX's
   checks find fault with (another backend may run it). `engine.graph.outputs` leaves out what is no tensor of
   numbers, `engine.graph.sizes` gives open axes a size; `Graph.batch_axes` says which axis is the batch.
-- `engine/ops/`: one small file an ONNX op: checks it, infers shapes, lowers it to params or refuses with
+- `engine/ops/`: one file an ONNX op or family: checks it, infers shapes, lowers it to params or refuses with
   the reason. What needs no kernel of its own says in which other ONNX nodes it can be written
   (`engine.ops._nodes`).
 - `engine.passes` (`trace`: from a graph to lowered nodes): constant folding, BatchNormalization and Dropout

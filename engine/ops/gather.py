@@ -7,6 +7,7 @@ GatherND become places in the tensor as one row. Computed ones become such place
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -192,3 +193,20 @@ def _tile(node: Node, scope: Scope) -> Lowered:
     return along(
         x, shape, {axis: np.tile(np.arange(shape[axis]), repeats[axis]) for axis in several}, output, dtype
     )
+
+
+# ---------------------------------------------------------------------------------- array feature extractor
+
+# ArrayFeatureExtractor: places along the last axis, which classifiers of scikit-learn name their classes by.
+#
+# Of the domain ai.onnx.ml. It is a Gather whose output has the places as one axis, in whatever shape they
+# came.
+
+
+@operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def _features(node: Node, scope: Scope) -> Lowered:
+    """x, places → y (…, places); of a vector one row."""
+    x, places = node.inputs
+    made = gather(replace(node, op_type="Gather", domain="", attributes={"axis": -1}), scope)
+    shape = (*(scope.shape(x)[:-1] or (1,)), math.prod(scope.shape(places)))
+    return replace(made, specs={**made.specs, node.outputs[0]: TensorSpec(shape, scope.spec(x).dtype)})
