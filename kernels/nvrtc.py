@@ -21,6 +21,7 @@ from typing import Any
 from kernels import arguments, compilers, confine, overlaps, registry
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
+from kernels.header import Define
 from kernels.includes import HEADERS, headers
 from kernels.languages import compiling
 from kernels.ops import OPS, codes
@@ -28,7 +29,6 @@ from kernels.spans import span
 
 APART, A_PROCESS = 4, 3  # from so many processes with so many kernels each they are taken (kernels.compilers)
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
-Define = int | float | str | bool
 
 COMPILE = "NVRTC compile"  # the name of its spans
 _ERROR = re.compile(

@@ -15,7 +15,7 @@ from engine.planning import tuned_defines
 from kernels import launch, registry
 from kernels.errors import KernelError, OutOfMemoryError
 from kernels.launch import Launch, Product, Stage
-from kernels.layouts import PLAIN, laid_out
+from kernels.layouts import PLAIN
 from kernels.ops import Params
 from kernels.registry import Rung
 
@@ -155,7 +155,7 @@ class Launches:
         if key not in self._found:
             rung = registry.find("cuda", params.op, name, self._dirs)
             rung = tuned_defines.tuned(rung, params) if self._tuned else rung
-            rung = laid_out(rung, reads, writes)
+            rung = rung.laid_out(reads, writes)
             self._found[key] = rung, launch.launch(params, rung)
         return self._found[key]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from kernels import arguments
 from kernels.errors import KernelError, UnsupportedError
+from kernels.header import Define
 from kernels.languages.signature import signature
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import OPS, Params, Scalar
 from kernels.registry import Rung

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from kernels.errors import KernelError
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, define, shape
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import ITEMSIZE, MAX_RANK, Params, code
 from kernels.ops._broadcast import Broadcast

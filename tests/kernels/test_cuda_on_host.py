@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from kernels import arguments, launch, registry
+from kernels.header import Define
 from kernels.launch import depthwise
-from kernels.nvrtc import Define
 from kernels.ops import OPS
 from kernels.registry import Rung
 from tests.bench.judge import on_the_host

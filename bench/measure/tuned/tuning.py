@@ -33,7 +33,7 @@ from engine.ort.fused_conv import fused
 from engine.planning import groups, planner, submodel
 from kernels import launch, nvrtc
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
-from kernels.nvrtc import Define
+from kernels.header import Define
 from kernels.registry import Rung
 
 Progress = Callable[[str, float | None], None]

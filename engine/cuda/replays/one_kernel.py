@@ -27,10 +27,10 @@ from engine.planning import runs
 from engine.planning.runs import Run, Timed
 from kernels import nvrtc
 from kernels.errors import KernelError, KernelscopeError
+from kernels.header import Define
 from kernels.net.plan import block_nbytes, room, ways
 from kernels.net.records import Way
 from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
-from kernels.nvrtc import Define
 from kernels.ops import ITEMSIZE
 from kernels.ops.gemm import Gemm
 from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
