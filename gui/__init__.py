@@ -47,7 +47,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.pages.ladder.rung_source.SourceView` and `gui.pages.ladder.rung_diff.RungDiff` show kernel sources
   on `gui.widgets.code_view` (pygments finds the tokens, `gui.widgets.highlight` colours them in either
   theme; `gui.widgets.text_diff` aligns lines). `gui.pages.ladder.error_map.ErrorMapView` shows a Finding
-  and what `bench.judge.pictures` kept of the answer. `gui.sessions.kernel_watch.KernelWatch` tells what was
+  and what `bench.judge.failure` kept of the answer. `gui.sessions.kernel_watch.KernelWatch` tells what was
   saved.
 - `gui.pages.predictions.answers`: reads `bench.results.gallery`'s files on a thread, filters and counts;
   `gui.pages.predictions.answer_grid` draws only what is seen.

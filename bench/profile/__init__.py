@@ -13,7 +13,7 @@ process used is the case's alone.
   samples and host-to-host passes without any profiler, then `bench.profile.measure.session`: a session from
   its creation to its close under the profilers, put together by `bench.profile.measure.merge`.
   `engine.cuda.cupti` is the one module that imports cupti, when a recording starts; records of waiting
-  and of memory go to the calls they are of (`engine.cuda.cupti_words`). What preparing a session spends its
+  and of memory go to the calls they are of (`engine.cuda.cupti`). What preparing a session spends its
   time on are spans (`kernels.spans`); `engine.ort.profile` has ONNX Runtime profile a session, and
   `bench.profile.measure.ort` brings that onto our clock. `bench.profile.measure.attribution`: kernels of
   our engine by the order in which a pass starts them (`engine.backend.Launching`), ONNX Runtime's by the

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from engine.backend import Options
-from engine.cuda import textures
 from engine.cuda.cublas import Cublas
 from engine.cuda.replays.overlap import overlapping
 from engine.graph.plan import Plan, Step
@@ -62,7 +61,7 @@ def starts(
     given = list(pointers)
     if how.texture is not None:
         index, nbytes = how.texture
-        bound = textures.linear(cupy, int(pointers[index]), nbytes)
+        bound = linear(cupy, int(pointers[index]), nbytes)
         given[index] = int(bound.ptr)
         calls.append(partial(_held, bound))
     kernels = {stage.function: kernel_of(module, rung, stage) for stage in how.kernels(rung.op)}
@@ -166,3 +165,18 @@ class Launches:
     def workspace(self, step: Step) -> int:
         """Bytes of scratch memory, as planner.Workspace."""
         return self.of_step(step)[1].workspace_nbytes or 0
+
+
+# ------------------------------------------------------------------------------------------------- textures
+
+
+def linear(cupy: Any, address: int, nbytes: int) -> Any:
+    """A texture of the float32 elements that lie there; `ptr` is its handle. It ends with the object."""
+    cuda, runtime = cupy.cuda, cupy.cuda.runtime
+    memory = cuda.MemoryPointer(cuda.UnownedMemory(address, nbytes, None), 0)
+    elements = cupy.ndarray((nbytes // 4,), cupy.float32, memptr=memory)
+    channel = cuda.texture.ChannelFormatDescriptor(32, 0, 0, 0, runtime.cudaChannelFormatKindFloat)
+    resource = cuda.texture.ResourceDescriptor(
+        runtime.cudaResourceTypeLinear, arr=elements, chDesc=channel, sizeInBytes=nbytes
+    )
+    return cuda.texture.TextureObject(resource, cuda.texture.TextureDescriptor())

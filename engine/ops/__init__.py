@@ -7,7 +7,7 @@ A file here (its name not starting with "_") has a function for each operator, w
 
 and HINTS, where there is something that would work in the place of op types that nobody handles. The function
 checks the node, infers its output's shape and says which kernels compute it, or raises `Refused` with the
-reason. Nodes whose inputs are all constant never get here: `engine.passes.fold` computes them.
+reason. Nodes whose inputs are all constant never get here: `engine.passes.trace` computes them.
 """
 
 from __future__ import annotations

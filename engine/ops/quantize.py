@@ -1,6 +1,6 @@
 """QuantizeLinear and DequantizeLinear, by tensor, by axis or by block.
 
-Weights are dequantized at plan time, as anything that is constant (engine.passes.fold). A product between
+Weights are dequantized at plan time, as anything that is constant (engine.passes.trace). A product between
 DequantizeLinear and QuantizeLinear becomes one step of whole numbers (engine.passes.quantized); elsewhere a
 QuantizeLinear and the DequantizeLinear behind it become one step (engine.passes.fuse). So it is of eight bits
 with scales in float32 for the tensor or an axis; all else is written as the nodes that it is the same as.

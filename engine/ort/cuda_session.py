@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from engine.backend import OpTime, Options
-from engine.configuration import Configuration
 from engine.cuda import runtime as cuda_runtime
 from engine.graph.graph import Graph
 from engine.machine import host
-from engine.ort import binding, placement
+from engine.options import Configuration
+from engine.ort import binding
 from engine.ort import sessions as ort
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16
@@ -147,7 +147,7 @@ class OrtCudaSession(LaunchedSession):
             lambda: ort.session_options(self._ort, threads, self._configured.optimization),
             [(self.provider, settings), *self._behind],
         )
-        self._facts |= placement.check(
+        self._facts |= ort.check_placement(
             self._session, self.provider, self._what, f"{self._library} did not load, {self._helps}"
         )
         self._placed = binding.placed(self._session, self._model.proto.graph.node)

@@ -9,7 +9,7 @@ from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.occupancy import ceil
 from kernels.ops import ITEMSIZE, MAX_RANK, Params, code
-from kernels.ops._broadcast import Broadcast
+from kernels.ops._axes import Broadcast
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.concat import Concat
 from kernels.ops.cumulate import Cumulate

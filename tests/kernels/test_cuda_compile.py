@@ -11,8 +11,8 @@ import pytest
 
 from kernels import includes, launch, nvrtc, overlaps, registry
 from kernels.errors import KernelError
-from kernels.estimates import cluster, tensor_tiles
-from kernels.launch import products, sliced, tensor
+from kernels.estimates import tensor_tiles
+from kernels.launch import cluster, products, sliced, tensor
 from kernels.net import plan as sharing
 from kernels.net.layers import layers
 from kernels.net.records import Way

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.judge import suite, tried_shape
+from bench.judge import samples, tried_shape
 from bench.judge.mistakes import mistakes as mistakes_of
 from bench.judge.mistakes import of_any
 from bench.judge.samples import draw
@@ -69,7 +69,7 @@ def test_no_mistake_explains_a_right_answer(op: str) -> None:
     rung = registry.find("cpu", op, 1)
     told: set[str] = set()
     every: set[str] = set()
-    for shape in suite.small_shapes(rung, TIMED[op]):
+    for shape in samples.small_shapes(rung, TIMED[op]):
         sample = draw(shape.params, random)
         case = tried_shape.case(shape.params, sample, None, "fp32")
         for fault, words, answer in case.mistakes():
