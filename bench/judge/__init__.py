@@ -17,11 +17,9 @@ import numpy as np
 
 from bench.judge import diagnosis, digits, places, tried_shape
 from bench.judge.comparison import bound_of, direct
-from bench.judge.failure import Failure
-from bench.judge.samples import Sample
-from bench.judge.suite import small_shapes
+from bench.judge.failure import Failure, Wrong
+from bench.judge.samples import Sample, small_shapes
 from bench.judge.trial import Trial
-from bench.judge.wrong import Wrong
 from engine.rung_rows import same
 from kernels.ops import Params, Shape
 from kernels.registry import Rung

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.judge.mistakes.names import axis_names, one_and_many
+from bench.judge.mistakes.common import axis_names, one_and_many
 from bench.judge.mistakes.windows import reaches_beyond
 from bench.judge.tried_shape import Explanation, TriedShape
 from kernels.ops import Params

@@ -13,8 +13,10 @@ import numpy as np
 
 from bench.measure.answers import one_node, oracle
 from engine.rung_rows import Given, Rows
-from kernels.ops import WIDER, Params
+from kernels import launch
+from kernels.ops import WIDER, Params, Shape
 from kernels.ops.cast import Cast
+from kernels.registry import Rung
 
 # An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
 # had.
@@ -166,3 +168,27 @@ def looked_at(count: int, elements: Sequence[int], most: int, random: np.random.
     chosen |= {int(row) for row in edges if 0 <= row < count}
     chosen |= set(random.integers(0, count, left - left // 2).tolist())
     return np.array(sorted(chosen))
+
+
+# ---------------------------------------------------------------------------------------------------- suite
+
+# The small shapes that a rung is tried on.
+
+
+def small_shapes(rung: Rung, params: Params, quick: bool = False) -> tuple[Shape, ...]:
+    """The shapes of this rung's operator that it does not refuse. quick: three that say most."""
+    found: dict[Params, Shape] = {}
+    for shape in params.small_shapes():
+        if shape.params not in found and _taken(rung, shape.params):
+            found[shape.params] = shape
+    shapes = tuple(found.values())
+    if quick:
+        kept = [shape for shape in shapes if shape.tag in ("own", "all", "batch")]
+        return tuple(kept) or shapes[:3]
+    return shapes
+
+
+def _taken(rung: Rung, params: Params) -> bool:
+    if rung.refusal(params) is not None:
+        return False
+    return rung.device != "cuda" or launch.refusal(params, rung) is None

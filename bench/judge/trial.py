@@ -12,10 +12,9 @@ import numpy as np
 
 from bench.judge import digits
 from bench.judge.comparison import bound_of, compare, first_difference
-from bench.judge.failure import Failure
+from bench.judge.failure import Failure, Wrong
 from bench.judge.judged_session import JudgedSession
 from bench.judge.samples import Sample, as_held
-from bench.judge.wrong import Wrong
 from bench.measure.answers import accuracy, elements, one_node, timed_pass
 from bench.measure.answers.renewed import Mixing, Renewal
 from bench.results.finding import Finding

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from engine.backend import Backend, Options, Session
 from engine.backends.ort_cuda import BACKEND as ORT_CUDA
-from engine.configuration import Configuration
 from engine.graph.graph import Graph
+from engine.options import Configuration
 from engine.ort import sessions as ort
 from engine.ort import tuning as ort_tuning
 from engine.ort.tuning import Sweep

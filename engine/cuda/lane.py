@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from engine.cuda.runtime import TO_DEVICE, TO_HOST, capability_of, keep, lost
+from engine.cuda.runtime import TO_DEVICE, TO_HOST, capability_of, keep, load_module, lost
 from engine.cuda.stirring import CudaTensor
 from engine.end_to_end import PLACES, VALUES, Affine, Asked, Pool
 from kernels import nvrtc, registry
@@ -113,7 +113,7 @@ class CudaLane:
     def _kernel(self, name: str, **defines: int) -> Any:
         digits = "".join(map(str, capability_of(self._cupy)))
         rung = registry.code(Path(__file__).parent / f"{name}.cu", name, **defines)
-        return self._cupy.RawModule(path=str(nvrtc.compile_rung(rung, f"sm_{digits}"))).get_function(name)
+        return load_module(self._cupy, nvrtc.compile_rung(rung, f"sm_{digits}")).get_function(name)
 
     def _answered(self, asked: Asked) -> list[Work]:
         """What brings the answers to the host, into `answers`."""

@@ -256,12 +256,12 @@ class EngineCudaSession(DeviceSession):
             self._graph.launch(self._stream.on)
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
-        """What a pass puts on the device, in order; see engine.observe.Launching."""
+        """What a pass puts on the device, in order; see engine.backend.Launching."""
         made = orders(self._plan, self._shapes)
         return tuple(item for its in (self._one.order(made) if self._one else made) for item in its)
 
     def launch_parts(self) -> tuple[Part, ...]:
-        """See engine.observe.Parted."""
+        """See engine.backend.Parted."""
         return self._one.parts() if self._one else ()
 
     # ---------------------------------------------------------------------------------------------- timing

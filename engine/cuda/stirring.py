@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cuda.runtime import Staging, capability_of
+from engine.cuda.runtime import Staging, capability_of, load_module
 from engine.rung_rows import Given
 from engine.stirring import LEAST, LOOKED_AT, POISONED, VALUES, Stirring, places_of
 from engine.witness import Witness
@@ -61,7 +61,7 @@ class CudaStirring:
         self._mask = secrets.randbits(64)
         self._lay_out(pool)
         digits = "".join(map(str, capability_of(cupy)))
-        module = cupy.RawModule(path=str(nvrtc.compile_rung(source(), f"sm_{digits}")))
+        module = load_module(cupy, nvrtc.compile_rung(source(), f"sm_{digits}"))
         self._kernel = module.get_function("stir")
         self.tensors = (*self.inputs.values(), *self._outputs.values())
         counts = [places_of(tensor.shape) for tensor in self.tensors]

@@ -11,9 +11,9 @@ import msgspec
 import onnx
 
 from engine import tuned_store
-from engine.configuration import Configuration
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
+from engine.options import Configuration
 from engine.ort.fused_conv import fused
 
 KIND = "reference"

@@ -27,7 +27,7 @@ from engine.options import Options
 from engine.planning import choices, runs
 from engine.tuned_store import Key
 from kernels import registry
-from kernels.layouts import PLAIN, as_images, laid_out
+from kernels.layouts import PLAIN, as_images
 from kernels.ops import PRECISIONS
 from kernels.registry import Rung
 
@@ -278,4 +278,4 @@ def _able(step: Step, rung: Rung, reads: str, writes: str) -> bool:
     refused = rung.refusal(step.params, None if gpu is None else gpu.capability) is not None
     if reads not in rung.reads or writes not in rung.writes or refused:
         return False
-    return choices.launched(step.params, laid_out(rung, reads, writes))[0] is None
+    return choices.launched(step.params, rung.laid_out(reads, writes))[0] is None

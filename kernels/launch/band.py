@@ -9,8 +9,8 @@ from kernels import packing
 from kernels.errors import KernelError, UnsupportedError
 from kernels.estimates import nhwc_tiles
 from kernels.estimates.tensor_tiles import CONV_TILES, TensorTile
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, define, shape
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.conv import Conv

@@ -17,10 +17,10 @@ import numpy as np
 
 from kernels.errors import KernelError
 from kernels.estimates.tiles import LARGE_CONV_TILES
+from kernels.header import Define
 from kernels.launch import products
 from kernels.launch.core import Launch, Pack, Product, Stage, shape
 from kernels.launch.library import images_at_once, parts, row
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.registry import Rung

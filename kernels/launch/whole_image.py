@@ -18,9 +18,9 @@ from kernels.estimates.whole_image import (
     nbytes,
     rows,
 )
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, shape
 from kernels.launch.direct import shapes
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import Scalar, code
 from kernels.ops.conv import Conv

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench import judge
 from bench.judge import Trial, comparison, samples
-from bench.judge.suite import small_shapes
+from bench.judge.samples import small_shapes
 from bench.ladder import net
 from bench.ladder.measure import tuning
 from bench.ladder.net import Net, net_of

@@ -38,7 +38,6 @@ from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
 from engine.apart import pool
 from engine.planning import tuned_defines
-from kernels import arguments
 from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung
@@ -284,7 +283,7 @@ class LadderRunner:
                 made,
                 error=timed.error,
                 checks=timed.checks,
-                notes=(*arguments.notes(timed.rung), *timed.notes),
+                notes=tuple(timed.notes),
                 facts=facts,
                 compiled=compiled,
                 nbytes=session.moved,

@@ -10,8 +10,8 @@ import msgspec
 
 from bench.results.records import Case
 from engine.backend import Backend, Options, Variant
-from engine.configuration import Configuration
 from engine.graph.graph import Graph
+from engine.options import Configuration
 from engine.ort import tuning as ort_tuning
 from kernels.errors import KernelscopeError
 

@@ -14,8 +14,8 @@ from bench.measure.answers import layer_errors
 from bench.measure.answers.oracle import Golden
 from bench.results.records import ErrorStats
 from engine.backend import Backend, Options, Session
-from engine.configuration import Configuration
 from engine.graph.graph import Graph
+from engine.options import Configuration
 from engine.ort.tuning import bearing
 from kernels.errors import UnsupportedError
 

@@ -25,7 +25,7 @@ from bench.measure.timing import Rules, time_together, warm_up
 from bench.measure.tuned.layers import LayerChecks
 from bench.results.records import ErrorStats
 from engine.backend import Backend, Options, Session
-from engine.configuration import Configuration
+from engine.options import Configuration
 from engine.ort.tuning import Sweep, Tried
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
 

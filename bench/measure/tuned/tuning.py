@@ -17,9 +17,8 @@ from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
 from bench.measure.tuned.rungs import RungTuner, Untimed, wanted
 from bench.results.records import Case, Job
 from engine import backends
-from engine import configuration as ort_configuration
+from engine import options as ort_configuration
 from engine.backend import Backend, Options, Variant
-from engine.configuration import Configuration
 from engine.cuda.replays import one_kernel
 from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import Launches
@@ -28,12 +27,13 @@ from engine.graph.plan import Step
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from engine.machine.driver import CudaDevice
+from engine.options import Configuration
 from engine.ort import tuning as ort_tuning
 from engine.ort.fused_conv import fused
 from engine.planning import groups, planner, submodel
 from kernels import launch, nvrtc
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
-from kernels.nvrtc import Define
+from kernels.header import Define
 from kernels.registry import Rung
 
 Progress = Callable[[str, float | None], None]

@@ -16,8 +16,8 @@ from bench.results import artifacts
 from bench.results.records import MEASURED_AS, PARTS, Case, Measurement
 from engine import backends
 from engine.backend import Backend, Options, Variant
-from engine.configuration import Configuration
 from engine.graph.graph import Graph
+from engine.options import Configuration
 from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, system_words
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from engine.backend import Part
 from engine.cuda.replays import overlap
+from engine.cuda.runtime import load_module
 from engine.cuda.stages import kernel_of, launching
 from engine.cuda.stream import Stream
 from engine.graph.plan import Plan, Step
@@ -26,10 +27,10 @@ from engine.planning import runs
 from engine.planning.runs import Run, Timed
 from kernels import nvrtc
 from kernels.errors import KernelError, KernelscopeError
+from kernels.header import Define
 from kernels.net.plan import block_nbytes, room, ways
 from kernels.net.records import Way
 from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
-from kernels.nvrtc import Define
 from kernels.ops import ITEMSIZE
 from kernels.ops.gemm import Gemm
 from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
@@ -239,7 +240,7 @@ class Trial:
 
     def _loaded(self, run: Run, kernel: OneKernel, arch: str) -> Taken:
         path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
-        function = kernel_of(self.cupy.RawModule(path=str(path)), kernel.rung(), kernel.stage)
+        function = kernel_of(load_module(self.cupy, path), kernel.rung(), kernel.stage)
         pieces = kernel.parts(run.weights(self.plan))
         packed = np.concatenate(pieces)
         held = self.pool.malloc(packed.nbytes)
@@ -254,7 +255,7 @@ class Trial:
         @cache
         def stamping() -> tuple[Any, Callable[[], None]]:
             path = nvrtc.compile_rung(kernel.rung(), arch, kernel.stamped())
-            module = self.cupy.RawModule(path=str(path))
+            module = load_module(self.cupy, path)
             return module, launching(kernel_of(module, kernel.rung(), kernel.stage), kernel.stage, arguments)
 
         def stamps() -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 
 from bench import judge
 from bench.judge import Wrong
-from bench.judge.pictures import pictures
+from bench.judge.failure import pictures
 from kernels import registry
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -39,7 +39,7 @@ def test_whole_images_of_what_was_expected_and_got():
 
 
 def test_of_a_large_answer_a_part_about_the_place_is_kept(monkeypatch):
-    monkeypatch.setattr(sys.modules["bench.judge.pictures"], "MOST", 100)
+    monkeypatch.setattr(sys.modules["bench.judge.failure"], "MOST", 100)
     wrong = caught()
     found, index = wrong.pictures(), wrong.finding.index
     assert found["got"].size <= 100

@@ -22,9 +22,9 @@ from bench.results.records import Job, Measurement
 from bench.results.rows import rows
 from engine import backends, lanes
 from engine.backends.ort_cuda_tuned import Tuned
-from engine.configuration import Configuration
 from engine.end_to_end import SPARE, Pipeline, Pool
 from engine.graph import importer
+from engine.options import Configuration
 from engine.ort import tuning as ort_tuning
 from engine.ort.tuning import Sweep, Tried
 from models import catalogue

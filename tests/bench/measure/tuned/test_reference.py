@@ -24,14 +24,14 @@ from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
 from bench.results import artifacts
 from bench.results.messages import CaseStarted, Log, Measured, Start
 from bench.results.records import Job
-from engine import configuration as ort_configuration
+from engine import options as ort_configuration
 from engine import tuned_store
 from engine.backend import Options
 from engine.backends import get
 from engine.backends.ort_cuda_tuned import Tuned
 from engine.backends.ort_cuda_tuned import facts as tuned_facts
-from engine.configuration import OPTIMIZATION, Configuration
 from engine.graph.importer import from_proto
+from engine.options import OPTIMIZATION, Configuration
 from engine.ort import tuning as ort_tuning
 from engine.ort.fused_conv import fused
 from engine.ort.tuning import Sweep

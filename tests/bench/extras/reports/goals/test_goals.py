@@ -23,7 +23,7 @@ from bench.results.machine_limits import MachineLimits
 from bench.results.records import Case, Disposition, EndToEnd, Layer, Measurement
 from engine import backends
 from engine.backends.ort_cuda_tuned import facts as tuned_facts
-from engine.configuration import Configuration
+from engine.options import Configuration
 from engine.ort.tuning import Sweep, Tried
 from kernels import registry
 from kernels.errors import InputError
