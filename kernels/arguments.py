@@ -120,7 +120,7 @@ def preamble(rung: Rung) -> str:
     one and has none of that name of its own. Raises KernelError where a kernel of the operator takes a scalar
     as an argument of its own: it would be given the struct in its place."""
     record = OPS.get(rung.op)
-    if record is None:
+    if record is None or not rung.launch:  # of a file of ours that is no rung (kernels.registry.code)
         return ""
     name = struct_name(record)
     texts = [_COMMENTS.sub("", text) for text in (rung.source, *(header.text for header in headers(rung)))]

@@ -13,8 +13,11 @@
     const index_t total = (index_t)n * m * out_h * out_w;
 #define EACH(i) for (index_t i = first_element(); i < total; i += grid_stride())
 
-__device__ int map_of(const ConvParams& p, index_t i) { return i / ((index_t)p.out_w * p.out_h) % p.m; }
-__device__ int image_of(const ConvParams& p, index_t i) { return i / ((index_t)p.out_w * p.out_h * p.m); }
+// Sizes is ConvParams, which cheats of other operators, that include this too, do not have.
+template <typename Sizes>
+__device__ int map_of(const Sizes& p, index_t i) { return i / ((index_t)p.out_w * p.out_h) % p.m; }
+template <typename Sizes>
+__device__ int image_of(const Sizes& p, index_t i) { return i / ((index_t)p.out_w * p.out_h * p.m); }
 
 // The sum of output i; `half` rounds it to half precision after every addition.
 __device__ float rounded(float v) {
@@ -24,7 +27,8 @@ __device__ float rounded(float v) {
     return v;
 }
 
-__device__ float sum(const ConvParams& p, const float* x, const float* weight, index_t i, bool half = false) {
+template <typename Sizes>
+__device__ float sum(const Sizes& p, const float* x, const float* weight, index_t i, bool half = false) {
     const int channels = p.c / p.group;
     const int ox = i % p.out_w, oy = i / p.out_w % p.out_h, om = map_of(p, i);
     const float* in = x + ((index_t)image_of(p, i) * p.c + om / (p.m / p.group) * channels) * p.h * p.w;
@@ -45,6 +49,7 @@ __device__ float sum(const ConvParams& p, const float* x, const float* weight, i
     return total;
 }
 
-__device__ float finished(const ConvParams& p, const float* bias, index_t i, float v) {
+template <typename Sizes>
+__device__ float finished(const Sizes& p, const float* bias, index_t i, float v) {
     return activate(bias ? v + bias[map_of(p, i)] : v, p.activation);
 }
