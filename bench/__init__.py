@@ -40,18 +40,17 @@
   reference's answers); `bench.results.artifacts`: the npz files.
 - `bench.measure.tuned.tuning`: what a case needs measured before it is prepared; the kernels of all batch
   sizes are compiled ahead, while float64 is worked out;
-  `bench.measure.tuned.rungs`: our rungs for each step of a plan. One whose first pass is far slower than
-  the best's is let go; the others are judged in some images of the batch (`bench.judge.batch_check`), the
-  best timed together, and the one to take is judged in every image: where it fails, the next best. Inputs
-  and answer are the same at every batch size (`bench.judge.samples.repeated`), the answer kept as golden
-  ones are. `bench.measure.tuned.rung_ledger`: what is known of a step's rungs, on the disk before one
-  runs.
-- `bench.measure.tuned.reference`: the sweep for the fastest configuration of the reference (each checked,
-  looked at shortly, the best timed together, the winners confirmed in a second session), kept after each
-  step; `bench.measure.tuned.layers`: its checks of layers, each once for all configurations that are the
-  same for it (`engine.ort.tuning.bearing`). `bench.measure.tuned.doubted`: a kept winner that comes wrong in
-  a case makes room for the next best. `bench.measure.tuned.twins`: variants for which one configuration was
-  chosen are one case under two names, measured once.
+  `bench.measure.tuned.sweep`: one `Sweep` for all that is chosen by time (each variant judged and looked at
+  shortly, the best timed together, the winner judged once more), stored before each variant runs.
+- `bench.measure.tuned.rungs`: the sweep over our rungs for each step of a plan, judged in some images of the
+  batch (`bench.judge.batch_check`), the one to take in every image. Inputs and answer are the same at every
+  batch size (`bench.judge.samples.repeated`), the answer kept as golden ones are.
+  `bench.measure.tuned.layouts`: over the ways in which a plan's tensors may be laid out.
+- `bench.measure.tuned.reference`: over the configurations of the reference; `bench.measure.tuned.layers`:
+  its checks of layers, each once for all configurations that are the same for it
+  (`engine.ort.tuning.bearing`). `bench.measure.tuned.doubted`: a kept winner that comes wrong in a case
+  makes room for the next best. `bench.measure.tuned.same_configuration`: variants for which one
+  configuration was chosen are one case under two names, measured once.
 - `bench.run.supervisor`: the state machine that watches a worker (bytes, exits, ticks in; actions out),
   without processes or clocks, so that the window and the headless client drive the same one.
   `bench.run.client`: drives it by subprocess and writes the folder (`bench.results.results_file`: its lines).

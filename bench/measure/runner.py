@@ -21,8 +21,8 @@ from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, out
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, time_together
-from bench.measure.tuned import doubted, next_model, tuning, twins
-from bench.measure.tuned.reference import DeviceLost
+from bench.measure.tuned import doubted, next_model, same_configuration, tuning
+from bench.measure.tuned.sweep import DeviceLost
 from bench.questions import model_questions
 from bench.results.messages import (
     CaseStarted,
@@ -91,7 +91,7 @@ class Runner:
         self._say = say
         self._stopped = stopped
         self._settled: set[str] = set()
-        self._same: dict[str, tuple[Case, ...]] = {}  # of the group: see twins.found
+        self._same: dict[str, tuple[Case, ...]] = {}  # of the group: see same_configuration.found
         self._known: dict[str, MachineLimits | None] = {}
         reporter = Reporter(say, stopped)
         self._progress, self._go_on = reporter.progress, reporter.go_on
@@ -171,7 +171,7 @@ class Runner:
         ready: dict[str, Contender] = {}
         later: list[Case] = []
         group = [case for case in group if self._tuned(case)]
-        self._same = twins.found(
+        self._same = same_configuration.found(
             group, self._loaded.graph, partial(tuning.options, loaded=self._loaded, job=self._job)
         )
         spoken_for = {case.key for others in self._same.values() for case in others}
@@ -355,7 +355,7 @@ class Runner:
         self._say(Measured(measurement=measurement))
         if measurement.disposition == "ok":
             for case in self._same.pop(measurement.case.key, ()):
-                self._settle(twins.as_own(measurement, case, self._start.folder))
+                self._settle(same_configuration.as_own(measurement, case, self._start.folder))
 
     def _abandon(self, case: Case, error: Exception) -> None:
         """A case that never had a contender."""

@@ -153,11 +153,11 @@ def _chosen(plan: Plan, step: Step, laid: Laid | None) -> str:
     known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
     rungs = choices.candidates(plan.device, step.params, plan.precision, known)
     kept = choices.read(plan.device, step.params, plan.precision, rungs)
-    own = kept.of(kept.rung) if kept else None
-    if kept is None or own is None or (own.time_ns or own.first_ns) is None:
+    own = kept.of(kept.best) if kept else None
+    if kept is None or own is None or own.ns is None:
         return "timed"
-    text = f"timed {kept.timed_at[:10]}: {units.duration(own.time_ns or own.first_ns or 0.0)}"
-    ladder = kept.of(kept.ladder)
-    if kept.ladder != kept.rung and ladder is not None and (ladder.time_ns or ladder.first_ns):
-        text += f" ({kept.ladder} {units.duration(ladder.time_ns or ladder.first_ns or 0.0)})"
+    text = f"timed {kept.chosen_at[:10]}: {units.duration(own.ns)}"
+    ladder = kept.of(kept.default)
+    if kept.default != kept.best and ladder is not None and ladder.ns:
+        text += f" ({kept.default} {units.duration(ladder.ns)})"
     return text

@@ -325,8 +325,8 @@ class LadderRunner:
         """What is to be known of a rung that runs with defines that were searched."""
         if isinstance(self._params, Net) or self._job.device != "cuda":
             return {}
-        found = tuned_defines.read(rung, self._params)
-        return {} if found is None else {"tuned": found.words}
+        words = tuned_defines.words(rung, self._params)
+        return {"tuned": words} if words else {}
 
     def _fail(self, case: RungCase, error: BaseException, started_at: str) -> None:
         if isinstance(error, Wrong):

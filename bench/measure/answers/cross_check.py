@@ -17,16 +17,19 @@ import numpy as np
 
 from bench.measure.answers import oracle
 from bench.measure.answers.oracle import Golden
-from engine import backends, tuned_store
+from engine import backends
 from engine.backend import Session
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.planning import groups as grouping
 from engine.planning import submodel
+from engine.planning.choices import Part
 from engine.planning.groups import Group
 from engine.planning.submodel import Apart
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
+from kernels.kept import Key
 
+ORACLE = Part[bool]("oracle", bool)
 # Of the tensors that groups of one session read and give out in float64; and groups of one session.
 TOGETHER_NBYTES, TOGETHER = 128 << 20, 256
 
@@ -50,19 +53,19 @@ def cross_check(graph: Graph, answers: Golden) -> Crossed:
     answer of another shape where ONNX's own rules say the oracle's. Kept by the model's hash, on disk where
     they agree everywhere."""
     if graph.sha256 not in _known:
-        key = _key(graph, answers)
-        agreed = tuned_store.read("oracle", key, bool)
+        case = _key(graph, answers)
+        agreed = ORACLE.read(case, {})
         found = Crossed() if agreed else _crossed(graph, answers)
         if not agreed and found == Crossed():
             with contextlib.suppress(KernelError):  # a read-only cache costs time, not the answer
-                tuned_store.write("oracle", key, True)
+                ORACLE.write(case, {}, True)
         _known[graph.sha256] = found
         while len(_known) > _KEPT:
             _known.popitem(last=False)
     return _known[graph.sha256]
 
 
-def _key(graph: Graph, answers: Golden) -> tuned_store.Key:
+def _key(graph: Graph, answers: Golden) -> Key:
     """What an agreement holds for: the model and its groups, these inputs, both programs' versions."""
     return {
         "answers": oracle.content_key(graph, answers.inputs),

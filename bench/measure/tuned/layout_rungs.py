@@ -24,8 +24,8 @@ import numpy as np
 
 from bench.judge.batch_check import BatchCheck
 from bench.judge.samples import repeated
-from bench.measure.tuned.reference import DeviceLost
-from bench.measure.tuned.rung_ledger import FADES, UNTRIED
+from bench.measure.tuned.rungs import FADES
+from bench.measure.tuned.sweep import UNTRIED, DeviceLost, Progress
 from bench.measure.tuned.whole_passes import GAIN, alike, answers, pass_ns
 from bench.words import units
 from engine import rung_devices
@@ -60,11 +60,11 @@ def rivals(plan: Plan, step: Step, options: Options) -> tuple[str, ...]:
     kept = choices.read(*at)
     if kept is None or not kept.done:
         return ()
-    times = {t.rung: ns for t in kept.tried if not t.refused and (ns := t.time_ns or t.first_ns)}
+    times = {t.variant: ns for t in kept.tried if not t.refused and (ns := t.ns)}
     best = min(times.values(), default=0.0)
     # Of one that was not tried it is known what it took at a batch size near this one.
     paces = choices.nearby(*at)
-    untried = {t.rung for t in kept.tried if t.refused == UNTRIED and t.rung in paces}
+    untried = {t.variant for t in kept.tried if t.refused == UNTRIED and t.variant in paces}
     times |= {name: best * paces[name] / FADES for name in untried}
     near = sorted((ns, name) for name, ns in times.items() if name in able and ns <= FACTOR * best)
     return tuple(name for _, name in near[:MOST])
@@ -85,7 +85,7 @@ def wrong(params: Params, rung: Rung, precision: str, threads: int | None) -> st
 
 
 @dataclass
-class LaidRungs:
+class LayoutRungs:
     """Of a plan without layouts in the way that options.layouts says. right: what a pass over `inputs`
     answers, None where that is what the steps' own rungs do. compile_ahead: has the kernels of steps compiled
     side by side. lost: whether the device's context has failed, asked after a fault."""
@@ -96,7 +96,7 @@ class LaidRungs:
     options: Options
     inputs: Mapping[str, np.ndarray]
     right: Mapping[str, np.ndarray] | None
-    progress: Callable[[str, float | None], None]
+    progress: Progress
     compile_ahead: Compile | None = None
     lost: Callable[[], bool] = lambda: False
     _steps: tuple[Step, ...] = ()
