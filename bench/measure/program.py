@@ -7,6 +7,7 @@ writes what came of it; whoever started it asks the system what the process used
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 import msgspec
 
@@ -42,11 +43,9 @@ def answer(start: ProgramStart) -> ProgramAnswer:
     backend = backends.get(start.backend)
     job = Job(models=(start.model,), backends=(start.backend,), batches=(start.batch,), layers=False)
     loaded = LoadedModel(start.model, job, (start.batch,), lambda text, share: None)
-    session = backend.prepare(loaded.graph, start.batch, "fp32", loaded.options_for(backend.device))
-    try:
+    options = loaded.options_for(backend.device)
+    with closing(backend.prepare(loaded.graph, start.batch, "fp32", options)) as session:
         found = predictions.run(session, loaded.feed, loaded.dataset(start.images), images=start.images)
-    finally:
-        session.close()
     told = predictions.summary(found)
     return ProgramAnswer(top1=told.top1, images=told.images, forward_ns=found.compute_ns)
 

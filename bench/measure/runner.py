@@ -149,8 +149,6 @@ class Runner:
             self._say(CaseStarted(case=members[0][0], stage=LOAD))
         try:
             self._loaded = next_model.load(members, self._job, self._progress)
-        except Stopped:
-            raise
         except Exception as error:  # every case of the model shares the reason
             for case in itertools.chain.from_iterable(members):
                 self._abandon(case, error)
@@ -206,8 +204,6 @@ class Runner:
             self._loaded.check_room(case.batch)
             begin = partial(self._say, CaseStarted(case=case, stage="tune"))
             tuning.tune(case, self._loaded, self._job, begin, self._progress)
-        except Stopped:
-            raise
         except DeviceLost as error:  # what did it is noted: the case itself goes on without it
             raise Restart(f"{error}; a new process goes on without it") from error
         except Exception as error:
@@ -221,27 +217,24 @@ class Runner:
         self._go_on()
         assert self._loaded is not None
         self._say(CaseStarted(case=case, stage="prepare"))
-        entrant = None
+        entrant = ready = None
         try:
             entrant = Contender(case, self._loaded, self._job)
             entrant.prepare()
-            return entrant
-        except Stopped:
-            if entrant is not None:
-                self._close(entrant)
-            raise
+            ready = entrant
+            return ready
         except Exception as error:
             if later is not None and isinstance(error, OutOfMemoryError | MemoryError):
-                if entrant is not None:
-                    self._close(entrant)
                 later.append(case)
-                return None
-            if entrant is not None and self._chosen_anew(entrant, error):
-                self._close(entrant)
+            elif entrant is not None and self._chosen_anew(entrant, error):
                 again.append(case)
-                return None
-            self._fail(entrant, case, error)
+            else:
+                failed, entrant = entrant, None
+                self._fail(failed, case, error)
             return None
+        finally:
+            if entrant is not None and entrant is not ready:
+                self._close(entrant)
 
     def _chosen_anew(self, entrant: Contender, error: Exception) -> bool:
         """Where a configuration came wrong that is kept as right, that is noted with it and told; whether
@@ -260,8 +253,6 @@ class Runner:
         self._say(CaseStarted(case=entrant.case, stage="prepare"))
         try:
             entrant.prepare_others(in_turn=True)
-        except Stopped:
-            raise
         except Exception as error:
             self._fail(entrant, entrant.case, error)
             return False
@@ -317,8 +308,6 @@ class Runner:
                 if timed.error is not None:
                     raise timed.error
                 self._finish(entrant, timed, sampler, flows.get(key))
-            except Stopped:
-                raise
             except Exception as error:
                 self._fail(entrant, entrant.case, error)
 

@@ -73,6 +73,7 @@ import sys
 sys.path.insert(0, {root!r})
 from dataclasses import replace
 import numpy as np
+from bench.measure import timing
 from bench.measure.tuned import layout_rungs, whole_passes
 from bench.measure.tuned import layouts as tuned
 from engine.backends.engine_cuda import BACKEND
@@ -116,7 +117,7 @@ convs = [(step.rung, step.chosen) for step in session.plan.steps if step.op == "
 assert convs == [(other, "layout")] * 3, convs
 without = BACKEND.prepare(network(), BATCH, "fp16", replace(HOW, layouts="none"))
 inputs = whole_passes.drawn(plain)
-one, two = (whole_passes.answers(each, inputs) for each in (session, without))
+one, two = (timing.answers(each, inputs) for each in (session, without))
 assert whole_passes.alike(one, two, "fp16")
 print("kept and alike")
 """

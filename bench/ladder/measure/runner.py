@@ -113,8 +113,6 @@ class LadderRunner:
                 try:
                     entrant = self._entrant(case, started_at)
                     ready[case.key] = entrant
-                except Stopped:
-                    raise
                 except (OutOfMemoryError, MemoryError) as error:
                     if ready:
                         later.append(case)
@@ -143,8 +141,6 @@ class LadderRunner:
         self._say(RungStarted(case=entrant.case, stage="prepare"))
         try:
             entrant.multiply()
-        except Stopped:
-            raise
         except Exception as error:
             self._close(entrant)
             self._fail(entrant.case, error, entrant.started_at)
@@ -193,8 +189,6 @@ class LadderRunner:
                 self._say(RungStarted(case=entrant.case, stage="check"))
                 self._check_again(entrant)
                 self._settle(self._possible(entrant, self._measured(entrant, timing, sampler.result(key))))
-            except Stopped:
-                raise
             except Exception as error:
                 self._fail(entrant.case, error, entrant.started_at)
             self._close(entrant)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from bench.measure import timing
 from bench.measure.answers import oracle
 from bench.measure.answers.oracle import Golden
 from engine import backends
-from engine.backend import Session
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.planning import groups as grouping
@@ -110,19 +110,9 @@ def _is_known(part: Group, answers: Golden) -> bool:
 
 def _ort(apart: Apart, answers: Golden) -> Mapping[str, np.ndarray]:
     """What ONNX Runtime's CPU provider answers for these groups."""
-    session = backends.get("ort-cpu").prepare(apart.graph, apart.graph.fixed_batch or answers.images)
-    return answer_of(session, oracle.fed_apart(apart, answers))
-
-
-def answer_of(session: Session, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """What a session answers to these inputs; it is closed."""
-    try:
-        session.bind(inputs)
-        session.run()
-        session.synchronize()
-        return session.fetch()
-    finally:
-        session.close()
+    batch = apart.graph.fixed_batch or answers.images
+    with contextlib.closing(backends.get("ort-cpu").prepare(apart.graph, batch)) as session:
+        return timing.answers(session, oracle.fed_apart(apart, answers))
 
 
 Answer = Callable[[Apart, Golden], Mapping[str, np.ndarray]]

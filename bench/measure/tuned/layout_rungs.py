@@ -17,16 +17,17 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bench.judge.batch_check import BatchCheck
 from bench.judge.samples import repeated
+from bench.measure.timing import answers
 from bench.measure.tuned.rungs import FADES
 from bench.measure.tuned.sweep import UNTRIED, DeviceLost, Progress
-from bench.measure.tuned.whole_passes import GAIN, alike, answers, pass_ns
+from bench.measure.tuned.whole_passes import GAIN, alike, pass_ns
 from bench.words import units
 from engine import rung_devices
 from engine.backend import Backend, OpTime, Options, Session
@@ -75,11 +76,8 @@ def wrong(params: Params, rung: Rung, precision: str, threads: int | None) -> st
     (bench.measure.tuned.rungs); "" where it is right."""
     try:
         sample = repeated(params)
-        session = rung_devices.prepare(rung, params, sample.given(params), threads)
-        try:
+        with closing(rung_devices.prepare(rung, params, sample.given(params), threads)) as session:
             return BatchCheck(params, sample, precision).everywhere(session)
-        finally:
-            session.close()
     except (KernelscopeError, MemoryError) as error:
         return str(error) or type(error).__name__
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from bench.measure.timing import Rules
+from bench.measure.timing import Rules, answers
 from bench.measure.tuned.layout_rungs import Compile, LayoutRungs
 from bench.measure.tuned.sweep import DeviceLost, Judge, Looks, Progress, Sweep
-from bench.measure.tuned.whole_passes import GAIN, alike, answers, drawn
+from bench.measure.tuned.whole_passes import GAIN, alike, drawn
 from engine.backend import Backend, Options, Session
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan

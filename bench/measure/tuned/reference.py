@@ -16,7 +16,7 @@ import msgspec
 
 from bench.measure.answers import accuracy, oracle
 from bench.measure.loaded_model import ORACLE, LoadedModel
-from bench.measure.timing import Rules
+from bench.measure.timing import Rules, first_run, one_pass
 from bench.measure.tuned.layers import LayerChecks
 from bench.measure.tuned.sweep import Judge, Looks, Progress, Sweep
 from bench.results.records import ErrorStats
@@ -80,9 +80,7 @@ class Answers(Judge[Configuration, Session]):
         options = replace(subject.options, ort=configuration)
         session = subject.backend.prepare(subject.loaded.graph, subject.batch, subject.precision, options)
         try:
-            session.bind(self._placement.inputs)
-            session.run()
-            session.synchronize()
+            one_pass(session, self._placement.inputs)
         except BaseException:
             session.close()
             raise
@@ -122,10 +120,8 @@ class Answers(Judge[Configuration, Session]):
     def _checked(self, session: Session) -> tuple[ErrorStats, ErrorStats]:
         """A pass over what is bound, which timed passes change, against float64: by the loosest bound, beyond
         which it is no answer, and by the precision's own, which a case is held against before it is timed."""
-        session.run()
-        session.synchronize()
-        outputs = session.fetch()
-        check = partial(self._subject.loaded.check, outputs, self._placement, lossy=True)
+        first_run(session)
+        check = partial(self._subject.loaded.check, session.fetch(), self._placement, lossy=True)
         stats = check(accuracy.LOOSEST)
         return stats, check(self._subject.precision) if stats.ok else stats
 

@@ -11,7 +11,6 @@ from functools import partial
 
 from bench.judge.samples import repeated
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.timing import Stopped
 from bench.measure.tuned import layouts, reference, rungs
 from bench.measure.tuned.rungs import Untimed, wanted
 from bench.measure.tuned.sweep import DeviceLost, Progress
@@ -176,8 +175,6 @@ def _worked_out(answer: Callable[[], object]) -> None:
     told where it is wanted."""
     try:
         answer()
-    except Stopped:
-        raise
     except Exception:
         return
 
