@@ -36,7 +36,7 @@ WAYS = ("chosen", "all", "none")
 CHOSEN = "layout"  # what chose the rung of a step that has it for the layout's sake
 
 
-class Laid(msgspec.Struct, frozen=True, kw_only=True):
+class LayoutRung(msgspec.Struct, frozen=True, kw_only=True):
     """A step in its layouts, by its place, with the rung that is faster there than its own: nanoseconds of
     both; of a whole pass with and without it, where only that is faster (`whole`). By its place, for plans of
     the same steps share what is kept, whatever their tensors are called."""
@@ -81,7 +81,7 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     own, of all that were tried."""
 
     ways: Choice[str]
-    rungs: tuple[Laid, ...] = ()
+    rungs: tuple[LayoutRung, ...] = ()
     tried: tuple[Tried, ...] = ()
 
     @property
@@ -95,14 +95,14 @@ LAYOUTS = choices.Part[Timed]("layouts", Timed)
 def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
     """The steps of a plan without layouts with those that they are better off with, and with the rungs that
     are faster in them."""
-    way, wanted = options.layouts, options.laid
+    way, wanted = options.layouts, options.layout_rungs
     if plan.device != "cuda" or plan.precision == PRECISIONS[0] or way == "none":
         return plan.steps
     known = read(plan) if options.tuned and not way else None
     known = known if known is not None and known.ways.done else None
     steps = in_way(plan, known.way if known is not None else way or "chosen", options)
     if known is not None:
-        wanted = {laid.place: laid.rung for laid in known.rungs if laid.fits(steps)}
+        wanted = {better.place: better.rung for better in known.rungs if better.fits(steps)}
     return with_rungs(plan, steps, wanted)
 
 

@@ -34,7 +34,7 @@ from engine.backend import Backend, OpTime, Options, Session
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.planning import choices, layouts
-from engine.planning.layouts import Laid, Tried
+from engine.planning.layouts import LayoutRung, Tried
 from kernels.errors import KernelscopeError
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -112,7 +112,7 @@ class LayoutRungs:
             sorted((t for t in found if t.place in rivals_at), key=lambda t: (t.place, t.time_ns or math.inf))
         )
 
-    def faster(self) -> tuple[Laid, ...]:
+    def faster(self) -> tuple[LayoutRung, ...]:
         """What a pass is faster with; nothing where it is not. Raises DeviceLost, and what `progress`
         raises."""
         self._steps = layouts.in_way(self.plan, self.options.layouts, self.options)
@@ -163,7 +163,7 @@ class LayoutRungs:
             before = self._times.get((place, rung), time.time_ns)
             self._times[place, rung] = min(before, time.time_ns)
 
-    def _taken(self) -> tuple[Laid, ...]:
+    def _taken(self) -> tuple[LayoutRung, ...]:
         """Of the steps for which another rung is the fastest."""
         found = []
         for place, step in enumerate(self._steps):
@@ -174,7 +174,7 @@ class LayoutRungs:
             best = min(times, key=lambda rung: times[rung])
             if times[best] < (1 - CLEAR) * own_ns:
                 found.append(
-                    Laid(
+                    LayoutRung(
                         place=place,
                         reads=step.reads,
                         writes=step.writes,
@@ -186,18 +186,18 @@ class LayoutRungs:
                 )
         return tuple(found)
 
-    def _right(self, laid: Laid) -> bool:
+    def _right(self, better: LayoutRung) -> bool:
         """Whether a rung is right alone, too: by a whole net's answer not every fault shows."""
-        step = self._steps[laid.place]
-        rung = next(r for r in layouts.able_rungs(self.plan, step) if r.name == laid.rung)
-        self.progress(f"checking {step.name}'s kernel in full: {laid.rung}", None)
+        step = self._steps[better.place]
+        rung = next(r for r in layouts.able_rungs(self.plan, step) if r.name == better.rung)
+        self.progress(f"checking {step.name}'s kernel in full: {better.rung}", None)
         if reason := wrong(step.params, rung, self.plan.precision, self.options.threads):
-            self._refused[laid.place, laid.rung] = reason
-            self._times.pop((laid.place, laid.rung))
-            self._told(f"{step.name} keeps its kernel {laid.own}, for {laid.rung} is wrong", reason)
+            self._refused[better.place, better.rung] = reason
+            self._times.pop((better.place, better.rung))
+            self._told(f"{step.name} keeps its kernel {better.own}, for {better.rung} is wrong", reason)
         return not reason
 
-    def _near(self, found: Mapping[int, Laid]) -> list[tuple[int, str]]:
+    def _near(self, found: Mapping[int, LayoutRung]) -> list[tuple[int, str]]:
         """Places and rungs that were nearly as fast as the one that a step has, those that were nearest
         first."""
         near = []
@@ -208,38 +208,40 @@ class LayoutRungs:
                 near.append((pace, place, rung))
         return [(place, rung) for _, place, rung in sorted(near)[:TRIES]]
 
-    def _in_passes(self, kept: Sequence[Laid]) -> tuple[Laid, ...]:
+    def _in_passes(self, kept: Sequence[LayoutRung]) -> tuple[LayoutRung, ...]:
         """These, and what a pass is faster with in their place or beside them."""
-        found = {laid.place: laid for laid in kept}
+        found = {better.place: better for better in kept}
         near = self._near(found)
         if not near:
             return tuple(kept)
         with ExitStack() as held:
             try:
-                own = held.enter_context(self._prepared({place: laid.rung for place, laid in found.items()}))
+                own = held.enter_context(
+                    self._prepared({place: better.rung for place, better in found.items()})
+                )
                 self._check(own)
                 (own_ns,) = pass_ns(own)
             except (KernelscopeError, MemoryError) as error:
                 self._told(f"{self.graph.name} keeps the kernels that it has", error)
                 return tuple(kept)
             for place, rung in near if own_ns <= SHORT_NS else ():
-                variant = {at: laid.rung for at, laid in found.items()} | {place: rung}
+                variant = {at: better.rung for at, better in found.items()} | {place: rung}
                 with ExitStack() as trying:
                     try:
                         other = trying.enter_context(self._prepared(variant))
                         self._check(other)
                         has = found[place].rung if place in found else self._steps[place].rung
-                        laid = self._passed(place, rung, has, own, other)
+                        better = self._passed(place, rung, has, own, other)
                     except (KernelscopeError, MemoryError) as error:
                         self._refused[place, rung] = str(error)
                         self._told(f"{self._steps[place].name} keeps its kernel, {rung} left out", error)
                         continue
-                    if laid is not None and self._right(laid):
-                        found[place], own = laid, other
+                    if better is not None and self._right(better):
+                        found[place], own = better, other
                         held.push(trying.pop_all())
         return tuple(found[place] for place in sorted(found))
 
-    def _passed(self, place: int, rung: str, has: str, own: Session, other: Session) -> Laid | None:
+    def _passed(self, place: int, rung: str, has: str, own: Session, other: Session) -> LayoutRung | None:
         """A step with a rung with which, in place of the one that it has, a pass of `other` is faster."""
         step = self._steps[place]
         own_ns, other_ns = pass_ns(own, other)
@@ -249,7 +251,7 @@ class LayoutRungs:
         self.progress(f"{words}: {figures}{'' if gains else ', not kept'}", None)
         if not gains:
             return None
-        return Laid(
+        return LayoutRung(
             place=place,
             reads=step.reads,
             writes=step.writes,
@@ -260,12 +262,14 @@ class LayoutRungs:
             whole=True,
         )
 
-    def _gains(self, taken: Sequence[Laid]) -> bool:
+    def _gains(self, taken: Sequence[LayoutRung]) -> bool:
         """Whether a pass is faster with all of these."""
-        words = ", ".join(f"{self._steps[laid.place].name} {laid.rung} for {laid.own}" for laid in taken)
+        words = ", ".join(
+            f"{self._steps[better.place].name} {better.rung} for {better.own}" for better in taken
+        )
         self.progress(f"a pass of {self.graph.name} with {words}", None)
         try:
-            variant = {laid.place: laid.rung for laid in taken}
+            variant = {better.place: better.rung for better in taken}
             with self._prepared({}) as own, self._prepared(variant) as other:
                 self._check(own)
                 self._check(other)
@@ -288,7 +292,7 @@ class LayoutRungs:
 
     @contextmanager
     def _prepared(self, variant: Mapping[int, str], early: bool = True) -> Iterator[Session]:
-        how = replace(self.options, laid=variant, early=early and self.options.early)
+        how = replace(self.options, layout_rungs=variant, early=early and self.options.early)
         session = self.backend.prepare(self.graph, self.plan.batch, self.plan.precision, how)
         try:
             yield session

@@ -60,13 +60,13 @@ def choose(
     answers than the plan without layouts, where that can be had. compile_ahead, lost: see LayoutRungs. Raises
     DeviceLost, the layouts being kept, and KernelError where nothing can be."""
     plain, ways = found
-    unlaid = tuple(way for way in ways if layouts.in_way(plain, way, options) == plain.steps)
-    judge = _Answers(unlaid, plain.precision, drawn(plain))
+    plain_ways = tuple(way for way in ways if layouts.in_way(plain, way, options) == plain.steps)
+    judge = _Answers(plain_ways, plain.precision, drawn(plain))
     known = None
     if (
         kept := layouts.read(plain)
     ) is not None:  # its process ended: what the others are held against is had anew
-        left = tuple(tried for tried in kept.ways.tried if tried.variant not in unlaid or tried.refused)
+        left = tuple(tried for tried in kept.ways.tried if tried.variant not in plain_ways or tried.refused)
         known = msgspec.structs.replace(kept.ways, tried=left)
     choice = Sweep(
         ways,
@@ -79,7 +79,7 @@ def choose(
         progress,
         plain.device,
         known,
-        order=(*unlaid, *(way for way in ways if way not in unlaid)),
+        order=(*plain_ways, *(way for way in ways if way not in plain_ways)),
         lost=lost,
     ).run()
     if choice.best is None:
@@ -104,14 +104,14 @@ def choose(
 class _Answers(Judge[str, Session]):
     """Whether a way answers as those without layouts do, where their answer can be had."""
 
-    unlaid: tuple[str, ...]
+    plain_ways: tuple[str, ...]
     precision: str
     inputs: Mapping[str, np.ndarray]
     right: Mapping[str, np.ndarray] | None = None
 
     def first(self, session: Session, tried: Tried[str]) -> Tried[str]:
         given = answers(session, self.inputs)
-        if tried.variant in self.unlaid:
+        if tried.variant in self.plain_ways:
             self.right = given
         if self.right is None or alike(given, self.right, self.precision):
             return tried

@@ -41,20 +41,20 @@ LAID = {("conv3", "wgmma_scaled"): 13e3, ("conv3", "wgmma_tf32"): 9e3, ("conv3",
 
 
 class Backend:
-    """Whose sessions run the plans that the engine makes. laid: nanoseconds of a step by its name and rung
+    """Whose sessions run the plans that the engine makes. better: nanoseconds of a step by its name and rung
     where that is not 10 µs; gained: whether a pass takes what its steps take, else always the same; broken,
     wrong: rungs of convolutions with which a plan does not compile, or answers wrongly; whole: what steps
     with some rungs take more or less in a pass."""
 
     def __init__(
         self,
-        laid: Mapping[tuple[str, str], float] = LAID,
+        better: Mapping[tuple[str, str], float] = LAID,
         gained: bool = True,
         broken: str = "",
         wrong: str = "",
         whole: Mapping[tuple[str, str], float] | None = None,
     ) -> None:
-        self.laid, self.gained, self.broken, self.wrong = laid, gained, broken, wrong
+        self.better, self.gained, self.broken, self.wrong = better, gained, broken, wrong
         self.whole = whole or {}
         self.plans: list[Plan] = []
         self.open = 0
@@ -66,7 +66,7 @@ class Backend:
             raise KernelError("it does not compile")
         self.plans.append(made)
         self.open += 1
-        times = [self.laid.get((step.name, step.rung), 10e3) for step in made.steps]
+        times = [self.better.get((step.name, step.rung), 10e3) for step in made.steps]
         # Without layouts a pass takes longest, whatever its steps do alone.
         slow = 0 if any(step.writes != PLAIN for step in made.steps) else 1e6
         taken = slow + (sum(times) if self.gained else 1e5)
@@ -222,7 +222,7 @@ def test_the_plan_that_is_shown_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         )
     )  # fmt: skip
     made = planned()
-    rows = {row[0]: row for row in model_facts._steps(made, model_facts._laid(kept(), made))}
+    rows = {row[0]: row for row in model_facts._steps(made, model_facts._layout_rungs(kept(), made))}
     assert rows["conv3"][2:4] == ("conv/nhwc_tf32", "timed in its layout: 8.00 µs (wgmma_scaled 13.0 µs)")
     assert rows["pool3"][3] == "for its layout"
     known = model_facts._timed_layouts(network(), made)
@@ -230,7 +230,7 @@ def test_the_plan_that_is_shown_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         known, made
     )
     named = planned(replace(HOW, rungs={"conv3": "nhwc_tf32"}))
-    rows = {row[0]: row for row in model_facts._steps(named, model_facts._laid(kept(), named))}
+    rows = {row[0]: row for row in model_facts._steps(named, model_facts._layout_rungs(kept(), named))}
     assert rows["conv3"][3] == "named"
 
 
@@ -348,13 +348,20 @@ def test_what_is_kept_is_of_the_very_steps_that_were_timed() -> None:
     plain = planned(how)
     kept = layouts.read(plain)
     assert kept is not None
-    (laid,) = kept.rungs
-    assert (laid.rung, laid.time_ns, laid.own, laid.own_ns) == ("nhwc_tf32", 8e3, "wgmma_scaled", 13e3)
+    (better,) = kept.rungs
+    assert (better.rung, better.time_ns, better.own, better.own_ns) == (
+        "nhwc_tf32",
+        8e3,
+        "wgmma_scaled",
+        13e3,
+    )
     for other in ({"own": "wgmma_tf32"}, {"reads": PLAIN}, {"place": 0}, {"place": 99}, {"place": -3}):
-        changed = layouts.Laid(**{**{n: getattr(laid, n) for n in laid.__struct_fields__}, **other})
+        changed = layouts.LayoutRung(**{**{n: getattr(better, n) for n in better.__struct_fields__}, **other})
         layouts.write(plain, layouts.Timed(ways=kept.ways, rungs=(changed,)))
         assert convolutions(planned()) == SCALED, other
-    unknown = layouts.Laid(**{**{n: getattr(laid, n) for n in laid.__struct_fields__}, "rung": "naive"})
+    unknown = layouts.LayoutRung(
+        **{**{n: getattr(better, n) for n in better.__struct_fields__}, "rung": "naive"}
+    )
     layouts.write(plain, layouts.Timed(ways=kept.ways, rungs=(unknown,)))
     assert convolutions(planned()) == SCALED, "a rung that cannot read it is passed over"
 
