@@ -100,6 +100,8 @@ class LayoutRungs:
     _steps: tuple[Step, ...] = ()
     _times: dict[tuple[int, str], float] = field(default_factory=dict)  # by place and rung
     _refused: dict[tuple[int, str], str] = field(default_factory=dict)
+    _judged: dict[tuple[int, str], bool] = field(default_factory=dict)
+    _kept_session: Session | None = None
 
     @property
     def tried(self) -> tuple[Tried, ...]:
@@ -133,8 +135,7 @@ class LayoutRungs:
                 self._told(f"{words}: left out", error)
                 if not variant:
                     return ()  # there is nothing to hold the others against
-        taken = tuple(filter(self._right, self._taken()))
-        return self._in_passes(taken if taken and self._gains(taken) else ())
+        return self._in_passes([t for t in self._taken() if self._right(t.place, t.rung)])
 
     def _compile(self, variants: Sequence[Mapping[int, str]]) -> None:
         """All their kernels: one after the other they would take longer than all the rest."""
@@ -146,8 +147,7 @@ class LayoutRungs:
 
     def _time_steps(self, variant: Mapping[int, str]) -> None:
         """Each alone, none of them beginning before the one in front has ended."""
-        with self._prepared(variant, early=False) as session:
-            self._check(session)
+        with self._checked(variant, early=False) as session:
             times = session.op_times(STEPS_S)
         if len(times) != len(self._steps):
             return
@@ -173,29 +173,36 @@ class LayoutRungs:
                 continue
             best = min(times, key=lambda rung: times[rung])
             if times[best] < (1 - CLEAR) * own_ns:
-                found.append(
-                    LayoutRung(
-                        place=place,
-                        reads=step.reads,
-                        writes=step.writes,
-                        rung=best,
-                        time_ns=times[best],
-                        own=step.rung,
-                        own_ns=own_ns,
-                    )
-                )
+                found.append(self._better(place, best, times[best], own_ns))
         return tuple(found)
 
-    def _right(self, better: LayoutRung) -> bool:
-        """Whether a rung is right alone, too: by a whole net's answer not every fault shows."""
-        step = self._steps[better.place]
-        rung = next(r for r in layouts.able_rungs(self.plan, step) if r.name == better.rung)
-        self.progress(f"checking {step.name}'s kernel in full: {better.rung}", None)
-        if reason := wrong(step.params, rung, self.plan.precision, self.options.threads):
-            self._refused[better.place, better.rung] = reason
-            self._times.pop((better.place, better.rung))
-            self._told(f"{step.name} keeps its kernel {better.own}, for {better.rung} is wrong", reason)
-        return not reason
+    def _better(self, place: int, rung: str, ns: float, own_ns: float, whole: bool = False) -> LayoutRung:
+        step = self._steps[place]
+        return LayoutRung(
+            place=place,
+            reads=step.reads,
+            writes=step.writes,
+            rung=rung,
+            time_ns=ns,
+            own=step.rung,
+            own_ns=own_ns,
+            whole=whole,
+        )
+
+    def _right(self, place: int, name: str) -> bool:
+        """Whether a rung is right alone, too, looked at once: by a whole net's answer not every fault
+        shows."""
+        step = self._steps[place]
+        if (place, name) not in self._judged:
+            rung = next(r for r in layouts.able_rungs(self.plan, step) if r.name == name)
+            self.progress(f"checking {step.name}'s kernel in full: {name}", None)
+            reason = wrong(step.params, rung, self.plan.precision, self.options.threads)
+            self._judged[place, name] = not reason
+            if reason:
+                self._refused[place, name] = reason
+                self._times.pop((place, name), None)
+                self._told(f"{step.name} keeps its kernel, for {name} is wrong", reason)
+        return self._judged[place, name]
 
     def _near(self, found: Mapping[int, LayoutRung]) -> list[tuple[int, str]]:
         """Places and rungs that were nearly as fast as the one that a step has, those that were nearest
@@ -208,81 +215,61 @@ class LayoutRungs:
                 near.append((pace, place, rung))
         return [(place, rung) for _, place, rung in sorted(near)[:TRIES]]
 
-    def _in_passes(self, kept: Sequence[LayoutRung]) -> tuple[LayoutRung, ...]:
-        """These, and what a pass is faster with in their place or beside them."""
-        found = {better.place: better for better in kept}
-        near = self._near(found)
-        if not near:
-            return tuple(kept)
-        with ExitStack() as held:
-            try:
-                own = held.enter_context(
-                    self._prepared({place: better.rung for place, better in found.items()})
-                )
-                self._check(own)
-                (own_ns,) = pass_ns(own)
-            except (KernelscopeError, MemoryError) as error:
-                self._told(f"{self.graph.name} keeps the kernels that it has", error)
-                return tuple(kept)
-            for place, rung in near if own_ns <= SHORT_NS else ():
-                variant = {at: better.rung for at, better in found.items()} | {place: rung}
-                with ExitStack() as trying:
-                    try:
-                        other = trying.enter_context(self._prepared(variant))
-                        self._check(other)
-                        has = found[place].rung if place in found else self._steps[place].rung
-                        better = self._passed(place, rung, has, own, other)
-                    except (KernelscopeError, MemoryError) as error:
-                        self._refused[place, rung] = str(error)
-                        self._told(f"{self._steps[place].name} keeps its kernel, {rung} left out", error)
-                        continue
-                    if better is not None and self._right(better):
-                        found[place], own = better, other
-                        held.push(trying.pop_all())
-        return tuple(found[place] for place in sorted(found))
+    def _in_passes(self, taken: Sequence[LayoutRung]) -> tuple[LayoutRung, ...]:
+        """What a pass is faster with: all of these together; then, where a pass is short, one after the other
+        what is nearly as fast as the rung that a step has."""
+        kept: dict[int, LayoutRung] = {}
+        with ExitStack() as opened:
+            if taken and self._gain(opened, kept, {better.place: better.rung for better in taken}, GAIN):
+                kept = {better.place: better for better in taken}
+            for place, rung in self._near(kept) if self._short(opened, kept) else ():
+                if (times := self._gain(opened, kept, {place: rung}, WORTH)) is not None:
+                    kept[place] = self._better(place, rung, *times, whole=True)
+        return tuple(kept[place] for place in sorted(kept))
 
-    def _passed(self, place: int, rung: str, has: str, own: Session, other: Session) -> LayoutRung | None:
-        """A step with a rung with which, in place of the one that it has, a pass of `other` is faster."""
-        step = self._steps[place]
-        own_ns, other_ns = pass_ns(own, other)
-        gains = other_ns < (1 - WORTH) * own_ns
-        figures = f"{units.duration(other_ns)}, {units.duration(own_ns)} without"
-        words = f"a pass of {self.graph.name} with {step.name} {rung} for {has}"
-        self.progress(f"{words}: {figures}{'' if gains else ', not kept'}", None)
-        if not gains:
-            return None
-        return LayoutRung(
-            place=place,
-            reads=step.reads,
-            writes=step.writes,
-            rung=rung,
-            time_ns=other_ns,
-            own=step.rung,
-            own_ns=own_ns,
-            whole=True,
-        )
-
-    def _gains(self, taken: Sequence[LayoutRung]) -> bool:
-        """Whether a pass is faster with all of these."""
-        words = ", ".join(
-            f"{self._steps[better.place].name} {better.rung} for {better.own}" for better in taken
-        )
-        self.progress(f"a pass of {self.graph.name} with {words}", None)
+    def _short(self, opened: ExitStack, kept: Mapping[int, LayoutRung]) -> bool:
+        """Whether a pass is so short that what memory takes shows."""
         try:
-            variant = {better.place: better.rung for better in taken}
-            with self._prepared({}) as own, self._prepared(variant) as other:
-                self._check(own)
-                self._check(other)
-                own_ns, other_ns = pass_ns(own, other)
+            return bool(self._near(kept)) and pass_ns(self._as_kept(opened, kept))[0] <= SHORT_NS
         except (KernelscopeError, MemoryError) as error:
             self._told(f"{self.graph.name} keeps the kernels that it has", error)
             return False
-        gains = other_ns < (1 - GAIN) * own_ns
-        figures = f"{units.duration(other_ns)}, {units.duration(own_ns)} without"
-        self.progress(
-            f"a pass of {self.graph.name} with {words}: {figures}{'' if gains else ', not kept'}", None
-        )
-        return gains
+
+    def _as_kept(self, opened: ExitStack, kept: Mapping[int, LayoutRung]) -> Session:
+        """The session that others are held against, opened once. Raises as `_checked`."""
+        if self._kept_session is None:
+            rungs = {place: better.rung for place, better in kept.items()}
+            self._kept_session = opened.enter_context(self._checked(rungs))
+        return self._kept_session
+
+    def _gain(
+        self, opened: ExitStack, kept: Mapping[int, LayoutRung], more: Mapping[int, str], worth: float
+    ) -> tuple[float, float] | None:
+        """Nanoseconds of a pass with and without `more`, rungs by their places, in place of those that steps
+        have; None where it is not faster so by `worth`, or one of them is wrong. Its session is then the one
+        that others are held against."""
+        has = {place: kept[place].rung if place in kept else self._steps[place].rung for place in more}
+        exchanged = ", ".join(f"{self._steps[at].name} {rung} for {has[at]}" for at, rung in more.items())
+        words = f"a pass of {self.graph.name} with {exchanged}"
+        self.progress(words, None)
+        with ExitStack() as trying:
+            try:
+                own = self._as_kept(opened, kept)
+                rungs = {place: better.rung for place, better in kept.items()} | {**more}
+                other = trying.enter_context(self._checked(rungs))
+                own_ns, other_ns = pass_ns(own, other)
+            except (KernelscopeError, MemoryError) as error:
+                self._refused.update({at: str(error) for at in more.items()})
+                self._told(f"{words}: left out", error)
+                return None
+            gains = other_ns < (1 - worth) * own_ns
+            figures = f"{units.duration(other_ns)}, {units.duration(own_ns)} without"
+            self.progress(f"{words}: {figures}{'' if gains else ', not kept'}", None)
+            if not gains or not all(self._right(place, rung) for place, rung in more.items()):
+                return None
+            self._kept_session = other
+            opened.push(trying.pop_all())
+            return other_ns, own_ns
 
     def _told(self, words: str, error: object) -> None:
         """Raises DeviceLost where nothing more can be tried in this process."""
@@ -291,18 +278,14 @@ class LayoutRungs:
             raise DeviceLost(f"{words}: {error}")
 
     @contextmanager
-    def _prepared(self, variant: Mapping[int, str], early: bool = True) -> Iterator[Session]:
-        how = replace(self.options, layout_rungs=variant, early=early and self.options.early)
-        session = self.backend.prepare(self.graph, self.plan.batch, self.plan.precision, how)
-        try:
+    def _checked(self, rungs: Mapping[int, str], early: bool = True) -> Iterator[Session]:
+        """A session with these rungs by their places, once it has answered as without layouts. Raises
+        KernelscopeError."""
+        how = replace(self.options, layout_rungs=rungs, early=early and self.options.early)
+        with closing(self.backend.prepare(self.graph, self.plan.batch, self.plan.precision, how)) as session:
+            given = answers(session, self.inputs)
+            if self.right is None:
+                self.right = given
+            elif not alike(given, self.right, self.plan.precision):
+                raise KernelscopeError("other answers than without layouts")
             yield session
-        finally:
-            session.close()
-
-    def _check(self, session: Session) -> None:
-        """Before it is timed. Raises KernelscopeError."""
-        given = answers(session, self.inputs)
-        if self.right is None:
-            self.right = given
-        elif not alike(given, self.right, self.plan.precision):
-            raise KernelscopeError("other answers than without layouts")
