@@ -259,7 +259,7 @@ class Sweep(Generic[V, S]):
             {name: self._open[variant] for name, variant in by_name.items()},
             self.looks.final,
             devices=dict.fromkeys(by_name, self.device),
-            on_turn=lambda name, _: self.progress(f"timing {name}", None),
+            on_turn=lambda name, turn: None if turn else self.progress(f"timing {name}", None),
         )
         for name, timing in timings.items():
             variant = by_name[name]
