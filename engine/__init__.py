@@ -105,17 +105,16 @@
   the package (`kernels.environment`, `engine.apart.pool.Kind`); on a GPU passes, clock and stirring are
   in that process, and `engine.apart.device` rebuilds timed passes here from the seed. `engine.ort.sessions`:
   what ONNX Runtime leaves to another provider in silence is an error.
-- `engine.planning.choices`: the rung that was timed to be the fastest right one, by device, params (batch
-  size included), precision and the text of all rungs that could be taken. `planner.ladder_choice` asks it
+- `engine.planning.choices`: who chose what on this machine and why: one file of the user's cache for each
+  case, with all that was tried for it. `planner.ladder_choice` asks it
   where `Options.tuned`, and each `Step` says what chose its rung: "named", "timed", the "ladder",
   or the "layout" (`engine.planning.layouts`: in which layout and element type tensors between steps travel,
   and which rungs were faster in them than those chosen alone).
   `choices.nearby`: how fast the rungs were at the nearest batch size, a hint of which to try first.
 - `engine.ort.precision`: fp16 conversion of a Graph's proto, for ONNX Runtime.
-- `engine.tuned_store`: what was measured once on a machine, kept by a key of what it was measured on
-  (JSON files in the user's cache). `engine.options`: `Configuration` (`Options.ort`), how ONNX
+- `engine.options`: `Configuration` (`Options.ort`), how ONNX
   Runtime may be configured; `engine.ort.fused_conv`: `fused(graph)`, Conv(+ Add) + Relu as
-  com.microsoft.FusedConv; `engine.ort.tuning`: the sweep that is kept. A backend that is another one in a
-  measured configuration is a `Variant` (`variant_of`, `resolved`): it takes part only where it is asked
-  for.
+  com.microsoft.FusedConv; `engine.ort.tuning`: for which case a choice among them is kept. A
+  backend that is another one in a measured configuration is a `Variant` (`variant_of`, `resolved`): it
+  takes part only where it is asked for.
 """

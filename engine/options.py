@@ -55,8 +55,8 @@ class Options:
     without `tuned` and `cuda_graph`).
     layouts: in which tensors between steps travel, a word of engine.planning.layouts.WAYS ("": as was timed
     to be the fastest on this machine, where it was, else as the chosen kernels allow).
-    laid: with `layouts`, rungs by the places of steps that have them in their layouts in place of their own,
-    where they can and no rung was named (engine.planning.layouts.with_rungs): what is tried to find those
+    layout_rungs: with `layouts`, rungs by the places of steps that have them in their layouts in place of
+    their own, where they can and no rung was named (engine.planning.layouts.with_rungs): to find those
     that are kept.
     turns: steps that hand on large tensors may take turns, some images at a time, where a backend can.
     rungs: chosen rung (its name) by node name; others get the backend's default.
@@ -75,7 +75,7 @@ class Options:
     early: bool = True
     one_kernel: bool = True
     layouts: str = ""
-    laid: Mapping[int, str] = field(default_factory=dict)
+    layout_rungs: Mapping[int, str] = field(default_factory=dict)
     turns: bool = True
     rungs: Mapping[str, str] = field(default_factory=dict)
     tuned: bool = True

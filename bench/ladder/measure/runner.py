@@ -112,8 +112,6 @@ class LadderRunner:
                 try:
                     entrant = self._entrant(case, started_at)
                     ready[case.key] = entrant
-                except Stopped:
-                    raise
                 except (OutOfMemoryError, MemoryError) as error:
                     if ready:
                         later.append(case)
@@ -142,8 +140,6 @@ class LadderRunner:
         self._say(RungStarted(case=entrant.case, stage="prepare"))
         try:
             entrant.multiply()
-        except Stopped:
-            raise
         except Exception as error:
             self._close(entrant)
             self._fail(entrant.case, error, entrant.started_at)
@@ -192,8 +188,6 @@ class LadderRunner:
                 self._say(RungStarted(case=entrant.case, stage="check"))
                 self._check_again(entrant)
                 self._settle(self._possible(entrant, self._measured(entrant, timing, sampler.result(key))))
-            except Stopped:
-                raise
             except Exception as error:
                 self._fail(entrant.case, error, entrant.started_at)
             self._close(entrant)
@@ -324,8 +318,8 @@ class LadderRunner:
         """What is to be known of a rung that runs with defines that were searched."""
         if isinstance(self._params, Net) or self._job.device != "cuda":
             return {}
-        found = tuned_defines.read(rung, self._params)
-        return {} if found is None else {"tuned": found.words}
+        words = tuned_defines.words(rung, self._params)
+        return {"tuned": words} if words else {}
 
     def _fail(self, case: RungCase, error: BaseException, started_at: str) -> None:
         if isinstance(error, Wrong):

@@ -15,18 +15,21 @@ from typing import Any
 
 import numpy as np
 
+from bench.measure import timing
 from bench.measure.answers import oracle
 from bench.measure.answers.oracle import Golden
-from engine import backends, tuned_store
-from engine.backend import Session
+from engine import backends
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.planning import groups as grouping
 from engine.planning import submodel
+from engine.planning.choices import Part
 from engine.planning.groups import Group
 from engine.planning.submodel import Apart
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
+from kernels.kept import Key
 
+ORACLE = Part[bool]("oracle", bool)
 # Of the tensors that groups of one session read and give out in float64; and groups of one session.
 TOGETHER_NBYTES, TOGETHER = 128 << 20, 256
 
@@ -50,19 +53,19 @@ def cross_check(graph: Graph, answers: Golden) -> Crossed:
     So is an answer of another shape if ONNX's own rules give the oracle's shape. Kept by the model's hash, on
     disk if they agree everywhere."""
     if graph.sha256 not in _known:
-        key = _key(graph, answers)
-        agreed = tuned_store.read("oracle", key, bool)
+        case = _key(graph, answers)
+        agreed = ORACLE.read(case, {})
         found = Crossed() if agreed else _crossed(graph, answers)
         if not agreed and found == Crossed():
             with contextlib.suppress(KernelError):  # a read-only cache costs time, not the answer
-                tuned_store.write("oracle", key, True)
+                ORACLE.write(case, {}, True)
         _known[graph.sha256] = found
         while len(_known) > _KEPT:
             _known.popitem(last=False)
     return _known[graph.sha256]
 
 
-def _key(graph: Graph, answers: Golden) -> tuned_store.Key:
+def _key(graph: Graph, answers: Golden) -> Key:
     """What an agreement holds for: the model and its groups, these inputs, both programs' versions."""
     return {
         "answers": oracle.content_key(graph, answers.inputs),
@@ -107,19 +110,9 @@ def _is_known(part: Group, answers: Golden) -> bool:
 
 def _ort(apart: Apart, answers: Golden) -> Mapping[str, np.ndarray]:
     """What ONNX Runtime's CPU provider answers for these groups."""
-    session = backends.get("ort-cpu").prepare(apart.graph, apart.graph.fixed_batch or answers.images)
-    return answer_of(session, oracle.fed_apart(apart, answers))
-
-
-def answer_of(session: Session, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """What a session answers to these inputs; it is closed."""
-    try:
-        session.bind(inputs)
-        session.run()
-        session.synchronize()
-        return session.fetch()
-    finally:
-        session.close()
+    batch = apart.graph.fixed_batch or answers.images
+    with contextlib.closing(backends.get("ort-cpu").prepare(apart.graph, batch)) as session:
+        return timing.answers(session, oracle.fed_apart(apart, answers))
 
 
 Answer = Callable[[Apart, Golden], Mapping[str, np.ndarray]]

@@ -24,7 +24,7 @@ from bench.results.records import Case, Disposition, EndToEnd, Layer, Measuremen
 from engine import backends
 from engine.backends.ort_cuda_tuned import facts as tuned_facts
 from engine.options import Configuration
-from engine.ort.tuning import Sweep, Tried
+from engine.planning.choices import Choice, Tried
 from kernels import registry
 from kernels.errors import InputError
 from models import names
@@ -451,8 +451,8 @@ def test_what_is_timed_once_is_left_out_of_the_second_run_and_the_page_says_so(t
 def test_a_tuned_reference_without_layers_has_the_error_it_was_tuned_with(
     size: float, told: str, tmp_path: Path
 ) -> None:
-    one = Tried(configuration=Configuration(), layer="conv2", layer_error=size)
-    known = tuned_facts(Sweep(tried=(one,), fastest=Configuration()), Configuration())
+    one = Tried(variant=Configuration(), layer="conv2", layer_error=size)
+    known = tuned_facts(Choice(default=Configuration(), tried=(one,)), Configuration())
     without = {
         "layers": (),
         "facts": known | {"measured_as": "ort-cuda-tuned-strict: the same configuration"},

@@ -17,23 +17,24 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bench.judge.batch_check import BatchCheck
 from bench.judge.samples import repeated
-from bench.measure.tuned.reference import DeviceLost
-from bench.measure.tuned.rung_ledger import FADES, UNTRIED
-from bench.measure.tuned.whole_passes import GAIN, alike, answers, pass_ns
+from bench.measure.timing import answers
+from bench.measure.tuned.rungs import FADES
+from bench.measure.tuned.sweep import UNTRIED, DeviceLost, Progress
+from bench.measure.tuned.whole_passes import GAIN, alike, pass_ns
 from bench.words import units
 from engine import rung_devices
 from engine.backend import Backend, OpTime, Options, Session
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.planning import choices, layouts
-from engine.planning.layouts import Laid, Tried
+from engine.planning.layouts import LayoutRung, Tried
 from kernels.errors import KernelscopeError
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -60,11 +61,11 @@ def rivals(plan: Plan, step: Step, options: Options) -> tuple[str, ...]:
     kept = choices.read(*at)
     if kept is None or not kept.done:
         return ()
-    times = {t.rung: ns for t in kept.tried if not t.refused and (ns := t.time_ns or t.first_ns)}
+    times = {t.variant: ns for t in kept.tried if not t.refused and (ns := t.ns)}
     best = min(times.values(), default=0.0)
     # Of one that was not tried it is known what it took at a batch size near this one.
     paces = choices.nearby(*at)
-    untried = {t.rung for t in kept.tried if t.refused == UNTRIED and t.rung in paces}
+    untried = {t.variant for t in kept.tried if t.refused == UNTRIED and t.variant in paces}
     times |= {name: best * paces[name] / FADES for name in untried}
     near = sorted((ns, name) for name, ns in times.items() if name in able and ns <= FACTOR * best)
     return tuple(name for _, name in near[:MOST])
@@ -75,17 +76,14 @@ def wrong(params: Params, rung: Rung, precision: str, threads: int | None) -> st
     (bench.measure.tuned.rungs); "" where it is right."""
     try:
         sample = repeated(params)
-        session = rung_devices.prepare(rung, params, sample.given(params), threads)
-        try:
+        with closing(rung_devices.prepare(rung, params, sample.given(params), threads)) as session:
             return BatchCheck(params, sample, precision).everywhere(session)
-        finally:
-            session.close()
     except (KernelscopeError, MemoryError) as error:
         return str(error) or type(error).__name__
 
 
 @dataclass
-class LaidRungs:
+class LayoutRungs:
     """Of a plan without layouts in the way that options.layouts says. right: what a pass over `inputs`
     answers, None where that is what the steps' own rungs do. compile_ahead: has the kernels of steps compiled
     side by side. lost: whether the device's context has failed, asked after a fault."""
@@ -96,12 +94,14 @@ class LaidRungs:
     options: Options
     inputs: Mapping[str, np.ndarray]
     right: Mapping[str, np.ndarray] | None
-    progress: Callable[[str, float | None], None]
+    progress: Progress
     compile_ahead: Compile | None = None
     lost: Callable[[], bool] = lambda: False
     _steps: tuple[Step, ...] = ()
     _times: dict[tuple[int, str], float] = field(default_factory=dict)  # by place and rung
     _refused: dict[tuple[int, str], str] = field(default_factory=dict)
+    _judged: dict[tuple[int, str], bool] = field(default_factory=dict)
+    _kept_session: Session | None = None
 
     @property
     def tried(self) -> tuple[Tried, ...]:
@@ -114,7 +114,7 @@ class LaidRungs:
             sorted((t for t in found if t.place in rivals_at), key=lambda t: (t.place, t.time_ns or math.inf))
         )
 
-    def faster(self) -> tuple[Laid, ...]:
+    def faster(self) -> tuple[LayoutRung, ...]:
         """What a pass is faster with; nothing where it is not. Raises DeviceLost, and what `progress`
         raises."""
         self._steps = layouts.in_way(self.plan, self.options.layouts, self.options)
@@ -135,8 +135,7 @@ class LaidRungs:
                 self._told(f"{words}: left out", error)
                 if not variant:
                     return ()  # there is nothing to hold the others against
-        taken = tuple(filter(self._right, self._taken()))
-        return self._in_passes(taken if taken and self._gains(taken) else ())
+        return self._in_passes([t for t in self._taken() if self._right(t.place, t.rung)])
 
     def _compile(self, variants: Sequence[Mapping[int, str]]) -> None:
         """All their kernels: one after the other they would take longer than all the rest."""
@@ -148,8 +147,7 @@ class LaidRungs:
 
     def _time_steps(self, variant: Mapping[int, str]) -> None:
         """Each alone, none of them beginning before the one in front has ended."""
-        with self._prepared(variant, early=False) as session:
-            self._check(session)
+        with self._checked(variant, early=False) as session:
             times = session.op_times(STEPS_S)
         if len(times) != len(self._steps):
             return
@@ -165,7 +163,7 @@ class LaidRungs:
             before = self._times.get((place, rung), time.time_ns)
             self._times[place, rung] = min(before, time.time_ns)
 
-    def _taken(self) -> tuple[Laid, ...]:
+    def _taken(self) -> tuple[LayoutRung, ...]:
         """Of the steps for which another rung is the fastest."""
         found = []
         for place, step in enumerate(self._steps):
@@ -175,31 +173,38 @@ class LaidRungs:
                 continue
             best = min(times, key=lambda rung: times[rung])
             if times[best] < (1 - CLEAR) * own_ns:
-                found.append(
-                    Laid(
-                        place=place,
-                        reads=step.reads,
-                        writes=step.writes,
-                        rung=best,
-                        time_ns=times[best],
-                        own=step.rung,
-                        own_ns=own_ns,
-                    )
-                )
+                found.append(self._better(place, best, times[best], own_ns))
         return tuple(found)
 
-    def _right(self, laid: Laid) -> bool:
-        """Whether a rung is right alone, too: by a whole net's answer not every fault shows."""
-        step = self._steps[laid.place]
-        rung = next(r for r in layouts.able_rungs(self.plan, step) if r.name == laid.rung)
-        self.progress(f"checking {step.name}'s kernel in full: {laid.rung}", None)
-        if reason := wrong(step.params, rung, self.plan.precision, self.options.threads):
-            self._refused[laid.place, laid.rung] = reason
-            self._times.pop((laid.place, laid.rung))
-            self._told(f"{step.name} keeps its kernel {laid.own}, for {laid.rung} is wrong", reason)
-        return not reason
+    def _better(self, place: int, rung: str, ns: float, own_ns: float, whole: bool = False) -> LayoutRung:
+        step = self._steps[place]
+        return LayoutRung(
+            place=place,
+            reads=step.reads,
+            writes=step.writes,
+            rung=rung,
+            time_ns=ns,
+            own=step.rung,
+            own_ns=own_ns,
+            whole=whole,
+        )
 
-    def _near(self, found: Mapping[int, Laid]) -> list[tuple[int, str]]:
+    def _right(self, place: int, name: str) -> bool:
+        """Whether a rung is right alone, too, looked at once: by a whole net's answer not every fault
+        shows."""
+        step = self._steps[place]
+        if (place, name) not in self._judged:
+            rung = next(r for r in layouts.able_rungs(self.plan, step) if r.name == name)
+            self.progress(f"checking {step.name}'s kernel in full: {name}", None)
+            reason = wrong(step.params, rung, self.plan.precision, self.options.threads)
+            self._judged[place, name] = not reason
+            if reason:
+                self._refused[place, name] = reason
+                self._times.pop((place, name), None)
+                self._told(f"{step.name} keeps its kernel, for {name} is wrong", reason)
+        return self._judged[place, name]
+
+    def _near(self, found: Mapping[int, LayoutRung]) -> list[tuple[int, str]]:
         """Places and rungs that were nearly as fast as the one that a step has, those that were nearest
         first."""
         near = []
@@ -210,77 +215,61 @@ class LaidRungs:
                 near.append((pace, place, rung))
         return [(place, rung) for _, place, rung in sorted(near)[:TRIES]]
 
-    def _in_passes(self, kept: Sequence[Laid]) -> tuple[Laid, ...]:
-        """These, and what a pass is faster with in their place or beside them."""
-        found = {laid.place: laid for laid in kept}
-        near = self._near(found)
-        if not near:
-            return tuple(kept)
-        with ExitStack() as held:
-            try:
-                own = held.enter_context(self._prepared({place: laid.rung for place, laid in found.items()}))
-                self._check(own)
-                (own_ns,) = pass_ns(own)
-            except (KernelscopeError, MemoryError) as error:
-                self._told(f"{self.graph.name} keeps the kernels that it has", error)
-                return tuple(kept)
-            for place, rung in near if own_ns <= SHORT_NS else ():
-                variant = {at: laid.rung for at, laid in found.items()} | {place: rung}
-                with ExitStack() as trying:
-                    try:
-                        other = trying.enter_context(self._prepared(variant))
-                        self._check(other)
-                        has = found[place].rung if place in found else self._steps[place].rung
-                        laid = self._passed(place, rung, has, own, other)
-                    except (KernelscopeError, MemoryError) as error:
-                        self._refused[place, rung] = str(error)
-                        self._told(f"{self._steps[place].name} keeps its kernel, {rung} left out", error)
-                        continue
-                    if laid is not None and self._right(laid):
-                        found[place], own = laid, other
-                        held.push(trying.pop_all())
-        return tuple(found[place] for place in sorted(found))
+    def _in_passes(self, taken: Sequence[LayoutRung]) -> tuple[LayoutRung, ...]:
+        """What a pass is faster with: all of these together; then, where a pass is short, one after the other
+        what is nearly as fast as the rung that a step has."""
+        kept: dict[int, LayoutRung] = {}
+        with ExitStack() as opened:
+            if taken and self._gain(opened, kept, {better.place: better.rung for better in taken}, GAIN):
+                kept = {better.place: better for better in taken}
+            for place, rung in self._near(kept) if self._short(opened, kept) else ():
+                if (times := self._gain(opened, kept, {place: rung}, WORTH)) is not None:
+                    kept[place] = self._better(place, rung, *times, whole=True)
+        return tuple(kept[place] for place in sorted(kept))
 
-    def _passed(self, place: int, rung: str, has: str, own: Session, other: Session) -> Laid | None:
-        """A step with a rung with which, in place of the one that it has, a pass of `other` is faster."""
-        step = self._steps[place]
-        own_ns, other_ns = pass_ns(own, other)
-        gains = other_ns < (1 - WORTH) * own_ns
-        figures = f"{units.duration(other_ns)}, {units.duration(own_ns)} without"
-        words = f"a pass of {self.graph.name} with {step.name} {rung} for {has}"
-        self.progress(f"{words}: {figures}{'' if gains else ', not kept'}", None)
-        if not gains:
-            return None
-        return Laid(
-            place=place,
-            reads=step.reads,
-            writes=step.writes,
-            rung=rung,
-            time_ns=other_ns,
-            own=step.rung,
-            own_ns=own_ns,
-            whole=True,
-        )
-
-    def _gains(self, taken: Sequence[Laid]) -> bool:
-        """Whether a pass is faster with all of these."""
-        words = ", ".join(f"{self._steps[laid.place].name} {laid.rung} for {laid.own}" for laid in taken)
-        self.progress(f"a pass of {self.graph.name} with {words}", None)
+    def _short(self, opened: ExitStack, kept: Mapping[int, LayoutRung]) -> bool:
+        """Whether a pass is so short that what memory takes shows."""
         try:
-            variant = {laid.place: laid.rung for laid in taken}
-            with self._prepared({}) as own, self._prepared(variant) as other:
-                self._check(own)
-                self._check(other)
-                own_ns, other_ns = pass_ns(own, other)
+            return bool(self._near(kept)) and pass_ns(self._as_kept(opened, kept))[0] <= SHORT_NS
         except (KernelscopeError, MemoryError) as error:
             self._told(f"{self.graph.name} keeps the kernels that it has", error)
             return False
-        gains = other_ns < (1 - GAIN) * own_ns
-        figures = f"{units.duration(other_ns)}, {units.duration(own_ns)} without"
-        self.progress(
-            f"a pass of {self.graph.name} with {words}: {figures}{'' if gains else ', not kept'}", None
-        )
-        return gains
+
+    def _as_kept(self, opened: ExitStack, kept: Mapping[int, LayoutRung]) -> Session:
+        """The session that others are held against, opened once. Raises as `_checked`."""
+        if self._kept_session is None:
+            rungs = {place: better.rung for place, better in kept.items()}
+            self._kept_session = opened.enter_context(self._checked(rungs))
+        return self._kept_session
+
+    def _gain(
+        self, opened: ExitStack, kept: Mapping[int, LayoutRung], more: Mapping[int, str], worth: float
+    ) -> tuple[float, float] | None:
+        """Nanoseconds of a pass with and without `more`, rungs by their places, in place of those that steps
+        have; None where it is not faster so by `worth`, or one of them is wrong. Its session is then the one
+        that others are held against."""
+        has = {place: kept[place].rung if place in kept else self._steps[place].rung for place in more}
+        exchanged = ", ".join(f"{self._steps[at].name} {rung} for {has[at]}" for at, rung in more.items())
+        words = f"a pass of {self.graph.name} with {exchanged}"
+        self.progress(words, None)
+        with ExitStack() as trying:
+            try:
+                own = self._as_kept(opened, kept)
+                rungs = {place: better.rung for place, better in kept.items()} | {**more}
+                other = trying.enter_context(self._checked(rungs))
+                own_ns, other_ns = pass_ns(own, other)
+            except (KernelscopeError, MemoryError) as error:
+                self._refused.update({at: str(error) for at in more.items()})
+                self._told(f"{words}: left out", error)
+                return None
+            gains = other_ns < (1 - worth) * own_ns
+            figures = f"{units.duration(other_ns)}, {units.duration(own_ns)} without"
+            self.progress(f"{words}: {figures}{'' if gains else ', not kept'}", None)
+            if not gains or not all(self._right(place, rung) for place, rung in more.items()):
+                return None
+            self._kept_session = other
+            opened.push(trying.pop_all())
+            return other_ns, own_ns
 
     def _told(self, words: str, error: object) -> None:
         """Raises DeviceLost where nothing more can be tried in this process."""
@@ -289,18 +278,14 @@ class LaidRungs:
             raise DeviceLost(f"{words}: {error}")
 
     @contextmanager
-    def _prepared(self, variant: Mapping[int, str], early: bool = True) -> Iterator[Session]:
-        how = replace(self.options, laid=variant, early=early and self.options.early)
-        session = self.backend.prepare(self.graph, self.plan.batch, self.plan.precision, how)
-        try:
+    def _checked(self, rungs: Mapping[int, str], early: bool = True) -> Iterator[Session]:
+        """A session with these rungs by their places, once it has answered as without layouts. Raises
+        KernelscopeError."""
+        how = replace(self.options, layout_rungs=rungs, early=early and self.options.early)
+        with closing(self.backend.prepare(self.graph, self.plan.batch, self.plan.precision, how)) as session:
+            given = answers(session, self.inputs)
+            if self.right is None:
+                self.right = given
+            elif not alike(given, self.right, self.plan.precision):
+                raise KernelscopeError("other answers than without layouts")
             yield session
-        finally:
-            session.close()
-
-    def _check(self, session: Session) -> None:
-        """Before it is timed. Raises KernelscopeError."""
-        given = answers(session, self.inputs)
-        if self.right is None:
-            self.right = given
-        elif not alike(given, self.right, self.plan.precision):
-            raise KernelscopeError("other answers than without layouts")

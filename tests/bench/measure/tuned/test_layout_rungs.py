@@ -8,14 +8,15 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
-from bench.measure.tuned import laid_rungs, rung_ledger, whole_passes
+from bench.measure.tuned import layout_rungs, sweep, whole_passes
 from bench.measure.tuned import layouts as tuned
-from bench.measure.tuned.reference import DeviceLost
+from bench.measure.tuned.sweep import DeviceLost
 from bench.questions import model_facts
-from engine import rung_devices, tuned_store
+from engine import rung_devices
 from engine.backend import OpTime
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan
@@ -40,20 +41,20 @@ LAID = {("conv3", "wgmma_scaled"): 13e3, ("conv3", "wgmma_tf32"): 9e3, ("conv3",
 
 
 class Backend:
-    """Whose sessions run the plans that the engine makes. laid: nanoseconds of a step by its name and rung
+    """Whose sessions run the plans that the engine makes. better: nanoseconds of a step by its name and rung
     where that is not 10 µs; gained: whether a pass takes what its steps take, else always the same; broken,
     wrong: rungs of convolutions with which a plan does not compile, or answers wrongly; whole: what steps
     with some rungs take more or less in a pass."""
 
     def __init__(
         self,
-        laid: Mapping[tuple[str, str], float] = LAID,
+        better: Mapping[tuple[str, str], float] = LAID,
         gained: bool = True,
         broken: str = "",
         wrong: str = "",
         whole: Mapping[tuple[str, str], float] | None = None,
     ) -> None:
-        self.laid, self.gained, self.broken, self.wrong = laid, gained, broken, wrong
+        self.better, self.gained, self.broken, self.wrong = better, gained, broken, wrong
         self.whole = whole or {}
         self.plans: list[Plan] = []
         self.open = 0
@@ -65,7 +66,7 @@ class Backend:
             raise KernelError("it does not compile")
         self.plans.append(made)
         self.open += 1
-        times = [self.laid.get((step.name, step.rung), 10e3) for step in made.steps]
+        times = [self.better.get((step.name, step.rung), 10e3) for step in made.steps]
         # Without layouts a pass takes longest, whatever its steps do alone.
         slow = 0 if any(step.writes != PLAIN for step in made.steps) else 1e6
         taken = slow + (sum(times) if self.gained else 1e5)
@@ -76,7 +77,7 @@ class Backend:
             self.open -= 1
 
         return SimpleNamespace(
-            time_runs=lambda count: int(count * taken), close=close, bind=lambda inputs: None,
+            time_runs=lambda count, cold=False: int(count * taken), close=close, bind=lambda inputs: None,
             run=lambda: None, synchronize=lambda: None, fetch=lambda: {"y": answer},
             op_times=lambda seconds: tuple(
                 OpTime(step.nodes, step.op, ns, "events", step.rung, step.chosen)
@@ -88,10 +89,10 @@ class Backend:
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     on_a_gpu(monkeypatch, tmp_path)
-    monkeypatch.setattr(laid_rungs, "wrong", lambda *_: "")
+    monkeypatch.setattr(layout_rungs, "wrong", lambda *_: "")
 
 
-RIGHT_ALONE = laid_rungs.wrong
+RIGHT_ALONE = layout_rungs.wrong
 
 
 def planned(how: Options = HOW, graph: Graph | None = None, precision: str = "tf32") -> Plan:
@@ -106,10 +107,10 @@ def timed_alone(
     for step in made.steps:
         if step.op == op:
             rungs = layouts.candidates(made, step)
-            tried = [choices.TriedRung(rung=name, first_ns=ns) for name, ns in alone.items()]
-            tried += [choices.TriedRung(rung=name, refused=why) for name, why in (refused or {}).items()]
+            tried = [choices.Tried(variant=name, first_ns=ns) for name, ns in alone.items()]
+            tried += [choices.Tried(variant=name, refused=why) for name, why in (refused or {}).items()]
             best = min(alone, key=lambda name: alone[name])
-            choice = choices.Choice(ladder=rungs[0].name, rung=best, tried=tuple(tried), done=True)
+            choice = choices.Choice(default=rungs[0].name, best=best, tried=tuple(tried), done=True)
             choices.write("cuda", step.params, made.precision, rungs, None, choice)
 
 
@@ -143,7 +144,7 @@ def test_a_rung_that_was_fastest_alone_and_is_not_in_its_layout_is_replaced() ->
     assert "µs without" in told[-1]
     # Both ways; the steps with their own, their second and their third rungs; the pass as it was and is; and
     # that with what was nearly as fast.
-    assert len(backend.plans) == 2 + 3 + 2 + (1 + 5)
+    assert len(backend.plans) == 2 + 3 + 2 + 5
     assert not any(rung == "slices_tf32" for made in backend.plans for rung in convolutions(made).values()), (
         "it was three times as slow alone"
     )
@@ -186,7 +187,7 @@ def test_what_fails_in_a_pass_costs_only_itself(how: dict[str, str]) -> None:
 
 def test_what_is_wrong_alone_is_not_taken_for_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     timed_alone()
-    monkeypatch.setattr(laid_rungs, "wrong", lambda params, rung, *_: "by 3" * (rung.name == "wgmma_tf32"))
+    monkeypatch.setattr(layout_rungs, "wrong", lambda params, rung, *_: "by 3" * (rung.name == "wgmma_tf32"))
     told = chosen(Backend(whole=WHOLE))
     assert convolutions(planned()) == {**SCALED, "conv1": "nhwc_tf32", "conv3": "nhwc_tf32"}
     assert any("wgmma_tf32 is wrong: by 3" in line for line in told)
@@ -206,7 +207,7 @@ def test_in_a_long_pass_and_of_what_is_far_slower_nothing_is_tried_again() -> No
 
 def long() -> dict[tuple[str, str], float]:
     """Whatever a plan's last step is, it takes long in a pass."""
-    return {(step.name, step.rung): laid_rungs.SHORT_NS for step in planned().steps[-1:]}
+    return {(step.name, step.rung): layout_rungs.SHORT_NS for step in planned().steps[-1:]}
 
 
 def test_the_plan_that_is_shown_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +222,7 @@ def test_the_plan_that_is_shown_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         )
     )  # fmt: skip
     made = planned()
-    rows = {row[0]: row for row in model_facts._steps(made, model_facts._laid(kept(), made))}
+    rows = {row[0]: row for row in model_facts._steps(made, model_facts._layout_rungs(kept(), made))}
     assert rows["conv3"][2:4] == ("conv/nhwc_tf32", "timed in its layout: 8.00 µs (wgmma_scaled 13.0 µs)")
     assert rows["pool3"][3] == "for its layout"
     known = model_facts._timed_layouts(network(), made)
@@ -229,7 +230,7 @@ def test_the_plan_that_is_shown_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         known, made
     )
     named = planned(replace(HOW, rungs={"conv3": "nhwc_tf32"}))
-    rows = {row[0]: row for row in model_facts._steps(named, model_facts._laid(kept(), named))}
+    rows = {row[0]: row for row in model_facts._steps(named, model_facts._layout_rungs(kept(), named))}
     assert rows["conv3"][3] == "named"
 
 
@@ -272,7 +273,7 @@ def test_nothing_is_kept_where_the_whole_pass_gains_nothing() -> None:
 
 def test_a_rung_that_is_wrong_alone_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     timed_alone()
-    monkeypatch.setattr(laid_rungs, "wrong", lambda params, rung, *_: "by 3" * (rung.name == "nhwc_tf32"))
+    monkeypatch.setattr(layout_rungs, "wrong", lambda params, rung, *_: "by 3" * (rung.name == "nhwc_tf32"))
     told = chosen(Backend())
     assert convolutions(planned()) == {**SCALED, "conv3": "wgmma_tf32"}, "the next best, in a pass"
     assert any("nhwc_tf32 is wrong: by 3" in line for line in told)
@@ -312,10 +313,14 @@ def test_nothing_is_tried_of_steps_that_were_not_timed() -> None:
 
 
 def test_what_was_not_tried_for_its_pace_at_another_batch_size_is_tried_here() -> None:
-    untried = dict.fromkeys(("wgmma_tf32", "nhwc_tf32"), rung_ledger.UNTRIED)
+    untried = dict.fromkeys(("wgmma_tf32", "nhwc_tf32"), sweep.UNTRIED)
     timed_alone({"wgmma_scaled": 10e3}, untried)
     made = planned(replace(HOW, tuned=False, layouts="none"))
-    paces = {"wgmma_scaled": 1.0, "nhwc_tf32": 1.4 * rung_ledger.FADES, "wgmma_tf32": 2.5 * rung_ledger.FADES}
+    paces = {
+        "wgmma_scaled": 1.0,
+        "nhwc_tf32": 1.4 * layout_rungs.FADES,
+        "wgmma_tf32": 2.5 * layout_rungs.FADES,
+    }
     for step in made.steps:
         if step.op == "conv":
             rungs = layouts.candidates(made, step)
@@ -343,14 +348,21 @@ def test_what_is_kept_is_of_the_very_steps_that_were_timed() -> None:
     plain = planned(how)
     kept = layouts.read(plain)
     assert kept is not None
-    (laid,) = kept.rungs
-    assert (laid.rung, laid.time_ns, laid.own, laid.own_ns) == ("nhwc_tf32", 8e3, "wgmma_scaled", 13e3)
+    (better,) = kept.rungs
+    assert (better.rung, better.time_ns, better.own, better.own_ns) == (
+        "nhwc_tf32",
+        8e3,
+        "wgmma_scaled",
+        13e3,
+    )
     for other in ({"own": "wgmma_tf32"}, {"reads": PLAIN}, {"place": 0}, {"place": 99}, {"place": -3}):
-        changed = layouts.Laid(**{**{n: getattr(laid, n) for n in laid.__struct_fields__}, **other})
-        layouts.write(plain, layouts.Timed(way=kept.way, times=kept.times, rungs=(changed,)))
+        changed = layouts.LayoutRung(**{**{n: getattr(better, n) for n in better.__struct_fields__}, **other})
+        layouts.write(plain, layouts.Timed(ways=kept.ways, rungs=(changed,)))
         assert convolutions(planned()) == SCALED, other
-    unknown = layouts.Laid(**{**{n: getattr(laid, n) for n in laid.__struct_fields__}, "rung": "naive"})
-    layouts.write(plain, layouts.Timed(way=kept.way, times=kept.times, rungs=(unknown,)))
+    unknown = layouts.LayoutRung(
+        **{**{n: getattr(better, n) for n in better.__struct_fields__}, "rung": "naive"}
+    )
+    layouts.write(plain, layouts.Timed(ways=kept.ways, rungs=(unknown,)))
     assert convolutions(planned()) == SCALED, "a rung that cannot read it is passed over"
 
 
@@ -375,20 +387,28 @@ def test_of_what_could_not_be_tried_it_is_kept_why(monkeypatch: pytest.MonkeyPat
     refused = {tried.rung: tried.refused for tried in kept().tried}
     assert refused["nhwc_tf32"] == "it does not compile"
     assert not refused["wgmma_scaled"]
-    monkeypatch.setattr(laid_rungs, "wrong", lambda *given: "element (0, 1) is off")
+    monkeypatch.setattr(layout_rungs, "wrong", lambda *given: "element (0, 1) is off")
     layouts.forget(planned(replace(HOW, layouts="none")))
     chosen(Backend())
     refused = {tried.rung: tried.refused for tried in kept().tried}
     assert refused["nhwc_tf32"] == "element (0, 1) is off"
 
 
-def test_what_was_kept_before_there_were_rungs_is_timed_anew() -> None:
+def test_a_choice_whose_process_ended_is_gone_on_with_and_not_followed() -> None:
     timed_alone()
-    plain = planned(replace(HOW, layouts="none"))
-    key = layouts._key(plain)
-    assert key is not None
-    tuned_store.write(layouts.KIND, key, {"way": "none", "times": {"none": 1.0}})
-    assert tuned.untimed(network(), BATCH, "tf32", HOW) is not None
+    chosen(Backend())
+    plain, done = planned(replace(HOW, layouts="none")), kept()
+    layouts.write(plain, layouts.Timed(ways=msgspec.structs.replace(done.ways, best="none", done=False)))
+    assert convolutions(planned()) == SCALED, "as if nothing were kept"
+    assert any(step.writes != PLAIN for step in planned().steps)
+    again = Backend()
+    chosen(again)
+    assert kept().ways.best == done.ways.best
+    assert convolutions(planned())["conv3"] == "nhwc_tf32"
+    ended = msgspec.structs.replace(done.ways, tried=(), done=False, trying="none", attempts=sweep.ATTEMPTS)
+    layouts.write(plain, layouts.Timed(ways=ended))
+    chosen(Backend())
+    assert kept().ways.of("none").refused == sweep.ENDED
 
 
 def test_a_kernel_that_takes_the_device_with_it_is_tried_once() -> None:
