@@ -18,10 +18,10 @@ from PySide6.QtWidgets import (
 )
 
 from bench.charts import Chart
-from bench.charts import profile_roofline as charts
 from bench.profile.events import Activity, Event, HostSpan
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.show import findings as profile_findings
+from bench.profile.show import profile_roofline as charts
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.columns import ProfileTable
