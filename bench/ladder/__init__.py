@@ -18,7 +18,7 @@ worker.
   msgspec), `bench.ladder.plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in the
   worker; `entrants`: a case made ready to be timed), `bench.ladder.kind` (what a ladder is among
   the kinds of run: `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.ladder.cli`,
-  `bench.ladder.show.rows`, `bench.ladder.show.tables`, `bench.charts.ladder`, `bench.ladder.watch` (by
+  `bench.ladder.show.rows`, `bench.ladder.show.tables`, `bench.ladder.show.charts`, `bench.ladder.watch` (by
   `bench.results.sources`; `again`: what a saved rung is compared with is timed anew, together with it, once
   its verdict is shown), `bench.ladder.measure.warm` (what a worker loads and rehearses before it has a job,
   the next one's as soon as one has ended), `bench.ladder.template`. `bench.measure.limits` and
@@ -42,7 +42,7 @@ worker.
   rung for architectures by name and takes the compile-time facts that a rung's session has, without a
   device; `bench.ladder.show.compiled_tables`.
 - `bench.run.chosen_rungs`: `--rung [MODEL:]NODE=[DEVICE/]RUNG`; `Material.options_for(device)` has those
-  meant for it. `bench.charts.ladder_live`: a
+  meant for it. `bench.ladder.show.live_charts`: a
   ladder's charts while it is climbed, from what each rung takes so far (`RungProvisional`).
 - A ladder's folder is a run's sibling: `runs list`, `runs show`, the window's Runs page, `export` and
   `ladder --resume` know it; a profile's too, but for the last. A ladder opened in the window is shown as

@@ -42,6 +42,6 @@ process used is the case's alone.
   `bench.profile.show.findings` (roofline of an operator, and its sentence:
   `bench.profile.show.sentences`), `bench.profile.show.remarks` (a case in sentences),
   `bench.profile.show.output`, `bench.profile.show.trace` (Chrome's format, read back too),
-  `bench.charts.profile` (with `profile_roofline`, `profile_common`), `bench.profile.show.draw_timeline`,
+  `bench.profile.show.charts` (with `profile_roofline`, `profile_common`), `bench.profile.show.draw_timeline`,
   `bench.profile.show.report` (`runs report` of profiles).
 """

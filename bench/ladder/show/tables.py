@@ -262,7 +262,7 @@ def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]
     from rich.console import Group
     from rich.text import Text
 
-    from bench.charts import ladder as ladder_charts
+    from bench.ladder.show import charts as ladder_charts
 
     several = units.instances(row.measurement.instances for row in rungs if row.time)
     heading = ", ".join(filter(None, (ladder.job.title, several)))

@@ -11,9 +11,9 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from bench.charts.ladder_live import charts
 from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, RungInfo
 from bench.ladder.records import REFERENCE, RungCase
+from bench.ladder.show.live_charts import charts
 from gui.base.boxes import as_column, filled
 from gui.base.scale import PAGE_MARGINS, TIGHT
 from gui.base.theme import Theming

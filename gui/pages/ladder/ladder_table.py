@@ -9,9 +9,9 @@ import msgspec
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
-from bench.charts.ladder_live import Going
 from bench.ladder.show import report_tables
 from bench.ladder.show import tables as ladder_tables
+from bench.ladder.show.live_charts import Going
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
 from bench.show.table import Column, Table, to_markdown

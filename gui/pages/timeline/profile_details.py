@@ -21,12 +21,12 @@ from PySide6.QtWidgets import (
 )
 
 from bench.charts import Chart
-from bench.charts import profile_roofline as charts
 from bench.profile import api as profile_api
 from bench.profile.events import Activity, ApiCall, Event, HostSpan
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import lines as profile_lines
+from bench.profile.show import profile_roofline as charts
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.columns import Line, ProfileColumn, ProfileTable, named, short_name

@@ -83,10 +83,10 @@ def figures(course: Course, taken: Taken, form: ReportForm) -> list[Picture]:
 
 
 def _figure(course: Course, figure: Figure, taken: Taken, form: ReportForm) -> Picture | None:
-    from bench.charts import ladder as ladder_charts
-    from bench.charts import profile as profile_charts
+    from bench.ladder.show import charts as ladder_charts
     from bench.ladder.show.rows import rows
     from bench.profile.event_files import events_in
+    from bench.profile.show import charts as profile_charts
     from bench.profile.show import draw_timeline
 
     folder = taken.run(figure.need)

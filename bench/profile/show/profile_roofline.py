@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from bench.charts.definitions import Axis, Chart, Panel, Point, Series
-from bench.charts.profile_common import colours, footer, keys_of
 from bench.profile import parts as profile_parts
 from bench.profile.events import Events
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.show import findings as profile_findings
+from bench.profile.show.profile_common import colours, footer, keys_of
 from bench.results.machine_limits import MachineLimits
 from bench.words import palette, units
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from bench.charts.definitions import Axis, Bar, BarPart, Category, Chart
-from bench.charts.ladder import roofline, speed
 from bench.ladder.records import Ladder, RungMeasurement
+from bench.ladder.show.charts import roofline, speed
 from bench.ladder.show.rows import RungRow
 from bench.words import palette, units
 

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from bench.charts.definitions import Axis, Bar, BarPart, Category, Chart, MissingPoint, Panel, Point, Series
-from bench.charts.profile_common import IN_WORDS, colours, footer, keys_of
-from bench.charts.profile_roofline import roofline
 from bench.profile import parts as profile_parts
 from bench.profile.events import Events
 from bench.profile.records import CaseProfile, Profile
+from bench.profile.show.profile_common import IN_WORDS, colours, footer, keys_of
+from bench.profile.show.profile_roofline import roofline
 from bench.results import stats
 from bench.words import palette, units
 
