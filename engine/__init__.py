@@ -59,9 +59,9 @@
 - `engine.cuda.session`, `engine.cuda.stages`, `engine.cuda.stream`, `engine.cuda.runtime`: the CUDA
   session, how a launch is made ready, a session's stream with its clock and its graphs, and what else is
   used of CuPy. `engine.cuda.replays.overlap`: launches that may begin while the kernel before them ends, and
-  which of a pass should; `engine.planning.early` keeps that. `engine.cuda.stream` knows, too, what of the device's
-  context a time hangs on, looked at before each train and put back. `engine.machine.driver`: whether a
-  driver and a GPU answer, without starting a device.
+  which of a pass should; `engine.planning.early` keeps that. `engine.cuda.stream` knows, too, what of the
+  device's context a time hangs on, looked at before each train and put back. `engine.machine.driver`:
+  whether a driver and a GPU answer, without starting a device.
 - `engine.apart`: Python kernels, and ONNX Runtime on the CPU beside them, run in processes apart
   (`child`) that hold plans, rungs and arrays, and one socket: no clock that counts, no expected answer,
   nothing that the worker says to its parent. `client.Child` is one as its parent has it, `pool` which a

@@ -2,7 +2,7 @@
 
 An explanation is given only where it holds on every shape that fails: the answers with that mistake
 (bench.judge.mistakes) are worked out in float64 and are the very answers that were got; or all answers are
-off by one factor, one amount or the rounding of a narrower type (bench.judge.patterns). The shapes that are
+off by one factor, one amount or the rounding of a narrower type (`_pattern`). The shapes that are
 right count too: a mistake that would have made those wrong as well is told of the failing ones alone. Where
 two mistakes give the same answers on all that was tried, both are told. Where nothing explains every failing
 shape, nothing is explained, and all that is said is where it is wrong (bench.judge.places).

@@ -1,4 +1,5 @@
-"""What was found wrong of a rung's answer, and what it was found on."""
+"""What was found wrong of a rung's answer, and what it was found on; what is raised then, and kept to look
+at."""
 
 from __future__ import annotations
 
