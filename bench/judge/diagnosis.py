@@ -2,7 +2,7 @@
 
 An explanation is given only if it holds on every shape that fails: the answers with that mistake
 (bench.judge.mistakes), computed in float64, are exactly the answers of the rung; or all answers are off by
-one factor, one amount or the rounding of a narrower type (bench.judge.patterns). The shapes that are right
+one factor, one amount or the rounding of a narrower type (`_pattern`). The shapes that are right
 count, too: a mistake that would also have made those wrong is named for the failing ones only. If two
 mistakes give the same answers on everything that was tried, both are named. If nothing explains every failing
 shape, the finding says only where it is wrong (bench.judge.places).

@@ -1,4 +1,5 @@
-"""A fault that was found in a rung's answer, and the shape and inputs on which it was found."""
+"""A fault that was found in a rung's answer, and the shape and inputs on which it was found; the exception
+that carries it, and what is kept of the answer for display."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Inputs of a check with their float64 answers: for a few images, which a larger batch repeats; and which
-images of a batch are looked at if not all are."""
+"""The small shapes on which a rung is tried. Inputs of a check with their float64 answers: for a few images,
+which a larger batch repeats; and which images of a batch are looked at if not all are."""
 
 from __future__ import annotations
 

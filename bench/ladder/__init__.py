@@ -11,7 +11,7 @@ worker.
   `bench.judge`: `examine(rung, params) -> Trial`, or `Wrong` with a `Finding` (which fault, where,
   expected, got) and an error map; the small shapes are those of the operator's params. `diagnosis` names
   the mistake that explains every failing shape: one of `mistakes/` (a function an operator:
-  each mistake with the answer that it gives), or a factor, an amount, a rounding (`patterns`); where
+  each mistake with the answer that it gives), or a factor, an amount, a rounding; where
   none does, `places` says where it is wrong. `tests/bench/judge`: mistakes planted, with what is said of them
   (`python -m tests.bench.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
 - `bench.ladder.records` (LadderJob, RungCase, RungMeasurement, Ladder, messages; reaches nothing but

@@ -1,4 +1,6 @@
-"""Axes that can be walked as one: element-wise kernels take MAX_RANK of them, the others are merged first.
+"""What operators share that walk axes: along one of them, element by element, or with NumPy's broadcasting.
+
+Element-wise kernels take MAX_RANK axes; those that can be walked as one are merged first.
 
 Element counts and strides, which can pass 2³¹, travel as int64.
 """
