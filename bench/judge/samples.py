@@ -1,5 +1,5 @@
-"""The small shapes that a rung is tried on. Inputs of a check with their float64 answers: of few images, which
-a batch beyond repeats, and which images of a batch are looked at where not all are."""
+"""The small shapes that a rung is tried on. Inputs of a check with their float64 answers: of few images,
+which a batch beyond repeats, and which images of a batch are looked at where not all are."""
 
 from __future__ import annotations
 
