@@ -85,9 +85,8 @@ def _without(*capabilities: int) -> None:
 
 def keep() -> None:
     """This process is about to run what a user wrote, and is stopped while others run. It may start no
-    process, no timer and nothing else that works on while it is stopped (kernels.seccomp); change nothing of
-    the machine, as root could (its clock, counters, what lies below /proc, /sys and /dev); and signal nobody.
-    What the system does not offer of this is left out; `unkept` tells."""
+    process, no timer and nothing else that works on while it is stopped; change nothing of the machine, as root
+    could (its clock, counters, what lies below /proc, /sys and /dev); and signal nobody. What the system does not offer of this is left out; `unkept` tells."""
     if not sys.platform.startswith("linux") or OPEN in os.environ:
         return
     _without(*_OF_THE_MACHINE)
@@ -214,8 +213,8 @@ def _libc() -> ctypes.CDLL:
 # System calls that a process of a user's kernels does without.
 #
 # Such a process is stopped while nobody asks for its work. What it has started would go on all the same:
-# other processes, timers (which can also have it go on itself), the system's own asynchronous reads, counters that
-# interrupt a core. Numbers and layouts are those of linux/seccomp.h, linux/filter.h and linux/audit.h.
+# other processes, timers (which can also have it go on itself), the system's own asynchronous reads, counters
+# that interrupt a core. Numbers and layouts are those of linux/seccomp.h, linux/filter.h and linux/audit.h.
 
 
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
