@@ -85,8 +85,9 @@ def _without(*capabilities: int) -> None:
 
 def keep() -> None:
     """This process is about to run what a user wrote, and is stopped while others run. It may start no
-    process, no timer and nothing else that works on while it is stopped; change nothing of the machine, as root
-    could (its clock, counters, what lies below /proc, /sys and /dev); and signal nobody. What the system does not offer of this is left out; `unkept` tells."""
+    process, no timer and nothing else that works on while it is stopped; change nothing of the machine, as
+    root could (its clock, counters, what lies below /proc, /sys and /dev); and signal nobody. What the system
+    does not offer of this is left out; `unkept` tells."""
     if not sys.platform.startswith("linux") or OPEN in os.environ:
         return
     _without(*_OF_THE_MACHINE)
