@@ -90,7 +90,7 @@
   `engine.cuda.trains.DeviceSession`: how all sessions on a GPU, ours and their rivals', are bound, fetched,
   timed and looked at; `engine.ort.trains.LaunchedSession`: of those, a library's that launches by itself.
 - `engine.witness.Renewable`: passes timed over inputs all of whose values are written anew, others in
-  each pass, or as timed passes have them; on the CPU by `engine.apart.renewed` into the slots, on a GPU by
+  each pass, or as timed passes have them; on the CPU by `engine.apart.trains` into the slots, on a GPU by
   one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.measure.answers.renewed` mixes such trains
   into those that are timed.
 - `engine.ort.sessions`, `engine.ort.profile`: what both ONNX Runtime backends share; its profile mapped
