@@ -157,3 +157,31 @@ def test_paces_of_elsewhere_leave_out_and_are_no_verdict() -> None:
     choice, _ = swept(alone, OPEN, paces={"slow": 1.5, "far": 5.0})
     assert choice.best == "slow", "what all others are wrong beside is tried after all"
     assert choice.of("far").refused != SLOWER
+
+
+def test_each_process_that_ends_at_a_variant_is_counted() -> None:
+    variants = {"default": Planted(3e5), "fatal": Planted(1e5)}
+    known, ended = None, 0
+    while ended < 9:
+        _, stored = swept(variants, OPEN, known)
+        if not any(choice.trying == "fatal" for choice in stored):
+            break
+        end = next(n for n, choice in enumerate(stored, 1) if choice.trying == "fatal")
+        known, _ = swept(variants, OPEN, known, end=end)
+        ended += 1
+        assert known.attempts == ended
+    assert ended == ATTEMPTS
+
+
+def test_a_gain_that_is_noise_leaves_the_default() -> None:
+    for gain, best in ((1.01, "default"), (1.03, "other")):
+        choice, _ = swept({"default": Planted(1e5 * gain), "other": Planted(1e5)}, OPEN)
+        assert choice.best == best
+        assert swept({"default": Planted(1e5 * gain), "other": Planted(1e5)}, ANEW)[0].best == "other"
+
+
+def test_an_answer_that_is_wrong_after_the_timed_passes_is_none() -> None:
+    for looks in (OPEN, ANEW):
+        choice, _ = swept({"default": Planted(1e5), "late": Planted(0.99e5, "timed")}, looks)
+        assert choice.of("late").refused == "wrong after timing"
+        assert choice.of("default").time_ns is not None
