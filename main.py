@@ -10,21 +10,17 @@ if __name__ == "__main__" and _signal.getsignal(_signal.SIGINT) is _signal.defau
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # nothing has begun: Ctrl-C is the end, without a word
 
 import functools
-import importlib
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import typer
 
-import bench
-from bench.commands import course, diff, models, runs
+from bench.commands import diff, models, runs
 from bench.commands.export import export
 from bench.commands.given import Grouped
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
-from bench.courses.command import app as reports
-from bench.goals.command import goals
+from bench.kinds import found
 from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
@@ -35,22 +31,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-# Those that measure lie with what they measure, found by their file.
-_MEASURING = [
-    importlib.import_module(f"bench.{path.parent.name}.cli").COMMAND
-    for place in bench.__path__
-    for path in Path(place).glob("*/cli.py")
-]
-for command in sorted([*_MEASURING, export, selfcheck], key=lambda command: command.__name__):
+groups = {"models": models.app, "runs": runs.app}
+commands = [export, selfcheck]
+# Those that measure, and satellites, lie with what they are about, found by their files.
+for module in (*found.modules("*/cli.py"), *found.modules("extras/*/command.py")):
+    if isinstance(module.COMMAND, typer.Typer):
+        groups[module.COMMAND.info.name] = module.COMMAND
+    elif hasattr(module, "GROUP"):
+        groups[module.GROUP].command(module.NAME)(module.COMMAND)
+    else:
+        commands.append(module.COMMAND)
+for command in sorted(commands, key=lambda command: command.__name__):
     app.command(cls=Grouped)(command)
 runs.app.command()(report)
 runs.app.command()(diff.diff)
 runs.app.add_typer(diff.baseline, name="baseline")
-app.add_typer(course.app, name="course")
-app.add_typer(models.app, name="models")
-app.add_typer(runs.app, name="runs")
-reports.command()(goals)
-app.add_typer(reports, name="report")
+for name, group in sorted(groups.items()):
+    app.add_typer(group, name=name)
 
 
 @app.command()

@@ -10,9 +10,9 @@
   them as they are (`engine.ort.sessions`), without serialisation. `Graph.whole_proto()` puts both
   together, for whoever needs a file.
   `engine.graph.normal_form` takes away the freedom that exporters have. `Graph.refused` says what ONNX's
-  checks find fault with (another backend may run it). `engine.graph.outputs` leaves out what is no tensor of
+  checks find fault with (another backend may run it). `engine.graph.importer` leaves out what is no tensor of
   numbers, `engine.graph.sizes` gives open axes a size; `Graph.batch_axes` says which axis is the batch.
-- `engine/ops/`: one small file an ONNX op: checks it, infers shapes, lowers it to params or refuses with
+- `engine/ops/`: one file an ONNX op or family: checks it, infers shapes, lowers it to params or refuses with
   the reason. What needs no kernel of its own says in which other ONNX nodes it can be written
   (`engine.ops._nodes`).
 - `engine.passes` (`trace`: from a graph to lowered nodes): constant folding, BatchNormalization and Dropout
@@ -59,9 +59,9 @@
 - `engine.cuda.session`, `engine.cuda.stages`, `engine.cuda.stream`, `engine.cuda.runtime`: the CUDA
   session, how a launch is made ready, a session's stream with its clock and its graphs, and what else is
   used of CuPy. `engine.cuda.replays.overlap`: launches that may begin while the kernel before them ends, and
-  which of a pass should; `engine.planning.early` keeps that. `engine.cuda.context`: what of the device's
-  context a time hangs on, looked at before each train and put back. `engine.machine.driver`: whether a
-  driver and a GPU answer, without starting a device.
+  which of a pass should; `engine.planning.early` keeps that. `engine.cuda.stream` knows, too, what of the
+  device's context a time hangs on, looked at before each train and put back. `engine.machine.driver`:
+  whether a driver and a GPU answer, without starting a device.
 - `engine.apart`: Python kernels, and ONNX Runtime on the CPU beside them, run in processes apart
   (`child`) that hold plans, rungs and arrays, and one socket: no clock that counts, no expected answer,
   nothing that the worker says to its parent. `client.Child` is one as its parent has it, `pool` which a
@@ -90,7 +90,7 @@
   `engine.cuda.trains.DeviceSession`: how all sessions on a GPU, ours and their rivals', are bound, fetched,
   timed and looked at; `engine.ort.trains.LaunchedSession`: of those, a library's that launches by itself.
 - `engine.witness.Renewable`: passes timed over inputs all of whose values are written anew, others in
-  each pass, or as timed passes have them; on the CPU by `engine.apart.renewed` into the slots, on a GPU by
+  each pass, or as timed passes have them; on the CPU by `engine.apart.trains` into the slots, on a GPU by
   one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.measure.answers.renewed` mixes such trains
   into those that are timed.
 - `engine.ort.sessions`, `engine.ort.profile`: what both ONNX Runtime backends share; its profile mapped
@@ -103,19 +103,18 @@
 - `engine.backend.Rival`: a backend that takes part only where it is named. Those of ours (PyTorch, OpenVINO,
   ONNX Runtime's other providers) have their sessions in `engine.rivals`, in processes of the Python that has
   the package (`kernels.environment`, `engine.apart.pool.Kind`); on a GPU passes, clock and stirring are
-  in that process, and `engine.apart.device` rebuilds timed passes here from the seed. `engine.ort.placement`:
+  in that process, and `engine.apart.device` rebuilds timed passes here from the seed. `engine.ort.sessions`:
   what ONNX Runtime leaves to another provider in silence is an error.
-- `engine.planning.choices`: the rung that was timed to be the fastest right one, by device, params (batch
-  size included), precision and the text of all rungs that could be taken. `planner.ladder_choice` asks it
+- `engine.planning.choices`: who chose what on this machine and why: one file of the user's cache for each
+  case, with all that was tried for it. `planner.ladder_choice` asks it
   where `Options.tuned`, and each `Step` says what chose its rung: "named", "timed", the "ladder",
   or the "layout" (`engine.planning.layouts`: in which layout and element type tensors between steps travel,
   and which rungs were faster in them than those chosen alone).
   `choices.nearby`: how fast the rungs were at the nearest batch size, a hint of which to try first.
 - `engine.ort.precision`: fp16 conversion of a Graph's proto, for ONNX Runtime.
-- `engine.tuned_store`: what was measured once on a machine, kept by a key of what it was measured on
-  (JSON files in the user's cache). `engine.configuration`: `Configuration` (`Options.ort`), how ONNX
+- `engine.options`: `Configuration` (`Options.ort`), how ONNX
   Runtime may be configured; `engine.ort.fused_conv`: `fused(graph)`, Conv(+ Add) + Relu as
-  com.microsoft.FusedConv; `engine.ort.tuning`: the sweep that is kept. A backend that is another one in a
-  measured configuration is a `Variant` (`variant_of`, `resolved`): it takes part only where it is asked
-  for.
+  com.microsoft.FusedConv; `engine.ort.tuning`: for which case a choice among them is kept. A
+  backend that is another one in a measured configuration is a `Variant` (`variant_of`, `resolved`): it
+  takes part only where it is asked for.
 """

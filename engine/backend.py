@@ -21,13 +21,16 @@ from kernels.errors import UnsupportedError
 
 __all__ = [
     "Backend",
+    "Launching",
     "OpTime",
     "Options",
     "Part",
+    "Parted",
     "Planned",
     "Queued",
     "Rival",
     "Session",
+    "Stepped",
     "Witness",
     "Witnessed",
     "check_inputs",
@@ -110,6 +113,32 @@ class Planned(Protocol):
 
     @property
     def plan(self) -> Plan: ...
+
+
+@runtime_checkable
+class Stepped(Protocol):
+    """A Session that runs its plan step by step on the host."""
+
+    def run_timed(self) -> tuple[tuple[Step, int, int], ...]:
+        """One forward pass: each step with perf_counter_ns when it began and when it had ended."""
+
+
+@runtime_checkable
+class Launching(Protocol):
+    """A Session that starts the same kernels in the same order in every pass."""
+
+    def launch_order(self) -> tuple[tuple[Step, str], ...]:
+        """What one pass puts on the device, in order: the step it belongs to, and the kernel's name, or
+        "memcpy", or "cuBLAS" for one or several kernels of names that are the library's."""
+
+
+@runtime_checkable
+class Parted(Protocol):
+    """A Session one of whose launches may do several steps."""
+
+    def launch_parts(self) -> tuple[Part, ...]:
+        """That launch's parts, one after the other, as clock stamps in a build of its own tell them; () where
+        there is no such launch, or that cannot be had. Passes are run for it."""
 
 
 @runtime_checkable

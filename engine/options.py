@@ -2,11 +2,43 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.configuration import Configuration
+OPTIMIZATION = ("all", "extended", "basic", "disabled")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """provider_options: (name, value) pairs for the execution provider, over the backend's own. fused_conv:
+    the model is rewritten by engine.ort.fused_conv first. optimization: ONNX Runtime's level of graph
+    optimisation, one of OPTIMIZATION."""
+
+    provider_options: tuple[tuple[str, str], ...] = ()
+    fused_conv: bool = False
+    optimization: str = "all"
+
+    @property
+    def words(self) -> str:
+        """ "cudnn_conv_algo_search=HEURISTIC prefer_nhwc=1 FusedConv"; "defaults" where nothing is set."""
+        parts = [f"{name}={value}" for name, value in self.provider_options]
+        parts += ["FusedConv"] if self.fused_conv else []
+        parts += [f"graph_optimization={self.optimization}"] if self.optimization != "all" else []
+        return " ".join(parts) or "defaults"
+
+
+def cuda() -> tuple[Configuration, ...]:
+    """The CUDA provider's options that bear on a net's time, in every combination. The first is what
+    engine.backends.ort_cuda does untold."""
+    searches, flags = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT"), ("0", "1")
+    return tuple(
+        Configuration(
+            (("cudnn_conv_algo_search", search), ("prefer_nhwc", nhwc), ("fuse_conv_bias", bias)), fused
+        )
+        for fused, bias, nhwc, search in itertools.product((False, True), flags, flags, searches)
+    )
 
 
 @dataclass(frozen=True)
@@ -23,8 +55,8 @@ class Options:
     without `tuned` and `cuda_graph`).
     layouts: in which tensors between steps travel, a word of engine.planning.layouts.WAYS ("": as was timed
     to be the fastest on this machine, where it was, else as the chosen kernels allow).
-    laid: with `layouts`, rungs by the places of steps that have them in their layouts in place of their own,
-    where they can and no rung was named (engine.planning.layouts.with_rungs): what is tried to find those
+    layout_rungs: with `layouts`, rungs by the places of steps that have them in their layouts in place of
+    their own, where they can and no rung was named (engine.planning.layouts.with_rungs): to find those
     that are kept.
     turns: steps that hand on large tensors may take turns, some images at a time, where a backend can.
     rungs: chosen rung (its name) by node name; others get the backend's default.
@@ -43,7 +75,7 @@ class Options:
     early: bool = True
     one_kernel: bool = True
     layouts: str = ""
-    laid: Mapping[int, str] = field(default_factory=dict)
+    layout_rungs: Mapping[int, str] = field(default_factory=dict)
     turns: bool = True
     rungs: Mapping[str, str] = field(default_factory=dict)
     tuned: bool = True

@@ -18,7 +18,7 @@ import numpy as np
 
 from engine.cpu.steps import Blas
 from engine.cpu.team import team
-from engine.cuda.runtime import capability_of, import_cupy, translated
+from engine.cuda.runtime import capability_of, import_cupy, load_module, translated
 from engine.machine import host
 from engine.machine.memory import free_nbytes
 from kernels import jit, nvrtc, registry
@@ -199,7 +199,7 @@ def probe(name: str) -> Rung:
 
 def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tuple[Any, ...]) -> float:
     """Seconds of the fastest launch, by events."""
-    kernel = cupy.RawModule(path=str(nvrtc.compile_rung(probe(name), arch))).get_function("probe")
+    kernel = load_module(cupy, nvrtc.compile_rung(probe(name), arch)).get_function("probe")
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
     times: list[float] = []
     end = time.perf_counter() + SECONDS

@@ -7,7 +7,7 @@ member once, as it reads an argument, and most rungs take the registers that the
 scalar. Where another form takes fewer, a kernel may have it, for the call is the same: with
 `__grid_constant__`, whose members are read where they are used, or a copy of that (both in gemm).
 
-For one release kernels may take the scalars one by one, as they did (`takes_one_by_one`).
+A kernel that takes the scalars as arguments of their own is refused, with what to write instead (`preamble`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from kernels.errors import KernelError
 from kernels.includes import headers
 from kernels.ops import OPS, Params, Scalar
 from kernels.registry import Rung
@@ -31,11 +32,9 @@ _TYPES: dict[str, tuple[str, type[Scalar]]] = {
     "float": ("float", np.float32),
 }
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+)$", re.M)
 _BUILT_IN = re.compile(
     r"\b(?:char|short|int|long|unsigned|signed|float|double|bool|index_t|size_t|u?int\d+_t)\b"
 )
-_DEEPEST = 8  # macros within macros
 
 
 @dataclass(frozen=True)
@@ -118,61 +117,26 @@ def unpacked(op: str, content: bytes) -> list[int | float]:
 
 def preamble(rung: Rung) -> str:
     """What the compiler reads before the rung's text: the struct, where the text or a header of it speaks of
-    one and has none of that name of its own."""
+    one and has none of that name of its own. Raises KernelError where a kernel of the operator takes a scalar
+    as an argument of its own: it would be given the struct in its place."""
     record = OPS.get(rung.op)
-    if record is None:
+    if record is None or not rung.launch:  # of a file of ours that is no rung (kernels.registry.code)
         return ""
     name = struct_name(record)
-    texts = [_COMMENTS.sub("", text) for text in _texts(rung)]
+    texts = [_COMMENTS.sub("", text) for text in (rung.source, *(header.text for header in headers(rung)))]
+    kernel = re.compile(rf"__global__[^;{{}}]*?\b{rung.op}\w*\s*\(([^()]*)\)")
+    for taken in (part for text in texts for found in kernel.findall(text) for part in found.split(",")):
+        if "*" not in taken and _BUILT_IN.search(taken):
+            first = members(record)[0].name
+            raise KernelError(
+                f"{rung.path}: {rung.label} takes the sizes one by one; write {parameter(record)} behind the "
+                f"pointers in their place, and {NAME}.{first} for {first}"
+            )
     own = re.compile(rf"\b(?:struct|class|using)\s+{name}\b|\}}\s*{name}\s*;")
     spoken_of = any(re.search(rf"\b{name}\b", text) for text in texts)
     return declaration(record) if spoken_of and not any(map(own.search, texts)) else ""
 
 
-def takes_one_by_one(rung: Rung, function: str = "") -> bool:
-    """Whether a kernel of the rung ("": the first) takes the scalars as arguments of their own: behind its
-    pointers stands a type of the language, and no struct."""
-    if rung.op not in OPS:
-        return True
-    texts = _texts(rung)
-    arguments = _signature(tuple(texts), function or rung.op)
-    if not arguments:  # written in a way that is not read here
-        return not any(struct_name(OPS[rung.op]) in text for text in texts)
-    behind = [part for part in arguments if "*" not in part]
-    return bool(behind and _BUILT_IN.search(behind[0]))
-
-
-def notes(rung: Rung) -> tuple[str, ...]:
-    """What to say of a CUDA rung whose kernel still takes its scalars one by one."""
-    if rung.device != "cuda" or rung.language or not takes_one_by_one(rung):
-        return ()
-    record = OPS[rung.op]
-    first = members(record)[0]
-    return (
-        "takes the sizes one by one, which only this release still allows: write "
-        f"{parameter(record)} in their place, and {NAME}.{first.name} for {first.name}",
-    )
-
-
 def parameter(record: type[Params]) -> str:
     """The argument that a kernel takes behind its pointers."""
     return f"const {struct_name(record)} {NAME}"
-
-
-def _texts(rung: Rung) -> list[str]:
-    return [rung.source, *(header.text for header in headers(rung))]
-
-
-@lru_cache(maxsize=256)
-def _signature(texts: tuple[str, ...], function: str) -> tuple[str, ...]:
-    """The arguments of a kernel as its text declares them, macros in their place; () where there are none."""
-    plain = _COMMENTS.sub(" ", "\n".join(texts).replace("\\\r\n", " ").replace("\\\n", " "))
-    start = re.compile(rf"__global__[^;{{}}]*?\b{re.escape(function)}\s*\(([^()]*)\)")
-    found = start.search(plain)
-    if found is None:
-        return ()
-    macros = dict(_MACRO.findall(plain))
-    arguments = found[1]
-    for _ in range(_DEEPEST):
-        arguments = re.sub(r"\w+", lambda word: macros.get(word[0], word[0]), arguments)
-    return tuple(" ".join(part.split()) for part in arguments.split(",") if part.strip())

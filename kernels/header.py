@@ -50,6 +50,7 @@ from kernels.nearest import did_you_mean
 from kernels.ops import ACTIVATIONS, ITEMSIZE, METHODS, OPS, Params
 from kernels.precision import FP32, NAMES
 
+Define = int | float | str | bool
 LAYOUT_KEYS = ("reads", "writes")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CAPABILITY = re.compile(r"(\d+)\.(\d+)")
@@ -269,7 +270,7 @@ def _check_layouts(path: Path, device: str, key: str, header: Mapping[str, Any])
         )
 
 
-def _checked_defines(path: Path, defines: Mapping[str, Any]) -> dict[str, int | float | str | bool]:
+def _checked_defines(path: Path, defines: Mapping[str, Any]) -> dict[str, Define]:
     for key, value in defines.items():
         if not _IDENTIFIER.fullmatch(key) or not isinstance(value, int | float | str):
             raise KernelError(

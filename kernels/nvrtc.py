@@ -21,14 +21,16 @@ from typing import Any
 from kernels import arguments, compilers, confine, overlaps, registry
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
+from kernels.header import Define
 from kernels.includes import HEADERS, headers
 from kernels.languages import compiling
 from kernels.ops import OPS, codes
+from kernels.spans import span
 
 APART, A_PROCESS = 4, 3  # from so many processes with so many kernels each they are taken (kernels.compilers)
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
-Define = int | float | str | bool
 
+COMPILE = "NVRTC compile"  # the name of its spans
 _ERROR = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.+)$", re.M
 )
@@ -82,6 +84,7 @@ def architectures() -> tuple[str, ...]:
     return tuple(f"sm_{number}" for number in sorted(found))
 
 
+@span(COMPILE)
 def compile_rung(rung: registry.Rung, arch: str, defines: Mapping[str, Define] | None = None) -> Path:
     """The cubin of `rung` for `arch` ("sm_90"), from the cache or compiled now.
 

@@ -40,7 +40,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -48,7 +48,7 @@ from typing import Any
 
 from kernels import jit, layouts
 from kernels.errors import InputError, KernelError
-from kernels.header import NEEDS, parse, unmet
+from kernels.header import NEEDS, Define, parse, unmet
 from kernels.languages.known import languages
 from kernels.nearest import did_you_mean
 from kernels.ops import METHODS, OPS, Params
@@ -95,7 +95,7 @@ class Rung:
     name: str
     idea: str
     launch: str
-    defines: Mapping[str, int | float | str | bool] = field(hash=False)
+    defines: Mapping[str, Define] = field(hash=False)
     needs: Mapping[str, Any] = field(hash=False)
     path: Path
     source: str = field(repr=False)
@@ -124,6 +124,27 @@ class Rung:
     def by_default(self) -> bool:
         """Whether an engine may take this rung without being asked to, and without having timed it."""
         return not (self.side or self.user)
+
+    def laid_out(self, reads: str = layouts.PLAIN, writes: str = layouts.PLAIN) -> Rung:
+        """As it is compiled to read and write these layouts. Raises ValueError where it cannot."""
+        chosen = {}
+        if self.reads != (layouts.PLAIN,) or reads != layouts.PLAIN:
+            chosen["READS"] = self.reads.index(reads)
+        if self.writes != (layouts.PLAIN,) or writes != layouts.PLAIN:
+            chosen["WRITES"] = self.writes.index(writes)
+        if not any(chosen.values()):
+            return self
+        return replace(self, defines=MappingProxyType({**self.defines, **chosen}))
+
+    @property
+    def read_layout(self) -> str:
+        """How it is compiled to read its first input."""
+        return self.reads[int(self.defines.get("READS", 0))]
+
+    @property
+    def written_layout(self) -> str:
+        """How it is compiled to write its output."""
+        return self.writes[int(self.defines.get("WRITES", 0))]
 
     def suits(self, params: Params) -> bool:
         """Whether it is meant for such params, so that an engine may take it untimed."""

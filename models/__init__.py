@@ -4,8 +4,8 @@
   `entries()`, `get(name)`, `path(name, progress=None) -> Path` (builds into the user's cache at first
   use, by `models.builders`, and holds the file to the SHA-256 noted beside it). `kernels.cache`: the cache
   folder. `models.train` trains the weights that ship, in an environment of its own.
-- `models.imports`: `importing.import_file(path, name)`, weights from elsewhere → a model of the user's, which
-  `models.imported` keeps and `models.names` lists behind the catalogue's own.
+- `models.imported`: models that the user made of weights from elsewhere; `models.names` lists them behind the
+  catalogue's own.
 - `models.datasets`: `load(spec, images=None, progress=None) -> Dataset` (name, images uint8 (N, H, W) or
   (N, H, W, C), labels, classes), by `models.download` or from the user's `models.folder`;
   `models.pictures` decodes image files when they are asked for. `models.labels`: the order of a model's

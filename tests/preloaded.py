@@ -41,7 +41,12 @@ from tests.standin.settings import VARIABLE
 ROOT = Path(__file__).parents[1]
 MAIN = str(ROOT / "main.py")
 # Modules that are run as programs of their own: workers, and whoever reads a model's file.
-PROGRAMS = ("bench.measure.worker", "bench.course.worker", "bench.questions.model_reader")
+PROGRAMS = (
+    "bench.measure.worker",
+    "bench.ladder.measure.worker",
+    "bench.extras.course.worker",
+    "bench.questions.model_reader",
+)
 PLAIN = "STARTED_PLAINLY"  # a variable: with it nothing is forked, as with any that this process lacked
 MARK = "# preloaded\n"  # the first line of a text given by -c that may be forked
 # What a worker has loaded when it gets its job, a reader with its question, and main.py when it prints and
@@ -53,7 +58,7 @@ LOADED = (
     "bench.measure.tuned.tuning",
     "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
     "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",
-    "bench.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
+    "bench.extras.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
     "engine.apart.open_empty", "engine.cpu.ahead", "main",
 )  # fmt: skip
 # Of the environment, what nothing reads while it loads. threadpoolctl sets the last one wherever it is

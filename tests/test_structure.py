@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import graphlib
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,3 +42,27 @@ def test_no_import_leads_back_to_where_it_began() -> None:
 )
 def test_a_circle_is_found(imports: dict[str, set[str]], found: int) -> None:
     assert len(circle(imports)) == found
+
+
+@pytest.mark.slow
+def test_a_comparison_needs_no_satellite(tmp_path: Path) -> None:
+    """In a copy of the program without bench/extras all else works, and what needed it says so."""
+    for name in ("gui", "engine", "kernels", "models"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copyfile(ROOT / "main.py", tmp_path / "main.py")
+    shutil.copytree(
+        ROOT / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("extras", "__pycache__")
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "main.py", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    case = ("compare", "lenet5-digits", "--backend", "ort-cpu", "--batch", "1", "--no-layer-pass")
+    quick = ("--budget", "0.01", "--images", "1", "--charts", "none")
+    done = run(*case, *quick, "--out", "run")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "results.jsonl").read_text().count("\n") == 1
+    lacking = run(*case, *quick, "--cluster", "local")
+    assert lacking.returncode == 2
+    assert "--cluster needs bench/extras/fleet" in lacking.stderr

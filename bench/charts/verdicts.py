@@ -18,9 +18,8 @@ import msgspec
 
 from bench.charts.scoreboard import Cell, Grade, Line, Scoreboard, scoreboard
 from bench.charts.series import most_images
-from bench.ladder.records import compared_in
 from bench.results import doubt
-from bench.results.records import Case, Run
+from bench.results.records import Case, Run, compared_in
 from bench.results.rows import Row, title
 from bench.words import orders, units
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 baseline = typer.Typer(
-    no_args_is_help=True, help="The run that others are held against.", rich_markup_mode=None
+    no_args_is_help=True, help="The run with which others are compared.", rich_markup_mode=None
 )
 
 
 def diff(
     runs: list[Path] = typer.Argument(
-        metavar="[A] B", help="The run before and the run after; B alone is held against its baseline."
+        metavar="[A] B", help="The run before and the run after; B alone is compared with its baseline."
     ),
     fail_on: str = typer.Option(
         "",
@@ -189,7 +189,7 @@ def _markdown(found: Diff) -> str:
 
 
 def _draw(found: Diff, formats: Sequence[str], folder: Path) -> None:
-    from bench.charts.waterfall import charts
+    from bench.diff.waterfall import charts
     from bench.results.store import write_atomically
     from bench.show import draw_together
     from kernels.errors import InputError

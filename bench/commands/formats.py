@@ -2,7 +2,8 @@
 
     python -m bench.commands.formats docs/formats.json
 
-They are found by the kinds of run: what each keeps, says and prints; and the files beside.
+They are found by the kinds of run: what each keeps, says and prints; and by modules `file_formats.py`, which
+say what is written beside.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from bench.kinds.found import modules
 from bench.kinds.note import Note
 from bench.kinds.registry import kinds
 from bench.measure.selfcheck import Selfcheck
@@ -25,11 +27,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def formats() -> dict[str, Any]:
     """Each format's name and its type."""
-    from bench.courses.program import ProgramUse
-    from bench.ladder.records import MachineLimits
-    from bench.ladder.saves import Save, SavesOutput
-    from bench.ladder.show.compiled_tables import CompiledOutput
-    from bench.profile.events import AnyEvent
+    from bench.results.machine_limits import MachineLimits
 
     found: dict[str, Any] = {}
     for kind in kinds():
@@ -40,12 +38,9 @@ def formats() -> dict[str, Any]:
         output = getattr(kind.part("saved"), "OUTPUT", None)
         if output is not None:
             found[f"{kind.verb} --format json"] = output
-    found["ladder --compile --format json"] = CompiledOutput
-    found["ladder --saves --format json"] = SavesOutput
-    found["saves.jsonl"] = Save
-    found["programs.jsonl"] = ProgramUse
+    for module in (*modules("*/file_formats.py"), *modules("extras/*/file_formats.py")):
+        found |= module.FORMATS
     found["limits.json"] = MachineLimits
-    found["events/CASE.jsonl.gz"] = AnyEvent
     found["selfcheck --format json"] = Selfcheck
     found[NOTE_FILE] = Note
     return found

@@ -89,7 +89,7 @@ def measure(
     to_come = [case for cases in missing for case in cases]
     kind, job = folders[0].kind, folders[0].job
     if cluster:
-        return _spread(folders[0], missing[0], cluster, gpu)
+        return _on_cluster(folders[0], missing[0], cluster, gpu)
     with (
         RunProgress(kind, total, total - len(to_come), to_come, job, Past(kind.verb, job)) as shown,
         beforehand.looked_at(kind.verb, shown.looked),
@@ -102,20 +102,14 @@ def measure(
     return Ending(cancelled, tuple(reasons))
 
 
-def _spread(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu: str) -> Ending:
-    from bench.fleet import spread
-    from bench.fleet.on_ray import OnRay
-    from bench.run.progress import RunProgress
+def _on_cluster(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu: str) -> Ending:
+    from bench.kinds import found
+    from kernels.errors import UnavailableError
 
-    executor = OnRay(cluster)
-    print(f"on: {executor.words}", file=sys.stderr)
-    try:
-        done = len(folder.cases) - len(missing)
-        with RunProgress(folder.kind, len(folder.cases), done, missing, folder.job) as shown:
-            ended = spread.measure(folder, missing, executor, shown, gpu)
-    finally:
-        executor.close()
-    return Ending(ended.cancelled, ended.reasons)
+    for satellite in found.modules("extras/*/cluster.py"):
+        ending: Ending = satellite.measure(folder, missing, cluster, gpu)
+        return ending
+    raise UnavailableError("--cluster needs bench/extras/fleet, which this copy of the program lacks")
 
 
 def tell_left(folder: Folder[Any, Any]) -> None:

@@ -1,9 +1,8 @@
-"""`models list`, `show`, `build`, `import` and `remove`: the catalogue, and what the user adds to it."""
+"""`models list`, `show`, `build` and `remove`: the catalogue, and what the user has added to it."""
 
 from __future__ import annotations
 
 from operator import itemgetter
-from pathlib import Path
 
 import typer
 
@@ -73,30 +72,6 @@ def build_command(model: str = typer.Argument(metavar="MODEL", help="A name of t
     from models import catalogue
 
     print(catalogue.path(model, callback()))
-
-
-@app.command("import")
-def import_command(
-    file: Path = typer.Argument(
-        metavar="FILE",
-        help="Weights: bvlc_alexnet.npy, deploy.prototxt with its .caffemodel, or AlexNet and VGG of "
-        "torchvision as .pth or .safetensors; or a folder with one of these.",
-    ),
-    name: str | None = typer.Option(None, "--as", metavar="NAME", help="Its name in the catalogue."),
-    labels: str = typer.Option(
-        "",
-        metavar="FILE|imagenet",
-        help="Its classes: a text file, one a line, in the model's order; default: ImageNet's where it "
-        "answers 1,000.",
-    ),
-) -> None:
-    """Make an ONNX model of trained weights.
-
-    It is added to the catalogue, and its name is printed. No code of the file is run."""
-    from bench.run.progress import callback
-    from models.imports.importing import import_file
-
-    print(import_file(file.expanduser(), name, labels or None, callback()))
 
 
 @app.command("remove")

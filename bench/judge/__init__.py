@@ -1,10 +1,11 @@
-"""Is a rung right, and if not, what is wrong and where.
+"""Is a rung right, and if not, what is wrong and where?
 
-A rung is tried on small shapes that each turn on one thing (a bias, a stride, a group, a batch, odd sizes),
-then on the shape that it is timed at: inputs drawn anew each time, output and workspace poisoned before,
-sentinels round every buffer, inputs looked at afterwards, each pass made twice on different poison, and all
-of it held against the float64 oracle. Which shapes fail, and which mistake gives the very answers that were
-got on all of them, names it; else it is said where it is wrong, on how many shapes and by how much.
+A rung is tried on small shapes, each of which adds one thing (a bias, a stride, a group, a batch, odd sizes),
+and then on the shape on which it is timed. Each time the inputs are new, the output and the workspace are
+filled with NaN before, guard values lie around every buffer, the inputs are compared afterwards, each pass is
+made twice with different fillings, and everything is compared with the float64 oracle. If one known mistake
+gives exactly the wrong answers on all shapes that failed, the finding names it. Otherwise it says where the
+answers are wrong, on how many shapes, and by how much.
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ import numpy as np
 
 from bench.judge import diagnosis, digits, places, tried_shape
 from bench.judge.comparison import bound_of, direct
-from bench.judge.failure import Failure
-from bench.judge.samples import Sample
-from bench.judge.suite import small_shapes
+from bench.judge.failure import Failure, Wrong
+from bench.judge.samples import Sample, small_shapes
 from bench.judge.trial import Trial
-from bench.judge.wrong import Wrong
 from engine.rung_rows import same
 from kernels.ops import Params, Shape
 from kernels.registry import Rung

@@ -1,7 +1,8 @@
-"""A rung's answer at a whole batch against a sample's: in some of its rows, drawn anew each time, or in all.
+"""A rung's answer for a whole batch compared with that of a few rows: in some of its rows, drawn each time,
+or in all.
 
-A batch repeats a few rows. Each of those is held against float64 once a check; where the same row lies again,
-its bytes have to be the same, or it is held against float64 as well.
+A batch repeats a few different rows. Each of these is compared with float64 once in a check. Where the same
+row occurs again, its answer must have the same bytes, or it is compared with float64 as well.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class BatchCheck:
         self._elements = [math.prod(s) // max(1, shape[0]) for s in (shape, *shapes)]
 
     def somewhere(self, session: RungSession) -> str:
-        """Why the session's answer is none, or "" where none of what was looked at says so: two passes on
-        different poison, some rows of each, and what was written beside."""
+        """Why the session's answer is wrong, or "" if nothing that was looked at is: two passes on different
+        poison, some rows of each, and what was written beside the output."""
         proved: dict[int, np.ndarray] = {}
         for byte in POISONS:
             self._pass(session, byte)

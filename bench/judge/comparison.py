@@ -1,4 +1,4 @@
-"""An answer against the oracle's, in pieces, and where it is wrong."""
+"""An answer compared with the oracle's, piece by piece, and where it is wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Comparison:
 
 
 def direct(params: Params, precision: str, method: str) -> bool:
-    """Whether a rung that says this method is held to what direct float32 rounds, and to all of its bits."""
+    """Whether a rung with this method may be off only by the rounding of direct float32, and has to use all
+    of its bits."""
     return precision == "fp32" and bool(method) and not isinstance(params, LOSING.get(method, ()))
 
 
@@ -75,9 +76,9 @@ def bound_of(params: Params, precision: str, method: str = "") -> float:
 
 
 def compare(got: np.ndarray, sample: Sample, precision: str, method: str = "") -> Comparison:
-    """The rule of bench.measure.answers.accuracy.error_stats, in pieces, so that a batch of any size fits
-    beside its answers. method: see bound_of; no element is off by more than the precision's own bound allows.
-    """
+    """The rule of bench.measure.answers.accuracy.error_stats, piece by piece, so that a batch of any size
+    fits in memory beside its answers. method: see bound_of; no element may be off by more than the
+    precision's own bound."""
     bound, loose = bound_of(sample.params, precision, method), bound_of(sample.params, precision)
     largest = max(float(np.abs(sample.expected).max(initial=0.0)), sample.typical) or 1.0
     squares = reference = total = worst = 0.0

@@ -1,11 +1,11 @@
-"""Does a kernel that says that it multiplies float32 directly hold all 24 bits of its factors?
+"""Does a kernel that claims to multiply float32 directly use all 24 bits of its factors?
 
-TF32 holds 11 of them, float16 too; two such numbers for each factor ("split") hold 22, and a mantissa that
-is cut holds what is left of it. On normal values the error of 17 bits lies within what the rounding of a long
-sum may be. So a small shape is answered where each sum has two terms alone: numbers near 1 that differ beyond
-the tenth bit behind the point, one of them subtracted. Direct float32 is then exact, in whatever order it
-adds, and what is left of anything shorter is an error of the difference: 2e-4 for 22 bits, 2e-2 for 17.
-Who says that it splits is held to 22 bits.
+TF32 and float16 keep 11 of them; two such numbers for each factor ("split") keep 22, and a shortened mantissa
+keeps fewer. On normal values the error of 17 bits can be as small as the rounding of a long sum. So one small
+shape is used in which each sum has only two terms: numbers near 1 that differ beyond the tenth bit after the
+point, one subtracted from the other. Direct float32 is exact there, in whatever order it adds. Fewer bits
+show as an error of the difference: 2e-4 for 22 bits, 2e-2 for 17. A kernel that says `split` must keep 22
+bits.
 """
 
 from __future__ import annotations

@@ -1,22 +1,21 @@
-"""A rung's session on one shape, with inputs drawn for it, and the judge of one answer: what is wrong of it,
+"""A rung's session on one shape with inputs drawn for it, and the check of one answer: what is wrong with it,
 as a finding."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
-from bench.judge import poison
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.failure import Failure
 from bench.judge.samples import Sample, distinct, draw, looked_at
-from bench.ladder.records import Finding
 from bench.measure.answers import one_node
+from bench.results.finding import Finding
 from bench.results.records import ErrorStats
 from engine.rung_devices import prepare
 from engine.rung_rows import raw
@@ -157,7 +156,7 @@ class JudgedSession:
             for out, byte in zip((first, second), POISONS, strict=True)
         ]
         unwritten = left[0] & left[1]
-        if unwritten.any() and (reason := poison.began_with(sample, unwritten, self._pass, self.precision)):
+        if unwritten.any() and (reason := began_with(sample, unwritten, self._pass, self.precision)):
             return self._fail(when, "unwritten", reason, sample, first, index)
         if unwritten.any():
             at = np.unravel_index(int(unwritten.argmax()), first.shape)
@@ -165,7 +164,7 @@ class JudgedSession:
             share = f"{int(unwritten.sum()):,} of {unwritten.size:,} elements"
             return self._fail(when, "unwritten", f"never writes {share}, first {place}", sample, first, place)
         if self._follows_poison(first, second):
-            started = poison.began_with(sample, unwritten, self._pass, self.precision)
+            started = began_with(sample, unwritten, self._pass, self.precision)
             reason = started or f"element {index} depends on what output or workspace held before the pass"
             return self._fail(when, "unwritten", reason, sample, first, index)
         for out in (first, second):
@@ -246,3 +245,34 @@ class JudgedSession:
         )
         self.failure = Failure(finding, self.params, sample, got, error_map(got, sample))
         return self.failure
+
+
+# --------------------------------------------------------------------------------------------------- poison
+
+# What an answer takes from what lay in the output or the workspace before the pass: a pass on zeros is right
+# where a rung adds to it, one on large negative numbers where it takes the maximum with it.
+
+
+# A byte to fill with, and what a rung does that is right upon it. As float32: 0, and −1.7e38.
+_STARTS = (
+    (0x00, "adds to what the output or the workspace held before the pass, instead of beginning at 0"),
+    (0xFE, "takes the maximum with what the output or the workspace held before the pass"),
+)
+
+
+def began_with(
+    sample: Sample, unwritten: np.ndarray, pass_on: Callable[[int], np.ndarray], precision: str
+) -> str:
+    """Words for how an answer follows from what lay there; "" where it does not, or nothing is known of how.
+
+    unwritten: elements that two passes on other bytes left as they were; pass_on: the answer of a pass on
+    one."""
+    changed = np.zeros(unwritten.shape, bool)
+    for byte, words in _STARTS:
+        got = pass_on(byte)
+        if compare(got, sample, precision).stats.ok:
+            return words
+        changed |= ~(raw(got) == byte).reshape(got.size, -1).all(axis=1).reshape(unwritten.shape)
+    if (unwritten & changed).any():
+        return "depends on what the output or the workspace held before the pass"
+    return ""

@@ -1,8 +1,7 @@
-"""Where answers are wrong, and on which shapes: what is known of a rung for certain where nothing explains
-it.
+"""Where answers are wrong, and on which shapes: what is certain about a rung when no mistake explains it.
 
-Each statement holds on every failing shape: a part of the answer beyond which all is right, or something that
-all failing shapes have and no other one has.
+Each statement holds on every failing shape: a part of the answer outside of which everything is right, or
+something that all failing shapes have and no other one has.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.judge.mistakes.names import axis_names, one_and_many
+from bench.judge.mistakes.common import axis_names, one_and_many
 from bench.judge.mistakes.windows import reaches_beyond
 from bench.judge.tried_shape import Explanation, TriedShape
 from kernels.ops import Params

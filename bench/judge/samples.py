@@ -1,5 +1,5 @@
-"""Inputs of a check with their float64 answers: of few images, which a batch beyond repeats, and which images
-of a batch are looked at where not all are."""
+"""The small shapes on which a rung is tried. Inputs of a check with their float64 answers: for a few images,
+which a larger batch repeats; and which images of a batch are looked at if not all are."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import numpy as np
 
 from bench.measure.answers import one_node, oracle
 from engine.rung_rows import Given, Rows
-from kernels.ops import WIDER, Params
+from kernels import launch
+from kernels.ops import WIDER, Params, Shape
 from kernels.ops.cast import Cast
+from kernels.registry import Rung
 
 # An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
 # had.
@@ -28,10 +30,10 @@ FEW = 64  # values of a row; fewer may all come out near 0 by chance
 
 @dataclass(frozen=True)
 class Sample:
-    """Inputs and what they should give. params: of the distinct images; rows: which of them lies at each
-    place of the batch (None: each once, in order). inputs: of the distinct images; expected: float64.
-    typical: what an element of the answer is in the root mean square, which errors are held against at
-    least; 0 where the answer itself tells it."""
+    """Inputs and their right answers. params: of the distinct images; rows: which of these is at each place
+    of the batch (None: each once, in order). inputs: of the distinct images; expected: float64. typical: the
+    root mean square that an element of the answer should have; errors are compared with at least this; 0 if
+    the answer itself shows it."""
 
     params: Params
     inputs: tuple[np.ndarray, ...]
@@ -90,9 +92,9 @@ def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] =
 
 
 def typical(p: Params, inputs: Sequence[np.ndarray]) -> float:
-    """The root mean square of an answer of few sums, were the signs random: the variance of a sum is then the
-    sum of its terms' squares. A sum whose terms happened to cancel is near 0, its rounding errors are not.
-    0 for answers of many values, or of no sums."""
+    """The root mean square that an answer of few sums would have with random signs: the variance of a sum is
+    then the sum of its terms' squares. A sum whose terms happened to cancel is near 0, but its rounding
+    errors are not. 0 for answers of many values, or without sums."""
     row = p if p.rows is None else p.of_rows(1)
     of_squares = p.of_squares()
     if of_squares is None or row.outputs >= FEW:
@@ -166,3 +168,27 @@ def looked_at(count: int, elements: Sequence[int], most: int, random: np.random.
     chosen |= {int(row) for row in edges if 0 <= row < count}
     chosen |= set(random.integers(0, count, left - left // 2).tolist())
     return np.array(sorted(chosen))
+
+
+# ---------------------------------------------------------------------------------------------------- suite
+
+# The small shapes that a rung is tried on.
+
+
+def small_shapes(rung: Rung, params: Params, quick: bool = False) -> tuple[Shape, ...]:
+    """The shapes of this rung's operator that it does not refuse. quick: three that say most."""
+    found: dict[Params, Shape] = {}
+    for shape in params.small_shapes():
+        if shape.params not in found and _taken(rung, shape.params):
+            found[shape.params] = shape
+    shapes = tuple(found.values())
+    if quick:
+        kept = [shape for shape in shapes if shape.tag in ("own", "all", "batch")]
+        return tuple(kept) or shapes[:3]
+    return shapes
+
+
+def _taken(rung: Rung, params: Params) -> bool:
+    if rung.refusal(params) is not None:
+        return False
+    return rung.device != "cuda" or launch.refusal(params, rung) is None

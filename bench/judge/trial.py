@@ -1,5 +1,4 @@
-"""One rung on one shape: checks of what it makes of inputs never seen before, before, during and after it is
-timed."""
+"""One rung on one shape: its answers to new inputs are checked before, during and after it is timed."""
 
 from __future__ import annotations
 
@@ -13,13 +12,12 @@ import numpy as np
 
 from bench.judge import digits
 from bench.judge.comparison import bound_of, compare, first_difference
-from bench.judge.failure import Failure
+from bench.judge.failure import Failure, Wrong
 from bench.judge.judged_session import JudgedSession
 from bench.judge.samples import Sample, as_held
-from bench.judge.wrong import Wrong
-from bench.ladder.records import Finding
 from bench.measure.answers import accuracy, elements, one_node, timed_pass
 from bench.measure.answers.renewed import Mixing, Renewal
+from bench.results.finding import Finding
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed
 from kernels.precision import PRECISIONS

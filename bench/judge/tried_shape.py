@@ -1,4 +1,5 @@
-"""A shape that a rung was tried on, as a diagnosis looks at it: whose are the wrong answers got."""
+"""A shape on which a rung was tried, as the diagnosis sees it: does a mistake give the wrong answers that the
+rung gave?"""
 
 from __future__ import annotations
 
@@ -7,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.judge import mistakes
 from bench.judge.comparison import bound_of
-from bench.judge.mistakes import Mistake, common
+from bench.judge.mistakes import Mistake, mistakes, of_any
 from bench.judge.samples import Sample
 from kernels.ops import Params
 
@@ -43,8 +43,8 @@ class TriedShape:
     def mistakes(self) -> Iterator[Mistake]:
         """Those of its operator, then those of any."""
         inputs = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in self.inputs]
-        yield from mistakes.of(self.params, inputs)
-        yield from common.mistakes(self.params, inputs, self.expected)
+        yield from mistakes(self.params, *inputs)
+        yield from of_any(self.params, inputs, self.expected)
 
     def differs(self, answer: np.ndarray, fault: str) -> np.ndarray:
         """Where an answer is another than the right one."""

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar, get_type_hints
 
 from bench.kinds.folder import Folder
+from bench.kinds.found import modules
 from bench.kinds.options import Option, arguments
 from bench.results.claim import LOCK_FILE
 from bench.results.records import stem
@@ -204,15 +205,7 @@ def case_words(case: Any) -> str:
 @functools.cache
 def kinds() -> tuple[Kind[Any, Any], ...]:
     """Every kind that there is, by name."""
-    import bench
-
-    names = {
-        entry.name
-        for place in bench.__path__
-        for entry in Path(place).iterdir()
-        if (entry / "kind.py").is_file()
-    }
-    return tuple(importlib.import_module(f"bench.{name}.kind").KIND for name in sorted(names))
+    return tuple(module.KIND for module in modules("*/kind.py"))
 
 
 def kind_of(path: Path) -> Kind[Any, Any] | None:

@@ -10,15 +10,15 @@ worker.
 - `bench.measure.answers.one_node`: params → an ONNX model of one node, for the oracle and the reference.
   `bench.judge`: `examine(rung, params) -> Trial`, or `Wrong` with a `Finding` (which fault, where,
   expected, got) and an error map; the small shapes are those of the operator's params. `diagnosis` names
-  the mistake that explains every failing shape: one of `mistakes/` (one file an operator, found by its
-  name: each mistake with the answer that it gives), or a factor, an amount, a rounding (`patterns`); where
+  the mistake that explains every failing shape: one of `mistakes/` (a function an operator:
+  each mistake with the answer that it gives), or a factor, an amount, a rounding; where
   none does, `places` says where it is wrong. `tests/bench/judge`: mistakes planted, with what is said of them
   (`python -m tests.bench.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
 - `bench.ladder.records` (LadderJob, RungCase, RungMeasurement, Ladder, messages; reaches nothing but
   msgspec), `bench.ladder.plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in the
-  worker, `--ladder`; `entrants`: a case made ready to be timed), `bench.ladder.kind` (what a ladder is among
+  worker; `entrants`: a case made ready to be timed), `bench.ladder.kind` (what a ladder is among
   the kinds of run: `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.ladder.cli`,
-  `bench.ladder.show.rows`, `bench.ladder.show.tables`, `bench.charts.ladder`, `bench.ladder.watch` (by
+  `bench.ladder.show.rows`, `bench.ladder.show.tables`, `bench.ladder.show.charts`, `bench.ladder.watch` (by
   `bench.results.sources`; `again`: what a saved rung is compared with is timed anew, together with it, once
   its verdict is shown), `bench.ladder.measure.warm` (what a worker loads and rehearses before it has a job,
   the next one's as soon as one has ended), `bench.ladder.template`. `bench.measure.limits` and
@@ -42,7 +42,7 @@ worker.
   rung for architectures by name and takes the compile-time facts that a rung's session has, without a
   device; `bench.ladder.show.compiled_tables`.
 - `bench.run.chosen_rungs`: `--rung [MODEL:]NODE=[DEVICE/]RUNG`; `Material.options_for(device)` has those
-  meant for it. `bench.charts.ladder_live`: a
+  meant for it. `bench.ladder.show.live_charts`: a
   ladder's charts while it is climbed, from what each rung takes so far (`RungProvisional`).
 - A ladder's folder is a run's sibling: `runs list`, `runs show`, the window's Runs page, `export` and
   `ladder --resume` know it; a profile's too, but for the last. A ladder opened in the window is shown as

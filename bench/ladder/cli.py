@@ -230,7 +230,7 @@ def _run(
     where: tuple[str, str] = HERE,
 ) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
-    from bench.charts import ladder as ladder_charts
+    from bench.ladder.show import charts as ladder_charts
     from bench.ladder.show import saved
     from bench.ladder.show.rows import rows
     from bench.show import draw_together

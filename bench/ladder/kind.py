@@ -9,7 +9,6 @@ import msgspec
 from bench.kinds.folder import Folder
 from bench.kinds.registry import Kind, Told
 from bench.ladder.records import (
-    LADDER,
     SCHEMA,
     Ladder,
     LadderMessage,
@@ -58,7 +57,7 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     line=RungMeasurement,
     schema=SCHEMA,
     parts=("errors",),
-    worker=("bench.measure.worker", LADDER),
+    worker=("bench.ladder.measure.worker",),
     start=LadderStart,
     message=LadderMessage,
     started=RungStarted,

@@ -14,10 +14,10 @@ from bench.kinds.options import check
 from bench.ladder import net
 from bench.ladder.measure.entrants import ENGINES, work_of
 from bench.ladder.net import Net, Whole
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
+from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase
 from bench.measure import cases as comparison
 from bench.measure.images import model_file
-from bench.results.records import Job
+from bench.results.records import Job, compared_in
 from bench.run import options
 from bench.run.defaults import JOB
 from bench.run.options import MAX_BATCH

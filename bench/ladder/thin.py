@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from bench.kinds.public import public, public_dirs
+from bench.kinds.public import public, public_dirs, public_limits
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
-from bench.ladder.records import Ladder, MachineLimits, RungMeasurement
+from bench.ladder.records import Ladder, RungMeasurement
 from bench.results.inside import inside
-from bench.results.records import LEFT_OUT, Environment
+from bench.results.records import LEFT_OUT
 from bench.results.results_file import packed_line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 
@@ -54,14 +54,6 @@ def _public(ladder: Ladder) -> Ladder:
     job = msgspec.structs.replace(ladder.job, kernel_dirs=public_dirs(ladder.job.kernel_dirs))
     limits = ladder.limits and public_limits(ladder.limits, ladder.environment)
     return msgspec.structs.replace(ladder, job=job, limits=limits, environment=public(ladder.environment))
-
-
-def public_limits(limits: MachineLimits, environment: Environment) -> MachineLimits:
-    """What a machine was measured to reach, without its GPU's serial number."""
-    measured_on = limits.measured_on
-    if environment.gpu_uuid:
-        measured_on = measured_on.replace(f" {environment.gpu_uuid}", "")
-    return msgspec.structs.replace(limits, measured_on=measured_on)
 
 
 def _kept(source: Path, target: Path) -> bool:

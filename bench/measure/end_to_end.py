@@ -23,7 +23,7 @@ from bench.measure.answers import accuracy
 from bench.measure.contender import Contender
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import Incorrect
-from bench.measure.timing import Rules, Timing, few, first_run, time_together
+from bench.measure.timing import Rules, Timing, answers, few, one_pass, time_together
 from bench.results.records import EndToEnd, ErrorStats, Job
 from engine import lanes
 from engine.backend import Backend, Variant
@@ -135,8 +135,7 @@ class Flows:
             session = self._ready[key].session
             assert session is not None
             try:
-                session.bind(self._loaded.placement(batch, seed=self._job.seed).inputs)
-                first_run(session)
+                one_pass(session, self._loaded.placement(batch, seed=self._job.seed).inputs)
             except Exception as error:
                 self.failed[key] = error
 
@@ -208,16 +207,10 @@ class Flows:
         assert session is not None
         judged: ErrorStats | None = None
 
-        def answers_to(inputs: Arrays) -> Arrays:
-            assert session is not None
-            session.bind(inputs)
-            first_run(session)
-            return session.fetch()
-
         told_apart = moves = False
         for kept in (kept for sample in flow.kept for kept in sample):
             inputs = numbers(flow.pool, kept, images.asked)
-            expected = answers_to(inputs)
+            expected = answers(session, inputs)
             wrong = unlike(kept.answers, expected, images.asked, bound)
             if wrong is not None:
                 if not self._loaded.moves:
@@ -229,7 +222,7 @@ class Flows:
                     raise Incorrect(judged, f"{WHEN}, on images that were timed")
             if not told_apart:  # what was kept may begin alike by chance, so one that does not is asked for
                 elsewhere = replace(kept, offset=(kept.offset + 1) % flow.pool.offsets)
-                other = answers_to(numbers(flow.pool, elsewhere, images.asked))
+                other = answers(session, numbers(flow.pool, elsewhere, images.asked))
                 told_apart = unlike(kept.answers, other, images.asked, bound) is not None
         return [*[MOVES] * moves, *[ALIKE] * (not told_apart)]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder.records import MachineLimits
 from bench.measure import environment
+from bench.results.machine_limits import MachineLimits
 from engine import probe
 from engine.machine import host
 from kernels.cache import atomic_file, cache_dir

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from dataclasses import replace
 
 import msgspec
 import numpy as np
 
-from bench.measure import cases, rung_check
+from bench.measure import cases, rung_check, timing
 from bench.measure.answers import accuracy, by_image, cross_check, oracle, room
 from bench.measure.answers.oracle import Golden
 from bench.measure.answers.right import RightAnswers
@@ -285,16 +286,9 @@ class LoadedModel:
     def _fallback(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Inputs and outputs of a pass of ONNX Runtime on the CPU, float64."""
         count = by_image.count(self.graph, inputs)
-        session = backends.get(FALLBACK).prepare(
-            self.graph, count, "fp32", Options(threads=self._job.threads)
-        )
-        try:
-            session.bind(inputs)
-            session.run()
-            session.synchronize()
-            outputs = session.fetch()
-        finally:
-            session.close()
+        how = Options(threads=self._job.threads)
+        with closing(backends.get(FALLBACK).prepare(self.graph, count, "fp32", how)) as session:
+            outputs = timing.answers(session, inputs)
         return {name: array.astype(np.float64) for name, array in {**inputs, **outputs}.items()}
 
     def placement(self, batch: int, seed: int) -> accuracy.Placement:
@@ -389,11 +383,9 @@ class LoadedModel:
     def _answers(self, backend: Backend, images: int) -> Predictions:
         self._progress(f"asking {backend.name} for the answers to agree with", None)
         batch = self.graph.fixed_batch or min(images, REFERENCE_BATCH)
-        session = backend.prepare(self.graph, batch, "fp32", Options(threads=self._job.threads))
-        try:
+        how = Options(threads=self._job.threads)
+        with closing(backend.prepare(self.graph, batch, "fp32", how)) as session:
             return predictions.run(session, self.feed, self.dataset(images), images=images)
-        finally:
-            session.close()
 
 
 def _random_input(info: TensorInfo, count: int, random: np.random.Generator) -> np.ndarray:

@@ -8,9 +8,7 @@ import threading
 
 import msgspec
 
-from bench.ladder.questions import AssemblyAnswer, LadderAnswer
-from bench.ladder.records import LadderMessage
-from bench.results.messages import WorkerMessage
+from bench.results.messages import Message
 
 # How long a worker whose parent is gone may take to end by itself; a parent that lives kills it sooner.
 LAST_S = 30.0
@@ -26,7 +24,7 @@ class ParentChannel:
         sys.stdout = sys.stderr
         self._lock = threading.Lock()
 
-    def say(self, message: WorkerMessage | LadderMessage | LadderAnswer | AssemblyAnswer) -> None:
+    def say(self, message: Message) -> None:
         line = memoryview(msgspec.json.encode(message) + b"\n")
         with self._lock:
             try:

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 import onnx
 
-from bench.ladder.records import MachineLimits
 from bench.measure import cases, environment, instances, limits, possible, timing
 from bench.measure.answers import oracle
 from bench.measure.contender import Contender
@@ -21,9 +20,10 @@ from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, out
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, time_together
-from bench.measure.tuned import doubted, next_model, tuning, twins
-from bench.measure.tuned.reference import DeviceLost
+from bench.measure.tuned import doubted, next_model, same_configuration, tuning
+from bench.measure.tuned.sweep import DeviceLost
 from bench.questions import model_questions
+from bench.results.machine_limits import MachineLimits
 from bench.results.messages import (
     CaseStarted,
     Done,
@@ -91,7 +91,7 @@ class Runner:
         self._say = say
         self._stopped = stopped
         self._settled: set[str] = set()
-        self._same: dict[str, tuple[Case, ...]] = {}  # of the group: see twins.found
+        self._same: dict[str, tuple[Case, ...]] = {}  # of the group: see same_configuration.found
         self._known: dict[str, MachineLimits | None] = {}
         reporter = Reporter(say, stopped)
         self._progress, self._go_on = reporter.progress, reporter.go_on
@@ -149,8 +149,6 @@ class Runner:
             self._say(CaseStarted(case=members[0][0], stage=LOAD))
         try:
             self._loaded = next_model.load(members, self._job, self._progress)
-        except Stopped:
-            raise
         except Exception as error:  # every case of the model shares the reason
             for case in itertools.chain.from_iterable(members):
                 self._abandon(case, error)
@@ -171,7 +169,7 @@ class Runner:
         ready: dict[str, Contender] = {}
         later: list[Case] = []
         group = [case for case in group if self._tuned(case)]
-        self._same = twins.found(
+        self._same = same_configuration.found(
             group, self._loaded.graph, partial(tuning.options, loaded=self._loaded, job=self._job)
         )
         spoken_for = {case.key for others in self._same.values() for case in others}
@@ -206,8 +204,6 @@ class Runner:
             self._loaded.check_room(case.batch)
             begin = partial(self._say, CaseStarted(case=case, stage="tune"))
             tuning.tune(case, self._loaded, self._job, begin, self._progress)
-        except Stopped:
-            raise
         except DeviceLost as error:  # what did it is noted: the case itself goes on without it
             raise Restart(f"{error}; a new process goes on without it") from error
         except Exception as error:
@@ -221,27 +217,24 @@ class Runner:
         self._go_on()
         assert self._loaded is not None
         self._say(CaseStarted(case=case, stage="prepare"))
-        entrant = None
+        entrant = ready = None
         try:
             entrant = Contender(case, self._loaded, self._job)
             entrant.prepare()
-            return entrant
-        except Stopped:
-            if entrant is not None:
-                self._close(entrant)
-            raise
+            ready = entrant
+            return ready
         except Exception as error:
             if later is not None and isinstance(error, OutOfMemoryError | MemoryError):
-                if entrant is not None:
-                    self._close(entrant)
                 later.append(case)
-                return None
-            if entrant is not None and self._chosen_anew(entrant, error):
-                self._close(entrant)
+            elif entrant is not None and self._chosen_anew(entrant, error):
                 again.append(case)
-                return None
-            self._fail(entrant, case, error)
+            else:
+                failed, entrant = entrant, None
+                self._fail(failed, case, error)
             return None
+        finally:
+            if entrant is not None and entrant is not ready:
+                self._close(entrant)
 
     def _chosen_anew(self, entrant: Contender, error: Exception) -> bool:
         """Where a configuration came wrong that is kept as right, that is noted with it and told; whether
@@ -260,8 +253,6 @@ class Runner:
         self._say(CaseStarted(case=entrant.case, stage="prepare"))
         try:
             entrant.prepare_others(in_turn=True)
-        except Stopped:
-            raise
         except Exception as error:
             self._fail(entrant, entrant.case, error)
             return False
@@ -317,8 +308,6 @@ class Runner:
                 if timed.error is not None:
                     raise timed.error
                 self._finish(entrant, timed, sampler, flows.get(key))
-            except Stopped:
-                raise
             except Exception as error:
                 self._fail(entrant, entrant.case, error)
 
@@ -355,7 +344,7 @@ class Runner:
         self._say(Measured(measurement=measurement))
         if measurement.disposition == "ok":
             for case in self._same.pop(measurement.case.key, ()):
-                self._settle(twins.as_own(measurement, case, self._start.folder))
+                self._settle(same_configuration.as_own(measurement, case, self._start.folder))
 
     def _abandon(self, case: Case, error: Exception) -> None:
         """A case that never had a contender."""

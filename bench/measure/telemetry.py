@@ -17,6 +17,7 @@ import psutil
 from bench.results.records import Telemetry
 from bench.run import nvml
 from engine.apart import pool
+from engine.machine.host import usable_cores
 from engine.machine.load import Reading, Spent, between, reading
 
 PERIOD_S = 0.05
@@ -52,6 +53,7 @@ class Sampler:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True, name="telemetry")
         self._process = psutil.Process()
+        self._cores = usable_cores()  # now: while they are timed our threads may be kept on one of them
         self._began: Reading | None = None  # the turn in progress, of a contender on the host
 
     def __enter__(self) -> Sampler:
@@ -91,12 +93,12 @@ class Sampler:
         spent = sum(turns, Spent())
         if spent.wall_s < LEAST_S:
             return {}
-        # Seconds of all cores are counted in ticks: other programs may seem to have used less than none.
+        # Seconds of cores are counted in ticks: other programs may seem to have used less than none.
         seconds = {name: round(max(0.0, value), 6) for name, value in dataclasses.asdict(spent).items()}
-        return {"cores": float(os.cpu_count() or 1), **seconds}
+        return {"cores": float(len(self._cores)), **seconds}
 
     def _read(self, key: str) -> Reading | None:
-        return reading((os.getpid(), *pool.pids())) if self._devices[key] == "cpu" else None
+        return reading((os.getpid(), *pool.pids()), self._cores) if self._devices[key] == "cpu" else None
 
     def result(self, key: str) -> Telemetry:
         """The readings of one contender, thinned to at most 200."""

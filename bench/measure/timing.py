@@ -57,8 +57,8 @@ ALIKE = 2.0
 COOL_S = 2.0
 
 
-class Stopped(Exception):
-    """The user wants no more; raised between two samples."""
+class Stopped(BaseException):
+    """The user wants no more; raised between two samples. It is no error: handlers of errors let it pass."""
 
 
 @dataclass(frozen=True)
@@ -302,8 +302,6 @@ class _Sampler:
                 for key, turn in tuple(turns.items()):
                     try:
                         next(turn)
-                    except Stopped:
-                        raise
                     except StopIteration:
                         yield key, None
                     except Exception as error:

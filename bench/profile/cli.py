@@ -100,8 +100,8 @@ def again(path: Path, shown: ShownProfile, trace: Path | None) -> int:
 def _write(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], formats: Sequence[str], trace: Path | None
 ) -> None:
-    from bench.charts import profile as profile_charts
     from bench.profile.event_files import events_in
+    from bench.profile.show import charts as profile_charts
     from bench.profile.show import saved
     from bench.profile.show import trace as profile_trace
     from bench.show import draw_together

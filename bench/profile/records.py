@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from bench.ladder.records import MachineLimits
 from bench.profile.events import Mark
+from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import Asked, Case, Disposition, Environment, ModelInfo, Record, Telemetry
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.kinds.public import public, public_dirs
-from bench.ladder.thin import public_limits
+from bench.kinds.public import public, public_dirs, public_limits
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile, Profile

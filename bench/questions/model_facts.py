@@ -17,7 +17,7 @@ from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
 from engine.planning import choices, runs, traffic
-from engine.planning.layouts import Laid, Timed
+from engine.planning.layouts import LayoutRung, Timed
 from engine.planning.layouts import read as kept_layouts
 from engine.planning.planner import plan
 from kernels import layouts
@@ -47,7 +47,7 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
     if asked.device:
         made = _counted(plan(graph, asked.batch, asked.device, asked.precision))
         known = _timed_layouts(graph, made)
-        rows = _steps(made, _laid(known, made))
+        rows = _steps(made, _layout_rungs(known, made))
         below = "\n".join(filter(None, (_total(made), _tried(known, made))))
         return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=rows, below=below)
     return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
@@ -82,9 +82,11 @@ def _timed_layouts(graph: Graph, made: Plan) -> Timed | None:
     return kept_layouts(plan(graph, made.batch, made.device, made.precision, Options(layouts="none")))
 
 
-def _laid(known: Timed | None, made: Plan) -> dict[int, Laid]:
+def _layout_rungs(known: Timed | None, made: Plan) -> dict[int, LayoutRung]:
     """By their places the steps whose rungs were timed to be the fastest in their layouts."""
-    return {} if known is None else {laid.place: laid for laid in known.rungs if laid.is_of(made.steps)}
+    return (
+        {} if known is None else {better.place: better for better in known.rungs if better.is_of(made.steps)}
+    )
 
 
 def _tried(known: Timed | None, made: Plan) -> str:
@@ -98,13 +100,13 @@ def _tried(known: Timed | None, made: Plan) -> str:
     return f"timed in the layouts: {steps}" if steps else ""
 
 
-def _steps(made: Plan, laid: Mapping[int, Laid]) -> tuple[tuple[str, ...], ...]:
+def _steps(made: Plan, better: Mapping[int, LayoutRung]) -> tuple[tuple[str, ...], ...]:
     return tuple(
         (
             step.name,
             ", ".join(step.nodes),
             f"{step.op}/{step.rung}" + (f" in {step.precision}" if made.finer(step) else ""),
-            _chosen(made, step, laid.get(place)),
+            _chosen(made, step, better.get(place)),
             "×".join(map(str, made.tensors[step.output].shape)),
             _layout(made, step),
             units.si(step.params.flops),
@@ -142,22 +144,22 @@ def _as_one(made: Plan) -> str:
     )
 
 
-def _chosen(plan: Plan, step: Step, laid: Laid | None) -> str:
+def _chosen(plan: Plan, step: Step, better: LayoutRung | None) -> str:
     """What chose a step's kernel; of a timed one, by how much and when."""
-    if laid is not None:
-        times = f"{units.duration(laid.time_ns)} ({laid.own} {units.duration(laid.own_ns)})"
-        return f"timed in a pass: {times}" if laid.whole else f"timed in its layout: {times}"
+    if better is not None:
+        times = f"{units.duration(better.time_ns)} ({better.own} {units.duration(better.own_ns)})"
+        return f"timed in a pass: {times}" if better.whole else f"timed in its layout: {times}"
     if step.chosen != "timed":
         words = {"ladder": "by the ladder", "layout": "for its layout"}
         return words.get(step.chosen, step.chosen)
     known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
     rungs = choices.candidates(plan.device, step.params, plan.precision, known)
     kept = choices.read(plan.device, step.params, plan.precision, rungs)
-    own = kept.of(kept.rung) if kept else None
-    if kept is None or own is None or (own.time_ns or own.first_ns) is None:
+    own = kept.of(kept.best) if kept else None
+    if kept is None or own is None or own.ns is None:
         return "timed"
-    text = f"timed {kept.timed_at[:10]}: {units.duration(own.time_ns or own.first_ns or 0.0)}"
-    ladder = kept.of(kept.ladder)
-    if kept.ladder != kept.rung and ladder is not None and (ladder.time_ns or ladder.first_ns):
-        text += f" ({kept.ladder} {units.duration(ladder.time_ns or ladder.first_ns or 0.0)})"
+    text = f"timed {kept.chosen_at[:10]}: {units.duration(own.ns)}"
+    ladder = kept.of(kept.default)
+    if kept.default != kept.best and ladder is not None and ladder.ns:
+        text += f" ({kept.default} {units.duration(ladder.ns)})"
     return text

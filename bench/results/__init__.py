@@ -22,7 +22,7 @@ these:
 - `bench.results.trust`: the kernels that a record names run only in runs that the user recorded here with
   the same files, or after `--trust-kernels` or the banner's button.
 - `bench.results.claim`: who writes holds `.lock` in the folder; drivers (`bench.run.client.run`,
-  `gui.sessions.run_writer`) claim it, and clear what a kill left there in the making
+  `gui.sessions.session`) claim it, and clear what a kill left there in the making
   (`kernels.cache.clear_leftovers`; a worker clears the cache).
 - `bench.words.streams`: standard output that is closed, full or of another encoding, and Ctrl-C at odd
   moments, in `main.py`.

@@ -1,12 +1,13 @@
-"""Two values that were measured apart, each with its interval: their ratio, and the interval that follows.
+"""The ratio of two values that were not timed in turns, each with its interval, and the interval of the
+ratio.
 
 What was timed in turns is compared round by round (bench.results.stats.compare). Two runs have no rounds in
-common, so of each there is only its value and its interval. The interval of their ratio is recovered from
-these: of logarithms, the distance to the lower end is √(a² + b²), where a is how far the one reaches down and
-b how far the other reaches up (G. Y. Zou and A. Donner, "Construction of confidence limits about effect
-measures: a general approach", Statistics in Medicine 27, 2008). It takes the two to be independent, and holds
-its confidence for whatever made the two intervals; it knows nothing of what differs between two runs as a
-whole, which is why ratios to a reference beside it are compared and not times.
+common, so for each there is only its value and its interval. The interval of their ratio follows from these:
+with logarithms, the distance to the lower end is √(a² + b²), where a is how far the one interval reaches down
+and b how far the other reaches up (G. Y. Zou and A. Donner, "Construction of confidence limits about effect
+measures: a general approach", Statistics in Medicine 27, 2008). This assumes that the two are independent. It
+cannot see what differs between two runs as a whole; that is why runs are compared by their ratios to a
+reference, and not by times.
 """
 
 from __future__ import annotations

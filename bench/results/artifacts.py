@@ -1,4 +1,4 @@
-"""Files a run keeps beside its lines: predictions and layers of each case, as npz."""
+"""Files that a run keeps beside its lines: predictions and layers of each case, as npz."""
 
 from __future__ import annotations
 

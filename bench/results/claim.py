@@ -1,8 +1,8 @@
-"""One process at a time writes into a run's folder.
+"""Only one process at a time writes into a run's folder.
 
-The claim is a lock on a file in the folder, which the system lets go of when the process ends, however it
-does; what it holds, the process's number, is there to be told. Where a file system has no locks there is no
-claim, as there is none over a network.
+The claim is a lock on a file in the folder. The system releases it when the process ends, however it ends.
+The file holds the number of the process, for messages. Where a file system has no locks, or over a network,
+there is no claim.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What speaks against trusting a figure, and how that is told wherever the figure stands.
+"""Reasons to distrust a figure, and how they are shown wherever the figure is shown.
 
-A measurement's doubts are its warnings and, where it has one sample, that; what was divided by another's time
-has that one's doubts too (`of`; bench.results.rows, bench.ladder.show.rows). That a time is unsteady is no
-doubt: its interval says how far it is known, and so does a ratio's, whose verdict is decided or not
-(`Row.undecided`). Tables set MARK behind such a figure, charts draw its point or bar hollow and hatched, with
-MARK behind what is written above a bar, and both say why in words.
+The doubts of a measurement are its warnings, and that it has only one sample. A ratio also has the doubts of
+the time by which it was divided (`of`; bench.results.rows, bench.ladder.show.rows). A time that varies is not
+doubtful: its interval shows how well it is known, and so does the interval of a ratio, whose verdict is
+decided or not (`Row.undecided`). Tables put MARK behind such a figure. Charts draw its point or bar hollow
+and hatched, with MARK above a bar. Both say why in words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ONE_SAMPLE = "one sample alone: nothing is known of its spread, and no verdict f
 UNQUIET = "the machine was unquiet"  # how bench.measure.unrest begins to tell of rounds that differ
 STEADY = 0.05  # an interval of a quiet machine is narrower than this
 UNSTEADY = (UNQUIET, "instances differ")  # the same of what instances differ by
-# Of a rate (bench.ladder.records.MachineLimits.beyond).
+# Of a rate (bench.results.machine_limits.MachineLimits.beyond).
 IMPOSSIBLE = (
     "its bytes came faster than the memory and the caches of this machine give them: its time or their count "
     "is at fault"

@@ -1,8 +1,8 @@
-"""What a run keeps for looking at its images: the images themselves, small, and the answers to them.
+"""What a run keeps so that its images can be looked at: the images themselves, small, and the answers to
+them.
 
-Images are written once for a data set and a number of images, in the run folder as
-`predictions/images-<data set>-n<images>.npz`. Reading needs no engine, so that a window or a notebook shows a
-run on any machine.
+Images are written once for a data set and a number of images, in the run folder as `predictions/images-<data
+set>-n<images>.npz`. Reading needs no engine, so a window or a notebook can show a run on any machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Names of files as records give them, held to the folder that the record lies in.
+"""Names of files in a record, which may only lead into the folder of that record.
 
-A record may come from anybody: a name in it never leads out of its folder, by being absolute, by `..`, or by
-a link; and what it names is a file, not a pipe or a device that never ends.
+A record may come from anybody. A name in it never leads out of its folder: it may not be absolute, contain
+`..`, or go through a link. And what it names has to be a file, not a pipe or a device that never ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a comparison and its worker say to each other: one Start in, one Message a line out.
+"""The messages between a comparison and its worker: one Start to the worker, then one Message a line from it.
 
-Other kinds of run have words of their own beside those that every worker says (Hello, Progress, Log, Done).
+Other kinds of run have messages of their own beside those of every worker (Hello, Progress, Log, Done).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names that files are called after."""
+"""Names that are used in the names of files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""npz files out of folders of runs, read within limits (bench.results.reading): sizes are looked at before
-anything is unpacked, and an array of objects, which would run code, is none.
-"""
+"""npz files from folders of runs, read within limits (bench.results.reading): sizes are checked before
+anything is unpacked, and an array of objects, which would run code, is refused."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""How sure a rate is that was counted: the exact one-sided bounds of C. J. Clopper and E. S. Pearson ("The
-use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934); and of
-many the interval of E. B. Wilson ("Probable inference, the law of succession, and statistical inference",
-Journal of the American Statistical Association 22, 1927), which takes no sum.
-"""
+"""How certain a counted rate is: the exact one-sided bounds of C. J. Clopper and E. S. Pearson ("The use of
+confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934); and for many at
+once the interval of E. B. Wilson ("Probable inference, the law of succession, and statistical inference",
+Journal of the American Statistical Association 22, 1927), which needs no sum."""
 
 from __future__ import annotations
 

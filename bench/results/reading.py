@@ -1,7 +1,8 @@
-"""Reading what lies in a folder of runs, which may come from anybody: regular files only, and never more of
-one than a run can have, whatever it claims to be.
+"""Reads files from folders of runs, which may come from anybody: only regular files, and never more of one
+than a run can have, whatever it claims.
 
-What is refused raises `Refused` with the reason in words; whoever reads says of what, and what would help.
+What is refused raises `Refused` with the reason in words. The caller adds which file it was, and what would
+help.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from bench.results.surroundings import BackendInfo as BackendInfo
 from bench.results.surroundings import Environment as Environment
 from bench.results.surroundings import ModelInfo as ModelInfo
 from bench.results.surroundings import Record as Record
+from kernels.precision import PRECISIONS
 
 SCHEMA = 1
 
@@ -165,6 +166,11 @@ class Case(Record, frozen=True):
         return f"{self.model} on {self.backend}, {self.precision}, batch {self.batch}{images}"
 
 
+def compared_in(precision: str) -> str:
+    """The precision of the reference that a rung of `precision` is held against: fp32-tc stands for fp32."""
+    return PRECISIONS[precision].reference if precision in PRECISIONS else precision
+
+
 class ErrorStats(Record, frozen=True):
     """How far a tensor is from the float64 oracle.
 
@@ -203,7 +209,7 @@ class Layer(Record, frozen=True):
     nbytes: what it reads and writes at least as this backend keeps it, weights as its kernel reads them; 0
     where that is not known. unread: how much of it a kernel may do without, of inputs not read whole.
     least_nbytes: what no kernel of this precision does without; None in records from before it was told,
-    whose nbytes has all numbers in float32. beyond: bench.ladder.records.MachineLimits.beyond.
+    whose nbytes has all numbers in float32. beyond: bench.results.machine_limits.MachineLimits.beyond.
     """
 
     nodes: tuple[str, ...]
@@ -314,7 +320,7 @@ class Measurement(Record, frozen=True):
     where a new interleaving round starts among the samples (indices); instances: which instance of the
     session each round was of, by number (() = there was one). quantile: of a turn, that it is compared by;
     load: who used the host's cores during its turns, where it is timed on the host's clock: how many `cores`
-    there are, the seconds of the clock (wall_s), and of all cores together those that our threads ran
+    it may use, the seconds of the clock (wall_s), and of these cores together those that our threads ran
     (ran_s) and waited for a core (waited_s), that others_s ran, that a machine below took (stolen_s).
     first_run_ns: the very first pass, apart.
     phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of host-to-host passes; wall_ns: the median

@@ -1,12 +1,13 @@
-"""`results.jsonl`: measurements as they come, a line each, synced before they are shown.
+"""`results.jsonl`: one line for each measurement, written to the disk before it is shown.
 
-A cut at any moment loses one line: what a kill left without its newline is passed over when it is read, and
-goes when the next one is written. A line ends with the checksum of what stands before it, so that one that
-was damaged costs that line and is told; lines without one, as they were written before there was one, are
+If the program is killed at any moment, at most one line is lost: a last line without its newline is ignored
+when the file is read, and removed when the next line is written. Each line ends with a checksum of the rest
+of it. A damaged line costs only that line and is reported. Lines without a checksum, from older versions, are
 read as they are.
 
-In a run that was made small (bench.kinds.thin) a long list of numbers is packed, to the last bit of each: an
-object with one string in place of the list, which is the list again before the line is read.
+In a run that was made small (bench.kinds.thin) a long list of numbers is packed, to the last bit of each
+number: an object with one string takes the place of the list, and becomes the list again before the line is
+read.
 """
 
 from __future__ import annotations

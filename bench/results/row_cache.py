@@ -1,7 +1,8 @@
 """Rows one at a time, for a table that grows while somebody watches: nothing is derived twice.
 
-`bench.results.rows.rows` derives all rows at once, milliseconds each; a window cannot wait for that whenever
-a measurement comes. Here each is derived once, and once more when its reference comes after it.
+`bench.results.rows.rows` derives all rows at once, which takes milliseconds for each; a window cannot wait
+for that whenever a measurement comes. Here each row is derived once, and once more if its reference comes
+later.
 """
 
 from __future__ import annotations

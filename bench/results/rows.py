@@ -1,7 +1,7 @@
-"""What a table and a chart say of a measurement, derived once from the records: the median with its interval,
-the speed-up against the reference with its verdict, accuracy, errors, memory.
+"""What a table and a chart show of a measurement, derived once from the records: the median with its
+interval, the speed-up over the reference with its verdict, accuracy, errors, memory.
 
-Records hold raw samples; every number here comes from them through bench.results.stats.
+Records hold raw samples; every number here is computed from them by bench.results.stats.
 """
 
 from __future__ import annotations

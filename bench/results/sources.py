@@ -1,4 +1,4 @@
-"""Which kernel sources folders hold, and when each was last written: what a watch of them compares."""
+"""Which kernel sources some folders contain, and when each was last written; `--watch` compares these."""
 
 from __future__ import annotations
 

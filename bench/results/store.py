@@ -1,6 +1,5 @@
-"""Files of a run's folder: written as a whole or not at all, read within limits (bench.results.reading), and
-refused where a newer program wrote them. bench.kinds.folder is the whole of it.
-"""
+"""Files of a run's folder: written completely or not at all, read within limits (bench.results.reading), and
+refused if a newer version wrote them. bench.kinds.folder is the whole folder."""
 
 from __future__ import annotations
 

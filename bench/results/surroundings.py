@@ -1,4 +1,4 @@
-"""What a run was measured on and of, as records: the machine, what it can run, the models."""
+"""On what a run was measured, as records: the machine, what it can run, the models."""
 
 from __future__ import annotations
 

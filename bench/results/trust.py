@@ -1,8 +1,9 @@
-"""Whether the kernels that a record names are run without asking.
+"""Whether the kernels that a record names are run without asking the user.
 
-A kernel is a program, and a record (`run.json`, `ladder.json`) may come from anybody: going on with it runs
-what it names only where the user recorded it on this machine and the kernels are what they were then, or has
-agreed. What was recorded is kept in the user's cache, out of reach of whoever wrote the folder.
+A kernel is a program, and a record (`run.json`, `ladder.json`) may come from anybody. Resuming a run executes
+the kernels that it names only if the user recorded it on this machine and the kernels have not changed since,
+or if the user has agreed. What was recorded is noted in the user's cache, which the author of a folder cannot
+reach.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def doubt(folder: Path, kernel_dirs: Sequence[str]) -> str:
 
 
 def ask(folder: Path, kernel_dirs: Sequence[str], trusted: bool) -> None:
-    """Before a run is gone on with on the command line. Raises InputError where its kernels are in doubt and
-    the user has not said that they are `trusted`; where he has, that is remembered."""
+    """Called before a run is resumed on the command line. Raises InputError if its kernels are in doubt and
+    the user has not said that they are `trusted`; if the user has, that is remembered."""
     if not trusted and (reason := doubt(folder, kernel_dirs)):
         raise InputError(f"{reason}; read them, then {OPTION} runs them")
     remember(folder, kernel_dirs)

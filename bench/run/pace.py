@@ -105,7 +105,8 @@ class Pace:
         self._settled: set[str] = set()
         self._ahead: list[tuple[Any, str, float]] = []
         self._by_backend: dict[str, set[bool]] = {}  # whether cases that have ended were timed
-        # By backend: cases that had a turn, and those that another spoke for (bench.measure.tuned.twins).
+        # By backend: cases that had a turn, and those that another spoke for
+        # (bench.measure.tuned.same_configuration).
         self._own, self._spoken_for = Counter[str](), Counter[str]()
         self._last = 0.0  # when the last turn ended
         self._said: tuple[float, float] | None = None  # when, and how long it takes from then

@@ -139,13 +139,19 @@ def link(path: Path, report: Path) -> str:
     return quote(Path(relative).as_posix())
 
 
+def template_folders() -> list[Path]:
+    """Where templates lie: here, and with the satellites whose reports they are."""
+    here = Path(__file__).parent
+    return [here / "templates", *sorted(here.parent.glob("extras/*/templates"))]
+
+
 def templates() -> Environment:
     """The reports' templates in Markdown. Filters: `plain` text as it stands, `table`, `titled` (below its
     heading), our own `prose`, a `cell`'s text."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(template_folders()),
         undefined=StrictUndefined,
         autoescape=False,  # Markdown, not HTML: see bench.words.plain
         trim_blocks=True,

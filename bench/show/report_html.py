@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.show import report_files
 from bench.words import palette, plain
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(report_files.template_folders()),
         undefined=StrictUndefined,
         autoescape=True,
         trim_blocks=True,

@@ -1,5 +1,5 @@
 """The columns of a comparison and of its layers, each defined once: CSV and JSON have them all, the others a
-choice (bench.show.terminal_tables, bench.comparison.report, gui.widgets.tables)."""
+choice (bench.show.terminal_tables, bench.comparison.report, gui.pages.compare)."""
 
 from __future__ import annotations
 

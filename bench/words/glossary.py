@@ -1,4 +1,4 @@
-"""The words that are ours, and what each means: read off glossary.md, which docs/architecture.md repeats.
+"""The words that are ours, and what each means: read from glossary.md, to which the documents link.
 
 Texts for people mark such a word by brackets, as in "each [rung] of the [ladder]"; `parts` tells the words
 from what stands between them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,6 @@ from engine.graph.graph import Graph
 from engine.options import Options
 from engine.ort import sessions as ort
 from engine.ort.cuda_session import OrtCudaSession
-from engine.ort.providers import Provider
 from kernels.errors import UnavailableError
 
 
@@ -67,3 +67,30 @@ def opened(provider: Provider, graph: Graph, batch: int, precision: str, options
     if not cuda:
         return on_cpu(provider, graph, batch, options)
     return OnDevice(on_cuda(provider, graph, batch, precision, options))
+
+
+# ------------------------------------------------------------------------------------------------ providers
+
+
+@dataclass(frozen=True)
+class Provider:
+    """backend: its name here. name: ONNX Runtime's; library: what its file is named for. settings: (name,
+    value) pairs for it, by the precision that they are for ("": all). graph, stream, device: its names for
+    those settings ("": it has none). loads: modules that load what it needs; behind: providers for what it
+    does not run; helps: what would keep it from falling back."""
+
+    backend: str
+    name: str
+    library: str
+    settings: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    graph: str = ""
+    stream: str = ""
+    device: str = ""
+    loads: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+    helps: str = ""
+
+    def of(self, precision: str) -> dict[str, str]:
+        return {
+            name: value for when, pairs in self.settings if when in ("", precision) for name, value in pairs
+        }

@@ -94,7 +94,7 @@ class EngineCpuApart(ApartSession):
         return self._planned.op_times(self._asked("ask", "step_times", seconds, answers=tuple[float, ...]))
 
     def run_timed(self) -> tuple[tuple[Step, int, int], ...]:
-        """As `run`, with perf_counter_ns before and after each step; see engine.observe.Stepped."""
+        """As `run`, with perf_counter_ns before and after each step; see engine.backend.Stepped."""
         return self._planned.stepped(self._asked("ask", "run_stepwise", answers=tuple[tuple[int, int], ...]))
 
 

@@ -16,12 +16,11 @@ import numpy as np
 from engine.apart.session import ApartSession
 from engine.apart.slots import Copies
 from engine.backend import OpTime, Options, check_inputs
-from engine.configuration import Configuration
 from engine.graph.graph import Graph
 from engine.machine import host
 from engine.machine.memory import free_nbytes
+from engine.options import Configuration
 from engine.ort import binding as ort_binding
-from engine.ort import placement
 from engine.ort import profile as ort_profile
 from engine.ort import sessions as ort
 from engine.ort.fused_conv import fused
@@ -57,7 +56,7 @@ class OrtCpuSession:
         self._session = self._create(
             lambda: ort.session_options(self._ort, self._threads, configured.optimization)
         )
-        placed = placement.check(self._session, self.provider, self._what, self._helps)
+        placed = ort.check_placement(self._session, self.provider, self._what, self._helps)
         loaded = time.perf_counter_ns()
         inputs = ort.buffers_of(self._session.get_inputs())
         if inputs is None:

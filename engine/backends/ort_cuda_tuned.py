@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from engine.backend import Backend, Options, Session
 from engine.backends.ort_cuda import BACKEND as ORT_CUDA
-from engine.configuration import Configuration
 from engine.graph.graph import Graph
+from engine.options import Configuration
 from engine.ort import sessions as ort
 from engine.ort import tuning as ort_tuning
-from engine.ort.tuning import Sweep
+from engine.planning.choices import Choice
 from kernels.errors import UnsupportedError
 
 
@@ -69,7 +69,7 @@ class Tuned:
                 f"{self.variant_of} was not tuned for {graph.name} at batch {batch} in {precision} on this "
                 "machine; compare --tune-reference does that"
             )
-        chosen = sweep.fastest if self.lenient else sweep.strict
+        chosen = sweep.lenient if self.lenient else sweep.best
         if chosen is None:
             what = "" if self.lenient else " with every layer and its answer within the bound"
             raise UnsupportedError(
@@ -79,30 +79,30 @@ class Tuned:
         return chosen
 
 
-def facts(sweep: Sweep, configuration: Configuration | None) -> dict[str, str]:
+def facts(sweep: Choice[Configuration], configuration: Configuration | None) -> dict[str, str]:
     """For the record: when, out of how many, which were right only at first, and how far off the
     configuration was found."""
     refused = sum(bool(tried.refused) for tried in sweep.tried)
     found = {
-        "tuned_at": sweep.tuned_at,
+        "tuned_at": sweep.chosen_at,
         "tuned_among": f"{len(sweep.tried)} configurations"
         + (f", {refused} of them refused" if refused else ""),
     }
-    if doubted := [f"{tried.configuration.words}: {tried.doubt}" for tried in sweep.tried if tried.doubt]:
+    if doubted := [f"{tried.variant.words}: {tried.doubt}" for tried in sweep.tried if tried.doubt]:
         found["tuned_doubted"] = "; ".join(doubted)
     tried = sweep.of(configuration)
     if tried is not None and tried.layer_error is not None:
         found["tuned_worst_layer"] = f"{tried.layer}, relative L2 error {tried.layer_error:.2e}"
-    default = sweep.tried[0]
-    if tried is not None and tried.time_ns and default.time_ns:
+    default = sweep.of(sweep.default)
+    if tried is not None and tried.time_ns and default is not None and default.time_ns:
         found["tuned_gain"] = f"{default.time_ns / tried.time_ns:.2f} × the default, when it was tuned"
     return found
 
 
-def _why(sweep: Sweep, lenient: bool) -> str:
+def _why(sweep: Choice[Configuration], lenient: bool) -> str:
     reasons = [tried.refused for tried in sweep.tried if tried.refused]
     if not lenient:  # what was right until it was seen again says more
-        reasons = [f"{t.configuration.words}, {t.doubt}" for t in sweep.tried if t.doubt] + reasons
+        reasons = [f"{t.variant.words}, {t.doubt}" for t in sweep.tried if t.doubt] + reasons
     return f": {reasons[0]}" if reasons else ""
 
 

@@ -8,9 +8,9 @@ from engine.apart.device import ApartDeviceSession
 from engine.apart.pool import Kind
 from engine.apart.session import ApartSession
 from engine.backend import Options, Session
+from engine.backends._provider_session import Provider
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
-from engine.ort.providers import Provider
 from engine.ort.sessions import refusal
 from kernels.environment import NEEDED, Environment
 from kernels.errors import UnavailableError, UnsupportedError

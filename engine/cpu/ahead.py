@@ -1,5 +1,5 @@
-"""`python -m engine.cpu.ahead PART PARTS`: compile what the compiled kernels of the CPU need into the cache,
-for the processes that will want it; nothing where it is there, or cannot be."""
+"""`python -m engine.cpu.ahead PART PARTS`: compiles what the CPU's compiled kernels need into the cache, for
+the processes that will want it. Does nothing if it is there already, or cannot be compiled."""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
-"""Steps whose rungs are compiled, joined: a pass over all of them is one call into compiled code.
+"""Compiled steps joined: a pass over all of them is one call into compiled code.
 
-A `Program` is a table of phases, one after the other: a run of steps over blocks of images, where no step
-needs more than its own images of the step before; else one step in parts of its own. What only the steps of a
-block read lies in the thread's own memory, and stays in its cache. Blocks and parts are tasks: whichever
-thread is free takes the next. The other threads wait for work inside compiled code for a moment (SPIN), since
-a pass over a small net is over sooner than the system wakes a thread; then they sleep there, without Python's
-lock, which they would have to take one after another as they wake. A pass wakes as many as it is worth: the
-caller two of them, each of these two more, and so on, for waking one takes as long as many a step. Nobody
-waits for a thread that has taken nothing: on a loaded machine the caller does it all.
+A `Program` is a table of phases, one after the other. A phase is several steps over blocks of images, if each
+step needs only its own images of the step before; else it is one step in parts of its own. What only the
+steps of a block read lies in the thread's own memory, and stays in its cache. Blocks and parts are tasks: the
+next free thread takes the next one.
+
+The other threads wait for work inside compiled code for a moment (SPIN), because a pass over a small net is
+over sooner than the system wakes a thread. Then they sleep there, without Python's lock, which they would
+have to take one after another when they wake. A pass wakes as many threads as it needs: the caller wakes two,
+each of these two more, and so on, because waking one takes as long as many a step. Nobody waits for a thread
+that has taken no task: on a busy machine the caller does everything.
 """
 
 from __future__ import annotations

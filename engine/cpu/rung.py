@@ -1,7 +1,7 @@
 """A rung of the CPU ladder as a session of one step, divided among threads as the engine divides it.
 
-The kernel runs in a process apart (engine.apart.open_rung). Its arena lies in memory of ours: what is written
-into the inputs, what is poison, what came out and what lies beside it is seen to here.
+The kernel runs in an isolated process (engine.apart.open_rung). Its arena is memory of this process: this
+module writes the inputs and the poison, and reads the output and the guard values beside it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A plan's steps run on the CPU: the rungs in NumPy, bound once, then called one after the other.
+"""The steps of a plan run on the CPU: the rungs are bound once, then called one after the other.
 
-What runs in a process apart (engine.apart) as in this one: it knows the plan and its rungs, and nothing of
-models, of ONNX or of who asks.
+It is the same code in an isolated process (engine.apart) and in this one: it knows the plan and its rungs,
+and nothing of models, of ONNX or of the caller.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kernels.registry import Rung
 
 
 class CpuSession:
-    """A plan on our CPU kernels. what: the model, backend and batch, for errors. given: the inputs as they
-    lie where a pass reads them; phases, memory, facts: as engine.backend.Session has them. joined: what is
-    compiled and follows each other is one call."""
+    """A plan on our CPU kernels. what: the model, backend and batch, for errors. given: the input arrays that
+    a pass reads; phases, memory, facts: as in engine.backend.Session. joined: compiled steps that follow each
+    other are one call."""
 
     def __init__(
         self, made: Plan, rungs: Sequence[Rung], what: str, threads: int, joined: bool = True

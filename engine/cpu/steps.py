@@ -1,4 +1,4 @@
-"""The steps of a plan divided among threads and bound to memory, and the BLAS they call."""
+"""The steps of a plan, divided among threads and bound to memory; and the BLAS that they call."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A few threads that share the parts of one step; NumPy gives up the interpreter lock inside its loops.
+"""A few threads that share the parts of one step; NumPy releases the interpreter lock inside its loops.
 
-Whoever is free takes the next part, the caller included: a thread that the system does not run in time delays
-nobody (BLAS's own threads wait for each other), and on a loaded machine the caller does it all.
+Each free thread takes the next part, and so does the caller. So a thread that the system does not run in time
+delays nobody (BLAS's own threads wait for each other), and on a busy machine the caller does everything.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""A plan's steps as what starts their kernels on a device."""
+"""The steps of a plan as calls that start their kernels on a device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from engine.cuda.runtime import load_module
 from engine.cuda.stages import CublasLibrary, starts
 from engine.cuda.weights import Constant
 from engine.graph.plan import Plan
@@ -66,23 +68,23 @@ def compiled(
     each step its rung and launch, and by the input's place the constant it is given; constants, pointer:
     where those and the tensors lie; scratch: where the workspace does."""
     arch = f"sm_{capability[0]}{capability[1]}"
-    modules: dict[str, Any] = {}
+    modules: dict[Path, Any] = {}
     library = CublasLibrary(cupy)
     calls: list[Call] = []
     early: list[Call] = []
     overlaps = False
     for index, (rung, shape) in enumerate(shapes):
         step, given = plan.steps[index], packed[index]
-        path = str(cubin := nvrtc.compile_rung(rung, arch, shape.defines))
+        cubin = nvrtc.compile_rung(rung, arch, shape.defines)
         how = settled(shape, rung, cubin)
-        if path not in modules:
-            modules[path] = cupy.RawModule(path=path)
+        if cubin not in modules:
+            modules[cubin] = load_module(cupy, cubin)
         inputs = [constants[given[i]] if i in given else pointer(name) for i, name in enumerate(step.inputs)]
         stages: list[Callable[[], None]] = []
         moves = image_turns.moves(plan, index)
         for read, written in moves:
             moved = [inputs[0] + read, *inputs[1:]]
-            known = cupy, modules[path], rung, how, moved, pointer(step.output) + written, scratch, library
+            known = cupy, modules[cubin], rung, how, moved, pointer(step.output) + written, scratch, library
             stages += starts(*known)
         calls.append(Call(tuple(stages), len(moves)))
         # Such a kernel reads its weights before it waits for the one in front, which must not write them.

@@ -1,7 +1,6 @@
-"""Each layer's output copied to the host and back, as a program does it that keeps tensors there between its
-layers: over pageable, page-locked or managed memory. It is what a course's AlexNet did, whose table has the
-cost of it; the engine itself keeps tensors on the device.
-"""
+"""Each layer's output copied to the host and back, as a program does that keeps its tensors there between
+layers: over pageable, page-locked or managed memory. The AlexNet of a CUDA course did this, and its table
+shows the cost; the engine itself keeps tensors on the device."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Matrix products by cuBLAS: the yardstick that our own kernels are measured by, and nothing else.
+"""Matrix products by cuBLAS, only as a yardstick for our own kernels.
 
-The library is called by itself, not through CuPy, whose binding refuses to be captured into a CUDA graph. A
-handle brings its scratch memory along, so that no call allocates. The library is loaded only when a launch
-needs it.
+The library is called directly, not through CuPy, whose binding cannot be captured into a CUDA graph. A handle
+has its own scratch memory, so that no call allocates. The library is loaded only when a launch needs it.
 """
 
 from __future__ import annotations

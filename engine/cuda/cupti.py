@@ -1,7 +1,7 @@
 """CUPTI by cupti-python: every kernel, copy, memset and call into CUDA between `start` and `stop`.
 
-cupti is imported here alone, and only when a recording starts: a process that never records never loads it.
-Kernels inside CUDA graphs are recorded one by one (tracing of whole graphs stays off). Times come out on
+Only this module imports cupti, and only when a recording starts: a process that never records never loads it.
+Kernels inside CUDA graphs are recorded one by one (tracing of whole graphs stays off). Times are on
 perf_counter_ns; CUPTI's own clock is read beside it at both ends.
 """
 
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
 
-from engine.cuda import cupti_words
 from engine.cuda.runtime import import_cupy
 from kernels.errors import KernelError, UnavailableError
 
@@ -127,7 +126,7 @@ class Recorder:
         if self._fault is not None:
             raise KernelError(f"a record of CUPTI cannot be read ({self._fault})") from self._fault
         self._on_our_clock(ended, later - self._offset)
-        cupti_words.add_details(self._calls, self._details)
+        add_details(self._calls, self._details)
         return self._told(later - self._offset, dropped)
 
     # ------------------------------------------------------------------------------------------- the inside
@@ -306,7 +305,7 @@ class Recorder:
 
     def _wait(self, record: Any) -> dict[str, Any]:
         kind = self._word("ActivitySynchronizationType", record.type)
-        return cupti_words.wait(kind, int(record.stream_id), int(record.correlation_id))
+        return wait(kind, int(record.stream_id), int(record.correlation_id))
 
     def _allocation(self, record: Any) -> dict[str, Any]:
         return {
@@ -336,7 +335,7 @@ class Recorder:
         except Exception as error:
             text = (str(error).strip() or type(error).__name__).splitlines()[0]
             name = self._word("Result", getattr(error, "status", -1)) or text
-            for mark, words in cupti_words.REFUSALS.items():
+            for mark, words in REFUSALS.items():
                 if mark in name or mark in text:
                     raise UnavailableError(f"the GPU cannot be profiled: {words}") from error
             raise KernelError(f"CUPTI fails where it {what}: {text}") from error
@@ -369,3 +368,51 @@ def _version() -> str:
         return metadata.version("cupti-python")
     except metadata.PackageNotFoundError:
         return "unknown"
+
+
+# ---------------------------------------------------------------------------------------------- cupti words
+
+# What CUPTI's refusals mean, and what its records of waiting and of memory say of the calls they are of.
+
+
+# What CUPTI's refusals mean to whoever reads them.
+REFUSALS = {
+    "MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED": "another profiler (nsys, ncu, a debugger) is attached to this "
+    "process, and CUDA allows one: run without it",
+    "INSUFFICIENT_PRIVILEGES": "the driver allows profiling to administrators alone: set "
+    "NVreg_RestrictProfilingToAdminUsers=0 for the kernel module nvidia, or run as root",
+    "NOT_INITIALIZED": "CUPTI does not start: the installed cupti-python is for a newer CUDA than the driver "
+    "speaks",
+    "NOT_COMPATIBLE": "the installed cupti-python does not fit the driver",
+    "VIRTUALIZED_DEVICE_NOT_SUPPORTED": "this virtual GPU does not allow profiling",
+    "CMP_DEVICE_NOT_SUPPORTED": "this GPU does not allow profiling",
+}
+_WAITS = {
+    "EVENT_SYNCHRONIZE": "an event",
+    "STREAM_WAIT_EVENT": "an event, on the device",
+    "STREAM_SYNCHRONIZE": "stream {stream}",
+    "CONTEXT_SYNCHRONIZE": "all streams",
+}
+
+
+def wait(kind: str, stream: int, correlation: int) -> dict[str, Any]:
+    """What a call waited for. kind: of CUPTI's ActivitySynchronizationType."""
+    return {"correlation": correlation, "waited_for": _WAITS.get(kind, "").format(stream=stream)}
+
+
+def add_details(calls: Sequence[dict[str, Any]], details: Sequence[Mapping[str, Any]]) -> None:
+    """Give calls what further records tell of them: those that have the same correlation, and the call of
+    the same thread inside which they were made."""
+    found: dict[int, dict[str, Any]] = {}
+    for detail in details:
+        found.setdefault(detail["correlation"], {}).update(detail)
+    within: dict[int, dict[str, Any]] = {}
+    for call in sorted(calls, key=lambda call: (call["start_ns"], -call["end_ns"])):
+        told = found.get(call["correlation"], {})
+        outer = within.get(call["thread"])
+        if outer is None or outer["end_ns"] < call["end_ns"]:
+            outer = within[call["thread"]] = call
+        for each in (call, outer):
+            for name, value in told.items():
+                if value and name != "correlation":
+                    each.setdefault(name, value)

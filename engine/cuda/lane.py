@@ -1,8 +1,9 @@
-"""A batch's way over the bus and back, on the stream of a session: copy, make numbers of pixels, the pass,
-the best classes if asked, copy back; all but the first copy are one CUDA graph where the session is captured.
+"""The way of a batch over the bus and back, on a session's stream: copy, convert pixels to numbers, the pass,
+select the best classes if asked, copy back. Everything except the first copy is one CUDA graph if the session
+is captured.
 
-Host memory is page-locked, as a loader of images has it. Several lanes overlap: while the kernels of one run,
-the copies of another do.
+Host memory is page-locked, as a loader of images has it. Several batches are in flight: while the kernels of
+one run, another is copied.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from engine.cuda.runtime import TO_DEVICE, TO_HOST, capability_of, keep, lost
+from engine.cuda.runtime import TO_DEVICE, TO_HOST, capability_of, keep, load_module, lost
 from engine.cuda.stirring import CudaTensor
 from engine.end_to_end import PLACES, VALUES, Affine, Asked, Pool
 from kernels import nvrtc, registry
@@ -112,7 +113,7 @@ class CudaLane:
     def _kernel(self, name: str, **defines: int) -> Any:
         digits = "".join(map(str, capability_of(self._cupy)))
         rung = registry.code(Path(__file__).parent / f"{name}.cu", name, **defines)
-        return self._cupy.RawModule(path=str(nvrtc.compile_rung(rung, f"sm_{digits}"))).get_function(name)
+        return load_module(self._cupy, nvrtc.compile_rung(rung, f"sm_{digits}")).get_function(name)
 
     def _answered(self, asked: Asked) -> list[Work]:
         """What brings the answers to the host, into `answers`."""

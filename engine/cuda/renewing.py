@@ -1,8 +1,8 @@
-"""Passes on the device over inputs that are wholly new, before each of which every value of every input is
-written anew by one launch (renewing.cu); and over inputs as timed passes have them, all of which are written
-as well: engine.witness.Renewable.
+"""Passes on the device over inputs that are all new: before each pass one launch (renewing.cu) writes every
+value of every input. Also passes over inputs as timed passes have them, which are all written as well
+(engine.witness.Renewable).
 
-The launch goes behind that of engine.cuda.stirring, which changes a few values and poisons outputs.
+The launch comes after that of engine.cuda.stirring, which changes a few values and poisons outputs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engine.cuda.runtime import Staging, capability_of
+from engine.cuda.runtime import Staging, capability_of, load_module
 from engine.cuda.stirring import ALIGNMENT, BLOCK, WORDS, CudaStirring
 from engine.stirring import CELL_BITS, VALUE, Cells, Stirring, hashed
 from engine.witness import NEW, SAME
@@ -57,7 +57,7 @@ class CudaRenewing:
         self._cells_at = self._table + -(-64 * max(1, len(stirring.inputs)) // ALIGNMENT) * ALIGNMENT
         self._memory = pool.malloc(self._cells_at + self._each * max(1, len(stirring.inputs)))
         digits = "".join(map(str, capability_of(cupy)))
-        module = cupy.RawModule(path=str(nvrtc.compile_rung(source(), f"sm_{digits}")))
+        module = load_module(cupy, nvrtc.compile_rung(source(), f"sm_{digits}"))
         self._kernel = module.get_function("renew")
         largest = max((tensor.size for tensor in stirring.inputs.values()), default=1)
         self._grid = (min(BLOCKS, max(1, -(-largest // BLOCK))), max(1, len(stirring.inputs)))

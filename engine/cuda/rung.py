@@ -12,7 +12,7 @@ import numpy as np
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.renewing import OverNew
 from engine.cuda.rung_memory import RungMemory
-from engine.cuda.runtime import capability_of, import_cupy, translated
+from engine.cuda.runtime import capability_of, import_cupy, load_module, translated
 from engine.cuda.stages import starts
 from engine.cuda.stream import Stream
 from engine.cuda.trains import CudaTrains
@@ -48,7 +48,7 @@ class CudaRungSession:
                 shape = launch.launch(params, rung)
                 cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
                 shape = settled(shape, rung, cubin)
-                module = cupy.RawModule(path=str(cubin))
+                module = load_module(cupy, cubin)
                 pointers = self._allocate(params, inputs, shape)
                 output, scratch = map(self._memory.pointer, ("output", "workspace"))
                 self._stages = starts(cupy, module, rung, shape, pointers, output, scratch)

@@ -1,5 +1,5 @@
-"""The device's memory of one rung: inputs, output and workspace in one arena between sentinels, what is put
-there and what is read back."""
+"""The device memory of one rung: inputs, output and workspace in one arena between guard values; writing to
+it and reading from it."""
 
 from __future__ import annotations
 

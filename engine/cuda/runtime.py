@@ -1,6 +1,6 @@
-"""What the CUDA engine needs of CuPy, and nothing else of it: memory, copies, streams, errors in our words.
+"""The parts of CuPy that the CUDA engine uses: memory, copies, streams; CuPy's errors in our words.
 
-CuPy is imported here alone, and only when a session is prepared.
+Only this module imports CuPy, and only when a session is prepared.
 """
 
 from __future__ import annotations
@@ -13,17 +13,22 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from engine.machine import host
 from kernels.errors import KernelError, KernelscopeError, Translated, UnavailableError, one_line
+from kernels.spans import span
 
 TO_DEVICE, TO_HOST = 1, 2  # cudaMemcpyKind
 _OUT_OF_MEMORY = 2  # both cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 _HALF_NBYTES = 32 << 20
 _MUCH_NBYTES = 4 << 20
+# Names of spans.
+FILL, EMPTY = "fill page-locked memory", "empty page-locked memory"
+LOAD = "module load"
 _COPIERS = max(1, min(4, host.physical_cores()))
 
 
@@ -36,6 +41,12 @@ def import_cupy() -> Any:
     except ImportError as error:
         reason = str(error).strip().splitlines()[0]
         raise UnavailableError(f"CuPy, which drives the device, cannot be imported: {reason}") from error
+
+
+@span(LOAD)
+def load_module(cupy: Any, cubin: Path) -> Any:
+    """The module of a compiled file, a RawModule of CuPy's, in the current context."""
+    return cupy.RawModule(path=str(cubin))
 
 
 class translated(Translated):
@@ -51,12 +62,14 @@ class translated(Translated):
         return None
 
 
+@span(FILL)
 def fill(pinned: np.ndarray, source: np.ndarray) -> int:
-    """Copy into page-locked memory; the bytes copied. On its own, so that engine.observe can watch it."""
+    """Copy into page-locked memory; the bytes copied."""
     _copied(pinned, source)
     return int(pinned.nbytes)
 
 
+@span(EMPTY)
 def empty(pinned: np.ndarray, target: np.ndarray) -> int:
     """Copy out of page-locked memory; the bytes copied."""
     _copied(target, pinned)

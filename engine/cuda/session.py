@@ -1,8 +1,8 @@
-"""A plan on an NVIDIA GPU: memory, kernels and one CUDA graph of them, replayed a run.
+"""A plan on an NVIDIA GPU: memory, kernels, and one CUDA graph of them that is replayed for each run.
 
-A session allocates once (weights, one arena for all activations) and computes with nothing but the rungs of
-its plan: no cuDNN, no array maths of CuPy, and cuBLAS only where a yardstick was asked for by name. The
-forward pass runs on a stream of its own, and CUDA events on that stream are its clock.
+A session allocates once (weights, one arena for all activations) and computes only with the rungs of its
+plan: no cuDNN, no arithmetic of CuPy, and cuBLAS only if a yardstick was named. The forward pass runs on a
+stream of its own, and CUDA events on that stream are its clock.
 """
 
 from __future__ import annotations
@@ -256,12 +256,12 @@ class EngineCudaSession(DeviceSession):
             self._graph.launch(self._stream.on)
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
-        """What a pass puts on the device, in order; see engine.observe.Launching."""
+        """What a pass puts on the device, in order; see engine.backend.Launching."""
         made = orders(self._plan, self._shapes)
         return tuple(item for its in (self._one.order(made) if self._one else made) for item in its)
 
     def launch_parts(self) -> tuple[Part, ...]:
-        """See engine.observe.Parted."""
+        """See engine.backend.Parted."""
         return self._one.parts() if self._one else ()
 
     # ---------------------------------------------------------------------------------------------- timing

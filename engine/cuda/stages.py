@@ -1,4 +1,4 @@
-"""A rung's launch made ready on the device: what to call for it, in order, on the current stream."""
+"""The launch of a rung, prepared on the device: the calls for it, in order, on the current stream."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from engine.backend import Options
-from engine.cuda import textures
 from engine.cuda.cublas import Cublas
 from engine.cuda.replays.overlap import overlapping
 from engine.graph.plan import Plan, Step
@@ -15,7 +14,7 @@ from engine.planning import tuned_defines
 from kernels import launch, registry
 from kernels.errors import KernelError, OutOfMemoryError
 from kernels.launch import Launch, Product, Stage
-from kernels.layouts import PLAIN, laid_out
+from kernels.layouts import PLAIN
 from kernels.ops import Params
 from kernels.registry import Rung
 
@@ -62,7 +61,7 @@ def starts(
     given = list(pointers)
     if how.texture is not None:
         index, nbytes = how.texture
-        bound = textures.linear(cupy, int(pointers[index]), nbytes)
+        bound = linear(cupy, int(pointers[index]), nbytes)
         given[index] = int(bound.ptr)
         calls.append(partial(_held, bound))
     kernels = {stage.function: kernel_of(module, rung, stage) for stage in how.kernels(rung.op)}
@@ -127,7 +126,7 @@ Order = list[tuple[Step, str]]
 
 
 def put_by(step: Step, ready: tuple[Rung, Launch]) -> Order:
-    """What a step's launch puts on the device, in order; see engine.observe.Launching."""
+    """What a step's launch puts on the device, in order; see engine.backend.Launching."""
     rung, how = ready
     copied = [(step, "memcpy")] if how.constant is not None else []
     return copied + [(step, stage.function) for stage in how.stages(rung.op)]
@@ -155,7 +154,7 @@ class Launches:
         if key not in self._found:
             rung = registry.find("cuda", params.op, name, self._dirs)
             rung = tuned_defines.tuned(rung, params) if self._tuned else rung
-            rung = laid_out(rung, reads, writes)
+            rung = rung.laid_out(reads, writes)
             self._found[key] = rung, launch.launch(params, rung)
         return self._found[key]
 
@@ -166,3 +165,18 @@ class Launches:
     def workspace(self, step: Step) -> int:
         """Bytes of scratch memory, as planner.Workspace."""
         return self.of_step(step)[1].workspace_nbytes or 0
+
+
+# ------------------------------------------------------------------------------------------------- textures
+
+
+def linear(cupy: Any, address: int, nbytes: int) -> Any:
+    """A texture of the float32 elements that lie there; `ptr` is its handle. It ends with the object."""
+    cuda, runtime = cupy.cuda, cupy.cuda.runtime
+    memory = cuda.MemoryPointer(cuda.UnownedMemory(address, nbytes, None), 0)
+    elements = cupy.ndarray((nbytes // 4,), cupy.float32, memptr=memory)
+    channel = cuda.texture.ChannelFormatDescriptor(32, 0, 0, 0, runtime.cudaChannelFormatKindFloat)
+    resource = cuda.texture.ResourceDescriptor(
+        runtime.cudaResourceTypeLinear, arr=elements, chDesc=channel, sizeInBytes=nbytes
+    )
+    return cuda.texture.TextureObject(resource, cuda.texture.TextureDescriptor())

@@ -1,5 +1,5 @@
-"""What each step of a plan takes: alone, in trains of launches of it, as a CUDA graph where the session uses
-one; or as its share of the one kernel that it is part of in a pass."""
+"""The time of each step of a plan: alone, in trains of its launches, as a CUDA graph if the session uses one;
+or its share of the one kernel of which it is a part in a pass."""
 
 from __future__ import annotations
 

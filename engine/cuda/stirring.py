@@ -1,8 +1,8 @@
-"""No two timed passes on the device are given the same: engine.stirring's changes, made there by one launch a
-pass (stirring.cu), and what each of the last passes left where it is looked at.
+"""No two timed passes on the device get the same inputs: the changes of engine.stirring, made by one launch
+before each pass (stirring.cu), and the outputs of the last passes where they are looked at.
 
-Everything lies at fixed addresses, so that CUDA graphs with the launch in them stay as they are when other
-inputs are bound. What a launch takes is no part of a pass: `CudaStirring.own_ns` takes it off.
+Everything has fixed addresses, so that CUDA graphs with this launch stay valid when other inputs are bound.
+The time of the launch is not part of a pass: `CudaStirring.own_ns` is subtracted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cuda.runtime import Staging, capability_of
+from engine.cuda.runtime import Staging, capability_of, load_module
 from engine.rung_rows import Given
 from engine.stirring import LEAST, LOOKED_AT, POISONED, VALUES, Stirring, places_of
 from engine.witness import Witness
@@ -61,7 +61,7 @@ class CudaStirring:
         self._mask = secrets.randbits(64)
         self._lay_out(pool)
         digits = "".join(map(str, capability_of(cupy)))
-        module = cupy.RawModule(path=str(nvrtc.compile_rung(source(), f"sm_{digits}")))
+        module = load_module(cupy, nvrtc.compile_rung(source(), f"sm_{digits}"))
         self._kernel = module.get_function("stir")
         self.tensors = (*self.inputs.values(), *self._outputs.values())
         counts = [places_of(tensor.shape) for tensor in self.tensors]

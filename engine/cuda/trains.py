@@ -1,9 +1,9 @@
-"""Passes of a session in a row on its stream, timed, no two of them given the same; and what every session on
-a GPU does alike round them, ours and its rivals'.
+"""Passes of a session in a row on its stream, timed, no two with the same inputs; and what all sessions on a
+GPU, ours and rivals', do in the same way around them.
 
-A train is captured as CUDA graphs of stirring, pass, stirring, pass, …, so that neither is bound by the
-host. What stirrings in a row take, captured alike, is taken off: a pass's time is what it would be in a train
-of its own.
+A train is captured as CUDA graphs of stirring, pass, stirring, pass, …, so that the host does not limit it.
+The time of as many stirrings in a row, captured in the same way, is subtracted: a pass's time is what it
+would be in a train without them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plan's weights as they lie on the device: as they are in the model, or packed as a rung's launch asks."""
+"""A plan's weights on the device: as in the model, or packed as a rung's launch needs them."""
 
 from __future__ import annotations
 

@@ -20,10 +20,8 @@ from onnx import numpy_helper
 from engine.graph import initializers as weights
 from engine.graph.graph import Graph, Node, Shape, TensorInfo
 from engine.graph.normal_form import captured, normalise
-from engine.graph.outputs import numbers_alone
 from engine.graph.proto_checks import check_names, check_size, check_wiring
 from engine.graph.skeleton import checked
-from engine.graph.sparse import dense
 from kernels.errors import ModelError, UnsupportedError, one_line
 
 OPSETS = range(7, 29)
@@ -312,3 +310,97 @@ def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
         for d in tensor.shape.dim
     )
     return TensorInfo(value.name, dtype, shape)
+
+
+# -------------------------------------------------------------------------------------------------- outputs
+
+# Which outputs of a model are tensors of numbers: those alone can be held against each other.
+
+
+def numbers_alone(
+    proto: onnx.ModelProto, types: Mapping[str, onnx.ValueInfoProto], where: str
+) -> tuple[str, ...]:
+    """Take from the graph's outputs those that are no tensors of numbers: sequences and maps, as ZipMap of
+    scikit-learn's exporter gives, and texts. What is left out, in words ("probabilities, a sequence").
+
+    types: what ONNX infers of tensors, by name. Raises UnsupportedError where no output is left."""
+    kinds = {value.name: _kind(value, types) for value in proto.graph.output}
+    left_out = {name: kind for name, kind in kinds.items() if kind}
+    if not left_out:
+        return ()
+    words = tuple(f"{name}, {kind}" for name, kind in left_out.items())
+    kept = [value for value in proto.graph.output if value.name not in left_out]
+    if not kept:
+        raise UnsupportedError(
+            f"{where} gives out nothing but {'; '.join(words)}: only tensors of numbers can be compared"
+        )
+    copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in kept]
+    del proto.graph.output[:]
+    proto.graph.output.extend(copies)
+    return words
+
+
+def _kind(value: onnx.ValueInfoProto, types: Mapping[str, onnx.ValueInfoProto]) -> str:
+    """What an output is, in words, where it is no tensor of numbers; else ""."""
+    told = value if value.type.WhichOneof("value") else types.get(value.name, value)
+    kind = told.type.WhichOneof("value")
+    if kind in (None, "tensor_type"):
+        texts = told.type.tensor_type.elem_type == onnx.TensorProto.STRING
+        return "a tensor of texts" if texts else ""
+    words = {"sequence_type": "a sequence", "map_type": "a map", "optional_type": "an optional value"}
+    return words.get(kind, f"of type {kind.removesuffix('_type')}")
+
+
+# --------------------------------------------------------------------------------------------------- sparse
+
+# Sparse weights made dense: kernels read all elements.
+
+
+MOST_ELEMENTS = 2**28
+
+
+def dense(proto: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    """The model with its sparse initializers and Constants as dense ones: a copy where there are any. Raises
+    ModelError for a broken one, UnsupportedError for one of more elements than that."""
+    constants = [
+        (place, attribute.sparse_tensor)
+        for place, node in enumerate(proto.graph.node)
+        for attribute in node.attribute
+        if node.op_type == "Constant" and attribute.name == "sparse_value"
+    ]
+    if not constants and not proto.graph.sparse_initializer:
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for tensor in proto.graph.sparse_initializer:
+        copy.graph.initializer.append(_dense(tensor, tensor.values.name, where))
+    del copy.graph.sparse_initializer[:]
+    for place, tensor in constants:
+        node = copy.graph.node[place]
+        del node.attribute[:]
+        node.attribute.append(
+            onnx.helper.make_attribute("value", _dense(tensor, node.output[0] if node.output else "", where))
+        )
+    return copy
+
+
+def _dense(tensor: onnx.SparseTensorProto, name: str, where: str) -> onnx.TensorProto:
+    """ONNX: "indices … can have shape [NNZ], the linearized index … or [NNZ, rank]"."""
+    shape = tuple(tensor.dims)
+    if min(shape, default=1) < 0 or math.prod(shape) > MOST_ELEMENTS:
+        raise UnsupportedError(
+            f"{where} has a sparse tensor {name!r} of shape {shape}, and one of up to {MOST_ELEMENTS:,} "
+            "elements is made dense"
+        )
+    try:
+        values, indices = numpy_helper.to_array(tensor.values), numpy_helper.to_array(tensor.indices)
+        if indices.size and indices.min() < 0:
+            raise IndexError(f"an index of it is {indices.min()}")
+        made = np.zeros(shape, values.dtype)
+        if indices.ndim == 1:
+            made.reshape(-1)[indices] = values
+        else:
+            made[tuple(indices.T)] = values
+    except (ValueError, TypeError, IndexError) as error:
+        raise ModelError(f"{where} has a broken sparse tensor {name!r}: {one_line(error)}") from None
+    return numpy_helper.from_array(made, name)

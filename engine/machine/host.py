@@ -16,12 +16,17 @@ SPARE_CORES = 8  # from so many on, what may not be needed is made ready ahead
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
+def usable_cores() -> frozenset[int]:
+    """The cores, by number, that the calling thread may run on: a container or taskset may grant fewer than
+    the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
 def physical_cores() -> int:
     """Cores this process may use, hyper-threads counted once: the default of `Options.threads`."""
-    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):  # a container or taskset may grant fewer than the machine has
-        cores = min(cores, len(os.sched_getaffinity(0)))
-    return cores
+    return min(psutil.cpu_count(logical=False) or psutil.cpu_count() or 1, len(usable_cores()))
 
 
 @functools.cache

@@ -1,26 +1,28 @@
 """How busy the machine is with other programs, and how long our own threads wait for a core, as Linux counts
-both: /proc/stat of all cores in hundredths of a second, /proc/PID/task/TID/schedstat of a thread in
+both: /proc/stat of each core in hundredths of a second, /proc/PID/task/TID/schedstat of a thread in
 nanoseconds (how long it ran, and how long it could have run but had no core).
 
-What the machine below a virtual one takes is `stolen`: of all cores, in /proc/stat.
+Only the cores that we may use count. In a container, in a job of a batch system or under `taskset` these are
+few of many, and what runs on the others takes nothing from us. What the machine below a virtual one takes is
+`stolen`, in /proc/stat, too.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 _STAT = Path("/proc/stat")
-# Of the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
+# Of a core's line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
 _BUSY, _STOLEN = (0, 1, 2, 5, 6), 7
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Counters at one moment: seconds that all cores were busy and were stolen since the machine started, and
+    """Counters at one moment: seconds that our cores were busy and were stolen since the machine started, and
     of our threads, by number, the nanoseconds that each ran and waited since it began."""
 
     at_ns: int
@@ -31,7 +33,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Spent:
-    """What lies between two readings, in seconds: on the clock, and of all cores together what our threads
+    """What lies between two readings, in seconds: on the clock, and of our cores together what our threads
     ran, what they waited for a core, what other programs ran, what was stolen."""
 
     wall_s: float = 0.0
@@ -50,19 +52,24 @@ class Spent:
         )
 
 
-def reading(pids: Iterable[int]) -> Reading | None:
-    """Of the machine, and of the threads of these processes; None where the system does not count them."""
+def reading(pids: Iterable[int], cores: Collection[int]) -> Reading | None:
+    """Of these cores, by number, and of the threads of these processes; None where the system does not count
+    them."""
     try:
-        first = _STAT.read_bytes().split(b"\n", 1)[0].split()[1:]
-        ticks = [int(word) for word in first]
         rate = os.sysconf("SC_CLK_TCK")
-        busy, stolen = sum(ticks[place] for place in _BUSY) / rate, ticks[_STOLEN] / rate
+        ticks = [
+            [int(word) for word in line.split()[1:]]
+            for line in _STAT.read_bytes().split(b"\n")
+            if line[:3] == b"cpu" and line[3:4].isdigit() and int(line[3:].split(None, 1)[0]) in cores
+        ]
+        busy = sum(of[place] for of in ticks for place in _BUSY) / rate
+        stolen = sum(of[_STOLEN] for of in ticks) / rate
     except (OSError, ValueError, IndexError, AttributeError):
         return None
     threads: dict[int, tuple[int, int]] = {}
     for pid in pids:
         threads.update(_threads(pid))
-    return Reading(time.perf_counter_ns(), busy, stolen, threads) if threads else None
+    return Reading(time.perf_counter_ns(), busy, stolen, threads) if threads and ticks else None
 
 
 def _threads(pid: int) -> dict[int, tuple[int, int]]:

@@ -1,13 +1,13 @@
-"""The operators of the engine, one small file an ONNX op or closely related family; the folder is the list.
+"""The operators of the engine, one file an ONNX op or family of them; the folder is the list.
 
-A file here (its name not starting with "_") defines
+A file here (its name not starting with "_") has a function for each operator, which says which they are:
 
-    OP_TYPES   the ONNX op types it handles, and where they are not ONNX's own, their DOMAIN
-    lower(node, scope) -> Lowered
-    HINTS       optional: of op types that nobody handles what would work instead
+    @operator("Softmax", "LogSoftmax")          (node, scope) → Lowered
+    @written("Trilu", domain="…")               (node, nodes): writes the node as other nodes (`_nodes`)
 
-`lower` checks the node, infers its output's shape and says which kernels compute it, or raises `Refused` with
-the reason. Nodes whose inputs are all constant never get here: `engine.passes.fold` computes them.
+and HINTS, where there is something that would work in the place of op types that nobody handles. The function
+checks the node, infers its output's shape and says which kernels compute it, or raises `Refused` with the
+reason. Nodes whose inputs are all constant never get here: `engine.passes.trace` computes them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,39 @@ import importlib
 import itertools
 import math
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import ModuleType
 
 from engine.graph.graph import Node
 from engine.graph.plan import MOST_ELEMENTS
-from engine.ops._base import Kernel, Lowered, Refused, Scope, View
+from engine.ops._base import (
+    DEFAULT_DOMAINS,
+    LOWERINGS,
+    Kernel,
+    Lowered,
+    Lowering,
+    Refused,
+    Scope,
+    View,
+    full_name,
+)
 from kernels.errors import KernelscopeError, UnsupportedError, one_line
 from kernels.ops import ITEMSIZE
 
-__all__ = ["Kernel", "Lowered", "Refused", "Scope", "View", "lower", "operators", "supported"]
+__all__ = [
+    "DEFAULT_DOMAINS",
+    "Kernel",
+    "Lowered",
+    "Refused",
+    "Scope",
+    "View",
+    "full_name",
+    "lower",
+    "operators",
+    "supported",
+]
 
-DEFAULT_DOMAINS = ("", "ai.onnx")
 LISTED = "docs/conformance.md lists what it supports"
 
 
@@ -56,22 +76,10 @@ def hints() -> Mapping[str, str]:
 
 
 @functools.cache
-def operators() -> Mapping[str, Callable[[Node, Scope], Lowered]]:
-    """Lowering function by ONNX op type (behind its domain and a dot, where that is not ONNX's own), read
-    from the files of this folder."""
-    found: dict[str, Callable[[Node, Scope], Lowered]] = {}
-    for module in _modules():
-        for op_type in module.OP_TYPES:
-            op_type = full_name(getattr(module, "DOMAIN", ""), op_type)
-            if op_type in found:
-                raise ValueError(f"two files of engine/ops define {op_type}")
-            found[op_type] = module.lower
-    return dict(sorted(found.items()))
-
-
-def full_name(domain: str, op_type: str) -> str:
-    """What an operator is called here."""
-    return op_type if domain in DEFAULT_DOMAINS else f"{domain}.{op_type}"
+def operators() -> Mapping[str, Lowering]:
+    """The function that lowers each operator, by the operator's full name."""
+    _modules()
+    return dict(sorted(LOWERINGS.items()))
 
 
 def supported() -> tuple[str, ...]:
@@ -115,7 +123,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
 
 def _apart(node: Node, scope: Scope) -> Lowered:
     """`node` lowered. Where a tensor within it is called as one of the graph's (a file may have a `y:1`
-    beside a `y`), its inner tensors get other names."""
+    beside a `y`), its inner tensors get other names: they are called after the node or its outputs."""
     lower_it = operators()[full_name(node.domain, node.op_type)]
     lowered = lower_it(node, scope)
     within = {*lowered.specs, *lowered.constants} - set(node.outputs)
@@ -128,7 +136,10 @@ def _apart(node: Node, scope: Scope) -> Lowered:
     given = {f"{name}{mark}": name for name in node.outputs if name}
     others = tuple(f"{name}{mark}" if name else "" for name in node.outputs)
     read = frozenset(other for other, name in given.items() if name in scope.consumed)
-    lowered = lower_it(replace(node, outputs=others), replace(scope, consumed=scope.consumed | read))
+    lowered = lower_it(
+        replace(node, name=f"{node.name}{mark}", outputs=others),
+        replace(scope, consumed=scope.consumed | read),
+    )
 
     def called(name: str) -> str:
         return given.get(name, name)

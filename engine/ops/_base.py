@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,9 @@ from kernels.ops import Params
 
 # What lists of axes, sizes and pads may hold: two for each axis that NumPy knows.
 MOST_INTEGERS = 128
+
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
 class Refused(UnsupportedError):
@@ -93,6 +96,11 @@ class Scope:
     def shape(self, name: str) -> tuple[int, ...]:
         return self.spec(name).shape
 
+    def first(self, node: Node) -> tuple[str, tuple[int, ...], str]:
+        """Name, shape and dtype of a node's first input."""
+        spec = self.spec(node.inputs[0])
+        return node.inputs[0], spec.shape, spec.dtype
+
     def elements(self, names: Iterable[str]) -> int:
         """Elements of those of these tensors that are constant, each counted once."""
         return sum(math.prod(self.specs[name].shape) for name in set(names) if name in self.constants)
@@ -128,6 +136,29 @@ class Scope:
         for name in node.outputs[1:]:
             if name and name in self.consumed:
                 raise Refused(f"its output {name!r} ({what}) is used, and only the first output is supported")
+
+
+Lowering = Callable[[Node, Scope], Lowered]
+LOWERINGS: dict[str, Lowering] = {}  # by an operator's full name
+
+
+def full_name(domain: str, op_type: str) -> str:
+    """What an operator is called here: its op type, behind its domain and a dot where that is another one."""
+    return op_type if domain in DEFAULT_DOMAINS else f"{domain}.{op_type}"
+
+
+def operator(*op_types: str, domain: str = "") -> Callable[[Lowering], Lowering]:
+    """Makes a function lower the nodes of these op types. Raises ValueError where another one does."""
+
+    def registered(function: Lowering) -> Lowering:
+        for op_type in op_types:
+            name = full_name(domain, op_type)
+            if name in LOWERINGS:
+                raise ValueError(f"two functions of engine/ops lower {name}")
+            LOWERINGS[name] = function
+        return function
+
+    return registered
 
 
 def optional_input(node: Node, index: int) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
 from engine import ops
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, View, view
+from engine.ops._base import Kernel, Lowered, Refused, Scope, View, operator, view
 from engine.ops.reshape import resolve
 from kernels.errors import UnsupportedError
 from kernels.ops import Params
@@ -66,9 +67,9 @@ class Nodes:
         self._specs[name] = TensorSpec(shape, params.out_dtype)
         return name
 
-    def constant(self, value: Any, dtype: Any = None) -> str:
+    def constant(self, value: Any, dtype: Any = None, output: str = "") -> str:
         array = np.ascontiguousarray(np.asarray(value, dtype)).reshape(np.shape(value))
-        name = self.name("constant")
+        name = output or self.name("constant")
         self._constants[name], self._specs[name] = array, TensorSpec(array.shape, array.dtype.name)
         return name
 
@@ -92,3 +93,26 @@ class Nodes:
     def lowered(self) -> Lowered:
         """What became of the node."""
         return Lowered(tuple(self.items), self._specs, self._constants)
+
+
+def number_of(dtype: str) -> int:
+    """ONNX's number of an element type."""
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+Writing = Callable[[Node, Nodes], None]
+
+
+def written(*op_types: str, domain: str = "") -> Callable[[Writing], Writing]:
+    """As `operator`, of a function that writes a node as other nodes."""
+
+    def registered(function: Writing) -> Writing:
+        @operator(*op_types, domain=domain)
+        def lower(node: Node, scope: Scope) -> Lowered:
+            nodes = Nodes(node, scope)
+            function(node, nodes)
+            return nodes.lowered()
+
+        return function
+
+    return registered

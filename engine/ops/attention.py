@@ -10,18 +10,17 @@ from functools import partial
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, optional_input
+from engine.ops._base import Lowered, Refused, Scope, operator, optional_input
 from engine.ops._nodes import Nodes
 from engine.ops.binary import one_type
 from kernels.ops import FLOATS
 from kernels.ops.attention import FAR, Attention
 
-OP_TYPES = ("Attention",)
-
 _SWAPPED = [0, 2, 1, 3]
 _PRODUCT, _CAPPED, _MASKED, _WEIGHTS = range(4)  # what the fourth output may be
 
 
+@operator("Attention")
 def lower(node: Node, scope: Scope) -> Lowered:
     """q, k, v, mask, past keys, past values, valid keys → y, all keys, all values, scores.
 

@@ -1,24 +1,33 @@
-"""Arithmetic of two tensors, or of several one behind the other, with NumPy broadcasting (opset 7 and
-later)."""
+"""Operations of two tensors or more with NumPy broadcasting: arithmetic, comparisons, choices, powers
+(opset 7 and later)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, contiguous_strides, kernel, view
+from engine.ops._base import Kernel, Lowered, Refused, Scope, contiguous_strides, kernel, operator, view
+from engine.ops._nodes import Nodes, number_of, written
+from engine.ops.unary import unary
+from kernels.ops import FLOATS, WIDER
 from kernels.ops.binary import Binary
+from kernels.ops.compare import Compare
+from kernels.ops.where import Where
 
 _KINDS = {
     **{name: name.lower() for name in ("Add", "Div", "Max", "Min", "Mod", "Mul", "PRelu", "Sub")},
+    "Sum": "add",
     **{name: name.lower() for name in ("And", "Or", "Xor")},
 }
-OP_TYPES = tuple(_KINDS)
 
 
+@operator(*_KINDS)
 def lower(node: Node, scope: Scope) -> Lowered:
-    """a, b → y of their broadcast shape; of Max and Min a, b, c, …"""
+    """a, b → y of their broadcast shape; of Max, Min and Sum a, b, c, …"""
     kind, dtype = _KINDS[node.op_type], one_type(node.inputs, scope)
     if kind in ("and", "or", "xor") and dtype != "bool":
         raise Refused(f"its inputs are of {dtype}, and truth values are wanted")
@@ -100,3 +109,132 @@ def _broadcast_strides(operand: tuple[int, ...], shape: tuple[int, ...]) -> tupl
     dense = contiguous_strides(operand)
     strides = tuple(0 if size == 1 else stride for size, stride in zip(operand, dense, strict=True))
     return (0,) * (len(shape) - len(operand)) + strides
+
+
+@written("Mean")
+def _mean(node: Node, nodes: Nodes) -> None:
+    """x0, x1, … → y of their broadcast shape."""
+    count, output = len(node.inputs), node.outputs[0]
+    total = nodes("Sum", *node.inputs, output=output if count == 1 else "")
+    if count > 1:
+        nodes("Div", total, nodes.constant(count, nodes.dtype(total)), output=output)
+
+
+# --------------------------------------------------------------------------------------------------- expand
+
+# Expand: x broadcast against another shape, by an operation with a number that changes nothing.
+
+
+@operator("Expand")
+def _expand(node: Node, scope: Scope) -> Lowered:
+    """x → y of the broadcast shape: x · 1, or x or false."""
+    x, output = node.inputs[0], node.outputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    wanted = scope.integers(node, 1, "shape")
+    if wanted is None or min(wanted, default=1) < 1:
+        raise Refused(f"its shape {wanted} is not a shape")
+    out = broadcast(shape, tuple(wanted))
+    if out == shape:
+        return view(node, scope, shape)
+    kind, value = ("or", False) if dtype == "bool" else ("mul", 1)
+    name = f"{output}:number"
+    made = Kernel(binary_params(kind, shape, (), out, dtype), (x, name), output)
+    specs = {output: TensorSpec(out, dtype), name: TensorSpec((), dtype)}
+    return Lowered((made,), specs, {name: np.array(value, dtype)})
+
+
+@operator("Where")
+def _where(node: Node, scope: Scope) -> Lowered:
+    """condition, a, b → y of their broadcast shape."""
+    if (given := scope.spec(node.inputs[0]).dtype) != "bool":
+        raise Refused(f"its condition is of {given}, and truth values are wanted")
+    dtype, shapes = one_type(node.inputs[1:], scope), [scope.shape(name) for name in node.inputs]
+    shape = broadcast(*shapes)
+    sizes, (c, a, b) = walks(shape, *shapes)
+    where = Where(shape=sizes, strides_c=c, strides_a=a, strides_b=b, dtype=dtype)
+    return kernel(node, where, tuple(node.inputs), shape, dtype)
+
+
+# -------------------------------------------------------------------------------------------------- compare
+
+# Comparisons, with NumPy broadcasting; IsNaN and IsInf by them: a NaN differs from itself.
+
+
+_COMPARISONS = {
+    "Equal": "equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_equal",
+}
+
+
+@operator(*_COMPARISONS)
+def _compare(node: Node, scope: Scope) -> Lowered:
+    """a, b → y of their broadcast shape and bool."""
+    a, b = node.inputs
+    dtype, shapes = one_type(node.inputs, scope), (scope.shape(a), scope.shape(b))
+    shape = broadcast(*shapes)
+    sizes, (first, second) = walks(shape, *shapes)
+    kind = _COMPARISONS[node.op_type]
+    params = Compare(kind=kind, shape=sizes, strides_a=first, strides_b=second, dtype=dtype)
+    return kernel(node, params, (a, b), shape, "bool")
+
+
+@written("IsInf", "IsNaN")
+def _ends(node: Node, nodes: Nodes) -> None:
+    """x → y of its shape and bool."""
+    x, shape, dtype = nodes.around.first(node)
+    output = node.outputs[0]
+    if dtype not in FLOATS:
+        raise Refused(f"its input is of {dtype}, and floating point is wanted")
+    if node.op_type == "IsNaN":
+        nodes("Not", nodes("Equal", x, x), output=output)
+        return
+    below, above = (bool(node.attributes.get(f"detect_{which}", 1)) for which in ("negative", "positive"))
+    if not below and not above:
+        nodes.constant(np.zeros(shape, np.bool_), output=output)
+        return
+    end = nodes.constant(math.inf if above else -math.inf, dtype)
+    nodes("Equal", nodes("Abs", x) if below and above else x, end, output=output)
+
+
+# ------------------------------------------------------------------------------------------------------ pow
+
+# Pow: a product, a function of one element or an operation of two, by what is known of the exponent.
+
+
+@operator("Pow")
+def _pow(node: Node, scope: Scope) -> Lowered:
+    """x, exponent → y of their broadcast shape and x's type."""
+    x, exponent = node.inputs
+    given = scope.spec(x)
+    shape, dtype = broadcast(given.shape, scope.shape(exponent)), given.dtype
+    # What a whole number of 16 bits is beyond 2⁵³ float64 does not know, and its last bits are the answer.
+    if dtype not in FLOATS and (dtype in WIDER or np.dtype(dtype).kind != "i"):
+        raise Refused(f"it computes in {dtype}, and floating point, int8, int32 and int64 are supported")
+    value = scope.constants.get(exponent)
+    if value is not None and shape == given.shape and value.size and (value == value.flat[0]).all():
+        number = float(value.flat[0])
+        if number == 1:
+            return view(node, scope, shape)
+        if number == 2:
+            return kernel(node, binary_params("mul", shape, shape, shape, dtype), (x, x), shape, dtype)
+        if dtype == "float32" and math.isfinite(number):
+            kind, alpha = ("reciprocal", 0.0) if number == -1 else ("pow", number)
+            return kernel(node, unary(kind, shape, dtype, alpha), (x,), shape, dtype)
+    return _of_two(node, scope, shape)
+
+
+def _of_two(node: Node, scope: Scope, shape: tuple[int, ...]) -> Lowered:
+    """Whole numbers by way of float64, in which those below 2⁵³ are exact; the exponent in the type of x."""
+    nodes, output, dtype = Nodes(node, scope), node.outputs[0], scope.spec(node.inputs[0]).dtype
+    wide = dtype if dtype in FLOATS else "float64"
+    base, exponent = (
+        name if nodes.dtype(name) == wide else nodes("Cast", name, to=number_of(wide)) for name in node.inputs
+    )
+    params = binary_params("pow", nodes.shape(base), nodes.shape(exponent), shape, wide)
+    made = nodes.kernel(params, (base, exponent), shape, output if wide == dtype else "")
+    if wide != dtype:
+        nodes("Cast", made, to=number_of(dtype), output=output)
+    return nodes.lowered()

@@ -7,17 +7,15 @@ import math
 import onnx
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel, view
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator, view
 from kernels.ops import EXPONENTS, FLOATS8, ITEMSIZE
 from kernels.ops.cast import TOWARDS, Cast
 
-OP_TYPES = ("Cast", "CastLike")
 
-
+@operator("Cast", "CastLike")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y of the same shape."""
-    x = node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = scope.first(node)
     if node.op_type == "CastLike":
         to = scope.spec(node.inputs[1]).dtype
     else:

@@ -7,14 +7,13 @@ comparing and choosing takes all of them one level down. A leaf leads to itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope
-from engine.ops._nodes import Nodes
+from engine.ops._base import Refused
+from engine.ops._nodes import Nodes, written
 
 DOMAIN = "ai.onnx.ml"
 
@@ -29,13 +28,6 @@ BRANCHES = {
 FLOAT, INT64 = 1, 7  # of ONNX's TensorProto
 DEEPEST = 64  # levels of a tree
 _LEAST = 1e-30  # what a row is divided by at the least
-
-
-def lower(node: Node, scope: Scope) -> Lowered:
-    """x (N, features) → as ai.onnx.ml says of each."""
-    nodes = Nodes(node, scope)
-    _LOWERED[node.op_type](node, nodes)
-    return nodes.lowered()
 
 
 def _rows(node: Node, nodes: Nodes) -> str:
@@ -73,6 +65,7 @@ def _wide(node: Node, values: np.ndarray, features: int, what: str) -> np.ndarra
 # ------------------------------------------------------------------------------------- scalers and encoders
 
 
+@written("Scaler", domain=DOMAIN)
 def _scaler(node: Node, nodes: Nodes) -> None:
     x = _rows(node, nodes)
     features = nodes.shape(x)[1]
@@ -83,6 +76,7 @@ def _scaler(node: Node, nodes: Nodes) -> None:
     nodes("Mul", centred, nodes.constant(_wide(node, scale, features, "scales")), output=node.outputs[0])
 
 
+@written("Normalizer", domain=DOMAIN)
 def _normalizer(node: Node, nodes: Nodes) -> None:
     x, norm = _rows(node, nodes), _text(node, "norm", "MAX")
     if norm not in ("L1", "L2"):
@@ -92,12 +86,14 @@ def _normalizer(node: Node, nodes: Nodes) -> None:
     nodes("Div", x, size, output=node.outputs[0])
 
 
+@written("Binarizer", domain=DOMAIN)
 def _binarizer(node: Node, nodes: Nodes) -> None:
     x = _real(node, nodes)
     above = nodes("Greater", x, nodes.constant(node.attributes.get("threshold", 0.0), np.float32))
     nodes("Cast", above, to=FLOAT, output=node.outputs[0])
 
 
+@written("Imputer", domain=DOMAIN)
 def _imputer(node: Node, nodes: Nodes) -> None:
     x = node.inputs[0]
     dtype = nodes.dtype(x)
@@ -111,6 +107,7 @@ def _imputer(node: Node, nodes: Nodes) -> None:
     nodes("Where", found, nodes.constant(values), x, output=node.outputs[0])
 
 
+@written("OneHotEncoder", domain=DOMAIN)
 def _one_hot_encoder(node: Node, nodes: Nodes) -> None:
     x = node.inputs[0]
     kinds = _numbers(node, "cats_int64s", np.int64)
@@ -122,6 +119,7 @@ def _one_hot_encoder(node: Node, nodes: Nodes) -> None:
     nodes("Cast", same, to=FLOAT, output=node.outputs[0])
 
 
+@written("FeatureVectorizer", domain=DOMAIN)
 def _feature_vectorizer(node: Node, nodes: Nodes) -> None:
     parts = []
     for name in node.inputs:
@@ -192,6 +190,7 @@ def _both(nodes: Nodes, scores: str) -> str:
     return nodes("Concat", nodes("Neg", scores), scores, axis=1)
 
 
+@written("LinearRegressor", domain=DOMAIN)
 def _linear_regressor(node: Node, nodes: Nodes) -> None:
     scores = _products(node, nodes, _rows(node, nodes))
     targets = int(node.attributes.get("targets", 1))
@@ -200,6 +199,7 @@ def _linear_regressor(node: Node, nodes: Nodes) -> None:
     _transformed(node, nodes, scores, node.outputs[0])
 
 
+@written("LinearClassifier", domain=DOMAIN)
 def _linear_classifier(node: Node, nodes: Nodes) -> None:
     scores = _products(node, nodes, _rows(node, nodes))
     classes = len(_labels(node))
@@ -213,6 +213,7 @@ def _linear_classifier(node: Node, nodes: Nodes) -> None:
     _classified(node, nodes, scores, classes)
 
 
+@written("SVMRegressor", domain=DOMAIN)
 def _vectors_regressor(node: Node, nodes: Nodes) -> None:
     """Sums of kernels with the support vectors; of a linear one without any a product."""
     x = _rows(node, nodes)
@@ -335,6 +336,7 @@ def _based(node: Node, nodes: Nodes, scores: str) -> str:
     return nodes("Add", scores, nodes.constant(base))
 
 
+@written("TreeEnsembleRegressor", domain=DOMAIN)
 def _tree_regressor(node: Node, nodes: Nodes) -> None:
     if (how := _text(node, "aggregate_function", "SUM")) != "SUM":
         raise Refused(f"it takes the {how} of its trees, and the sum is supported")
@@ -342,6 +344,7 @@ def _tree_regressor(node: Node, nodes: Nodes) -> None:
     _transformed(node, nodes, _based(node, nodes, _walked(node, nodes, "target", targets)), node.outputs[0])
 
 
+@written("TreeEnsembleClassifier", domain=DOMAIN)
 def _tree_classifier(node: Node, nodes: Nodes) -> None:
     classes = len(_labels(node))
     scored = np.unique(_numbers(node, "class_ids", np.int64))
@@ -356,19 +359,3 @@ def _tree_classifier(node: Node, nodes: Nodes) -> None:
     if classes < 3:
         raise Refused("it has fewer than three classes, and of two that are scored is not said which is told")
     _classified(node, nodes, _based(node, nodes, _walked(node, nodes, "class", classes)), classes)
-
-
-_LOWERED: Mapping[str, Callable[[Node, Nodes], None]] = {
-    "Binarizer": _binarizer,
-    "FeatureVectorizer": _feature_vectorizer,
-    "Imputer": _imputer,
-    "LinearClassifier": _linear_classifier,
-    "LinearRegressor": _linear_regressor,
-    "Normalizer": _normalizer,
-    "OneHotEncoder": _one_hot_encoder,
-    "SVMRegressor": _vectors_regressor,
-    "Scaler": _scaler,
-    "TreeEnsembleClassifier": _tree_classifier,
-    "TreeEnsembleRegressor": _tree_regressor,
-}
-OP_TYPES = tuple(_LOWERED)

@@ -6,13 +6,12 @@ import math
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis
+from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis, operator
 from engine.ops.binary import one_type
 from kernels.ops.concat import MOST_PARTS, Concat
 
-OP_TYPES = ("Concat",)
 
-
+@operator("Concat")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x0, x1, … of equal sizes but along `axis` → y."""
     output, dtype = node.outputs[0], one_type(node.inputs, scope)

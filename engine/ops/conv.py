@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel, optional_input
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator, optional_input
 from engine.ops._window import IDLE, resolve
 from kernels.ops.conv import Conv
 from kernels.ops.conv3d import Conv3d
 
-OP_TYPES = ("Conv",)
 
-
+@operator("Conv")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x (n, c, [h,] w), weight (m, c // group, [kh,] kw), optional bias (m,) → y (n, m, [out_h,] out_w)."""
     x, weight = node.inputs[:2]

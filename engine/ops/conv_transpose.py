@@ -12,12 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel, optional_input
-from engine.ops._nodes import Nodes
+from engine.ops._base import Lowered, Refused, Scope, kernel, operator, optional_input
+from engine.ops._nodes import Nodes, written
 from engine.ops._window import AUTO_PADS, integers
 from kernels.ops.conv_transpose import ConvTranspose
-
-OP_TYPES = ("Col2Im", "ConvTranspose")
 
 
 class _Axis(NamedTuple):
@@ -31,10 +29,9 @@ class _Axis(NamedTuple):
     out: int = 1
 
 
+@operator("ConvTranspose")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x (n, c, [h,] w), weight (c, m / group, [kh,] kw), bias (m,) → y (n, m, [out_h,] out_w)."""
-    if node.op_type == "Col2Im":
-        return _columns(node, scope)
     x, weight, bias = node.inputs[0], node.inputs[1], optional_input(node, 2)
     shape, of_weight = scope.shape(x), scope.shape(weight)
     dtype, group = scope.spec(x).dtype, int(node.attributes.get("group", 1))
@@ -161,10 +158,11 @@ def _volume(node: Node, scope: Scope, axes: list[_Axis], group: int) -> Lowered:
     return nodes.lowered()
 
 
-def _columns(node: Node, scope: Scope) -> Lowered:
+@written("Col2Im")
+def _columns(node: Node, nodes: Nodes) -> None:
     """Col2Im: x (n, c · window, windows), image and window constant → y (n, c, *image): each place of a
     window is a channel that adds to one place of the image, which is a transposed convolution."""
-    nodes, x = Nodes(node, scope), node.inputs[0]
+    scope, x = nodes.around, node.inputs[0]
     image, window = (scope.integers(node, i, w) for i, w in ((1, "image_shape"), (2, "block_shape")))
     if not image or not window or len(image) != len(window) or len(image) > 3:
         raise Refused(f"its image_shape {image} and block_shape {window} do not fit together")
@@ -195,4 +193,3 @@ def _columns(node: Node, scope: Scope) -> Lowered:
         pads=pads,
         output_padding=tuple(beyond),
     )
-    return nodes.lowered()

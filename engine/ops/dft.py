@@ -12,21 +12,17 @@ import numpy as np
 import onnx
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, normal_axis, optional_input
-from engine.ops._nodes import Nodes
+from engine.ops._base import Refused, normal_axis, optional_input
+from engine.ops._nodes import Nodes, written
 
-OP_TYPES = ("DFT", "STFT")
 MOST_PLACES = 1 << 13  # of one transform: its matrix has four times their square, 2 GiB
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("DFT")
+def _dft(node: Node, nodes: Nodes) -> None:
     """x (…, places, …, 1 or 2) → y (…, bins, …, 2), real and imaginary part along the last axis; of the
     inverse of one side y (…, places, …, 1)."""
-    return _dft(node, scope) if node.op_type == "DFT" else _stft(node, scope)
-
-
-def _dft(node: Node, scope: Scope) -> Lowered:
-    nodes, x = Nodes(node, scope), node.inputs[0]
+    scope, x = nodes.around, node.inputs[0]
     rank, attributes = len(scope.shape(x)), node.attributes
     given = scope.constant(node, 1, "dft_length")
     chosen = scope.constant(node, 2, "axis")
@@ -38,7 +34,6 @@ def _dft(node: Node, scope: Scope) -> Lowered:
     length = 2 * (scope.shape(x)[axis] - 1) if inverse and onesided else scope.shape(x)[axis]
     length = length if given is None else int(given.reshape(-1)[0])
     _transformed(nodes, x, axis, length, inverse, onesided, node.outputs[0])
-    return nodes.lowered()
 
 
 def _transformed(
@@ -84,9 +79,10 @@ def _matrix(places: int, parts: int, length: int, inverse: bool, onesided: bool)
     return np.ascontiguousarray(both.reshape(places * parts, -1))
 
 
-def _stft(node: Node, scope: Scope) -> Lowered:
+@written("STFT")
+def _stft(node: Node, nodes: Nodes) -> None:
     """signal (n, places, 1 or 2), window (length,) → y (n, frames, bins, 2)."""
-    nodes, x, window = Nodes(node, scope), node.inputs[0], optional_input(node, 2)
+    scope, x, window = nodes.around, node.inputs[0], optional_input(node, 2)
     shape = scope.shape(x)
     step, given = scope.constant(node, 1, "frame_step"), scope.constant(node, 3, "frame_length")
     if given is None and not window:
@@ -104,4 +100,3 @@ def _stft(node: Node, scope: Scope) -> Lowered:
         x = nodes("Mul", x, nodes.shaped(window, (length, 1)))
     onesided = bool(node.attributes.get("onesided", 1))
     _transformed(nodes, x, 2, length, False, onesided, node.outputs[0])
-    return nodes.lowered()

@@ -9,16 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope
-from engine.ops._nodes import Nodes
-
-OP_TYPES = ("Einsum",)
+from engine.ops._base import Refused, Scope
+from engine.ops._nodes import Nodes, written
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("Einsum")
+def _einsum(node: Node, nodes: Nodes) -> None:
     """x0, x1, … with an axis a letter → y."""
-    nodes = Nodes(node, scope)
-    terms, result = _parsed(node, scope)
+    terms, result = _parsed(node, nodes.around)
     operands = [_plain(nodes, name, term) for name, term in zip(node.inputs, terms, strict=True)]
     sizes = _sizes(nodes, operands)
     (x, labels), *others = (_without_ones(nodes, *operand, sizes) for operand in operands)
@@ -31,7 +29,6 @@ def lower(node: Node, scope: Scope) -> Lowered:
         x, labels = nodes.shaped(x, (*nodes.shape(x), *(1 for _ in missing))), [*labels, *sorted(missing)]
     perm = [labels.index(label) for label in result]
     nodes("Transpose", x, output=node.outputs[0], perm=perm)
-    return nodes.lowered()
 
 
 def _parsed(node: Node, scope: Scope) -> tuple[list[list[str]], list[str]]:

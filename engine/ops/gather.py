@@ -7,40 +7,26 @@ GatherND become places in the tensor as one row. Computed ones become such place
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import onnx
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Lowered, Refused, Scope, contiguous_strides, kernel, normal_axis, view
-from engine.ops._nodes import Nodes
+from engine.ops._base import Lowered, Refused, Scope, contiguous_strides, kernel, normal_axis, operator, view
+from engine.ops._nodes import Nodes, written
 from engine.ops._parts import along, taken
 from kernels.ops.gather import INDEX_TYPES, Gather
 
-OP_TYPES = ("Compress", "Gather", "GatherElements", "GatherND", "ReverseSequence", "Tile")
 HINTS = dict.fromkeys(
     ("NonMaxSuppression", "NonZero", "Unique"),
     "how much it finds depends on values, which no plan knows beforehand; only the reference runs it",
 )
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
-    """x, places → y."""
-    if node.op_type == "Tile":
-        return _tile(node, scope)
-    if node.op_type == "Gather":
-        return _gather(node, scope)
-    if node.op_type == "Compress":
-        return _compressed(node, scope)
-    if node.op_type == "ReverseSequence":
-        return _reversed(node, scope)
-    if np.dtype(scope.spec(node.inputs[1]).dtype).kind not in "iu":
-        raise Refused("its indices are not whole numbers")
-    return _elements(node, scope) if node.op_type == "GatherElements" else _nd(node, scope)
-
-
-def _gather(node: Node, scope: Scope) -> Lowered:
+@operator("Gather")
+def gather(node: Node, scope: Scope) -> Lowered:
     """Along one axis, whose place in the shape that of the indices takes."""
     x, indices = node.inputs
     output = node.outputs[0]
@@ -63,22 +49,22 @@ def _gather(node: Node, scope: Scope) -> Lowered:
     return kernel(node, params, (x, indices), out, dtype)
 
 
-def _elements(node: Node, scope: Scope) -> Lowered:
+@written("GatherElements")
+def _elements(node: Node, nodes: Nodes) -> None:
     """As large as the indices: element by element the place along the axis, the other axes as they are."""
     x, indices = node.inputs
-    shape, of = scope.shape(x), scope.shape(indices)
+    shape, of = nodes.shape(x), nodes.shape(indices)
     axis = normal_axis(int(node.attributes.get("axis", 0)), len(shape))
-    nodes = Nodes(node, scope)
     flat = flat_elements(nodes, indices, shape, axis)
     source = nodes.shaped(x, (math.prod(shape),))
     nodes.shaped(nodes("Gather", source, flat, axis=0), of, output=node.outputs[0])
-    return nodes.lowered()
 
 
 def flat_elements(nodes: Nodes, indices: str, shape: tuple[int, ...], axis: int) -> str:
     """The places in a tensor of `shape` as one row that GatherElements and ScatterElements mean by their
     indices. Raises Refused."""
     of = nodes.shape(indices)
+    _check_whole(nodes, indices)
     if len(of) != len(shape) or any(
         p > d for a, (p, d) in enumerate(zip(of, shape, strict=True)) if a != axis
     ):
@@ -95,6 +81,11 @@ def flat_elements(nodes: Nodes, indices: str, shape: tuple[int, ...], axis: int)
     return nodes.shaped(nodes("Add", place, nodes.constant(others, np.int64)), (math.prod(of),))
 
 
+def _check_whole(nodes: Nodes, indices: str) -> None:
+    if np.dtype(nodes.dtype(indices)).kind not in "iu":
+        raise Refused("its indices are not whole numbers")
+
+
 def _from_the_front(nodes: Nodes, indices: str, sizes: np.ndarray) -> str:
     """Computed places as int64, those below 0 counted from the end."""
     if nodes.dtype(indices) != "int64":
@@ -103,15 +94,14 @@ def _from_the_front(nodes: Nodes, indices: str, sizes: np.ndarray) -> str:
     return nodes("Where", below, nodes("Add", indices, nodes.constant(sizes, np.int64)), indices)
 
 
-def _nd(node: Node, scope: Scope) -> Lowered:
+@written("GatherND")
+def _nd(node: Node, nodes: Nodes) -> None:
     x, indices = node.inputs
-    shape, batch = scope.shape(x), int(node.attributes.get("batch_dims", 0))
-    nodes = Nodes(node, scope)
+    shape, batch = nodes.shape(x), int(node.attributes.get("batch_dims", 0))
     flat, inner = flat_nd(nodes, indices, shape, batch)
     rows = nodes.shaped(x, (math.prod(shape) // math.prod(inner), math.prod(inner)))
-    out = (*scope.shape(indices)[:-1], *inner)
+    out = (*nodes.shape(indices)[:-1], *inner)
     nodes.shaped(nodes("Gather", rows, flat, axis=0), out, output=node.outputs[0])
-    return nodes.lowered()
 
 
 def flat_nd(
@@ -121,6 +111,7 @@ def flat_nd(
     their indices, whose last axis holds a place on each of the axes behind `batch`; and the axes left over.
     Raises Refused."""
     of = nodes.shape(indices)
+    _check_whole(nodes, indices)
     depth = of[-1] if of else 0
     if not 0 <= batch < max(1, len(of)) or not 1 <= depth <= len(shape) - batch:
         raise Refused(f"indices of shape {of} do not fit a tensor of shape {shape}")
@@ -145,9 +136,10 @@ def flat_nd(
     return nodes.shaped(row, (math.prod(of[:-1]),)), inner
 
 
-def _compressed(node: Node, scope: Scope) -> Lowered:
+@written("Compress")
+def _compressed(node: Node, nodes: Nodes) -> None:
     """The places at which a constant condition is true, along an axis or in the tensor as one row."""
-    nodes, x = Nodes(node, scope), node.inputs[0]
+    scope, x = nodes.around, node.inputs[0]
     if node.inputs[1] not in scope.constants:
         raise Refused("its condition is computed, and how much it leaves would change from pass to pass")
     kept = np.flatnonzero(scope.constants[node.inputs[1]])
@@ -155,13 +147,13 @@ def _compressed(node: Node, scope: Scope) -> Lowered:
     if axis is None:
         x = nodes.shaped(x, (math.prod(scope.shape(x)),))
     nodes("Gather", x, nodes.constant(kept, np.int64), output=node.outputs[0], axis=int(axis or 0))
-    return nodes.lowered()
 
 
-def _reversed(node: Node, scope: Scope) -> Lowered:
+@written("ReverseSequence")
+def _reversed(node: Node, nodes: Nodes) -> None:
     """The first places along the time axis in reverse order, as many as each of the batch says."""
-    nodes, (x, lengths) = Nodes(node, scope), node.inputs
-    shape = scope.shape(x)
+    x, lengths = node.inputs
+    shape = nodes.shape(x)
     axes = [int(node.attributes.get(name, usual)) for name, usual in (("batch_axis", 1), ("time_axis", 0))]
     if len(shape) < 2 or sorted(axes) != [0, 1]:
         raise Refused(f"its batch and time axis are {axes} of a tensor of shape {shape}")
@@ -180,7 +172,6 @@ def _reversed(node: Node, scope: Scope) -> Lowered:
     flat, inner = flat_nd(nodes, both, shape)
     rows = nodes.shaped(x, (shape[0] * shape[1], math.prod(inner)))
     nodes.shaped(nodes("Gather", rows, flat, axis=0), shape, output=node.outputs[0])
-    return nodes.lowered()
 
 
 def _check(places: np.ndarray, size: int) -> None:
@@ -188,6 +179,7 @@ def _check(places: np.ndarray, size: int) -> None:
         raise Refused(f"its indices reach from {places.min()} to {places.max()} on an axis of {size}")
 
 
+@operator("Tile")
 def _tile(node: Node, scope: Scope) -> Lowered:
     """Along each axis that is repeated its places again and again, the last axis first."""
     x, output = node.inputs[0], node.outputs[0]
@@ -201,3 +193,20 @@ def _tile(node: Node, scope: Scope) -> Lowered:
     return along(
         x, shape, {axis: np.tile(np.arange(shape[axis]), repeats[axis]) for axis in several}, output, dtype
     )
+
+
+# ---------------------------------------------------------------------------------- array feature extractor
+
+# ArrayFeatureExtractor: places along the last axis, which classifiers of scikit-learn name their classes by.
+#
+# Of the domain ai.onnx.ml. It is a Gather whose output has the places as one axis, in whatever shape they
+# came.
+
+
+@operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def _features(node: Node, scope: Scope) -> Lowered:
+    """x, places → y (…, places); of a vector one row."""
+    x, places = node.inputs
+    made = gather(replace(node, op_type="Gather", domain="", attributes={"axis": -1}), scope)
+    shape = (*(scope.shape(x)[:-1] or (1,)), math.prod(scope.shape(places)))
+    return replace(made, specs={**made.specs, node.outputs[0]: TensorSpec(shape, scope.spec(x).dtype)})

@@ -12,14 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops import conv, matmul
-from engine.ops._base import Lowered, Refused, Scope, optional_input
+from engine.ops import conv, gemm
+from engine.ops._base import Lowered, Refused, Scope, operator, optional_input
 from engine.ops._quantized import Behind, Whole, Zero, check_eight_bits, rewritten, scale_of, within
 
 _REAL = ("float32", "float16")
-OP_TYPES = ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
 
 
+@operator("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x and a weight, each with a zero point, of QLinear… with a scale → int32, or eight bits."""
     linear = node.op_type.startswith("QLinear")
@@ -28,7 +28,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     check_eight_bits(scope.spec(x).dtype, scope.spec(weight).dtype)
     of_conv = node.op_type.endswith("Conv") or node.op_type == "ConvInteger"
     plain = replace(node, op_type="Conv" if of_conv else "MatMul", inputs=(x, weight))
-    product = conv.lower(plain, scope) if of_conv else matmul.lower(plain, scope)
+    product = conv.lower(plain, scope) if of_conv else gemm.matmul(plain, scope)
     factors = (
         factor(node, scope, x, places[0], "first zero point"),
         factor(node, scope, weight, places[1], "weights' zero point"),

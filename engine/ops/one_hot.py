@@ -8,19 +8,14 @@ import numpy as np
 from onnx import TensorProto
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, normal_axis
-from engine.ops._nodes import Nodes
-
-OP_TYPES = ("Hardmax", "OneHot")
+from engine.ops._base import Refused, normal_axis
+from engine.ops._nodes import Nodes, written
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
-    """places, depth, (off, on) → one axis more; or x → 1 at the first largest along an axis, 0 elsewhere."""
-    return _one_hot(node, scope) if node.op_type == "OneHot" else _hardmax(node, scope)
-
-
-def _one_hot(node: Node, scope: Scope) -> Lowered:
-    nodes = Nodes(node, scope)
+@written("OneHot")
+def _one_hot(node: Node, nodes: Nodes) -> None:
+    """places, depth, (off, on) → one axis more."""
+    scope = nodes.around
     places, _, values = node.inputs
     given = scope.constant(node, 1, "depth")
     if given is None or given.size != 1 or int(given.reshape(-1)[0]) < 1:
@@ -37,17 +32,17 @@ def _one_hot(node: Node, scope: Scope) -> Lowered:
     ends = [nodes("Equal", places, nodes.constant(numbers)) for numbers in (along, along - depth)]
     off, on = (nodes("Gather", values, nodes.constant(np.array(i)), axis=0) for i in range(2))
     nodes("Where", nodes("Or", *ends), on, off, output=node.outputs[0])
-    return nodes.lowered()
 
 
-def _hardmax(node: Node, scope: Scope) -> Lowered:
-    """Before opset 13 everything from the axis on is one row."""
-    nodes, x = Nodes(node, scope), node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+@written("Hardmax")
+def _hardmax(node: Node, nodes: Nodes) -> None:
+    """x → 1 at the first largest along an axis, 0 elsewhere. Before opset 13 everything from the axis on is
+    one row."""
+    scope = nodes.around
+    x, shape, dtype = scope.first(node)
     axis = normal_axis(int(node.attributes.get("axis", -1 if scope.opset >= 13 else 1)), len(shape))
     inner = shape[axis + 1 :] if scope.opset >= 13 else ()
     rows = (math.prod(shape[:axis]), math.prod(shape[axis:]) // math.prod(inner), math.prod(inner))
     place = nodes("ArgMax", nodes.shaped(x, rows), axis=1)
     hit = nodes("Equal", place, nodes.constant(np.arange(rows[1], dtype=np.int64)[:, None]))
     nodes.shaped(nodes("CastLike", hit, nodes.constant(0, dtype)), shape, output=node.outputs[0])
-    return nodes.lowered()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel, normal_axis, view
+from engine.ops._base import Lowered, Refused, Scope, kernel, normal_axis, operator, view
 from kernels.ops.pad import PAD_MODES, Pad
 
-OP_TYPES = ("Pad",)
 
-
+@operator("Pad")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y, larger by the pads (smaller where negative); attributes before opset 11, inputs from then on."""
-    x = node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = scope.first(node)
     rank = len(shape)
     mode = node.attributes.get("mode", "constant")
     if mode not in PAD_MODES:

@@ -1,5 +1,5 @@
 """MaxPool and AveragePool over any number of spatial axes: the last two as images are pooled, those before
-them one by one.
+them one by one; the global ones, whose window is the whole image; and LpPool.
 
 The maximum over a box is one of maxima over its sides, and so is the mean, for what counts of a box are its
 sides' counts multiplied.
@@ -8,21 +8,21 @@ sides' counts multiplied.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+
+import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope
+from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, operator
+from engine.ops._nodes import Nodes, number_of, written
 from engine.ops._window import IDLE, WindowAxis, resolve
 from kernels.ops._quantized import EIGHT_BITS
-from kernels.ops.cast import Cast
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
 
-OP_TYPES = ("AveragePool", "MaxPool")
 
-
-def lower(node: Node, scope: Scope) -> Lowered:
+@operator("AveragePool", "MaxPool")
+def _pooled(node: Node, scope: Scope) -> Lowered:
     """x (n, c, spatial…) → y (n, c, out…), and where in x its maxima lie."""
     x, output = node.inputs[0], node.outputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
@@ -66,15 +66,11 @@ def lower(node: Node, scope: Scope) -> Lowered:
 
 def _of_bytes(node: Node, scope: Scope, dtype: str) -> Lowered:
     """The maximum of eight-bit numbers, which float32 holds as they are."""
-    x, y = node.inputs[0], node.outputs[0]
-    shape, wide, made = scope.shape(x), f"{y}:wide", f"{y}:pooled"
-    inner = replace(scope, specs={**scope.specs, wide: TensorSpec(shape, "float32")})
-    pooled = lower(replace(node, inputs=(wide,), outputs=(made,)), inner)
-    out = pooled.specs[made].shape
-    there = Kernel(Cast(math.prod(shape), dtype, "float32"), (x,), wide)
-    back = Kernel(Cast(math.prod(out), "float32", dtype), (made,), y)
-    specs = {**pooled.specs, wide: inner.specs[wide], y: TensorSpec(out, dtype)}
-    return Lowered((there, *pooled.items, back), specs)
+    nodes = Nodes(node, scope)
+    wide = nodes("Cast", node.inputs[0], to=number_of("float32"))
+    pooled = nodes("MaxPool", wide, **node.attributes)
+    nodes("Cast", pooled, to=number_of(dtype), output=node.outputs[0])
+    return nodes.lowered()
 
 
 def _pool(node: Node, height: WindowAxis, width: WindowAxis, n: int, c: int, dtype: str) -> Pool:
@@ -99,3 +95,55 @@ def _pool(node: Node, height: WindowAxis, width: WindowAxis, n: int, c: int, dty
         count_include_pad=bool(node.attributes.get("count_include_pad", 0)),
         dtype=dtype,
     )
+
+
+@operator("GlobalAveragePool", "GlobalMaxPool")
+def _global_pool(node: Node, scope: Scope) -> Lowered:
+    """x (n, c, spatial…) → y (n, c, 1…); other than two spatial axes are taken as one row."""
+    x, shape, dtype = scope.first(node)
+    if len(shape) < 3:
+        raise Refused(f"its input {shape} has no spatial axes")
+    pool = global_pool("max" if node.op_type == "GlobalMaxPool" else "average", shape, dtype)
+    return kernel(node, pool, (x,), shape[:2] + (1,) * (len(shape) - 2), dtype)
+
+
+def global_pool(kind: str, shape: tuple[int, ...], dtype: str) -> Pool:
+    """A pool whose window is all of (n, c, spatial…)."""
+    h, w = shape[2:] if len(shape) == 4 else (1, math.prod(shape[2:]))
+    return Pool(
+        kind=kind, n=shape[0], c=shape[1], h=h, w=w, kh=h, kw=w, out_h=1, out_w=1, dtype=dtype
+    )  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------------- lp pool
+
+# LpPool and GlobalLpPool: the root of a sum of powers; the sums over windows are a convolution with ones.
+
+
+_WINDOW = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
+
+
+@written("GlobalLpPool", "LpPool")
+def _lp_pool(node: Node, nodes: Nodes) -> None:
+    """x (n, c, …) → y (n, c, …): (Σ |x|ᵖ)^(1/p) over a window, or over the whole image."""
+    x, shape, dtype = nodes.around.first(node)
+    output = node.outputs[0]
+    p = float(node.attributes.get("p", 2))
+    if np.dtype(dtype).kind != "f" or len(shape) < 3 or not p > 0:
+        raise Refused(f"an input of {dtype} of shape {shape} and p = {p:g} do not go together")
+    powers = nodes("Abs", x)
+    if p != 1:
+        powers = nodes("Mul", x, x) if p == 2 else nodes("Pow", powers, nodes.constant(p, dtype))
+    last = output if p == 1 else ""
+    if node.op_type == "LpPool":
+        kernel = tuple(node.attributes["kernel_shape"])
+        ones = nodes.constant(np.ones((shape[1], 1, *kernel)), dtype)
+        window = {name: node.attributes[name] for name in _WINDOW if name in node.attributes}
+        sums = nodes("Conv", powers, ones, output=last, group=shape[1], **window)
+    else:
+        axes = nodes.constant(np.arange(2, len(shape)))
+        sums = nodes("ReduceSum", powers, axes, output=last, keepdims=1)
+    if p == 2:
+        nodes("Sqrt", sums, output=output)
+    elif p != 1:
+        nodes("Pow", sums, nodes.constant(1 / p, dtype), output=output)

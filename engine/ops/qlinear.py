@@ -13,28 +13,12 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.ops import gemm, quantize
-from engine.ops._base import Lowered, Refused, Scope, optional_input
+from engine.ops._base import Lowered, Refused, Scope, operator, optional_input
 from engine.ops._nodes import Nodes
 from engine.ops._quantized import Behind, check_eight_bits, rewritten, scale_of, within
 from engine.ops.integer import factor, one_scale, out_zero
 
 DOMAIN = "com.microsoft"
-_ARITHMETIC = ("QLinearAdd", "QLinearMul")
-_FUNCTIONS = (
-    "QLinearAveragePool",
-    "QLinearGlobalAveragePool",
-    "QLinearLeakyRelu",
-    "QLinearSigmoid",
-    "QLinearSoftmax",
-)
-_SAME = ("DequantizeLinear", "QuantizeLinear")
-OP_TYPES = (
-    "QGemm",
-    "QLinearConcat",
-    *_ARITHMETIC,
-    *_FUNCTIONS,
-    *_SAME,
-)
 
 _INSTEAD = (
     "the engine runs models in the QDQ form (quant_format QDQ of ONNX Runtime's quantize_static), where such "
@@ -49,19 +33,32 @@ HINTS = dict.fromkeys(
 )
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
-    """Eight-bit tensors, each with its scale and zero point → one by the scale and the zero point of y."""
-    if node.op_type in _SAME:
-        return quantize.lower(node, scope)
-    if node.op_type == "QGemm":
-        return _product(node, scope)
-    if node.op_type in _ARITHMETIC:
-        return _between(node, scope, ((0, 1, 2), (3, 4, 5)), (6, 7))
-    if node.op_type == "QLinearConcat":
-        return _between(node, scope, tuple((i, i + 1, i + 2) for i in range(2, len(node.inputs), 3)), (0, 1))
+operator("DequantizeLinear", "QuantizeLinear", domain=DOMAIN)(quantize.lower)
+
+
+@operator("QLinearAdd", "QLinearMul", domain=DOMAIN)
+def _arithmetic(node: Node, scope: Scope) -> Lowered:
+    """a, its scale and zero, b, its, y's scale and zero → y."""
+    return _between(node, scope, ((0, 1, 2), (3, 4, 5)), (6, 7))
+
+
+@operator("QLinearConcat", domain=DOMAIN)
+def _concat(node: Node, scope: Scope) -> Lowered:
+    """y's scale and zero, x0, its scale and zero, … → y."""
+    return _between(node, scope, tuple((i, i + 1, i + 2) for i in range(2, len(node.inputs), 3)), (0, 1))
+
+
+@operator(
+    *("QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearLeakyRelu"),
+    *("QLinearSigmoid", "QLinearSoftmax"),
+    domain=DOMAIN,
+)
+def _function(node: Node, scope: Scope) -> Lowered:
+    """x, its scale and zero, y's scale and zero → y."""
     return _between(node, scope, ((0, 1, 2),), (3, 4))
 
 
+@operator("QGemm", domain=DOMAIN)
 def _product(node: Node, scope: Scope) -> Lowered:
     """a, its scale and zero, b, its, c int32, y's scale and zero → y; float32 without these."""
     a, b = node.inputs[0], node.inputs[3]

@@ -1,6 +1,6 @@
 """QuantizeLinear and DequantizeLinear, by tensor, by axis or by block.
 
-Weights are dequantized at plan time, as anything that is constant (engine.passes.fold). A product between
+Weights are dequantized at plan time, as anything that is constant (engine.passes.trace). A product between
 DequantizeLinear and QuantizeLinear becomes one step of whole numbers (engine.passes.quantized); elsewhere a
 QuantizeLinear and the DequantizeLinear behind it become one step (engine.passes.fuse). So it is of eight bits
 with scales in float32 for the tensor or an axis; all else is written as the nodes that it is the same as.
@@ -16,17 +16,17 @@ import onnx
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis, optional_input
-from engine.ops._nodes import Nodes
+from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis, operator, optional_input
+from engine.ops._nodes import Nodes, number_of, written
 from kernels.ops import FLOATS, FLOATS8
 from kernels.ops.cast import Cast
 from kernels.ops.quantize import THROUGH, Quantize
 
-OP_TYPES = ("DequantizeLinear", "QuantizeLinear")
 _WHOLE = ("uint8", "int8", "uint16", "int16", "uint4", "int4", "uint2", "int2")
 _FLOATING = (*FLOATS8, "float4_e2m1fn")  # of eight bits and four
 
 
+@operator("DequantizeLinear", "QuantizeLinear")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, scale, optional zero point → y of the same shape."""
     x, output = node.inputs[0], node.outputs[0]
@@ -87,14 +87,14 @@ def _quantized(node: Node, scope: Scope, to: str) -> Lowered:
     if to in _FLOATING:
         _check_zero(nodes, zero)
         saturate = int(node.attributes.get("saturate", 1))
-        nodes("Cast", y, to=_number(to), saturate=saturate, output=node.outputs[0])
+        nodes("Cast", y, to=number_of(to), saturate=saturate, output=node.outputs[0])
         return nodes.lowered()
     y = nodes("Round", _as(nodes, y, "float32"))  # halves to the even neighbour
     if zero:
         y = nodes("Add", y, _spread(nodes, zero, "float32"))
     held = ml_dtypes.iinfo(to)
     limits = (nodes.constant(np.float32(limit)) for limit in (held.min, held.max))
-    nodes("Cast", nodes("Clip", y, *limits), to=_number(to), output=node.outputs[0])
+    nodes("Cast", nodes("Clip", y, *limits), to=number_of(to), output=node.outputs[0])
     return nodes.lowered()
 
 
@@ -112,17 +112,12 @@ def _dequantized(node: Node, scope: Scope, to: str) -> Lowered:
     rounds = to != "float32"
     y = nodes("Mul", y, _spread(nodes, scale, "float32"), output="" if rounds else node.outputs[0])
     if rounds:
-        nodes("Cast", y, to=_number(to), output=node.outputs[0])
+        nodes("Cast", y, to=number_of(to), output=node.outputs[0])
     return nodes.lowered()
 
 
 def _as(nodes: Nodes, name: str, dtype: str) -> str:
-    return name if nodes.dtype(name) == dtype else nodes("Cast", name, to=_number(dtype))
-
-
-def _number(dtype: str) -> int:
-    """ONNX's number of an element type."""
-    return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    return name if nodes.dtype(name) == dtype else nodes("Cast", name, to=number_of(dtype))
 
 
 def _check_zero(nodes: Nodes, zero: str) -> None:
@@ -164,3 +159,32 @@ def _sizes(node: Node, scale: tuple[int, ...], shape: tuple[int, ...]) -> tuple[
     if scale != (shape[axis],):
         raise Refused(f"its scale of shape {scale} does not fit axis {axis} of an input of shape {shape}")
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+# ----------------------------------------------------------------------------------------- dynamic quantize
+
+# DynamicQuantizeLinear: to uint8 by a scale that the tensor's own range gives, as several steps.
+#
+# "y_scale = (maximum(0, max(x)) − minimum(0, min(x))) / 255, intermediate_zero_point = 0 − min(x) / y_scale,
+# y_zero_point = cast(round(saturate(intermediate_zero_point))), y = saturate(round(x / y_scale) +
+# y_zero_point)"; where x is 0 everywhere its range is taken for 1, as onnx.reference has it, and y is 0.
+
+
+@written("DynamicQuantizeLinear")
+def _dynamic_quantize(node: Node, nodes: Nodes) -> None:
+    """x float32 → y uint8, its scale (), float32, and its zero point (), uint8; those that are read."""
+    x, shape, dtype = nodes.around.first(node)
+    if dtype != "float32":
+        raise Refused(f"it quantizes {dtype}, and float32 is supported")
+    y, scale_out, zero_out = (*node.outputs, "", "")[:3]
+    none, steps, unit = (nodes.constant(value, np.float32) for value in (0, 255, 1))
+    most = nodes("Max", nodes("ReduceMax", x, keepdims=0), none)
+    least = nodes("Min", nodes("ReduceMin", x, keepdims=0), none)
+    width = nodes("Where", nodes("Equal", most, least), unit, nodes("Sub", most, least))
+    scale = nodes("Div", width, steps, output=scale_out)
+    begin = nodes("Clip", nodes("Sub", none, nodes("Div", least, scale)), none, steps)
+    zero = nodes("Round", begin)
+    if zero_out:
+        nodes("Cast", zero, output=zero_out, to=onnx.TensorProto.UINT8)
+    if y:  # last: it is what the node is looked at by
+        nodes.kernel(Quantize(1, 1, math.prod(shape), "uint8", to="uint8"), (x, scale, zero), shape, y)

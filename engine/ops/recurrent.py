@@ -8,22 +8,22 @@ import math
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, optional_input
-from engine.ops._nodes import Nodes
+from engine.ops._base import Refused, optional_input
+from engine.ops._nodes import Nodes, written
 from kernels.ops.gemm import Gemm
 from kernels.ops.recurrent import DIRECTIONS, GATE_ACTIVATIONS, Recurrent
 
-OP_TYPES = ("GRU", "LSTM", "RNN")
 _USUAL = {"rnn": ("tanh",), "gru": ("sigmoid", "tanh"), "lstm": ("sigmoid", "tanh", "tanh")}
 _HARD = (0.2, 0.5)  # HardSigmoid's alpha and beta
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("GRU", "LSTM", "RNN")
+def _recurrent(node: Node, nodes: Nodes) -> None:
     """x (steps, n, inputs), weights, recurrence, bias, lengths, first states → y (steps, directions, n,
     hidden), the last hidden state and (LSTM) the last cell; with layout 1 the batch comes first in all of
     them."""
     kind = node.op_type.lower()
-    nodes, (x, w, r) = Nodes(node, scope), node.inputs[:3]
+    scope, (x, w, r) = nodes.around, node.inputs[:3]
     batch_first = bool(node.attributes.get("layout", 0))
     if batch_first:
         x = nodes("Transpose", x, perm=(1, 0, 2))
@@ -56,7 +56,6 @@ def lower(node: Node, scope: Scope) -> Lowered:
         given.append(_given(nodes, node, place, names[place - 3], shape, params, batch_first))
     y = nodes.kernel(params, given, params.output_shape, nodes.name("states"))
     _give(nodes, node, params, y, batch_first)
-    return nodes.lowered()
 
 
 def _given(

@@ -1,4 +1,5 @@
-"""The Reduce… operators over any axes, ArgMax and ArgMin, and LpNormalization, which divides by a norm.
+"""The Reduce… operators over any axes, ArgMax and ArgMin, LpNormalization, which divides by
+a norm, and CumSum and CumProd along a constant axis.
 
 Axes that lie side by side are reduced as one. Of several that do not, the last come first, and what that
 leaves is reduced along the others: a sum of sums is the sum, and so with each of these, but that a square or
@@ -16,10 +17,21 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, optional_input, view
+from engine.ops._base import (
+    Kernel,
+    Lowered,
+    Refused,
+    Scope,
+    kernel,
+    normal_axis,
+    operator,
+    optional_input,
+    view,
+)
 from engine.ops.binary import binary_params
-from engine.ops.global_pool import global_pool
+from engine.ops.pool import global_pool
 from kernels.ops import FLOATS
+from kernels.ops.cumulate import Cumulate
 from kernels.ops.reduce import Reduce
 
 # What several steps do, one after the other: the first, those behind it, the last. One step alone does what
@@ -40,9 +52,8 @@ _UNCHANGED = ("sum", "mean", "max", "min", "prod", "logsumexp")  # one element
 _WHOLE = ("sum", "max", "min", "prod", "l1", "sumsquare")  # that whole numbers have
 _POOLS = {"ReduceMax": "max", "ReduceMean": "average"}
 
-OP_TYPES = (*_CHAINS, "ArgMax", "ArgMin", "LpNormalization")
 
-
+@operator(*_CHAINS, "ArgMax", "ArgMin", "LpNormalization")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y with the axes of size 1 (keepdims) or gone; the axes are an attribute or a constant input."""
     if node.op_type == "LpNormalization":
@@ -166,3 +177,23 @@ def _axes(node: Node, scope: Scope, rank: int) -> list[int]:
     if len(set(axes)) != len(axes):
         raise Refused(f"its axes {list(given)} name one axis twice")
     return axes
+
+
+@operator("CumProd", "CumSum")
+def _cumulate(node: Node, scope: Scope) -> Lowered:
+    """x, axis → y of the same shape."""
+    x, shape, dtype = scope.first(node)
+    given = scope.constant(node, 1, "axis")
+    if given is None or given.size != 1:
+        raise Refused(f"its axis is {given}, and one number is wanted")
+    axis = normal_axis(int(given.reshape(-1)[0]), len(shape))
+    params = Cumulate(
+        kind="sum" if node.op_type == "CumSum" else "prod",
+        outer=math.prod(shape[:axis]),
+        axis=shape[axis],
+        inner=math.prod(shape[axis + 1 :]),
+        exclusive=bool(node.attributes.get("exclusive", 0)),
+        reverse=bool(node.attributes.get("reverse", 0)),
+        dtype=dtype,
+    )
+    return kernel(node, params, (x,), shape, dtype)

@@ -1,16 +1,19 @@
-"""Reshape: 0 copies a size, −1 is worked out, allowzero takes 0 as it is."""
+"""The same bytes under another shape: Reshape (0 copies a size, −1 is worked out, allowzero takes 0 as it
+is), Flatten, Squeeze, Unsqueeze; Identity, and what is one outside training."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, view
+from engine.graph.plan import TensorSpec
+from engine.ops._base import Lowered, Refused, Scope, normal_axis, operator, view
 
-OP_TYPES = ("Reshape",)
 
-
-def lower(node: Node, scope: Scope) -> Lowered:
+@operator("Reshape")
+def _reshape(node: Node, scope: Scope) -> Lowered:
     """x, constant shape → the same bytes under that shape."""
     wanted = scope.integers(node, 1, "shape")
     if wanted is None:
@@ -35,3 +38,52 @@ def resolve(shape: tuple[int, ...], wanted: list[int], allow_zero: bool) -> tupl
             raise Refused(f"a tensor of shape {shape} does not fit shape {wanted}")
         sizes[sizes.index(-1)] = math.prod(shape) // known
     return tuple(sizes)
+
+
+@operator("Flatten")
+def _flatten(node: Node, scope: Scope) -> Lowered:
+    """x → the same bytes as (product before axis, product from axis on)."""
+    shape = scope.shape(node.inputs[0])
+    axis = normal_axis(int(node.attributes.get("axis", 1)), len(shape), inclusive=True)
+    return view(node, scope, (math.prod(shape[:axis]), math.prod(shape[axis:])))
+
+
+@operator("Squeeze", "Unsqueeze")
+def _squeeze(node: Node, scope: Scope) -> Lowered:
+    """x → the same bytes. The axes are an attribute before opset 13, a constant input from then on."""
+    shape = scope.shape(node.inputs[0])
+    given = node.attributes.get("axes") if scope.opset < 13 else scope.integers(node, 1, "axes")
+    given = None if given is None else list(given)
+    if node.op_type == "Squeeze":
+        if given is None:
+            return view(node, scope, tuple(size for size in shape if size != 1))
+        axes = {normal_axis(axis, len(shape)) for axis in given}
+        if any(shape[axis] != 1 for axis in axes):
+            raise Refused(f"axes {given} of a tensor of shape {shape} are not all of size 1")
+        return view(node, scope, tuple(size for axis, size in enumerate(shape) if axis not in axes))
+    if given is None:
+        raise Refused("it has no axes")
+    rank = len(shape) + len(given)
+    axes = {normal_axis(axis, rank) for axis in given}
+    if len(axes) != len(given):
+        raise Refused(f"its axes {given} name one axis twice")
+    sizes = iter(shape)
+    return view(node, scope, tuple(1 if axis in axes else next(sizes) for axis in range(rank)))
+
+
+@operator("Dropout", "Identity", "OptionalGetElement")
+def _identity(node: Node, scope: Scope) -> Lowered:
+    """x → the same bytes."""
+    if node.op_type == "Dropout":
+        training = scope.constant(node, 2, "training_mode")
+        if training is not None and training.any():
+            raise Refused("it is in training mode (training_mode is true), and only inference is supported")
+    lowered = view(node, scope, scope.shape(node.inputs[0]))
+    mask = node.outputs[1] if len(node.outputs) > 1 else ""
+    if not mask or mask not in scope.consumed:
+        return lowered
+    # Nothing is dropped.
+    source = scope.spec(node.inputs[0])
+    kept = np.ones(source.shape, np.bool_ if scope.opset >= 10 else source.dtype)
+    specs = {**lowered.specs, mask: TensorSpec(kept.shape, kept.dtype.name)}
+    return Lowered(lowered.items, specs, {mask: kept})

@@ -12,10 +12,8 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, optional_input, view
+from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, operator, optional_input, view
 from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize, fits
-
-OP_TYPES = ("Resize", "Upsample")
 
 _OUTSIDE = ("stretch", "not_larger", "not_smaller")
 
@@ -35,6 +33,7 @@ class _Axis(NamedTuple):
         return self.size == self.out and math.isclose(self.scale, 1) and (self.start, self.end) == (0, 1)
 
 
+@operator("Resize", "Upsample")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, and constant scales or sizes → y. Before opset 11 places are counted from the first pixel's edge and
     rounded down, as Upsample has them."""

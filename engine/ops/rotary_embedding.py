@@ -5,21 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, optional_input
-from engine.ops._nodes import Nodes
-
-OP_TYPES = ("RotaryEmbedding",)
+from engine.ops._base import Refused, optional_input
+from engine.ops._nodes import Nodes, written
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("RotaryEmbedding")
+def _rotary(node: Node, nodes: Nodes) -> None:
     """x, cosines, sines, places → y of x's shape, (batch, heads, places, elements) or (batch, places, heads ·
     elements). Cosines and sines of half the elements that are turned: by place, or by image and place
     where no places are given."""
     x, cosines, sines = node.inputs[:3]
-    return rotated(Nodes(node, scope), x, cosines, sines, optional_input(node, 3))
+    rotated(nodes, x, cosines, sines, optional_input(node, 3))
 
 
-def rotated(nodes: Nodes, x: str, cosines: str, sines: str, places: str) -> Lowered:
+def rotated(nodes: Nodes, x: str, cosines: str, sines: str, places: str) -> None:
     """y = x · cos + (x with each pair's two changed for each other) · ±sin."""
     node, scope = nodes.node, nodes.scope
     shape = scope.shape(x)
@@ -79,4 +78,3 @@ def rotated(nodes: Nodes, x: str, cosines: str, sines: str, places: str) -> Lowe
         rest = nodes("Gather", apart, nodes.constant(np.arange(turned, whole[3])), axis=-1)
         y = nodes("Concat", y, rest, axis=3)
     nodes.shaped(y, shape, output=node.outputs[0])
-    return nodes.lowered()

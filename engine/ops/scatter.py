@@ -13,37 +13,30 @@ import numpy as np
 import onnx
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, normal_axis, optional_input
-from engine.ops._nodes import Nodes
+from engine.ops._base import Refused, normal_axis, optional_input
+from engine.ops._nodes import Nodes, written
 from engine.ops.gather import flat_elements, flat_nd
 from kernels.ops.scatter import SCATTER_KINDS, Scatter
 
-OP_TYPES = ("MaxUnpool", "Scatter", "ScatterElements", "ScatterND", "TensorScatter")
 
-
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("Scatter", "ScatterElements", "ScatterND")
+def _scatter(node: Node, nodes: Nodes) -> None:
     """x, places, updates → y of the shape of x."""
-    nodes = Nodes(node, scope)
-    if node.op_type == "MaxUnpool":
-        return _unpooled(nodes, node, scope)
-    if node.op_type == "TensorScatter":
-        return _sequences(nodes, node, scope)
     x, indices, updates = node.inputs
     kind = node.attributes.get("reduction", "none").replace("none", "put")
     if kind not in SCATTER_KINDS:
         raise Refused(f"its reduction is {kind!r}, and none, {', '.join(SCATTER_KINDS[1:])} are supported")
-    shape = scope.shape(x)
+    shape, of = nodes.shape(x), nodes.shape(indices)
     if node.op_type == "ScatterND":
         flat, inner = flat_nd(nodes, indices, shape)
-        if scope.shape(updates) != (*scope.shape(indices)[:-1], *inner):
-            raise Refused(f"updates of shape {scope.shape(updates)} do not fit its indices")
+        wanted = (*of[:-1], *inner)
     else:
         axis = normal_axis(int(node.attributes.get("axis", 0)), len(shape))
         flat, inner = flat_elements(nodes, indices, shape, axis), ()
-        if scope.shape(updates) != scope.shape(indices):
-            raise Refused(f"updates of shape {scope.shape(updates)} do not fit its indices")
+        wanted = of
+    if nodes.shape(updates) != wanted:
+        raise Refused(f"updates of shape {nodes.shape(updates)} do not fit its indices")
     _scattered(nodes, x, flat, updates, math.prod(inner), kind, node.outputs[0])
-    return nodes.lowered()
 
 
 def _scattered(nodes: Nodes, x: str, flat: str, updates: str, inner: int, kind: str, output: str) -> None:
@@ -62,10 +55,11 @@ def _scattered(nodes: Nodes, x: str, flat: str, updates: str, inner: int, kind: 
     nodes.kernel(params, (x, flat, updates), shape, output)
 
 
-def _unpooled(nodes: Nodes, node: Node, scope: Scope) -> Lowered:
+@written("MaxUnpool")
+def _unpooled(node: Node, nodes: Nodes) -> None:
     """MaxUnpool: zeros, in which each value stands where the pool found it, its place in the whole tensor."""
     x, places = node.inputs[:2]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    shape, dtype = nodes.shape(x), nodes.dtype(x)
     kernel = tuple(node.attributes["kernel_shape"])
     strides = tuple(node.attributes.get("strides", (1,) * len(kernel)))
     pads = tuple(node.attributes.get("pads", (0,) * (2 * len(kernel))))
@@ -74,11 +68,11 @@ def _unpooled(nodes: Nodes, node: Node, scope: Scope) -> Lowered:
         (size - 1) * strides[i] + kernel[i] - pads[i] - pads[rank + i] for i, size in enumerate(shape[2:])
     )
     whole: tuple[int, ...] = (*shape[:2], *smallest)
-    given = scope.integers(node, 2, "output_shape") if optional_input(node, 2) else None
+    given = nodes.around.integers(node, 2, "output_shape") if optional_input(node, 2) else None
     out: tuple[int, ...] = whole if given is None else tuple(given)
     if len(out) != len(shape) or any(o < size for o, size in zip(out, whole, strict=True)):
         raise Refused(f"its output_shape {out} does not fit what it enlarges, {whole}")
-    if scope.spec(places).dtype != "int64":
+    if nodes.dtype(places) != "int64":
         places = nodes("Cast", places, to=onnx.TensorProto.INT64)
     flat = nodes.shaped(places, (math.prod(shape),))
     last = node.outputs[0] if out == whole else nodes.name("unpooled")
@@ -86,14 +80,14 @@ def _unpooled(nodes: Nodes, node: Node, scope: Scope) -> Lowered:
     if out != whole:
         ends = [0] * len(out) + [o - size for o, size in zip(out, whole, strict=True)]
         nodes("Pad", last, nodes.constant(ends, np.int64), output=node.outputs[0])
-    return nodes.lowered()
 
 
-def _sequences(nodes: Nodes, node: Node, scope: Scope) -> Lowered:
+@written("TensorScatter")
+def _sequences(node: Node, nodes: Nodes) -> None:
     """TensorScatter: a cache (n, …, places, …) in which the sequences of an update stand from a place on that
     each of the batch says (0 where it says nothing), or that goes round at the end (circular)."""
     x, update, first = node.inputs[0], node.inputs[1], optional_input(node, 2)
-    shape, of = scope.shape(x), scope.shape(update)
+    shape, of = nodes.shape(x), nodes.shape(update)
     axis = normal_axis(int(node.attributes.get("axis", -2)), len(shape))
     mode = node.attributes.get("mode", "linear")
     if axis == 0 or len(of) != len(shape) or of[:axis] != shape[:axis] or of[axis + 1 :] != shape[axis + 1 :]:
@@ -112,4 +106,3 @@ def _sequences(nodes: Nodes, node: Node, scope: Scope) -> Lowered:
     rows = nodes("Add", places, nodes.constant(lead, np.int64))
     flat = nodes.shaped(rows, (math.prod(of) // inner,))
     _scattered(nodes, x, flat, update, inner, "put", node.outputs[0])
-    return nodes.lowered()

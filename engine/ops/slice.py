@@ -6,18 +6,13 @@ import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Lowered, Refused, Scope, normal_axis, optional_input
+from engine.ops._base import Lowered, Refused, Scope, normal_axis, operator, optional_input
 from engine.ops._parts import along, cut
 
-OP_TYPES = ("Slice", "Split")
 
-
-def lower(node: Node, scope: Scope) -> Lowered:
-    """x → y, or the parts of x along an axis in order."""
-    return _split(node, scope) if node.op_type == "Split" else _slice(node, scope)
-
-
+@operator("Slice")
 def _slice(node: Node, scope: Scope) -> Lowered:
+    """x → y."""
     x, output = node.inputs[0], node.outputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
     if scope.opset < 10:
@@ -48,9 +43,10 @@ def _slice(node: Node, scope: Scope) -> Lowered:
     return Lowered((cut(x, shape, begin, size, output, dtype),), {output: TensorSpec(out, dtype)})
 
 
+@operator("Split")
 def _split(node: Node, scope: Scope) -> Lowered:
-    x = node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    """x → the parts of x along an axis, in order."""
+    x, shape, dtype = scope.first(node)
     axis = normal_axis(int(node.attributes.get("axis", 0)), len(shape))
     given = node.attributes.get("split")
     if optional_input(node, 1):

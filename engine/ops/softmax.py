@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Scope, kernel, normal_axis
+from engine.ops._base import Lowered, Scope, kernel, normal_axis, operator
 from kernels.ops.softmax import Softmax
 
-OP_TYPES = ("LogSoftmax", "Softmax")
 
-
+@operator("LogSoftmax", "Softmax")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y of the same shape.
 
     Before opset 13 the input is taken as a matrix split before `axis` (default 1) and every row is
     normalised; from 13 on `axis` alone (default the last) is.
     """
-    x = node.inputs[0]
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    x, shape, dtype = scope.first(node)
     if scope.opset < 13:
         # axis == rank is in the range of the old text: rows of one element.
         axis = normal_axis(int(node.attributes.get("axis", 1)), len(shape), inclusive=True)

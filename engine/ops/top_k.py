@@ -7,22 +7,20 @@ import math
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, normal_axis, optional_input
-from engine.ops._nodes import Nodes
+from engine.ops._base import Refused, normal_axis, optional_input
+from engine.ops._nodes import Nodes, written
 from kernels.ops.top_k import TopK
 
-OP_TYPES = ("TopK",)
 
-
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("TopK")
+def _top_k(node: Node, nodes: Nodes) -> None:
     """x, k → values, places; k is an attribute before opset 10, a constant input from then on. They come in
     order, whether that is asked for or not."""
-    nodes, x = Nodes(node, scope), node.inputs[0]
-    shape = scope.shape(x)
+    x, shape, dtype = nodes.around.first(node)
     axis = normal_axis(int(node.attributes.get("axis", -1)), len(shape))
     k = node.attributes.get("k")
     if optional_input(node, 1):
-        given = scope.constant(node, 1, "k")
+        given = nodes.around.constant(node, 1, "k")
         k = None if given is None or given.size != 1 else given.reshape(-1)[0]
     if k is None or not 1 <= int(k) <= shape[axis]:
         raise Refused(f"its k is {k}, and a number from 1 to the {shape[axis]} along its axis is wanted")
@@ -32,7 +30,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
         inner=math.prod(shape[axis + 1 :]),
         k=int(k),
         largest=bool(node.attributes.get("largest", 1)),
-        dtype=scope.spec(x).dtype,
+        dtype=dtype,
     )
     out = (*shape[:axis], int(k), *shape[axis + 1 :])
     values, places = (*node.outputs, "")[:2]
@@ -47,4 +45,3 @@ def lower(node: Node, scope: Scope) -> Lowered:
         flat = nodes.shaped(nodes("Add", flat, base), (params.outputs,))
         taken = nodes("Gather", nodes.shaped(x, (math.prod(shape),)), flat, axis=0)
         nodes.shaped(taken, out, output=values)
-    return nodes.lowered()

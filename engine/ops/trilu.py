@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, optional_input
-from engine.ops._nodes import Nodes
-
-OP_TYPES = ("Trilu",)
+from engine.ops._base import Refused, optional_input
+from engine.ops._nodes import Nodes, written
 
 
-def lower(node: Node, scope: Scope) -> Lowered:
+@written("Trilu")
+def _trilu(node: Node, nodes: Nodes) -> None:
     """x (…, rows, columns), the diagonal k (0 where it is absent) → y of the same shape."""
-    nodes, x, k = Nodes(node, scope), node.inputs[0], optional_input(node, 1)
-    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    scope, k = nodes.around, optional_input(node, 1)
+    x, shape, dtype = scope.first(node)
     if len(shape) < 2:
         raise Refused(f"its input of shape {shape} is no matrix")
     upper = bool(node.attributes.get("upper", 1))
@@ -26,4 +25,3 @@ def lower(node: Node, scope: Scope) -> Lowered:
         first = int(scope.constants[k].reshape(-1)[0]) if k else 0
         kept = nodes.constant(diagonals >= first if upper else diagonals <= first)
     nodes("Where", kept, x, nodes.constant(0, dtype), output=node.outputs[0])
-    return nodes.lowered()

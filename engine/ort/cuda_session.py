@@ -18,21 +18,23 @@ from typing import Any
 import numpy as np
 
 from engine.backend import OpTime, Options
-from engine.configuration import Configuration
 from engine.cuda import runtime as cuda_runtime
 from engine.graph.graph import Graph
 from engine.machine import host
-from engine.ort import binding, placement
+from engine.options import Configuration
+from engine.ort import binding
 from engine.ort import sessions as ort
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16
 from engine.ort.trains import LaunchedSession
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
+from kernels.spans import span
 
 PROVIDER = "CUDAExecutionProvider"
 _ASYNC = "disable_synchronize_execution_providers"
 _GRAPH_ID = "gpu_graph_id"
 _NO_CAPTURE = "-1"
+LOAD = "cuDNN and cuBLAS load"  # the name of its spans
 CUDA_EXTRA = "install the extra cuda (cuda12 for drivers older than 580)"
 
 Spec = tuple[tuple[int, ...], np.dtype]
@@ -42,6 +44,13 @@ copies its inputs to the device and its outputs back."""
 
 # By what a session is made of: the way whose answer was that of a plain run, and why no better one is taken.
 _agreed: dict[tuple[object, ...], tuple[str, str]] = {}
+
+
+@span(LOAD)
+def _load_libraries(ort: Any) -> None:
+    """CUDA's and cuDNN's, which ONNX Runtime finds in their pip packages."""
+    if hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()
 
 
 class OrtCudaSession(LaunchedSession):
@@ -62,8 +71,7 @@ class OrtCudaSession(LaunchedSession):
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self._ort = ort.import_onnxruntime()
-        if hasattr(self._ort, "preload_dlls"):
-            self._ort.preload_dlls()  # finds CUDA's and cuDNN's libraries in their pip packages
+        _load_libraries(self._ort)
         self._cupy = cuda_runtime.import_cupy()
         self._pool = self._cupy.cuda.MemoryPool()
         self.batch, self.precision = batch, precision
@@ -139,7 +147,7 @@ class OrtCudaSession(LaunchedSession):
             lambda: ort.session_options(self._ort, threads, self._configured.optimization),
             [(self.provider, settings), *self._behind],
         )
-        self._facts |= placement.check(
+        self._facts |= ort.check_placement(
             self._session, self.provider, self._what, f"{self._library} did not load, {self._helps}"
         )
         self._placed = binding.placed(self._session, self._model.proto.graph.node)

@@ -13,7 +13,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ _CHAIN = 16  # nodes of the calibration chain
 
 
 def op_times(
-    create: Callable[[Any], Any], bind: Callable[[Any], Any], graph: Graph, threads: int, seconds: float
+    create: ort.Create, bind: Callable[[Any], Any], graph: Graph, threads: int, seconds: float
 ) -> tuple[OpTime, ...]:
     """Medians per operator of about `seconds` of profiled runs (a quarter of them warm-up, dropped).
 
@@ -39,12 +39,7 @@ def op_times(
     """
     runtime = ort.import_onnxruntime()
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
-        optimized: Path | None = Path(folder, "optimized.onnx")
-        try:
-            session = create(lambda: _options(runtime, threads, folder, optimized))
-        except KernelscopeError:  # no room for the optimised model: times are had without their nodes
-            optimized = None
-            session = create(lambda: _options(runtime, threads, folder, None))
+        session, optimized = _profiled(create, lambda: ort.session_options(runtime, threads), Path(folder))
         binding = bind(session)
         runs = warm_up = 0
         started = time.perf_counter()
@@ -68,16 +63,62 @@ def op_times(
     )
 
 
-def _options(runtime: Any, threads: int, folder: str, optimized: Path | None) -> Any:
-    options = ort.session_options(runtime, threads)
+class OrtProfile:
+    """ONNX Runtime's own profile of the session that is made inside `recording`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._session: Any = None
+        self.zeros_ns: tuple[int, ...] = ()  # when it may have begun, in perf_counter_ns; after `end`
+
+    @property
+    def optimized(self) -> Path | None:
+        """The model as ONNX Runtime runs it, None where it was not written."""
+        path = self._folder / "optimized.onnx"
+        return path if path.is_file() else None
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Sessions made inside write a profile; the last one's counts."""
+        with ort.created_by(self._create):
+            yield
+
+    def _create(self, create: ort.Create, options: Callable[[], Any]) -> Any:
+        self._session, _ = _profiled(create, options, self._folder)
+        return self._session
+
+    def end(self) -> Path | None:
+        """Stop; the file that was written, None where no session was made. The session has to live still."""
+        session, self._session = self._session, None
+        if session is None:
+            return None
+        self.zeros_ns = _zeros(session)
+        return Path(session.end_profiling())
+
+
+def _profiled(create: ort.Create, options: Callable[[], Any], folder: Path) -> tuple[Any, Path | None]:
+    """A session that writes its profile into the folder, and the model as ONNX Runtime runs it; None for the
+    model where there is no room for it: times are had without their nodes."""
+    optimized = folder / "optimized.onnx"
+
+    def model_too() -> Any:
+        made = _profiling(options(), folder)
+        _write_optimized(made, optimized)
+        return made
+
+    try:
+        return create(model_too), optimized
+    except KernelscopeError:
+        return create(lambda: _profiling(options(), folder)), None
+
+
+def _profiling(options: Any, folder: Path) -> Any:
     options.enable_profiling = True
-    options.profile_file_prefix = str(Path(folder, "profile"))
-    if optimized is not None:
-        write_optimized(options, optimized)
+    options.profile_file_prefix = str(folder / "profile")
     return options
 
 
-def write_optimized(options: Any, path: Path) -> None:
+def _write_optimized(options: Any, path: Path) -> None:
     """Have a session write the model as it runs it, its nodes alone: the weights, which nobody reads, go into
     a file beside it that leads nowhere (where there can be none, they are written)."""
     options.optimized_model_filepath = str(path)
@@ -85,6 +126,19 @@ def write_optimized(options: Any, path: Path) -> None:
     with contextlib.suppress(OSError):
         weights.symlink_to(os.devnull)
     options.add_session_config_entry("session.optimized_model_external_initializers_file_name", weights.name)
+
+
+def _zeros(session: Any) -> tuple[int, ...]:
+    """When a session's profile began, in perf_counter_ns: by the system's clock, or by the steady one. Which
+    of them a build of ONNX Runtime reads shows where the runs are known."""
+    try:
+        began = int(session.get_profiling_start_time_ns())
+    except AttributeError:
+        return ()
+    before = time.perf_counter_ns()
+    wall, steady = time.time_ns(), time.monotonic_ns()
+    now = (before + time.perf_counter_ns()) // 2
+    return (began - (wall - now), began - (steady - now))
 
 
 def _read(file: Path, warm_up: int) -> tuple[dict[str, list[int]], dict[str, str]]:
@@ -123,7 +177,7 @@ def _profiler_cost_ns(threads: int) -> float:
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
         session = runtime.InferenceSession(
             model.SerializeToString(),
-            _options(runtime, threads, folder, None),
+            _profiling(ort.session_options(runtime, threads), Path(folder)),
             providers=["CPUExecutionProvider"],
         )
         for _ in range(100):

@@ -8,18 +8,22 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from engine.graph import initializers
 from engine.graph.graph import Graph
-from engine.ort.earlier import declared_earlier
+from engine.graph.importer import OPSETS
+from engine.graph.normal_form import every_node
 from kernels.errors import KernelError, KernelscopeError, Translated, UnavailableError, UnsupportedError
+from kernels.spans import span
 
+CREATE = "session creation"  # the name of its spans
 SILENT = 4  # only what aborts the process: everything else reaches us as an exception
 _OUT_OF_MEMORY = (
     "failed to allocate memory",
@@ -47,6 +51,9 @@ _ELEMENT_TYPES = {
     "tensor(uint64)": "uint64",
     "tensor(bool)": "bool",
 }
+# A function that makes a session of what makes SessionOptions.
+Create = Callable[[Callable[[], Any]], Any]
+_creators: list[Callable[[Create, Callable[[], Any]], Any]] = []
 
 
 def import_onnxruntime() -> Any:
@@ -109,7 +116,7 @@ def refusal(graph: Graph, batch: int, precision: str, precisions: Sequence[str],
 
 def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
     """SessionOptions with `threads` threads inside an operator, one operator at a time, and this level of
-    graph optimisation (engine.configuration.OPTIMIZATION)."""
+    graph optimisation (engine.options.OPTIMIZATION)."""
     options = ort.SessionOptions()
     options.log_severity_level = SILENT
     options.intra_op_num_threads = threads
@@ -122,6 +129,18 @@ def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
     return options
 
 
+@contextlib.contextmanager
+def created_by(create: Callable[[Create, Callable[[], Any]], Any]) -> Iterator[None]:
+    """Inside, `create_session` has this make the session: it is given a function that makes one of what makes
+    SessionOptions, and what makes those."""
+    _creators.append(create)
+    try:
+        yield
+    finally:
+        _creators.pop()
+
+
+@span(CREATE)
 def create_session(
     ort: Any, graph: Graph, batch: int, options: Callable[[], Any], providers: Sequence[Any]
 ) -> Any:
@@ -131,6 +150,14 @@ def create_session(
     which the session keeps alive; where it does not take them so, the whole model is serialised.
     Raises UnsupportedError where ONNX Runtime has no such operator, OutOfMemoryError, KernelError.
     """
+
+    def create(options: Callable[[], Any]) -> Any:
+        return _created(ort, graph, batch, options, providers)
+
+    return _creators[-1](create, options) if _creators else create(options)
+
+
+def _created(ort: Any, graph: Graph, batch: int, options: Callable[[], Any], providers: Sequence[Any]) -> Any:
     proto = graph.proto
     if any(info.shape and info.shape[0] is None for info in graph.inputs):
         proto = _with_batch(proto, {info.name for info in graph.inputs}, batch)
@@ -239,3 +266,71 @@ def first_line(error: BaseException) -> str:
     if text.startswith("[ONNXRuntimeError]"):
         text = text.split(" : ", 3)[-1]
     return text if len(text) <= 300 else text[:299] + "…"
+
+
+# -------------------------------------------------------------------------------------------------- earlier
+
+# A model declared as of an earlier opset of ONNX, where that means the same: ONNX Runtime takes a new one
+# some releases after ONNX does, and exporters are ahead of both.
+
+
+def declared_earlier(proto: onnx.ModelProto) -> onnx.ModelProto | None:
+    """A copy of the earliest opset at which each of its nodes is of the same version of its operator, and of
+    the IR that goes with that; None where it cannot be declared earlier than it is."""
+    entries = [entry for entry in proto.opset_import if entry.domain == ""]
+    if len(entries) != 1 or proto.functions:
+        return None
+    opset = entries[0].version
+    since = OPSETS[0]
+    for node in every_node(proto):
+        if node.domain == "":
+            if not onnx.defs.has(node.op_type, opset):
+                return None
+            since = max(since, onnx.defs.get_schema(node.op_type, opset).since_version)
+    ir = helper.find_min_ir_version_for([helper.make_opsetid("", since)])
+    ir = min(proto.ir_version, max(ir, _OLDEST))
+    if (since, ir) == (opset, proto.ir_version):
+        return None
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.ir_version = ir
+    next(entry for entry in copy.opset_import if entry.domain == "").version = since
+    return copy
+
+
+# Types of elements that came with later IR versions are no reason to go below this one.
+_OLDEST = 9
+
+
+# ------------------------------------------------------------------------------------------------ placement
+
+# Where ONNX Runtime put a session's nodes. It falls back to the CPU in silence; here that is an error, not a
+# result.
+
+
+_CPU = "CPUExecutionProvider"
+
+
+def check_placement(session: Any, provider: str, what: str, helps: str) -> dict[str, str]:
+    """What a record says of nodes that other providers run. Raises UnavailableError where the session has
+    left the provider that was asked for, or no node runs there. helps: what would keep it."""
+    providers = session.get_providers()
+    if not providers or providers[0] != provider:
+        raise UnavailableError(
+            f"ONNX Runtime fell back from {provider} to {providers[0] if providers else 'nothing'} for "
+            f"{what}: {helps}"
+        )
+    info = getattr(session, "get_provider_graph_assignment_info", None)
+    if info is None or provider == _CPU:  # before ONNX Runtime 1.24
+        return {}
+    placed = [(part.ep_name, node) for part in info() for node in part.get_nodes()]
+    elsewhere = [node for by, node in placed if by != provider]
+    on_cpu = [node for by, node in placed if by == _CPU]
+    if placed and len(elsewhere) == len(placed):
+        where = "the CPU" if len(on_cpu) == len(placed) else "other providers"
+        raise UnavailableError(f"ONNX Runtime placed every node of {what} on {where}")
+    if not elsewhere:
+        return {}
+    names = ", ".join(f"{node.name} ({node.op_type})" for node in elsewhere[:5])
+    told = f"{len(elsewhere)}: {names}{', …' if len(elsewhere) > 5 else ''}"
+    return {"nodes_on_cpu" if len(on_cpu) == len(elsewhere) else "nodes_elsewhere": told}

@@ -1,7 +1,21 @@
-"""Which rung of ours is the fastest right one for some params on this machine: timed once, and kept.
+"""What was chosen on this machine, by whom and why: one file of the user's cache for each case.
 
-An entry is found by device, params, precision and by the text of every rung that could be taken, so that a
-changed kernel is timed anew.
+A case is a step (its params) or a net (the params of its steps, or the model's content) on a device, at one
+batch size, in one precision. Its file has these parts:
+
+    part       what it says                                             who measures it
+    rungs      the rung of a step: `Choice`                             bench.measure.tuned.rungs
+    paces      how fast the rungs were at other batch sizes: a hint     the same
+    defines    the values of what a rung's header lists under [tune]    bench.ladder.measure.tuning
+    layouts    how a plan's tensors travel, and the rungs for that      bench.measure.tuned.layouts
+    nets       which steps are one kernel                               engine.cuda.replays.one_kernel
+    early      which steps begin before the one in front has ended      engine.cuda.replays.overlap
+    reference  the configuration of ONNX Runtime: `Choice`              bench.measure.tuned.reference
+    errors     the layer errors of a reference                          bench.measure.answers.kept_errors
+    oracle     that the float64 answers agree with ONNX Runtime's       bench.measure.answers.cross_check
+
+An entry of a part names what it stands on: the texts of every rung that could be taken, so that a changed
+kernel is timed anew. Each choice has all variants that were tried, with their times or why they have none.
 """
 
 from __future__ import annotations
@@ -10,23 +24,26 @@ import functools
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
 
-from engine import tuned_store
+from engine.graph.plan import Plan
 from engine.machine import driver as cuda_driver
 from engine.machine import host
-from engine.tuned_store import Key
 from kernels import launch, registry
 from kernels.errors import KernelError, UnsupportedError
+from kernels.kept import Key, Store
 from kernels.ops import Params
 from kernels.registry import ROOT, Rung
 
-KIND = "rungs"
-PACES = "paces"  # of rungs at other batch sizes
-MOST_BATCHES = 32  # of which those are kept
+# The version goes up where the meaning of entries changes: no older file is read, and all is measured anew.
+STORE = Store("tuned", 2, "what was tuned")
+CASES = "cases"  # the folder of the files
+MOST_ENTRIES = 8  # of a part of a case: those written last
+MOST_BATCHES = 32  # of which paces are kept
 NEARBY = 4.0  # a batch size so many times as large or small says something of this one
 PROMISE = 0.9  # of the ladder's least time: estimates are hardly right to less than a tenth
 # What else than its own file makes a rung's time: headers, launch shapes, how work is divided.
@@ -35,39 +52,145 @@ _SHARED = {
     "cpu": ("cpu/*.py", "ops/*.py"),
 }
 
+V = TypeVar("V")  # a variant: the name of a rung, a configuration of ONNX Runtime
+Value = TypeVar("Value")
 
-class TriedRung(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A rung that was looked at: a pass by the short first look (first_ns), the median among the best,
-    interleaved (time_ns), or why it was not timed, or no further."""
 
-    rung: str
+class Tried(msgspec.Struct, Generic[V], frozen=True, kw_only=True, omit_defaults=True):
+    """One variant that was tried.
+
+    refused: why it was not timed, or no further ("": it was). first_ns: a pass by the short first look;
+    time_ns: the median among the best, interleaved. strict: whether all of its parts are right, too (None:
+    not looked at). Of a whole model: error, the relative L2 of its output against float64; layer,
+    layer_error: the group that is furthest off when it is fed right inputs, at the case's batch; within:
+    whether the output is within the precision's bound, in the first session. doubt: how it was wrong in a
+    later session though all of that was right ("": it was not): what a session chooses as it is created,
+    another may not.
+    """
+
+    variant: V
+    refused: str = ""
     first_ns: float | None = None
     time_ns: float | None = None
-    refused: str = ""
+    error: float | None = None
+    layer: str = ""
+    layer_error: float | None = None
+    strict: bool | None = None
+    within: bool | None = None
+    doubt: str = ""
+
+    @property
+    def ns(self) -> float | None:
+        """Nanoseconds a pass, by the longest look there was."""
+        return self.time_ns or self.first_ns
+
+    @property
+    def eligible(self) -> bool | None:
+        """Whether it may be the best, as far as it was looked at (None: its parts were not)."""
+        if self.refused or self.first_ns is None or self.within is False or self.doubt:
+            return False
+        return self.strict
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of the rungs for some params. rung: the one to take, "" until `done`; ladder: the one that
-    would be taken untimed; trying, attempts: the rung that the process was at, and how often."""
+class Choice(msgspec.Struct, Generic[V], frozen=True, kw_only=True, omit_defaults=True):
+    """What came of the variants of a case, under way or done. default: what is taken unmeasured; best: the
+    fastest that is right; lenient: the fastest that gives an answer at all, by the loosest bound (None: there
+    is none). trying, attempts: the variant that the process was at when this was written, and how often."""
 
-    ladder: str
-    rung: str = ""
-    tried: tuple[TriedRung, ...] = ()
-    trying: str = ""
+    default: V
+    tried: tuple[Tried[V], ...] = ()
+    best: V | None = None
+    lenient: V | None = None
+    trying: V | None = None
     attempts: int = 0
     done: bool = False
-    timed_at: str = ""
+    chosen_at: str = ""
 
-    def of(self, rung: str) -> TriedRung | None:
-        """What came of a rung."""
-        return next((t for t in self.tried if t.rung == rung), None)
+    def of(self, variant: V | None) -> Tried[V] | None:
+        """What came of a variant."""
+        return next((t for t in self.tried if t.variant == variant), None)
+
+    @property
+    def ranked(self) -> list[Tried[V]]:
+        """Those that were not refused, the fastest first. Where the best by the first look was timed, only
+        what was timed with it counts; else it was the best by far."""
+        right = [t for t in self.tried if not t.refused and t.first_ns is not None]
+        timed = [t for t in right if t.time_ns is not None]
+        if min(right, key=lambda t: t.first_ns or 0.0, default=None) not in timed:
+            timed = right
+        return sorted(timed, key=lambda t: t.ns or 0.0)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether to go on with it may find a winner: it is not done, or its best came to be doubted while
+        there are others that were not looked at."""
+        lost = self.best is None and any(tried.doubt for tried in self.tried)
+        return not self.done or (lost and any(tried.eligible is None for tried in self.tried))
+
+    def without(self, variant: V, reason: str, strict: bool) -> Choice[V]:
+        """The choice after a variant came wrong in a case: what is next best by the times that there are wins
+        in its place, where anything does. strict: it was wrong by the precision's own bound, and may still be
+        right by the loosest."""
+        wrong = {"doubt": reason} if strict else {"refused": reason, "time_ns": None}
+        tried = tuple(msgspec.structs.replace(t, **wrong) if t.variant == variant else t for t in self.tried)
+        left = [t for t in tried if t.first_ns is not None and not t.refused]
+        left.sort(key=lambda t: (t.time_ns is None, t.ns))  # what was timed before what was only looked at
+        lenient, best = self.lenient, self.best
+        if variant == lenient and not strict:
+            lenient = next((t.variant for t in left), None)
+        if variant == best:
+            best = next((t.variant for t in left if t.eligible), None)
+        return msgspec.structs.replace(self, tried=tried, lenient=lenient, best=best)
 
 
-class Paces(msgspec.Struct, frozen=True, kw_only=True):
-    """How many times as long as the fastest each rung took, by batch size (JSON's keys are text): which to
-    try first at another."""
+class Entry(msgspec.Struct, frozen=True):
+    """What stands in a part of a case's file, and what it stands on."""
 
-    at: dict[str, dict[str, float]]
+    on: dict[str, str]
+    value: Any
+
+
+@dataclass(frozen=True)
+class Part(Generic[Value]):
+    """One part of the files of cases. of: the type of its entries. Nothing is kept of no case: of a device
+    that is not there. What another process writes to a file at the same moment may be lost; it is measured
+    again then."""
+
+    name: str
+    of: Any
+
+    def read(self, case: Key | None, on: Key) -> Value | None:
+        """What is kept for this case and stands on this; None where nothing is that can be read."""
+        entries = _parts(case).get(self.name, []) if case is not None else []
+        found = next((entry for entry in entries if entry.on == on), None)
+        try:
+            return None if found is None else msgspec.convert(found.value, self.of)
+        except msgspec.ValidationError:
+            return None
+
+    def write(self, case: Key | None, on: Key, value: Value) -> None:
+        """Keep it. Raises KernelError where the cache cannot be written."""
+        if case is not None:
+            self._put(case, on, [Entry(dict(on), value)])
+
+    def forget(self, case: Key | None, on: Key) -> None:
+        """Keep nothing of it."""
+        if case is not None:
+            self._put(case, on, [])
+
+    def _put(self, case: Key, on: Key, first: list[Entry]) -> None:
+        parts = _parts(case)
+        others = [entry for entry in parts.get(self.name, []) if entry.on != on]
+        STORE.write(CASES, case, {**parts, self.name: [*first, *others][:MOST_ENTRIES]})
+
+
+def _parts(case: Key) -> dict[str, list[Entry]]:
+    return STORE.read(CASES, case, dict[str, list[Entry]]) or {}
+
+
+RUNGS = Part[Choice[str]]("rungs", Choice[str])
+PACES = Part[dict[str, dict[str, float]]]("paces", dict[str, dict[str, float]])
+"""How many times as long as the fastest each rung took, by batch size (JSON's keys are text)."""
 
 
 def candidates(
@@ -120,10 +243,9 @@ def _promising(params: Params, ladder: Sequence[Rung], beside: Sequence[Rung]) -
 
 def read(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
-) -> Choice | None:
+) -> Choice[str] | None:
     """What is kept for these params, done or not. rungs: their candidates."""
-    key = key_of(device, params, precision, rungs, threads)
-    return None if key is None else tuned_store.read(KIND, key, Choice)
+    return RUNGS.read(of_step(device, params, precision, threads), on_rungs(device, rungs))
 
 
 def write(
@@ -132,25 +254,22 @@ def write(
     precision: str,
     rungs: Sequence[Rung],
     threads: int | None,
-    choice: Choice,
+    choice: Choice[str],
 ) -> None:
-    """Keep it. Raises KernelError where the cache cannot be written; nothing is kept of a device that has no
-    name."""
-    key = key_of(device, params, precision, rungs, threads)
-    if key is not None:
-        tuned_store.write(KIND, key, choice)
+    """Keep it. Raises KernelError where the cache cannot be written."""
+    RUNGS.write(of_step(device, params, precision, threads), on_rungs(device, rungs), choice)
 
 
 def chosen(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
 ) -> str | None:
-    """The rung that was timed to be the fastest, if one was."""
+    """The rung that was timed to be the fastest right one, if one was."""
     if len(rungs) < 2:
         return None  # there is nothing to choose, and nothing is read
     choice = read(device, params, precision, rungs, threads)
-    if choice is None or not choice.done or choice.rung not in [rung.name for rung in rungs]:
+    if choice is None or not choice.done or choice.best not in [rung.name for rung in rungs]:
         return None
-    return choice.rung
+    return choice.best
 
 
 def time_ns(
@@ -159,8 +278,8 @@ def time_ns(
     """Nanoseconds of the rung that was timed to be the fastest; None where none was, or where there was
     nothing to choose."""
     choice = read(device, params, precision, rungs, threads) if len(rungs) > 1 else None
-    taken = choice.of(choice.rung) if choice is not None and choice.done else None
-    return None if taken is None or taken.refused else taken.time_ns or taken.first_ns
+    taken = choice.of(choice.best) if choice is not None and choice.done else None
+    return None if taken is None or taken.refused else taken.ns
 
 
 def nearby(
@@ -168,16 +287,15 @@ def nearby(
 ) -> dict[str, float]:
     """How many times as long as the fastest each of these rungs took, as they are now, at the batch size
     nearest to that of the params; nothing where none is near. A hint of what to try first and no more."""
-    key, rows = _pace_key(device, params, precision, threads), params.rows
-    known = None if key is None else tuned_store.read(PACES, key, Paces)
+    known, rows = PACES.read(_any_batch(device, params, precision, threads), {}), params.rows
     if known is None or not rows:
         return {}
-    far = {n: abs(math.log(int(n) / rows)) for n in known.at if n.isdecimal() and int(n)}
+    far = {n: abs(math.log(int(n) / rows)) for n in known if n.isdecimal() and int(n)}
     nearest = min(far, key=lambda n: far[n], default="")
     if not nearest or far[nearest] > math.log(NEARBY) + 1e-9:
         return {}
     names = {_text(device, rung): rung.name for rung in rungs}
-    return {names[text]: pace for text, pace in known.at[nearest].items() if text in names}
+    return {names[text]: pace for text, pace in known[nearest].items() if text in names}
 
 
 def remember(
@@ -189,14 +307,10 @@ def remember(
     paces: dict[str, float],
 ) -> None:
     """Keep them for `nearby`, by the rungs' names. Raises KernelError where the cache cannot be written."""
-    key, rows = _pace_key(device, params, precision, threads), params.rows
-    if key is None or not rows:
-        return
-    known = tuned_store.read(PACES, key, Paces)
-    others = {} if known is None else {n: p for n, p in known.at.items() if n != str(rows)}
+    case, rows = _any_batch(device, params, precision, threads), str(params.rows)
+    others = {n: p for n, p in (PACES.read(case, {}) or {}).items() if n != rows}
     here = {_text(device, rung): paces[rung.name] for rung in rungs if rung.name in paces}
-    at = {str(rows): here, **others}
-    tuned_store.write(PACES, key, Paces(at=dict([*at.items()][:MOST_BATCHES])))
+    PACES.write(case, {}, dict([*{rows: here, **others}.items()][:MOST_BATCHES]))
 
 
 def _text(device: str, rung: Rung) -> str:
@@ -204,24 +318,28 @@ def _text(device: str, rung: Rung) -> str:
     return f"{rung.name} {digest(device, (rung.source,))}"
 
 
-def _pace_key(device: str, params: Params, precision: str, threads: int | None) -> Key | None:
-    found = machine(device, threads)
-    if found is None or params.rows is None:
-        return None
-    return {**found, "params": encoded(params.of_rows(1)), "precision": precision}
+def _any_batch(device: str, params: Params, precision: str, threads: int | None) -> Key | None:
+    """The case of one row, whose file has what is known of a step at all batch sizes; None of params that
+    have no rows."""
+    return of_step(device, params.of_rows(1), precision, threads) if params.rows else None
 
 
-def key_of(
-    device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
-) -> Key | None:
-    """What a choice holds for; None for a device that is not there."""
+def of_step(device: str, params: Params, precision: str, threads: int | None = None) -> Key | None:
+    """The case of a step; None on a device that is not there, as in `of_plan`."""
     found = machine(device, threads)
-    if found is None:
-        return None
+    return found and {**found, "params": encoded(params), "precision": precision}
+
+
+def of_plan(plan: Plan) -> Key | None:
+    """The case of a whole plan: of all that have the same steps, whatever their tensors are called."""
+    found = machine(plan.device, None)
+    steps = " ".join(encoded(step.params) for step in plan.steps)
+    return found and {**found, "steps": steps, "batch": str(plan.batch), "precision": plan.precision}
+
+
+def on_rungs(device: str, rungs: Sequence[Rung]) -> dict[str, str]:
+    """What a choice among these stands on."""
     return {
-        **found,
-        "params": encoded(params),
-        "precision": precision,
         "rungs": ", ".join(rung.name for rung in rungs),
         "sources": digest(device, tuple(rung.source for rung in rungs)),
     }

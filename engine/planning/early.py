@@ -6,47 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
-from engine import tuned_store
 from engine.graph.plan import Plan
 from engine.planning import choices
-from engine.tuned_store import Key
+from kernels.kept import Key
 from kernels.registry import Rung
 
-KIND = "early"
-
-
-class Timed(msgspec.Struct, frozen=True, kw_only=True):
-    """The steps that begin early, by their index."""
-
-    steps: tuple[int, ...]
+EARLY = choices.Part[frozenset[int]]("early", frozenset[int])
+"""The steps that begin early, by their index."""
 
 
 def read(plan: Plan, rungs: Sequence[Rung]) -> frozenset[int] | None:
     """What is kept of this plan with these rungs, one a step."""
-    key = _key(plan, rungs)
-    found = None if key is None else tuned_store.read(KIND, key, Timed)
-    return None if found is None else frozenset(found.steps)
+    return EARLY.read(choices.of_plan(plan), _on(plan, rungs))
 
 
 def write(plan: Plan, rungs: Sequence[Rung], begun: frozenset[int]) -> None:
     """Keep it. Raises KernelError where the cache cannot be written."""
-    if (key := _key(plan, rungs)) is not None:
-        tuned_store.write(KIND, key, Timed(steps=tuple(sorted(begun))))
+    EARLY.write(choices.of_plan(plan), _on(plan, rungs), begun)
 
 
-def _key(plan: Plan, rungs: Sequence[Rung]) -> Key | None:
-    found = choices.machine(plan.device, None)
-    if found is None:
-        return None
+def _on(plan: Plan, rungs: Sequence[Rung]) -> Key:
     steps = zip(plan.steps, rungs, strict=True)
     return {
-        **found,
-        "steps": " ".join(choices.encoded(step.params) for step in plan.steps),
         "rungs": ", ".join(f"{rung.name} {step.reads} {step.writes}" for step, rung in steps),
-        "batch": str(plan.batch),
-        "precision": plan.precision,
         "turns": plan.turns_words if plan.turns is not None else "",
         "sources": choices.digest(plan.device, tuple(rung.source for rung in rungs)),
     }

@@ -13,7 +13,7 @@ from engine.graph.plan import Plan, Step, Turns
 from engine.options import Options
 from engine.planning import runs
 from kernels import launch, registry
-from kernels.layouts import laid_out, nbytes
+from kernels.layouts import nbytes
 
 COUNT = 4
 LEAST_NBYTES = 512 << 20  # of a tensor: of what is smaller so few images at a time cost more than they save
@@ -62,7 +62,7 @@ def _able(plan: Plan, turns: Turns, index: int, options: Options) -> bool:
         return False
     rung = registry.find(plan.device, step.op, step.rung, options.kernel_dirs)
     few = p.of_rows(turns.images)
-    laid = laid_out(rung, step.reads, step.writes)
+    laid = rung.laid_out(step.reads, step.writes)
     if rung.user or launch.refusal(few, laid) is not None:
         return False
     # A turn's images begin as tensors do.

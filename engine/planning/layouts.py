@@ -20,24 +20,23 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from engine import tuned_store
 from engine.graph.plan import Plan, Step
 from engine.machine import driver as cuda_driver
 from engine.options import Options
 from engine.planning import choices, runs
-from engine.tuned_store import Key
+from engine.planning.choices import Choice
 from kernels import registry
-from kernels.layouts import PLAIN, as_images, laid_out
+from kernels.kept import Key
+from kernels.layouts import PLAIN, as_images
 from kernels.precision import FP32
 from kernels.registry import Rung
 
-KIND = "layouts"
 # As the chosen rungs allow; with one that knows layouts for every product that has such; not at all.
 WAYS = ("chosen", "all", "none")
 CHOSEN = "layout"  # what chose the rung of a step that has it for the layout's sake
 
 
-class Laid(msgspec.Struct, frozen=True, kw_only=True):
+class LayoutRung(msgspec.Struct, frozen=True, kw_only=True):
     """A step in its layouts, by its place, with the rung that is faster there than its own: nanoseconds of
     both; of a whole pass with and without it, where only that is faster (`whole`). By its place, for plans of
     the same steps share what is kept, whatever their tensors are called."""
@@ -78,26 +77,32 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
-    """Which way was the fastest, and nanoseconds of a pass in each that was tried; rungs: what is faster in
-    that way than the steps' own, of all that were tried. (What was kept before there were any is not read: it
-    is timed anew.)"""
+    """ways: the choice among WAYS, a pass each; rungs: what is faster in the best of them than the steps'
+    own, of all that were tried."""
 
-    way: str
-    times: dict[str, float]
-    rungs: tuple[Laid, ...]
+    ways: Choice[str]
+    rungs: tuple[LayoutRung, ...] = ()
     tried: tuple[Tried, ...] = ()
+
+    @property
+    def way(self) -> str:
+        return self.ways.best if self.ways.best in WAYS else self.ways.default
+
+
+LAYOUTS = choices.Part[Timed]("layouts", Timed)
 
 
 def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
     """The steps of a plan without layouts with those that they are better off with, and with the rungs that
     are faster in them."""
-    way, wanted = options.layouts, options.laid
+    way, wanted = options.layouts, options.layout_rungs
     if plan.device != "cuda" or plan.precision == FP32 or way == "none":
         return plan.steps
     known = read(plan) if options.tuned and not way else None
+    known = known if known is not None and known.ways.done else None
     steps = in_way(plan, known.way if known is not None else way or "chosen", options)
     if known is not None:
-        wanted = {laid.place: laid.rung for laid in known.rungs if laid.fits(steps)}
+        wanted = {better.place: better.rung for better in known.rungs if better.fits(steps)}
     return with_rungs(plan, steps, wanted)
 
 
@@ -139,35 +144,24 @@ def in_way(plan: Plan, way: str, options: Options) -> tuple[Step, ...]:
 
 
 def read(plan: Plan) -> Timed | None:
-    """What is kept of this plan without layouts."""
-    key = _key(plan)
-    found = None if key is None else tuned_store.read(KIND, key, Timed)
-    return found if found is None or found.way in WAYS else None
+    """What is kept of this plan without layouts, done or not."""
+    return LAYOUTS.read(choices.of_plan(plan), _on(plan))
 
 
 def write(plan: Plan, timed: Timed) -> None:
     """Keep it. Raises KernelError where the cache cannot be written."""
-    if (key := _key(plan)) is not None:
-        tuned_store.write(KIND, key, timed)
+    LAYOUTS.write(choices.of_plan(plan), _on(plan), timed)
 
 
 def forget(plan: Plan) -> None:
     """Keep nothing of it."""
-    if (key := _key(plan)) is not None:
-        tuned_store.forget(KIND, key)
+    LAYOUTS.forget(choices.of_plan(plan), _on(plan))
 
 
-def _key(plan: Plan) -> Key | None:
-    found = choices.machine(plan.device, None)
-    if found is None:
-        return None
+def _on(plan: Plan) -> Key:
     rungs = [rung for op in sorted({step.op for step in plan.steps}) for rung in _knowing(plan, op)]
     return {
-        **found,
-        "steps": " ".join(choices.encoded(step.params) for step in plan.steps),
         "rungs": ", ".join(step.rung for step in plan.steps),
-        "precision": plan.precision,
-        "batch": str(plan.batch),
         "sources": choices.digest(plan.device, tuple(rung.source for rung in rungs)),
     }
 
@@ -278,4 +272,4 @@ def _able(step: Step, rung: Rung, reads: str, writes: str) -> bool:
     refused = rung.refusal(step.params, None if gpu is None else gpu.capability) is not None
     if reads not in rung.reads or writes not in rung.writes or refused:
         return False
-    return choices.launched(step.params, laid_out(rung, reads, writes))[0] is None
+    return choices.launched(step.params, rung.laid_out(reads, writes))[0] is None

@@ -9,19 +9,16 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from engine import tuned_store
 from engine.graph.plan import Plan, Step
 from engine.planning import choices
-from engine.tuned_store import Key
 from kernels import registry
+from kernels.kept import Key
 from kernels.layouts import PLAIN
 from kernels.net.layers import Layer, layers
 from kernels.net.packed import Weights
 from kernels.net.plan import MOST_WEIGHTS_NBYTES, weights_nbytes
 from kernels.net.records import Way
 from kernels.net.text import FILE
-
-KIND = "nets"
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,9 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def taken(self) -> Way | None:
         return None if self.way is None else Way(*self.way)
+
+
+NETS = choices.Part[Timed]("nets", Timed)
 
 
 def longest(plan: Plan) -> Run | None:
@@ -108,29 +108,21 @@ def alone(plan: Plan, place: int) -> bool:
 
 def read(plan: Plan, run: Run) -> Timed | None:
     """What is kept of this run."""
-    key = _key(plan, run)
-    return None if key is None else tuned_store.read(KIND, key, Timed)
+    return NETS.read(choices.of_plan(plan), _on(plan, run))
 
 
 def write(plan: Plan, run: Run, timed: Timed) -> None:
     """Keep it. Raises KernelError where the cache cannot be written."""
-    if (key := _key(plan, run)) is not None:
-        tuned_store.write(KIND, key, timed)
+    NETS.write(choices.of_plan(plan), _on(plan, run), timed)
 
 
-def _key(plan: Plan, run: Run) -> Key | None:
+def _on(plan: Plan, run: Run) -> Key:
     """By the kernels that it stands against, too."""
-    found = choices.machine(plan.device, None)
-    if found is None:
-        return None
     rungs = [registry.find(plan.device, step.op, step.rung) for step in run.steps]
     made_of = (FILE, *sorted((registry.ROOT / "net").glob("*.py")))
     texts = (*(path.read_text(encoding="utf-8") for path in made_of), *(rung.source for rung in rungs))
     return {
-        **found,
-        "steps": " ".join(choices.encoded(step.params) for step in run.steps),
+        "steps": f"{run.start} to {run.end}",
         "rungs": ", ".join(rung.name for rung in rungs),
-        "batch": str(plan.batch),
-        "precision": plan.precision,
         "sources": choices.digest(plan.device, texts),
     }

@@ -9,50 +9,59 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-import msgspec
-
-from engine import tuned_store
 from engine.planning import choices
+from engine.planning.choices import Choice
+from kernels.kept import Key
 from kernels.ops import Params
 from kernels.registry import Rung
 
-KIND = "defines"
 DEVICE = "cuda"
+Values = tuple[int, ...]
+"""Of the defines that a rung lists under `[tune]`, in that order."""
+DEFINES = choices.Part[Choice[Values]]("defines", Choice[Values])
 
 
-class Found(msgspec.Struct, frozen=True):
-    """defines: of the fastest that was right; tried: how many were, the header's own among them; refused: how
-    many of them did not compile, launch or answer rightly; gain: the own one's time divided by its."""
-
-    defines: dict[str, int]
-    tried: int
-    refused: int
-    gain: float
-
-    @property
-    def words(self) -> str:
-        """ "tuned: TILE_K 16, the fastest of 12 (3 refused), 1.20 × its header's"."""
-        chosen = ", ".join(f"{name} {value}" for name, value in self.defines.items())
-        refused = f" ({self.refused} refused)" if self.refused else ""
-        return f"tuned: {chosen}, the fastest of {self.tried}{refused}, {self.gain:.2f} × its header's"
-
-
-def read(rung: Rung, params: Params) -> Found | None:
-    """What was found for this rung on these params and this device; None where nothing was."""
+def read(rung: Rung, params: Params) -> Choice[Values] | None:
+    """What was found for this rung on these params and this device, done or not; None where nothing was."""
     if not rung.tune:
         return None
-    key = choices.key_of(DEVICE, params, rung.precision, (rung,))
-    found = None if key is None else tuned_store.read(KIND, key, Found)
-    if found is None or any(v not in rung.tune.get(name, ()) for name, v in found.defines.items()):
+    found = DEFINES.read(*_at(rung, params))
+    listed = [*rung.tune.values()]
+    if found is None or any(
+        len(t.variant) != len(listed) or any(v not in of for v, of in zip(t.variant, listed, strict=True))
+        for t in found.tried
+    ):
         return None
     return found
 
 
-def keep(rung: Rung, params: Params, found: Found) -> None:
+def keep(rung: Rung, params: Params, found: Choice[Values]) -> None:
     """For the next run. Raises KernelError where the cache cannot be written."""
-    key = choices.key_of(DEVICE, params, rung.precision, (rung,))
-    if key is not None:
-        tuned_store.write(KIND, key, found)
+    DEFINES.write(*_at(rung, params), found)
+
+
+def forget(rung: Rung, params: Params) -> None:
+    """Keep nothing of it."""
+    DEFINES.forget(*_at(rung, params))
+
+
+def _at(rung: Rung, params: Params) -> tuple[Key | None, Key]:
+    return choices.of_step(DEVICE, params, rung.precision), choices.on_rungs(DEVICE, (rung,))
+
+
+def words(rung: Rung, params: Params) -> str:
+    """ "tuned: TILE_K 16, the fastest of 12 (3 refused), 1.20 × its header's"; "" where nothing was found."""
+    found = read(rung, params)
+    if found is None or not found.done:
+        return ""
+    best, own = found.of(found.best), found.of(found.default)
+    if best is None or own is None:
+        return ""
+    values = ", ".join(f"{name} {value}" for name, value in zip(rung.tune, best.variant, strict=True))
+    wrong = sum(bool(tried.refused) for tried in found.tried)
+    refused = f" ({wrong} refused)" if wrong else ""
+    gain = (own.ns or 0.0) / (best.ns or 1.0)
+    return f"tuned: {values}, the fastest of {len(found.tried)}{refused}, {gain:.2f} × its header's"
 
 
 def with_defines(rung: Rung, defines: dict[str, int]) -> Rung:
@@ -63,4 +72,6 @@ def with_defines(rung: Rung, defines: dict[str, int]) -> Rung:
 def tuned(rung: Rung, params: Params) -> Rung:
     """The rung as it was found fastest, where it was."""
     found = read(rung, params)
-    return rung if found is None else with_defines(rung, found.defines)
+    if found is None or not found.done or found.best is None:
+        return rung
+    return with_defines(rung, dict(zip(rung.tune, found.best, strict=True)))

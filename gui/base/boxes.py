@@ -1,13 +1,30 @@
-"""Widgets in a column or in a row, said at once."""
+"""Widgets in a column, in a row, in a splitter, in a scroll area: each in one call. And how the user divided
+the pages, kept from one start to the next: every splitter with a name."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QBoxLayout, QLayout, QWidget
+from PySide6.QtCore import QByteArray, QPoint, QRect, QSettings, QSize, Qt
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QHBoxLayout,
+    QLayout,
+    QLayoutItem,
+    QScrollArea,
+    QSplitter,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 Part = QWidget | QLayout | int
+Placed = tuple[QWidget | QLayout, int] | tuple[QWidget, int, Qt.AlignmentFlag]
+Margins = tuple[int, int, int, int]  # left, top, right, bottom
+NONE = (0, 0, 0, 0)
+HORIZONTAL, VERTICAL = Qt.Orientation.Horizontal, Qt.Orientation.Vertical  # the way of a splitter
 Box = TypeVar("Box", bound=QBoxLayout)
 
 
@@ -21,12 +38,12 @@ def fitting_height(widget: QWidget, width: int) -> int:
 
 def filled(
     box: Box,
-    *parts: Part | tuple[QWidget | QLayout, int] | tuple[QWidget, int, Qt.AlignmentFlag],
-    margins: tuple[int, int, int, int] | None = None,
+    *parts: Part | Placed,
+    margins: Margins | None = None,
     spacing: int | None = None,
 ) -> Box:
     """The layout with these parts, in order: widgets and layouts, with their stretch and alignment where they
-    have any, and stretches of so much. margins: left, top, right, bottom."""
+    have any, and stretches of so much."""
     if margins is not None:
         box.setContentsMargins(*margins)
     if spacing is not None:
@@ -40,3 +57,163 @@ def filled(
         else:
             box.addWidget(part, *how)  # type: ignore[arg-type]  # stretch, alignment
     return box
+
+
+def as_column(*parts: Part | Placed, margins: Margins | None = NONE, spacing: int | None = None) -> QWidget:
+    """A widget with these parts below each other, as `filled` takes them; margins: None for the style's."""
+    made = QWidget()
+    filled(QVBoxLayout(made), *parts, margins=margins, spacing=spacing)
+    return made
+
+
+def as_row(*parts: Part | Placed, margins: Margins | None = NONE, spacing: int | None = None) -> QWidget:
+    """The same beside each other."""
+    made = QWidget()
+    filled(QHBoxLayout(made), *parts, margins=margins, spacing=spacing)
+    return made
+
+
+def splitter(
+    name: str,
+    way: Qt.Orientation,
+    *parts: QWidget,
+    sizes: Sequence[int] = (),
+    stretch: Sequence[int] = (),
+    collapsible: bool = True,
+) -> QSplitter:
+    """Parts that the user divides the room among. name: by which that is kept (`keep_sizes`), "" where
+    it is not; sizes: at first, in pixels or in any unit; stretch: of each part."""
+    made = QSplitter(way)
+    made.setObjectName(name)
+    made.setChildrenCollapsible(collapsible)
+    for part in parts:
+        made.addWidget(part)
+    for place, share in enumerate(stretch):
+        made.setStretchFactor(place, share)
+    if sizes:
+        made.setSizes(sizes)
+    return made
+
+
+def tabbed(panes: Mapping[str, QWidget]) -> QTabWidget:
+    """Panes behind tabs of these words."""
+    made = QTabWidget()
+    made.setDocumentMode(True)
+    for words, pane in panes.items():
+        made.addTab(pane, words)
+    return made
+
+
+class ScrollArea(QScrollArea):
+    """Without a frame, around a widget that takes all the room there is; it scrolls sideways, too, or not."""
+
+    def __init__(self, name: str = "", sideways: bool = True, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setAccessibleName(name)
+        if not sideways:
+            self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
+
+def scrolled(widget: QWidget | None = None, name: str = "", sideways: bool = True) -> QScrollArea:
+    """A widget in an area without a frame that scrolls where there is no room for it; sideways, too, or
+    not."""
+    made = ScrollArea(name, sideways)
+    if widget is not None:
+        made.setWidget(widget)
+    return made
+
+
+_PLACE = "split/"
+
+
+def keep_sizes(settings: QSettings, widget: QWidget) -> None:
+    """Note the sizes of the named splitters below a widget; what was kept of others stays."""
+    for splitter in _named(widget):
+        settings.setValue(_PLACE + splitter.objectName(), splitter.saveState())
+
+
+def restore_sizes(settings: QSettings, widget: QWidget) -> None:
+    """Divide the named splitters below a widget as they were when `keep_sizes` was called last."""
+    for splitter in _named(widget):
+        state = settings.value(_PLACE + splitter.objectName())
+        if isinstance(state, QByteArray):
+            splitter.restoreState(state)
+
+
+def _named(widget: QWidget) -> list[QSplitter]:
+    return [splitter for splitter in widget.findChildren(QSplitter) if splitter.objectName()]
+
+
+def flowing(owner: QWidget, *widgets: QWidget, spacing: int = 2) -> None:
+    """Set a widget's parts side by side, in as many lines as they need."""
+    line = FlowLayout(owner, spacing)
+    for widget in widgets:
+        line.addWidget(widget)
+
+
+class FlowLayout(QLayout):
+    def __init__(self, parent: QWidget | None = None, spacing: int = 2) -> None:
+        super().__init__(parent)
+        self._items: list[QLayoutItem] = []
+        self.setContentsMargins(0, 0, 0, 0)
+        self.setSpacing(spacing)
+
+    def addItem(self, item: QLayoutItem) -> None:
+        self._items.append(item)
+
+    def count(self) -> int:
+        return len(self._items)
+
+    def itemAt(self, index: int) -> QLayoutItem | None:
+        return self._items[index] if 0 <= index < len(self._items) else None
+
+    def takeAt(self, index: int) -> QLayoutItem | None:
+        return self._items.pop(index) if 0 <= index < len(self._items) else None
+
+    def expandingDirections(self) -> Qt.Orientation:
+        return Qt.Orientation(0)
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        return self._arrange(QRect(0, 0, width, 0), move=False)
+
+    def setGeometry(self, rect: QRect) -> None:
+        super().setGeometry(rect)
+        self._arrange(rect, move=True)
+
+    def sizeHint(self) -> QSize:
+        return self.minimumSize()
+
+    def minimumSize(self) -> QSize:
+        size = QSize()
+        for item in self._items:
+            size = size.expandedTo(item.minimumSize())
+        return size
+
+    def _arrange(self, rect: QRect, move: bool) -> int:
+        """Place the items in `rect`; the height they need."""
+        lines: list[list[tuple[QLayoutItem, QSize]]] = [[]]
+        x = rect.x()
+        for item in self._items:
+            widget = item.widget()
+            if widget is not None and widget.isHidden():
+                continue
+            size = item.sizeHint()
+            if x + size.width() > rect.right() + 1 and lines[-1]:
+                lines.append([])
+                x = rect.x()
+            lines[-1].append((item, size))
+            x += size.width() + self.spacing()
+        y = rect.y()
+        for line in lines:
+            x, height = rect.x(), max((size.height() for _, size in line), default=0)
+            for item, size in line:
+                if move:  # in the middle of its line
+                    item.setGeometry(QRect(QPoint(x, y + (height - size.height()) // 2), size))
+                x += size.width() + self.spacing()
+            y += height + self.spacing()
+        return y - self.spacing() - rect.y()

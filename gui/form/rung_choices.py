@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from bench.run import chosen_rungs
+from gui.base.boxes import filled
 from gui.form.form_fields import heading
 from gui.widgets.labels import Elided, as_tip
 
@@ -24,10 +25,7 @@ class RungChoices(QWidget):
         self._folders: tuple[str, ...] = ()
         self._models: tuple[str, ...] = ()
         self._lines: list[QWidget] = []
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(2)
-        self._column.addWidget(heading("Kernels chosen"))
+        self._column = filled(QVBoxLayout(self), heading("Kernels chosen"), margins=(0, 0, 0, 0), spacing=2)
         self.hide()
 
     @property
@@ -91,8 +89,7 @@ class RungChoices(QWidget):
 
     def _add(self, words: str, remove: object, tip: str = "") -> None:
         line = QWidget()
-        row = QHBoxLayout(line)
-        row.setContentsMargins(0, 0, 0, 0)
+        row = filled(QHBoxLayout(line), margins=(0, 0, 0, 0))
         label = Elided(words)
         if tip:
             label.setToolTip(as_tip(tip))

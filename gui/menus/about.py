@@ -1,16 +1,29 @@
-"""Help, at its end: about the program."""
+"""File, at its end: quit. Help, at its end: about the program."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import platform
+
+from PySide6.QtCore import Qt, qVersion
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDialogButtonBox,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from bench.results.messages import Hello
 from bench.results.records import Environment
-from gui.shell.about import About
-
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+from bench.words import units
+from bench.words.version import ROOT, of_package, version
+from gui.base.boxes import filled
+from gui.base.letters import resized
+from gui.shell.actions import Actions
+from gui.shell.main_window import MainWindow
+from gui.widgets.controls import fixed_text
+from gui.widgets.labels import Label
 
 ORDER = 90
 
@@ -27,4 +40,74 @@ def add_to(window: MainWindow, actions: Actions) -> None:
         return dialog
 
     window.session.greeted.connect(greeted)
+    actions.add("file", "quit", "&Quit", window.close, "Ctrl+Q")
     actions.add("help", "about", "&About Kernelscope", show)
+
+
+IDEA = "Is my kernel right, how fast is it beside the reference, and what holds it back?"
+PACKAGES = ("PySide6-Essentials", "pyqtgraph", "matplotlib", "numpy", "msgspec")  # what the window runs on
+
+
+class About(QDialog):
+    """`environment`: of this machine, as a worker told it; None while none has."""
+
+    def __init__(self, environment: Environment | None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("About Kernelscope")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.text = facts(environment)
+        name = Label(f"Kernelscope {version()}".rstrip(), selectable=True)
+        name.setFont(resized(name.font(), 1.5, bold=True))
+        idea = Label(IDEA, role="muted")
+        panes = {"&Versions and machine": self.text, "&Licence": licence()}
+        self.tabs = QTabWidget()
+        for words, text in panes.items():
+            self.tabs.addTab(fixed_text(text, words.replace("&", "")), words)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        self.copy_button = buttons.addButton("&Copy", QDialogButtonBox.ButtonRole.ActionRole)
+        self.copy_button.setToolTip("Copy versions and machine, for a bug report")
+        self.copy_button.clicked.connect(self.copy)
+        layout = filled(QVBoxLayout(self), name, idea, margins=(16, 14, 16, 12))
+        layout.addSpacing(8)
+        layout.addWidget(self.tabs, 1)
+        layout.addWidget(buttons)
+        self.resize(620, 480)
+
+    def copy(self) -> None:
+        QApplication.clipboard().setText(self.text)
+        self.copy_button.setText("Copied")
+
+
+def facts(environment: Environment | None) -> str:
+    """Versions and machine, one a line."""
+    lines = [
+        f"Kernelscope {version()}".rstrip(),
+        f"Python {platform.python_version()}",
+        f"Qt {qVersion()} on {QApplication.platformName()}",
+    ]
+    lines += [f"{name} {found}" for name in PACKAGES if (found := of_package(name))]
+    if environment is None:
+        return "\n".join([*lines, "", "The machine is read by the worker, which has not started yet."])
+    shown = {name.lower() for name in PACKAGES}
+    lines += [f"{name} {v}" for name, v in environment.packages.items() if name.lower() not in shown]
+    machine = (
+        ("machine", environment.machine),
+        ("system", environment.os),
+        ("CPU", f"{environment.cpu} ({environment.cores} cores)" if environment.cores else environment.cpu),
+        ("memory", units.nbytes(environment.memory_nbytes) if environment.memory_nbytes else ""),
+        ("GPU", environment.gpu or "none found"),
+        ("driver", environment.driver),
+        ("CUDA", environment.cuda),
+    )
+    lines += ["", *(f"{name}: {value}" for name, value in machine if value), ""]
+    lines += [f"{backend.name}: {backend.unavailable or 'available'}" for backend in environment.backends]
+    return "\n".join(lines).rstrip()
+
+
+def licence() -> str:
+    """The text of the licence that lies with the program."""
+    try:
+        return (ROOT / "LICENSE").read_text(encoding="utf-8")
+    except OSError:
+        return "The file LICENSE that comes with the program is missing here."

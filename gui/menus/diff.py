@@ -4,7 +4,6 @@ against the other, keep a baseline, and say of a run that has just been measured
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
@@ -14,21 +13,17 @@ from bench.diff.records import Diff
 from bench.kinds import baseline
 from bench.kinds.folders import open_folder
 from gui.pages.runs import RunsPage
-from gui.sessions.measuring import Measuring
+from gui.sessions.session import Session
+from gui.shell.actions import Actions
 from gui.shell.library import Library
-
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+from gui.shell.main_window import MainWindow
 
 ORDER = 21  # behind the runs, whose library it reads with
 SHOW = "Show the difference"
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:
-    library = window.findChild(Library)
-    assert library is not None
-    comparing = Comparing(window, library)
+    comparing = Comparing(window, window.library)
     actions.add("file", "diff-baseline", "Diff with the &baseline", comparing.with_baseline)
 
 
@@ -38,7 +33,7 @@ class Comparing(QObject):
     def __init__(self, window: MainWindow, library: Library) -> None:
         super().__init__(window)
         self._window, self._library = window, library
-        self._into: dict[Measuring, Path] = {}  # what each session measured into last
+        self._into: dict[Session, Path] = {}  # what each session measured into last
         for page in window.pages:
             if isinstance(page, RunsPage):
                 page.diff_wanted.connect(self.compare)
@@ -97,11 +92,11 @@ class Comparing(QObject):
             session.stands.connect(lambda _, session=session: self._on_standing(session))
             session.ended.connect(lambda session=session: self._on_ended(session))
 
-    def _on_standing(self, session: Measuring) -> None:
+    def _on_standing(self, session: Session) -> None:
         if session.writing is not None:
             self._into[session] = session.writing
 
-    def _on_ended(self, session: Measuring) -> None:
+    def _on_ended(self, session: Session) -> None:
         folder, runs = self._into.pop(session, None), self._library.runs
         if folder is None:
             return

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QInputDialog
 
 from gui.base import editor
 from gui.pages.ladder import LadderPage
-
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+from gui.shell.actions import Actions
+from gui.shell.main_window import MainWindow
 
 ORDER = 16
 ASKED = (

@@ -2,21 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import ClassVar
 
-from PySide6.QtCore import QObject, QUrl, Slot
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtCore import (
+    QEvent,
+    QKeyCombination,
+    QObject,
+    QPoint,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    QUrl,
+    Signal,
+    Slot,
+)
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QDesktopServices,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QPen,
+    QShortcut,
+    QShowEvent,
+)
+from PySide6.QtWidgets import (
+    QDialog,
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QMainWindow,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
 
 from bench.words import glossary
-from gui.help.glossary_window import GlossaryWindow
-from gui.help.shortcuts import ShortcutSheet, sheet
-from gui.help.tour import SEEN, Tour, TourStep
-from gui.widgets.labels import TERM, as_tip, meaning
+from gui.base.boxes import filled, fitting_height
+from gui.base.letters import resized
+from gui.base.placing import placed, put_on_screen
+from gui.base.theme import Theming
+from gui.shell.actions import Actions
+from gui.shell.main_window import TOUR_SEEN, MainWindow
+from gui.widgets.controls import push_button
+from gui.widgets.labels import TERM, Label, Linked, as_tip, meaning, with_links
 
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+CARD_WIDTH = 380
+GAP = 14
+
+
+@dataclass(frozen=True)
+class TourStep:
+    """text: with marked words (bench.words.glossary). target: what it stands beside, None for the middle;
+    begin: brings that to the front."""
+
+    title: str
+    text: str
+    target: Callable[[], QWidget | None]
+    begin: Callable[[], object] = lambda: None
+
+
+class Tour(QWidget):
+    """Covers `window` while it is shown. `ended` carries whether it was seen to its end."""
+
+    KEYS: ClassVar = {"→, Enter": "Next step of the tour", "←": "Step before", "Esc": "Leave the tour"}
+    ended = Signal(bool)
+
+    def __init__(self, window: QWidget, theming: Theming, steps: Sequence[TourStep]) -> None:
+        super().__init__(window)
+        self._window = window
+        self._theming = theming
+        self._steps = tuple(steps)
+        self.at = 0
+        self._hole = QRect()
+        self.setAccessibleName("Tour")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.card = QFrame(self)
+        self.card.setProperty("role", "card")
+        self.count = Label(role="muted")
+        self.title = Label(role="heading")
+        self.title.setFont(resized(self.title.font(), 1.25))
+        self.words = Linked()
+        self.skip = push_button("Skip the tour", lambda: self._end(False))
+        self.back = push_button("Back", lambda: self.go(self.at - 1))
+        self.next = push_button("Next", lambda: self.go(self.at + 1), role="primary")
+        buttons = filled(QHBoxLayout(), self.skip, 1, self.back, self.next, spacing=8)
+        filled(
+            QVBoxLayout(self.card),
+            self.count,
+            self.title,
+            self.words,
+            buttons,
+            margins=(18, 14, 18, 14),
+            spacing=8,
+        )
+        self.card.setFixedWidth(CARD_WIDTH)
+        self.hide()
+        window.installEventFilter(self)
+
+    def start(self) -> None:
+        self.setGeometry(self._window.rect())
+        self.show()
+        self.raise_()
+        self.go(0)
+
+    def go(self, at: int) -> None:
+        """To a step; beyond the last one it ends."""
+        if at >= len(self._steps):
+            self._end(True)
+            return
+        self.at = max(0, at)
+        step, last = self._steps[self.at], self.at == len(self._steps) - 1
+        step.begin()
+        self.raise_()  # whatever that brought to the front
+        self.count.setText(f"{self.at + 1} of {len(self._steps)}")
+        self.title.setText(step.title)
+        self.words.setText(step.text)
+        self.back.setEnabled(self.at > 0)
+        self.skip.setVisible(not last)
+        self.next.setText("Begin" if last else "Next")
+        self.setAccessibleDescription(f"{step.title}: {self.words.accessibleName()}")
+        self.next.setFocus()
+        self._place()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and watched is self._window and self.isVisible():
+            self.setGeometry(self._window.rect())
+            self._place()
+        return False
+
+    def event(self, event: QEvent) -> bool:
+        # While it is shown keys are its own, also those that the window has uses for.
+        if event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        match event.key():
+            case Qt.Key.Key_Escape:
+                self._end(False)
+            case Qt.Key.Key_Right | Qt.Key.Key_Return | Qt.Key.Key_Enter:
+                self.go(self.at + 1)
+            case Qt.Key.Key_Left:
+                self.go(self.at - 1)
+            case _:
+                event.ignore()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        event.accept()  # nothing below is touched by mistake
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        path = QPainterPath()
+        path.addRect(QRectF(self.rect()))
+        if not self._hole.isNull():
+            hole = QPainterPath()
+            hole.addRoundedRect(QRectF(self._hole), 6, 6)
+            path = path.subtracted(hole)
+        veil = QColor("#000000")
+        veil.setAlphaF(0.55 if self._theming.theme.dark else 0.38)
+        painter.fillPath(path, veil)
+        if not self._hole.isNull():
+            painter.setPen(QPen(QColor(self._theming.theme.accent), 2))
+            painter.drawRoundedRect(QRectF(self._hole), 6, 6)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _end(self, whole: bool) -> None:
+        self.hide()
+        self._window.removeEventFilter(self)
+        self.ended.emit(whole)
+        self.deleteLater()
+
+    def _place(self) -> None:
+        """The card beside its target, where there is most room; in the middle where there is no target."""
+        target = self._steps[self.at].target()
+        self._hole = QRect()
+        self.card.resize(CARD_WIDTH, fitting_height(self.card, CARD_WIDTH))
+        size, room = self.card.size(), self.rect()
+        spot = QPoint((room.width() - size.width()) // 2, (room.height() - size.height()) // 2)
+        if target is not None and target.isVisible():
+            top_left = target.mapTo(self._window, QPoint(0, 0))
+            self._hole = QRect(top_left, target.size()).adjusted(-4, -4, 4, 4) & room
+            hole = self._hole
+            across = min(max(GAP, hole.left()), room.width() - size.width() - GAP)
+            along = min(max(GAP, hole.top()), room.height() - size.height() - GAP)
+            if room.right() - hole.right() >= size.width() + 2 * GAP:
+                spot = QPoint(hole.right() + GAP, along)
+            elif hole.left() >= size.width() + 2 * GAP:
+                spot = QPoint(hole.left() - GAP - size.width(), along)
+            elif room.bottom() - hole.bottom() >= size.height() + 2 * GAP:
+                spot = QPoint(across, hole.bottom() + GAP)
+            elif hole.top() >= size.height() + 2 * GAP:
+                spot = QPoint(across, hole.top() - GAP - size.height())
+        self.card.move(spot)
+        self.update()
+
 
 ORDER = 10
 
@@ -130,12 +322,191 @@ class Help(QObject):
     def _on_begun(self) -> None:
         """On the very first start alone: a window that was open once has left its place."""
         settings = self._window.settings
-        if not settings.contains(SEEN) and settings.value("geometry") is None:
+        if not settings.contains(TOUR_SEEN) and settings.value("geometry") is None:
             self.take_tour()
 
     def _on_tour_ended(self) -> None:
-        self._window.settings.setValue(SEEN, True)
+        self._window.settings.setValue(TOUR_SEEN, True)
         self.tour = None
 
     def _on_closing(self) -> None:
         QDesktopServices.unsetUrlHandler(TERM)
+
+
+class GlossaryWindow(QDialog):
+    """Stops nothing; `show_term` goes to a word."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Glossary")
+        self.field = QLineEdit()
+        self.field.setPlaceholderText("Find a word")
+        self.field.setAccessibleName("Find a word")
+        self.field.setClearButtonEnabled(True)
+        self.field.textChanged.connect(lambda text: self._fill(text))
+        self.text = QTextBrowser()
+        self.text.setOpenLinks(False)
+        self.text.setAccessibleName("Words and what they mean")
+        self.text.anchorClicked.connect(self._follow)
+        filled(QVBoxLayout(self), self.field, (self.text, 1), margins=(12, 12, 12, 12), spacing=8)
+        self.resize(placed(QSize(560, 620), self.screen().availableGeometry()).size())
+        self.shown: tuple[str, ...] = ()
+        self._fill("")
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)  # which puts it over the middle of the window
+        put_on_screen(self)
+
+    def show_term(self, term: str) -> None:
+        self.field.clear()
+        self._fill("", term)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        if term:
+            self.text.scrollToAnchor(_anchor(term))
+
+    def _follow(self, link: QUrl) -> None:
+        if link.scheme() == TERM:
+            self.show_term(link.path())
+
+    def _fill(self, wanted: str, marked: str = "") -> None:
+        """The words that hold `wanted`, or whose meaning does; the marked one stands out."""
+        wanted = wanted.strip().lower()
+        known = glossary.terms()
+        found = {
+            term: meaning
+            for term, meaning in sorted(known.items(), key=lambda item: item[0].lower())
+            if wanted in term.lower() or wanted in meaning.lower()
+        }
+        self.shown = tuple(found)
+        accent = self.palette().accent().color().name()
+        ground = self.palette().midlight().color().name()
+        items = [
+            '<p style="margin-top:0px;margin-bottom:10px'
+            + (f";background:{ground}" if term == marked else "")
+            + f'"><a name="{_anchor(term)}"></a>'
+            f'<b style="color:{accent}">{escape(term)}</b><br>{_html(meaning, term)}</p>'
+            for term, meaning in found.items()
+        ]
+        self.text.setHtml("".join(items) or "<p>No word and no meaning holds this.</p>")
+
+
+def _anchor(term: str) -> str:
+    return term.replace(" ", "-")
+
+
+def _html(meaning: str, own: str) -> str:
+    """Its code as code; other words of the glossary that stand alone as links."""
+    pieces = []
+    for place, piece in enumerate(meaning.split("`")):
+        if place % 2:
+            pieces.append(f"<code>{escape(piece)}</code>")
+            continue
+        pieces.append(with_links(piece, own))
+    return "".join(pieces)
+
+
+Keys = dict[str, str]  # what is pressed → what it does
+COLUMNS = 3
+SHEET = QSize(1200, 600)  # where there is room: nothing has to be scrolled to
+SEVERAL = 3
+
+
+def sheet(window: QMainWindow, menus: Iterable[tuple[str, Iterable[QAction]]]) -> dict[str, Keys]:
+    """By heading: the menus with their actions, then each page with what its parts hear, then what stands
+    beside the pages. A widget that reads keys itself says of them in `KEYS`."""
+    found: dict[str, Keys] = {}
+    seen: set[QAction] = set()
+    for title, actions in menus:
+        for action in actions:
+            seen.add(action)
+            _put(found, title, _of_action(action), action.text())
+    for heading, root in _rooms(window):
+        for widget in [root, *root.findChildren(QWidget)]:
+            for action in widget.actions():
+                if action not in seen:
+                    _put(found, heading, _of_action(action), action.text())
+            for keys, words in getattr(widget, "KEYS", {}).items():
+                _put(found, heading, keys, words)
+        for shortcut in root.findChildren(QShortcut):
+            keys = [shortcut.key().toString(QKeySequence.SequenceFormat.NativeText)]
+            _put(found, heading, ", ".join(keys), shortcut.whatsThis())
+    return _everywhere(found)
+
+
+def _rooms(window: QMainWindow) -> list[tuple[str, QWidget]]:
+    """The pages by their titles, then the docks by theirs."""
+    rooms = [(str(page.title), page) for page in getattr(window, "pages", ())]
+    docks = [getattr(window, name, None) for name in ("form_dock", "inspector_dock", "problems_dock")]
+    return rooms + [(dock.windowTitle(), dock) for dock in docks if dock is not None]
+
+
+def _of_action(action: QAction) -> str:
+    form = QKeySequence.SequenceFormat.NativeText
+    return ", ".join(
+        dict.fromkeys(keys.toString(form) for keys in action.shortcuts() if not _of_few_keyboards(keys))
+    )
+
+
+def _of_few_keyboards(keys: QKeySequence) -> bool:
+    """A key for "open" or "back", which only some have."""
+    first: QKeyCombination = keys[0]  # type: ignore[index]  # PySide6 has it, and does not say so
+    return Qt.Key.Key_Back <= first.key() < Qt.Key.Key_unknown
+
+
+def _everywhere(found: dict[str, Keys]) -> dict[str, Keys]:
+    """What several rooms have alike stands once, after the menus."""
+    rooms = Counter(pair for keys in found.values() for pair in keys.items())
+    common = {keys: words for (keys, words), count in rooms.items() if count >= SEVERAL}
+    left = {
+        heading: {keys: words for keys, words in pairs.items() if common.get(keys) != words}
+        for heading, pairs in found.items()
+    }
+    return {heading: pairs for heading, pairs in {**left, "Tables": common}.items() if pairs}
+
+
+def _put(found: dict[str, Keys], heading: str, keys: str, words: str) -> None:
+    plain = words.replace("&", "").rstrip("…")
+    if keys and plain:
+        known = found.setdefault(heading, {})
+        if plain not in known.setdefault(keys, plain).split(" / "):
+            known[keys] += f" / {plain}"  # by where the keyboard is
+
+
+class ShortcutSheet(QDialog):
+    """Stops nothing; Esc closes it."""
+
+    def __init__(self, found: dict[str, Keys], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Keyboard shortcuts")
+        self.found = found
+        text = QTextBrowser()
+        text.setAccessibleName("Keyboard shortcuts")
+        text.setHtml(_in_columns(found, self.palette().accent().color().name()))
+        filled(QVBoxLayout(self), text, margins=(12, 12, 12, 12))
+        self.resize(placed(SHEET, self.screen().availableGeometry()).size())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)  # which puts it over the middle of the window
+        put_on_screen(self)
+
+
+def _in_columns(found: dict[str, Keys], accent: str) -> str:
+    """In columns of about one height."""
+    blocks = []
+    for heading, keys in found.items():
+        rows = "".join(
+            f'<tr><td style="padding-right:14px"><b>{escape(pressed)}</b></td><td>{escape(words)}</td></tr>'
+            for pressed, words in keys.items()
+        )
+        head = f'<p style="color:{accent};margin-top:12px;margin-bottom:2px"><b>{escape(heading)}</b></p>'
+        blocks.append((len(keys) + 2, f"{head}<table>{rows}</table>"))
+    total, columns, filled_rows = sum(size for size, _ in blocks), [""], 0
+    for size, block in blocks:
+        if filled_rows >= total * len(columns) / COLUMNS and len(columns) < COLUMNS:
+            columns.append("")
+        columns[-1] += block
+        filled_rows += size
+    cells = "".join(f'<td width="{100 // COLUMNS}%" valign="top">{column}</td>' for column in columns)
+    return f'<table width="100%"><tr>{cells}</tr></table>'

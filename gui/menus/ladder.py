@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
+from PySide6.QtWidgets import QApplication, QFileDialog
 
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.questions import LadderQuestion
@@ -15,18 +15,14 @@ from bench.questions.preview import PreviewNode
 from bench.results import trust
 from bench.results.records import Case, Layer, stem
 from bench.run import chosen_rungs, defaults
-from gui.base.folders import ask_folder
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
 from gui.pages.model import ModelPage
 from gui.pages.page import Spot
-from gui.sessions.export import Exporter, Order
 from gui.sessions.ladder_session import LadderSession
-from gui.shell.library import reveal
-
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+from gui.shell.actions import Actions
+from gui.shell.main_window import MainWindow
+from gui.widgets.controls import ask_folder
 
 ORDER = 15
 _DIRS = "ladder/kernels"  # the setting that keeps the kernel folders
@@ -43,7 +39,9 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     ladders.session.stands.connect(
         lambda standing: actions.by_name["cancel-ladder"].setEnabled(standing.active)
     )
-    actions.add("file", "open-ladder", "Open la&dder…", ladders.ask_open)
+    actions.add(
+        "file", "open-ladder", "Open la&dder…", lambda: window.library.ask_open("Open a ladder's folder")
+    )
     actions.add("file", "add-kernels", "Add &kernel folder…", ladders.add_folder)
     actions.add("file", "new-kernel", "&New kernel from template…", ladders.new_kernel)
 
@@ -60,15 +58,8 @@ class LadderActions:
         page.connect_to(self.session, lambda: window.form.models.keys, self._used)
         page.asked.connect(self._begin)
         page.use_wanted.connect(self._use)
-        page.folder_wanted.connect(self.add_folder)
-        page.template_wanted.connect(self.new_kernel)
-        page.command_wanted.connect(self.copy_command)
-        page.chart_menu.connect(self._on_chart_menu)
-        self.exporter = Exporter(window)
-        self.exporter.made.connect(
-            lambda order, _: self.session.note(f"The ladder is drawn in {order.where}.")
-        )
-        self.exporter.failed.connect(window.tell)
+        wanted = {"folder": self.add_folder, "template": self.new_kernel, "command": self.copy_command}
+        page.wanted.connect(lambda what: wanted[what]())
         window.form.changed.connect(page.invalidate)
         window.session.ended.connect(self.session.run_due)
         window.closing.connect(self._end)
@@ -97,13 +88,6 @@ class LadderActions:
         hung."""
         self._show()
         self.session.go_on(folder, retry=retry)
-
-    def ask_open(self) -> None:
-        folder = QFileDialog.getExistingDirectory(
-            self._window, "A ladder's folder", str(self._window.session.runs)
-        )
-        if folder:
-            self.open(Path(folder))
 
     def add_folder(self, folder: str = "") -> None:
         folder = folder or QFileDialog.getExistingDirectory(
@@ -147,32 +131,7 @@ class LadderActions:
         if ladder is not None:
             QApplication.clipboard().setText(LADDER.command_line(ladder.job))
 
-    def export(self, target: str = "") -> None:
-        """The last whole ladder's charts and table into a folder."""
-        folder = self.session.state.kept
-        if folder is None:
-            return
-        target = target or ask_folder(self._window, "Export the ladder into a folder", str(folder))
-        if target:
-            made = ("export", str(folder), "--charts", "png,svg,pdf,csv", "--csv", "--out", target)
-            self.exporter.start(Order(made, "the ladder", Path(target)))
-
-    def reveal(self) -> None:
-        """The last whole ladder's folder in the system's file manager."""
-        if (folder := self.session.state.kept) is not None:
-            reveal(folder)
-
     # ------------------------------------------------------------------------------------------ the inside
-
-    def _on_chart_menu(self, menu: QMenu, _chart: object) -> None:
-        folder = self.session.state.kept
-        for text, slot in (
-            ("&Export the ladder…", self.export),
-            ("&Show the ladder's folder", self.reveal),
-        ):
-            action = menu.addAction(text)
-            action.setEnabled(folder is not None)
-            action.triggered.connect(lambda _=False, slot=slot: slot())
 
     def _show(self, question: LadderQuestion | None = None) -> None:
         self._begin()
@@ -227,4 +186,3 @@ class LadderActions:
 
     def _end(self) -> None:
         self._window.settings.setValue(_DIRS, list(self.session.state.question.kernel_dirs))
-        self.exporter.quit()

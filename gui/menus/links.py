@@ -4,12 +4,10 @@ graph, its rung in the ladder."""
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gui.pages.page import Page
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+from gui.pages.page import Page
+from gui.shell.actions import Actions
+from gui.shell.main_window import MainWindow
 
 ORDER = 12
 

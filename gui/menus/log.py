@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QFontDatabase
-from PySide6.QtWidgets import QDialog, QPlainTextEdit, QVBoxLayout
+from PySide6.QtWidgets import QDialog, QVBoxLayout
 
 from gui.base import faults
 from gui.base.boxes import filled
 from gui.base.placing import placed
+from gui.shell.actions import Actions
+from gui.shell.main_window import MainWindow
+from gui.widgets.controls import fixed_text
 from gui.widgets.labels import Label
-
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
 
 ORDER = 20
 TAIL_NBYTES = 200_000
@@ -31,16 +27,9 @@ def show(window: MainWindow) -> QDialog:
     dialog = QDialog(window)
     dialog.setWindowTitle("Log")
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    text = QPlainTextEdit()
-    text.setReadOnly(True)
-    text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-    try:
-        data = path.read_bytes()[-TAIL_NBYTES:]
-        text.setPlainText(data.decode("utf-8", "replace") or "The log is empty.")
-    except OSError:
-        text.setPlainText("The log is empty.")
-    where = Label(str(path))
-    where.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    data = path.read_bytes()[-TAIL_NBYTES:] if path.is_file() else b""
+    text = fixed_text(data.decode("utf-8", "replace") or "The log is empty.", "Log")
+    where = Label(str(path), selectable=True)
     filled(QVBoxLayout(dialog), where, text)
     dialog.resize(placed(QSize(900, 500), window.screen().availableGeometry()).size())
     dialog.show()

@@ -1,12 +1,11 @@
-"""Run: start, pause, cancel, copy as a command."""
+"""File: models to compare. Run: start, pause, cancel, copy as a command."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from PySide6.QtGui import QKeySequence
 
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+from gui.shell.actions import Actions
+from gui.shell.main_window import MainWindow
 
 ORDER = 10
 
@@ -20,6 +19,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
         else:
             session.pause()
 
+    actions.add("file", "open-model", "&Open model…", window.open_models, QKeySequence.StandardKey.Open)
     actions.add("run", "run", "&Run the comparison", form.request_run, ["F5", "Ctrl+R"])
     actions.add("run", "pause", "&Pause", pause, "F6", enabled=False)
     actions.add("run", "cancel", "&Cancel", session.cancel, "Shift+F5", enabled=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
@@ -12,12 +11,11 @@ from bench.profile.kind import KIND as PROFILE
 from bench.run import chosen_rungs
 from gui.pages.timeline import TimelinePage
 from gui.sessions.profile_session import ProfileSession
-
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+from gui.shell.actions import Actions
+from gui.shell.main_window import MainWindow
 
 ORDER = 25
+ASKED = "Open a profile's folder"
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:
@@ -30,7 +28,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     profiles.session.stands.connect(
         lambda standing: actions.by_name["cancel-profile"].setEnabled(standing.active)
     )
-    actions.add("file", "open-profile", "Open pro&file…", profiles.ask_open)
+    actions.add("file", "open-profile", "Open pro&file…", lambda: window.library.ask_open(ASKED))
 
 
 class ProfileActions:
@@ -41,8 +39,8 @@ class ProfileActions:
         self.session = ProfileSession(window, window.session.runs)
         window.join(self.session)
         page.connect_to(self.session, lambda: window.form.models.keys, self._kernels)
-        page.open_wanted.connect(self.ask_open)
-        page.trace_wanted.connect(self.ask_trace)
+        wanted = {"open": lambda: window.library.ask_open(ASKED), "trace": self.ask_trace}
+        page.wanted.connect(lambda what: wanted[what]())
         window.session.greeted.connect(lambda hello: page.show_backends(hello.environment.backends))
         window.form.changed.connect(page.invalidate)
 
@@ -54,13 +52,6 @@ class ProfileActions:
 
     def show(self) -> None:
         self._window.tabs.setCurrentWidget(self._page)
-
-    def ask_open(self) -> None:
-        folder = QFileDialog.getExistingDirectory(
-            self._window, "A profile's folder", str(self._window.session.runs)
-        )
-        if folder:
-            self.open(Path(folder))
 
     def open(self, folder: Path, front: bool = True) -> None:
         """Show a saved profile; front: with its page."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QActionGroup
 
 from gui.base.theme import CHOICES
-
-if TYPE_CHECKING:
-    from gui.shell.actions import Actions
-    from gui.shell.main_window import MainWindow
+from gui.shell.actions import Actions
+from gui.shell.main_window import MainWindow
 
 ORDER = 10
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSettings, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from bench.charts import Chart
 from bench.charts.flat import badge
@@ -17,16 +17,106 @@ from bench.kinds.options import numbers_text
 from bench.results.messages import Provisional
 from bench.results.records import Case, Measurement
 from bench.results.rows import Row, label, title
-from gui.base.boxes import filled
+from gui.base.boxes import VERTICAL, as_column, as_row, filled, splitter
 from gui.base.scale import GAP, PAGE_MARGINS, TIGHT
 from gui.pages.page import Page
 from gui.sessions.run_state import is_in
 from gui.widgets.combo import Combo
+from gui.widgets.controls import push_button
 from gui.widgets.labels import Elided, Label, as_tip, labelled
 
 if TYPE_CHECKING:
     from gui.plots.chart import ChartView
     from gui.plots.legend import LegendEntry
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtGui import QColor, QPalette
+
+from bench.show import tables
+from bench.show.table import Column, Table, to_markdown
+from bench.words import palette
+from gui.widgets.table_view import TableView
+
+MEASURING = "measuring…"
+# In the window the interval and the reason have places of their own: the chart, the inspector, the problems;
+# every figure that is to be doubted has its mark behind it, and why is its tooltip and the last column.
+HIDDEN = {
+    "model",
+    "doubtful",
+    "images",
+    "low_s",
+    "high_s",
+    "reference",
+    "speedup_low",
+    "speedup_high",
+    "error_bound",
+    "stopped_by",
+}
+LAST = ("warnings", "reason")  # sentences, which would push the figures out of sight
+
+
+def _outcome(column: Column[Row]) -> Column[Row]:
+    """How a case ended, or that it goes on."""
+    if column.name != "disposition":
+        return column
+    return replace(column, cell=lambda row: MEASURING if row.provisional else tables.words(row.measurement))
+
+
+COLUMNS = tuple(
+    _outcome(column)
+    for column in sorted(tables.COLUMNS, key=lambda column: column.name in LAST)
+    if column.name not in HIDDEN
+)
+
+
+class RowsTable(TableView):
+    """`picked` carries the Case of the row the user went to."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Measurements", parent=parent)
+        self._fitted = 0  # how many rows there were when the columns were fitted
+        self._count = 0
+        self._rows: list[Row] = []
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """Make these the rows; those of cases that are being measured come last."""
+        if list(rows) != self._rows:  # a page asks for this with every chart that it draws
+            self._rows = list(rows)
+            self.show_table(Table(COLUMNS, rows))
+            self._count = len(rows)
+
+    def key(self, row: Row) -> Hashable:
+        return row.case, row.provisional
+
+    def target(self, row: Row) -> Any:
+        return row.case
+
+    def tip(self, row: Row, column: Column[Row]) -> str:
+        return row.measurement.reason or super().tip(row, column)
+
+    def ink(self, row: Row, column: Column[Row]) -> QColor | None:
+        return QPalette().color(QPalette.ColorRole.PlaceholderText) if row.provisional else None
+
+    def swatch(self, row: Row, column: Column[Row]) -> QColor | None:
+        return QColor(palette.backend(row.case.backend)) if column.name == "backend" else None
+
+    def fits(self) -> bool:
+        """Not at each of many rows."""
+        count = len(self.source.rows)
+        if count == self._count or (8 <= count < 1.5 * self._fitted and count >= self._fitted):
+            return False
+        self._fitted = count
+        return True
+
+    def copied(self) -> Table[Row]:
+        """Every column of what was measured."""
+        return tables.table([row for row in self.chosen_rows() if not row.provisional])
+
+    def markdown(self, table: Table[Row]) -> str:
+        return to_markdown(tables.readable(table.rows))
+
 
 ORDER = 10
 # The suffix of a chart's name → what its place says while there is nothing to draw; in reading order. The
@@ -59,7 +149,6 @@ class ComparePage(Page):
         ("open-model", "Open a model of your own…"),
         ("open-sample", "See a run that was recorded"),
     )
-    chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
     _wanted = ""  # precision that the user chose last, or TOGETHER
     _behind_table = False  # what is selected came into the table with what was drawn last
 
@@ -73,38 +162,26 @@ class ComparePage(Page):
         return super().has_content() or bool(self.state.provisional())
 
     def build(self) -> QWidget:
-        from gui.plots.chart_grid import ChartGrid
+        from gui.plots.chart import ChartGrid
         from gui.plots.legend import Legend
         from gui.widgets.board_view import BesideBoard, BoardView
-        from gui.widgets.tables import RowsTable
         from gui.widgets.verdict_strip import VerdictStrip
 
         self._next = 0  # the view to begin with
-        self._model = Combo()
-        self._model.setAccessibleName("Model")
-        self._model.setMinimumContentsLength(24)
-        self._model.setSizeAdjustPolicy(Combo.SizeAdjustPolicy.AdjustToContents)
-        self._model.currentIndexChanged.connect(self._on_model)
-        self._precision = Combo()
-        self._precision.setSizeAdjustPolicy(Combo.SizeAdjustPolicy.AdjustToContents)
-        self._precision.activated.connect(self._on_precision)
-        self._bar = QWidget()
-        bar = QHBoxLayout(self._bar)
-        bar.setContentsMargins(2, 0, 2, 2)
-        label = Label("&Model")
-        label.setBuddy(self._model)
-        self._choice = QWidget()
-        filled(QHBoxLayout(self._choice), label, self._model, margins=(0, 0, GAP, 0))
-        bar.addWidget(self._choice)
+        self.models = Combo()
+        self.models.setMinimumContentsLength(24)
+        self.models.currentIndexChanged.connect(self.invalidate)
+        self._precision = Combo(chosen=self._on_precision)
+        self._precision.setToolTip(as_tip(WHY))
+        self.choice = labelled(self.models, "&Model", GAP)
         self.apart = labelled(self._precision, "Precisio&n", GAP)
-        bar.addWidget(self.apart)
-        self.about = Elided()
-        self.about.setProperty("role", "caption")
-        bar.addWidget(self.about, 1)
-        self.retry = QPushButton()
-        self.retry.setToolTip("Measure again what crashed or timed out; the rest stays as it is")
-        self.retry.clicked.connect(lambda: self.begin_wanted.emit("retry"))
-        bar.addWidget(self.retry)
+        self.about = Elided(role="caption")
+        self.retry = push_button(
+            "",
+            lambda: self.begin_wanted.emit("retry"),
+            tip="Measure again what crashed or timed out; the rest stays as it is",
+        )
+        bar = as_row(self.choice, self.apart, (self.about, 1), self.retry, margins=(2, 0, 2, 2))
         self.strip = VerdictStrip(self.theming)
         self.strip.picked.connect(self.state.select)
         self.board = BoardView(self.theming)
@@ -113,29 +190,20 @@ class ComparePage(Page):
         self.views: dict[str, ChartView] = {}
         for name, empty in CHARTS.items():
             self._add_view(name, empty)
-        self.badge = Label()
-        self.badge.setProperty("role", "badge")
+        self.badge = Label(role="badge", selectable=True)
         self.badge.setProperty("good", True)
-        self.badge.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._grid = ChartGrid([view for name, view in self.views.items() if name != "accuracy"])
         self._placed: set[str] = set()
-        above = filled(QHBoxLayout(), (self._legend, 1), spacing=GAP)
-        above.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignTop)
-        charts = QWidget()
-        filled(QVBoxLayout(charts), above, (self._grid, 1), margins=(0, 0, 0, 0), spacing=TIGHT)
+        above = filled(
+            QHBoxLayout(), (self._legend, 1), (self.badge, 0, Qt.AlignmentFlag.AlignTop), spacing=GAP
+        )
+        charts = as_column(above, (self._grid, 1), spacing=TIGHT)
         self.table = RowsTable()
         self.table.picked.connect(self.state.select)
-        split = QSplitter(Qt.Orientation.Vertical)
-        split.setObjectName("compare-rows")
-        split.addWidget(charts)
-        split.addWidget(self.table)
-        split.setStretchFactor(0, 4)
-        split.setStretchFactor(1, 1)
-        split.setSizes([700, 170])
+        split = splitter("compare-rows", VERTICAL, charts, self.table, sizes=[700, 170], stretch=(4, 1))
         split.setCollapsible(0, False)
-        body = QWidget()
         said = BesideBoard(self.strip, self.board)
-        filled(QVBoxLayout(body), said, self._bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
+        body = as_column(said, bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
         body.setMinimumHeight(LEAST_HEIGHT)
         return body
 
@@ -190,7 +258,7 @@ class ComparePage(Page):
     def select(self) -> None:
         case = self.state.case
         if case is not None and case.model != self.model:
-            self._model.setCurrentIndex(self._model.findData(case.model))
+            self.models.setCurrentIndex(self.models.findData(case.model))
         if case is not None and not is_in(case, self.precision):
             apart = self.state.precisions(case.model)
             self._offer_precisions(case.model, next(each for each in apart if is_in(case, each)))
@@ -217,11 +285,6 @@ class ComparePage(Page):
 
     def leave(self) -> bool:
         return self._body is not None and any(view.shrink() for view in self.views.values())
-
-    def restyle(self) -> None:
-        self._legend.restyle()
-        for view in self.views.values():
-            view.restyle()
 
     def _add_view(self, name: str, empty: str) -> None:
         from gui.plots.chart import ChartView
@@ -266,27 +329,14 @@ class ComparePage(Page):
 
     @property
     def model(self) -> str:
-        return self._model.currentData() or ""
+        return self.models.currentData() or ""
 
     def _offer_models(self) -> None:
-        models = list(self.state.models)
-        known = [self._model.itemData(i) for i in range(self._model.count())]
-        if known != models:
-            chosen = self.model
-            titles = {info.name: info.title for info in self.state.run.models}
-            self._model.blockSignals(True)
-            self._model.clear()
-            for model in models:
-                name = title(model)
-                shown = titles.get(model) or name
-                self._model.addItem(f"{name}: {shown}" if shown != name else name, model)
-            self._model.setCurrentIndex(max(0, self._model.findData(chosen)))
-            self._model.blockSignals(False)
+        models = self.state.models
+        titles = {info.name: info.title for info in self.state.run.models}
+        self.models.offer({model: _named(model, titles.get(model, "")) for model in models}, self.model)
         # There from the start where a second model will come: the charts below hold still.
-        self._choice.setVisible(len({*models, *(case.model for case in self.state.run.cases)}) > 1)
-
-    def _on_model(self) -> None:
-        self.invalidate()
+        self.choice.setVisible(len({*models, *(case.model for case in self.state.run.cases)}) > 1)
 
     # ------------------------------------------------------------------------- one precision at a time
 
@@ -301,15 +351,8 @@ class ComparePage(Page):
         one to choose (else as it was, where the same are offered; or what the user chose last)."""
         box, apart = self._precision, self.state.precisions(model)
         items = {each: each for each in apart} | ({TOGETHER: "all in one"} if apart else {})
-        chosen = show
-        if [box.itemData(i) for i in range(box.count())] != list(items):
-            chosen = chosen or (self._wanted if self._wanted in items else "")
-            box.clear()
-            for data, words in items.items():
-                box.addItem(words, data)
-            box.setToolTip(as_tip(WHY))
-        if chosen:
-            box.setCurrentIndex(box.findData(chosen))
+        before = box.currentData() if box.offered == list(items) else self._wanted
+        box.offer(items, show or before)
         self.apart.setVisible(bool(apart))
 
     def _on_precision(self) -> None:
@@ -327,6 +370,12 @@ class ComparePage(Page):
         row = best_row(self.state.rows(self.model), contender, batch)
         if row is not None:
             self.state.select(row.case)
+
+
+def _named(model: str, shown: str) -> str:
+    """A model in the list: by its name, and by its title where that is another."""
+    name = title(model)
+    return f"{name}: {shown}" if shown not in ("", name) else name
 
 
 def shared(charts: Iterable[Chart]) -> tuple[LegendEntry, ...]:

@@ -1,7 +1,7 @@
 """The base of every page, and how pages are found: one module in gui/pages a page, with PAGE and ORDER.
 
 A page is built when it first has something to show, so that a window opens without importing what only a full
-page needs; before that it says what fills it.
+page needs; before that it says what fills it. `SessionPage`: one of runs of its own kind.
 """
 
 from __future__ import annotations
@@ -15,12 +15,61 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QSettings, Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QPushButton, QScrollArea, QStackedLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedLayout, QToolButton, QVBoxLayout, QWidget
 
 from bench.charts import Chart
+from gui.base.boxes import filled, scrolled
+from gui.base.scale import BROAD, GAP, WIDE
 from gui.base.theme import Theming
 from gui.sessions.run_state import RunState
-from gui.widgets.empty import Empty, Way
+from gui.sessions.session import Session, Standing
+from gui.widgets.controls import menu_button
+from gui.widgets.labels import Label
+
+WIDEST = 620  # pixels of the words
+
+Way = tuple[str, str]  # an action's name, and words for it
+
+
+class Empty(QWidget):
+    """`wanted` carries the name of the way that was chosen; the first one is the button."""
+
+    wanted = Signal(str)
+
+    def __init__(self, ways: Sequence[Way] = (), parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._words = Label(role="what-fills", centred=True, wrap=True)
+        self._words.setMaximumWidth(WIDEST)
+        self.buttons: dict[str, QPushButton] = {}
+        row = filled(QHBoxLayout(), 1, spacing=WIDE)
+        beside = filled(QHBoxLayout(), 1, spacing=GAP)
+        for place, (name, words) in enumerate(ways):
+            button = self.buttons[name] = QPushButton(words)
+            button.clicked.connect(lambda _=False, name=name: self.wanted.emit(name))
+            if place:
+                button.setProperty("role", "link")
+            (beside if place else row).addWidget(button)
+        row.addStretch(1)
+        beside.addStretch(1)
+        column = filled(QVBoxLayout(self), 2, margins=(BROAD, BROAD, BROAD, BROAD), spacing=WIDE)
+        line = filled(QHBoxLayout(), 1, (self._words, 100), 1)
+        column.addLayout(line)
+        if self.buttons:
+            column.addLayout(row)
+        if len(self.buttons) > 1:
+            column.addLayout(beside)
+        column.addStretch(3)
+
+    @property
+    def main(self) -> QPushButton | None:
+        """The one button."""
+        return next(iter(self.buttons.values()), None)
+
+    def text(self) -> str:
+        return self._words.text()
+
+    def setText(self, text: str) -> None:
+        self._words.setText(text)
 
 
 @dataclass(frozen=True)
@@ -56,6 +105,7 @@ class Page(QWidget):
     built = Signal(object)  # carries the body, made just now
     turned = Signal()  # it is not empty any more, or empty again
     begin_wanted = Signal(str)  # an empty page's button: the name of an action
+    chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
     form = True  # whether the comparison's form belongs beside it
     inspects = ""  # what the inspector tells of beside it: "case", "layer" or nothing
     ways: Sequence[Way] = (("run", "Run the comparison"),)  # that fill it while it is empty, the best first
@@ -72,13 +122,11 @@ class Page(QWidget):
         self._body: QWidget | None = None
         self._empty = Empty(self.ways)
         self._empty.wanted.connect(self.begin_wanted)
-        self._frame = QScrollArea()
-        self._frame.setWidgetResizable(True)
-        self._frame.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._frame = scrolled()
         self._frame.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self._empty)
-        self._connect(state)
+        state.selection_changed.connect(self._select)
         theming.changed.connect(self._restyle)
         self._empty.setText(self.empty_text())
 
@@ -153,14 +201,8 @@ class Page(QWidget):
 
     def go_button(self) -> QToolButton:
         """A button whose menu leads to the other pages; hidden where there are none."""
-        button = QToolButton()
-        button.setText("Show in")
-        button.setToolTip("What is selected here, on the other pages")
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        menu = QMenu(button)
-        menu.addActions(self.links)
-        button.setMenu(menu)
+        button = menu_button("Show in", "What is selected here, on the other pages")
+        button.menu().addActions(self.links)
         if not self.links:
             button.hide()  # shown, it would be a window of its own: it has no parent yet
         return button
@@ -222,9 +264,6 @@ class Page(QWidget):
             self._stack.setCurrentWidget(widget)
             self.turned.emit()
 
-    def _connect(self, state: RunState) -> None:
-        state.selection_changed.connect(self._select)
-
     def _select(self) -> None:
         if self._body is not None and self.isVisible():
             self.select()
@@ -235,6 +274,32 @@ class Page(QWidget):
         if self._body is not None:
             self.restyle()
             self.invalidate()
+
+
+class SessionPage(Page):
+    """A page of runs of its own kind. A module of gui/menus gives it its `session` before it is shown; a
+    subclass says which type that is, and writes `show_standing`."""
+
+    form = False
+    ways = ()
+    session: Session
+    _taken = False
+
+    def take(self, session: Session) -> None:
+        """This one from now on."""
+        self.session, self._taken = session, True
+        session.stands.connect(self._on_standing)
+
+    def has_content(self) -> bool:
+        return self._taken
+
+    def show_standing(self, standing: Standing) -> None:
+        """Where the run stands; the body is built."""
+        raise NotImplementedError
+
+    def _on_standing(self, standing: Standing) -> None:
+        if self._body is not None:
+            self.show_standing(standing)
 
 
 def page_types() -> list[type[Page]]:

@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QWidget
 
 from bench.charts import Bar, Category
 from bench.charts.definitions import Baseline
+from gui.base.letters import resized
 from gui.base.theme import Theming
-from gui.plots.base import PanelPlot, failure_line, line_of, outlined
-from gui.plots.hatching import HatchedBars
+from gui.plots.base import HatchedBars, PanelPlot, failure_line, line_of, outlined
 
 THICK = 0.74  # of the distance between two bars
 SQUASHED = 0.4  # of the plot's height, beyond which turned totals would take it from the bars
@@ -40,12 +40,11 @@ class BarPlot(PanelPlot):
         self.doubtful.setZValue(2)
         self.addItem(self.doubtful, ignoreBounds=True)
         self.getPlotItem().showGrid(x=False, y=True, alpha=0.25)
-        box = self.getPlotItem().getViewBox()
-        box.setMouseEnabled(x=False, y=False)
+        self.box.setMouseEnabled(x=False, y=False)
         for z, item in ((4, self._frame), (3, self._ends)):
             item.setZValue(z)
             self.addItem(item, ignoreBounds=True)
-        box.sigResized.connect(self._on_resized)
+        self.box.sigResized.connect(self._on_resized)
 
     def draw(self) -> None:
         panel = self.panel
@@ -80,7 +79,7 @@ class BarPlot(PanelPlot):
         levels += [line.y for line in panel.baselines]
         highest = max(levels, default=1.0) or 1.0
         room = self._label(bars, bases, bool(panel.baselines))
-        height = max(40.0, self.getPlotItem().getViewBox().height())
+        height = max(40.0, self.box.height())
         top = highest / (1 - min(0.6, room / height))
         self.fit(-0.6, max(1, len(batches)) - 0.4, 0.0, top)
         self.place_selection()
@@ -113,8 +112,8 @@ class BarPlot(PanelPlot):
         return head + "".join(lines)
 
     def reach(self) -> float:
-        (left, right), _ = self.getPlotItem().getViewBox().viewRange()
-        width = self.getPlotItem().getViewBox().width()
+        (left, right), _ = self.box.viewRange()
+        width = self.box.width()
         return 2.0 + 0.5 * THICK * width / max(1e-9, right - left)
 
     def pick(self, position: QPointF) -> tuple[str, float] | None:
@@ -205,8 +204,7 @@ class BarPlot(PanelPlot):
         the read-out tells them."""
         theme = self.theming.theme
         room = max(1.0, (self.width() - 70) / max(1, len(self._places)))
-        font = self.font()
-        font.setPointSizeF(max(6.5, font.pointSizeF() - 2))
+        font = resized(self.font(), more=-2, least=6.5)
         metrics = QFontMetricsF(font)
 
         def widest(texts: Sequence[str]) -> float:
@@ -216,7 +214,7 @@ class BarPlot(PanelPlot):
 
         totals = ["✕" if bar.mark is not None else bar.total for bar in bars]
         stacked = [total.replace(" ", "\n", 1) for total in totals]
-        whole = self.getPlotItem().getViewBox().height()
+        whole = self.box.height()
         upright = False
         height = metrics.height() + 10
         if widest(totals) + 6 > room:

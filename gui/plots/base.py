@@ -6,20 +6,102 @@ double click fits it again. Axes never move for any other reason.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from html import escape
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QMainWindow, QWidget
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QHideEvent, QPainter, QPen, QPixmap, QTransform
+from PySide6.QtWidgets import QMainWindow, QStyleOptionGraphicsItem, QWidget
 
 from bench.charts import Panel
 from bench.words import palette
 from gui.base.theme import Theme, Theming
 from gui.plots.axes import ScaleAxis
-from gui.plots.card_place import beside, widest_side
-from gui.widgets.labels import Label
+from gui.widgets.labels import Readout
+
+STEP = 4  # pixels between the lines of a hatching
+
+
+@lru_cache(maxsize=128)
+def hatched(colour: str, paper: str, scale: float = 1.0) -> QBrush:
+    """Slanted lines on paper. scale: by how much what is painted with it is enlarged. The same object for the
+    same colours: plots know what they drew by it."""
+    tile = QPixmap(STEP, STEP)
+    tile.fill(QColor(paper))
+    painter = QPainter(tile)
+    painter.setPen(QPen(QColor(colour), 1))
+    for x in range(STEP):
+        painter.drawPoint(x, STEP - 1 - x)
+    painter.end()
+    brush = QBrush(QColor(colour), tile)
+    brush.setTransform(QTransform.fromScale(1 / scale, 1 / scale))
+    return brush
+
+
+class HatchedBars(pg.GraphicsObject):
+    """Bars in the places of a plot, whose hatching does not stretch with its axes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bars: list[tuple[QRectF, str]] = []
+        self._paper = "#FFFFFF"
+
+    def show_bars(self, bars: Sequence[tuple[QRectF, str]], paper: str) -> None:
+        """Bars with their colours."""
+        self.prepareGeometryChange()
+        self._bars, self._paper = list(bars), paper
+        self.update()
+
+    @property
+    def places(self) -> list[float]:
+        """Where bars stand."""
+        return sorted({bar.center().x() for bar, _ in self._bars})
+
+    def boundingRect(self) -> QRectF:
+        whole = QRectF()
+        for bar, _ in self._bars:
+            whole = whole.united(bar)
+        return whole
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
+    ) -> None:
+        placed = QTransform(painter.transform())
+        painter.save()
+        painter.resetTransform()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        for bar, colour in self._bars:
+            painter.setPen(QPen(QColor(colour), 1))
+            painter.setBrush(hatched(colour, self._paper))
+            painter.drawRect(placed.mapRect(bar).adjusted(0.5, 0.5, -0.5, -0.5))
+        painter.restore()
+
+
+GAP = 8  # pixels between the value and its card
+
+
+def beside(size: QSize, value: QRect, room: QRect) -> QRect | None:
+    """A place for a card of this size within the room and off the value's column: at its right, its left,
+    above or below it. None: there is none."""
+    top = max(room.top(), min(value.top(), room.bottom() - size.height()))
+    left = max(room.left(), min(value.left(), room.right() - size.width()))
+    places = (
+        (value.right() + GAP, top),
+        (value.left() - GAP - size.width(), top),
+        (left, value.top() - GAP - size.height()),
+        (left, value.bottom() + GAP),
+    )
+    cards = (QRect(x, y, size.width(), size.height()) for x, y in places)
+    return next((card for card in cards if room.contains(card) and not card.intersects(value)), None)
+
+
+def widest_side(value: QRect, room: QRect) -> int:
+    """How many pixels a card may be wide where it has to fit at one side of the value."""
+    return max(value.left() - room.left(), room.right() - value.right()) - 2 * GAP
+
 
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
 LEAST_READOUT = 160
@@ -49,17 +131,14 @@ class PanelPlot(pg.PlotWidget):
         item.showGrid(x=True, y=True, alpha=0.25)
         for axis in (self.x_axis, self.y_axis):
             axis.setZValue(-1)  # the grid lies below what is drawn, names among it
-        box = item.getViewBox()
-        box.disableAutoRange()
-        box.sigRangeChangedManually.connect(self._on_touched)
+        self.box = item.getViewBox()
+        self.box.disableAutoRange()
+        self.box.sigRangeChangedManually.connect(self._on_touched)
         self.cross = pg.InfiniteLine(angle=90, movable=False)
         self.cross.setZValue(-5)
         self.cross.hide()
         self.addItem(self.cross, ignoreBounds=True)
-        self.readout = Label(parent=self)
-        self.readout.setTextFormat(Qt.TextFormat.RichText)
-        self.readout.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self.readout.hide()
+        self.readout = Readout(theming, self)
         self.scene().sigMouseMoved.connect(self._on_moved)
         self.scene().sigMouseClicked.connect(self._on_clicked)
         self.setMinimumSize(140, 110)
@@ -119,10 +198,6 @@ class PanelPlot(pg.PlotWidget):
             axis.setPen(pg.mkPen(theme.muted, width=self.pixels(1)))
             axis.setTextPen(pg.mkPen(theme.ink))
             axis.colour_label(theme.muted)
-        self.readout.setStyleSheet(
-            f"background: {theme.window}; color: {theme.ink}; border: 1px solid {theme.line};"
-            "border-radius: 3px; padding: 4px;"
-        )
         if self.panel is not None:
             self.draw()
 
@@ -134,7 +209,7 @@ class PanelPlot(pg.PlotWidget):
         if self._touched or wanted == self._fitted:
             return
         self._fitted = wanted
-        self.getPlotItem().getViewBox().setRange(xRange=(x0, x1), yRange=(y0, y1), padding=0)
+        self.box.setRange(xRange=(x0, x1), yRange=(y0, y1), padding=0)
 
     def reset_view(self) -> None:
         """Back to all of the data."""
@@ -159,9 +234,8 @@ class PanelPlot(pg.PlotWidget):
         window = self.window()
         if self.readout.parent() is not window:
             self.readout.setParent(window)
-        box = self.getPlotItem().getViewBox()
-        view = box.sceneBoundingRect()
-        here = box.mapViewToScene(QPointF(x, 0)).x()
+        view = self.box.sceneBoundingRect()
+        here = self.box.mapViewToScene(QPointF(x, 0)).x()
         reach = self.reach()
         value = QRect(
             self.mapTo(window, QPoint(round(here - reach), round(view.top()))),
@@ -212,9 +286,8 @@ class PanelPlot(pg.PlotWidget):
         self._touched = True
 
     def _on_moved(self, at: QPointF) -> None:
-        box = self.getPlotItem().getViewBox()
-        inside = self.panel is not None and box.sceneBoundingRect().contains(at)
-        self.read_out(self.nearest(box.mapSceneToView(at)) if inside else None)
+        inside = self.panel is not None and self.box.sceneBoundingRect().contains(at)
+        self.read_out(self.nearest(self.box.mapSceneToView(at)) if inside else None)
 
     def _on_clicked(self, event: Any) -> None:
         if event.button() != Qt.MouseButton.LeftButton or self.panel is None:
@@ -222,9 +295,8 @@ class PanelPlot(pg.PlotWidget):
         if event.double():
             self.reset_view()
             return
-        box = self.getPlotItem().getViewBox()
-        if box.sceneBoundingRect().contains(event.scenePos()):
-            found = self.pick(box.mapSceneToView(event.scenePos()))
+        if self.box.sceneBoundingRect().contains(event.scenePos()):
+            found = self.pick(self.box.mapSceneToView(event.scenePos()))
             if found is not None:
                 self.picked.emit(*found)
 

@@ -1,4 +1,5 @@
-"""A chart definition on screen: title, finding, legend, and its panels, side by side as far as there is room.
+"""A chart definition on screen: title, finding, legend, and its panels, side by side as far as there is room;
+and several charts in a grid.
 
 `ChartView.show_chart` may be called as often as one likes: items persist, and only what changed is set.
 """
@@ -9,15 +10,15 @@ from collections.abc import Sequence
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtGui import QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QBoxLayout,
-    QComboBox,
     QFrame,
     QGridLayout,
     QHBoxLayout,
     QMenu,
+    QScrollArea,
     QSizePolicy,
     QToolButton,
     QVBoxLayout,
@@ -26,17 +27,86 @@ from PySide6.QtWidgets import (
 
 from bench.charts import Chart, Panel, meanings
 from gui.base import icons
-from gui.base.boxes import filled
+from gui.base.boxes import filled, fitting_height
 from gui.base.scale import GAP
 from gui.base.theme import Theming
 from gui.plots.bars import BarPlot
 from gui.plots.base import PanelPlot
 from gui.plots.legend import Legend, entries
 from gui.plots.lines import LinePlot
-from gui.plots.meaning import ChartTitle
-from gui.plots.panel_room import columns
 from gui.widgets.combo import Combo
-from gui.widgets.labels import Label, Lines, as_tip
+from gui.widgets.controls import new_action, tool_button
+from gui.widgets.labels import Elided, Label, Lines, Linked, as_tip
+
+WIDTH = 400
+
+
+class ChartTitle(Elided):
+    """A click shows `meaning`, a text with marked words; without one the title is a title."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", parent)
+        self._meaning = ""
+        self.popup: Meaning | None = None
+
+    @property
+    def meaning(self) -> str:
+        return self._meaning
+
+    @meaning.setter
+    def meaning(self, text: str) -> None:
+        self._meaning = text
+        if text:
+            self.setCursor(Qt.CursorShape.WhatsThisCursor)
+            self.setToolTip(as_tip(f"{self.text()}\n(a click says what it means)"))
+        else:
+            self.unsetCursor()
+        self.setAccessibleDescription("A click says what the chart means" if text else "")
+
+    def show_meaning(self) -> None:
+        if self._meaning:
+            self.popup = Meaning(self.text(), self._meaning, self.window())
+            self.popup.move(self.mapToGlobal(QPoint(0, self.height() + 2)))
+            self.popup.show()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):
+            self.show_meaning()
+        super().mouseReleaseEvent(event)
+
+
+class Meaning(QFrame):
+    """Gone at the next click beside it, and by Esc."""
+
+    def __init__(self, title: str, text: str, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setProperty("role", "card")
+        heading = Label(title, role="heading", wrap=True)
+        self.words = Linked(text)
+        self.words.linkActivated.connect(lambda _: self.close())
+        filled(QVBoxLayout(self), heading, self.words, margins=(14, 10, 14, 12), spacing=6)
+        self.setFixedWidth(WIDTH)
+        self.setFixedHeight(fitting_height(self, WIDTH))
+
+
+PANEL_WIDTH = 250  # pixels a panel wants beside another
+PANEL_HEIGHT = 140  # pixels it wants above another
+ABOVE = 100  # pixels of a chart that its title, finding and legend take
+IN_A_ROW = 4  # panels, of which more stand in a row only where there is no height for a second one
+
+
+def columns(count: int, width: int, height: int) -> int:
+    """Of so many panels on a chart of so many pixels, where there is room for all of them; else 0."""
+    if count == 1:
+        return 1
+    for wanted in (min(count, IN_A_ROW), min(count, width // PANEL_WIDTH)):
+        rows = -(-count // max(1, wanted))
+        high = rows == 1 or (height - ABOVE) / rows >= PANEL_HEIGHT
+        if wanted > 1 and width / wanted >= PANEL_WIDTH and high:
+            return wanted
+    return 0
+
 
 NARROW = 420  # pixels of a whole chart's width, below which its switches are in its context menu alone
 # Pixels of a whole chart's height from which its finding has a second line, a third, a fourth.
@@ -70,6 +140,7 @@ class ChartView(QFrame):
         self.told = ""  # what stands above all charts, and need not stand here too
         self._switchable: tuple[QToolButton, ...] = ()  # the scales that can be chosen here
         self._legend = Legend(theming)
+        theming.changed.connect(self._restyle)
         self._shared = False  # the legend is not this chart's alone
         self._selected: tuple[str, float | None] = ("", None)
         self._build()
@@ -108,7 +179,7 @@ class ChartView(QFrame):
             widget.setVisible(chart is not None)
         if chart is None:
             self._switchable = ()
-            for widget in (self._panels, self._finding, self._notes, self._scale_x, self._scale_y):
+            for widget in (self.choice, self._finding, self._notes, self._scale_x, self._scale_y):
                 widget.hide()
             self._title.setText("")
             self._title.meaning = ""
@@ -161,8 +232,7 @@ class ChartView(QFrame):
             self._expand.setChecked(False)
         return enlarged
 
-    def restyle(self) -> None:
-        self._legend.restyle()
+    def _restyle(self) -> None:
         for plot in self._plots.values():
             plot.restyle()
         self._draw()
@@ -206,55 +276,44 @@ class ChartView(QFrame):
     def _build(self) -> None:
         self._title = ChartTitle()
         self._title.setProperty("role", "chart-title")
-        self._finding = Lines(most=2, smaller=2.0)
-        self._finding.setProperty("role", "finding")
-        self._panels = Combo()
-        self._panels.setAccessibleName("Panel")
-        self._panels.setToolTip("Which panel of this chart to show")
-        self._panels.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self._panels.textActivated.connect(self._on_chosen)
+        self._finding = Lines(most=2, smaller=2.0, role="finding")
+        self.choice = Combo("Panel", lambda _: self._on_chosen())
+        self.choice.setToolTip("Which panel of this chart to show")
         self._scale_x = self._switch("log x", "Logarithmic or linear batch sizes", "x")
         self._scale_y = self._switch("log y", "Logarithmic or linear values", "y")
-        self._notes = QToolButton()
+        self._notes = tool_button("", self._show_notes, role="switch", name="Notes")
         icons.put(self._notes, "notes", self._theming, "muted")
-        self._notes.setProperty("role", "switch")
-        self._notes.setAccessibleName("Notes")
-        self._notes.clicked.connect(self._show_notes)
-        self._expand = QToolButton()
+        tip = "Enlarge this chart to the whole page; Esc leaves it"
+        self._expand = tool_button("", tip=tip, role="switch", name="Enlarge", toggled=self._on_expand)
         icons.put(self._expand, "whole", self._theming, "muted")
-        self._expand.setCheckable(True)
-        self._expand.setProperty("role", "switch")
-        self._expand.setToolTip("Enlarge this chart to the whole page; Esc leaves it")
-        self._expand.setAccessibleName("Enlarge")
-        self._expand.toggled.connect(self._on_expand)
         self._legend.toggled.connect(self._on_hidden)
-        self._nothing = Label(self._empty)
-        self._nothing.setProperty("role", "empty")
-        self._nothing.setWordWrap(True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._nothing = Label(self._empty, role="empty", wrap=True, centred=True)
         self._area = QWidget()
         self._area.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._grid = QGridLayout(self._area)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(4)
-        head = filled(QHBoxLayout(), (self._title, 1), spacing=2)
-        for widget in (self._scale_x, self._scale_y, self._notes, self._expand):
-            head.addWidget(widget)
+        head = filled(
+            QHBoxLayout(),
+            (self._title, 1),
+            self._scale_x,
+            self._scale_y,
+            self._notes,
+            self._expand,
+            spacing=2,
+        )
         layout = filled(QVBoxLayout(self), head, self._finding, margins=(8, 5, 6, 4), spacing=2)
         corner = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignRight
-        self._under = filled(QHBoxLayout(), (self._legend, 1), (self._panels, 0, corner))
+        self._under = filled(QHBoxLayout(), (self._legend, 1), (self.choice, 0, corner))
         layout.addLayout(self._under)
         layout.addWidget(self._area, 1)
         layout.addWidget(self._nothing, 1)
         self.show_chart(None)
 
     def _switch(self, text: str, tip: str, axis: str) -> QToolButton:
-        button = QToolButton()
-        button.setText(text)
+        button = tool_button(text, tip=tip, role="switch")
         button.setCheckable(True)
         button.setChecked(True)
-        button.setProperty("role", "switch")
-        button.setToolTip(tip)
         button.toggled.connect(lambda on: self.set_log(axis, on))
         return button
 
@@ -266,7 +325,7 @@ class ChartView(QFrame):
         panels = list(self.chart.panels)
         if self._columns(len(panels)):
             return panels
-        chosen = self._panels.currentText()
+        chosen = self.choice.currentText()
         return [next((p for p in panels if p.title == chosen), panels[0])]
 
     def _arrangement(self) -> tuple[int, list[str]]:
@@ -278,17 +337,12 @@ class ChartView(QFrame):
         return columns(count, self.width(), self.height())
 
     def _offer_panels(self, titles: list[str]) -> None:
-        known = [self._panels.itemText(i) for i in range(self._panels.count())]
-        if known != titles:
-            self._panels.blockSignals(True)
-            self._panels.clear()
-            self._panels.addItems(titles)
-            self._panels.setCurrentIndex(max(0, self._panels.findText(self._chosen)))
-            self._panels.blockSignals(False)
-        self._panels.setVisible(not self._columns(len(titles)))
+        if self.choice.offered != titles:
+            self.choice.offer({title: title for title in titles}, self._chosen)
+        self.choice.setVisible(not self._columns(len(titles)))
         if not self._shared:
             # Beside the legend, unless that would then need more lines than the list is high.
-            wide, need = self.contentsRect().width() - 2 * GAP, self._panels.sizeHint()
+            wide, need = self.contentsRect().width() - 2 * GAP, self.choice.sizeHint()
             beside = self._legend.heightForWidth(wide - need.width())
             below = self._legend.heightForWidth(wide) + need.height() < beside
             way = QBoxLayout.Direction.TopToBottom if below else QBoxLayout.Direction.LeftToRight
@@ -345,8 +399,8 @@ class ChartView(QFrame):
         for switch in (self._scale_x, self._scale_y):
             switch.setVisible(switch in self._switchable and self.width() >= NARROW)
 
-    def _on_chosen(self, panel: str) -> None:
-        self._chosen = panel
+    def _on_chosen(self) -> None:
+        self._chosen = self.choice.currentData()
         self._draw()
 
     def _on_hidden(self, hidden: frozenset[str]) -> None:
@@ -375,14 +429,16 @@ class ChartView(QFrame):
         if self.chart is None:
             return
         menu = QMenu(self)
-        fit = QAction("&Fit to the data", menu)
-        fit.triggered.connect(self.reset_view)
-        copy = QAction("&Copy the finding", menu)
-        copy.setEnabled(bool(self.chart.finding))
-        copy.triggered.connect(lambda: QApplication.clipboard().setText(self.finding))
-        means = QAction("What this chart &means", menu)
-        means.setEnabled(bool(self._title.meaning))
-        means.triggered.connect(self._title.show_meaning)
+        fit = new_action(menu, "&Fit to the data", self.reset_view)
+        copy = new_action(
+            menu,
+            "&Copy the finding",
+            lambda: QApplication.clipboard().setText(self.finding),
+            enabled=bool(self.chart.finding),
+        )
+        means = new_action(
+            menu, "What this chart &means", self._title.show_meaning, enabled=bool(self._title.meaning)
+        )
         menu.addActions([fit, copy, means])
         for switch, words in ((self._scale_x, "Logarithmic &x"), (self._scale_y, "Logarithmic &y")):
             if switch in self._switchable:
@@ -398,3 +454,81 @@ class ChartView(QFrame):
 def _without_model(title: str) -> tuple[str, ...]:
     _, colon, rest = title.partition(": ")
     return (rest[:1].upper() + rest[1:],) if colon else ()
+
+
+LEAST_WIDTH = 290  # pixels of a chart beside another
+LEAST_HEIGHT = 250
+
+
+class ChartGrid(QScrollArea):
+    """A chart that asks for all the room gets it until it gives it back."""
+
+    def __init__(
+        self, views: Sequence[ChartView], parent: QWidget | None = None, least_height: int = LEAST_HEIGHT
+    ) -> None:
+        super().__init__(parent)
+        self._views: list[ChartView] = []
+        self._least_height = least_height
+        self._alone: ChartView | None = None
+        self._charts = QWidget()
+        self._grid = QGridLayout(self._charts)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setSpacing(GAP)
+        self.setWidget(self._charts)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._columns = 0
+        self.hold(views)
+
+    def hold(self, views: Sequence[ChartView]) -> None:
+        """Show these from now on; those it had are somebody else's, and may be given back."""
+        for view in self._views:
+            view.expanded.disconnect(self._on_expanded)
+            if view not in views and view.parentWidget() is self._charts:
+                view.hide()
+        self._views = list(views)
+        for view in self._views:
+            view.expanded.connect(self._on_expanded)
+        self._alone, self._columns = None, 0
+        self._arrange()
+        for view in self._views:
+            view.show()  # a tab that was not in front has hidden it
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _on_expanded(self, on: bool) -> None:
+        view = self.sender()
+        self._alone = view if on and isinstance(view, ChartView) else None
+        for other in self._views:
+            other.setVisible(self._alone is None or other is self._alone)
+        self._columns = 0
+        self._arrange()
+
+    def _arrange(self) -> None:
+        shown = self._views if self._alone is None else [self._alone]
+        if not shown:
+            return
+        room = self.viewport().size()
+        columns = self._fitting(len(shown), room.width(), room.height())
+        rows = -(-len(shown) // columns)
+        if columns != self._columns:
+            self._columns = columns
+            for index, view in enumerate(shown):
+                last = index == len(shown) - 1
+                span = columns - index % columns if last else 1  # an odd one takes the rest of its row
+                self._grid.addWidget(view, index // columns, index % columns, 1, span)
+            for i in range(max(4, len(self._views))):  # a row without a view must not keep its share
+                self._grid.setRowStretch(i, 1 if i < rows else 0)
+                self._grid.setColumnStretch(i, 1 if i < columns else 0)
+        # Of its own accord the content would be as high as its wrapped texts would like it.
+        self._charts.resize(room.width(), max(room.height(), rows * self._least_height))
+
+    def _fitting(self, count: int, width: int, height: int) -> int:
+        """How many columns: two; where there is no height for their rows, one a chart; else one."""
+        if width < 2 * LEAST_WIDTH:
+            return 1
+        rows = -(-count // 2)
+        in_a_row = width >= count * LEAST_WIDTH and height < rows * self._least_height
+        return count if in_a_row else min(count, 2)

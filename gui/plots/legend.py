@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 from bench.charts import Chart
 from bench.charts.doubts import LEGEND, has_doubts
 from gui.base.theme import Theming
-from gui.plots.hatching import hatched
+from gui.plots.base import hatched
 from gui.widgets.labels import as_tip
 
 ICON = QSize(26, 14)
@@ -90,6 +90,7 @@ class Legend(QWidget):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theming = theming
+        theming.changed.connect(self._restyle)
         self._entries: tuple[LegendEntry, ...] = ()
         self._compact = False
         self._buttons: dict[str, QToolButton] = {}
@@ -125,7 +126,7 @@ class Legend(QWidget):
                 button.setProperty("compact", self._compact)
                 button.style().polish(button)  # its size of text is the sheet's
             button.setIconSize((SHORT if self._compact else ICON) if entry.marker else SQUARE)
-        self.restyle()
+        self._restyle()
         self._arrange(self.width(), move=True)
         self.updateGeometry()
 
@@ -184,7 +185,7 @@ class Legend(QWidget):
         width = metrics.horizontalAdvance(button.text()) + button.iconSize().width() + PADDING
         return QSize(width, max(metrics.height(), button.iconSize().height()) + 2)
 
-    def restyle(self) -> None:
+    def _restyle(self) -> None:
         for entry in self._entries:
             self._buttons[entry.key].setIcon(self._icon(entry))
 
@@ -208,7 +209,7 @@ class Legend(QWidget):
         return button
 
     def _on_toggled(self) -> None:
-        self.restyle()
+        self._restyle()
         self.toggled.emit(self.hidden)
 
     def _icon(self, entry: LegendEntry) -> QIcon:

@@ -14,10 +14,10 @@ from PySide6.QtWidgets import QWidget
 
 from bench.charts import Panel, Point, Series
 from bench.words import palette
+from gui.base.letters import resized
 from gui.base.theme import Theming
 from gui.plots.axes import place
-from gui.plots.base import LANE, SYMBOLS, PanelPlot, failure_line, line_of, outlined
-from gui.plots.hatching import hatched
+from gui.plots.base import LANE, SYMBOLS, PanelPlot, failure_line, hatched, line_of, outlined
 from gui.plots.names import PointNames, WantedLabel
 
 DODGE = 5.0  # pixels between lines that are set aside
@@ -62,9 +62,8 @@ class LinePlot(PanelPlot):
             edge.setPen(pg.mkPen(None))
         for item in (self._baseline, self._lane, self._lane_name, self._halo):
             self.addItem(item, ignoreBounds=True)
-        box = self.getPlotItem().getViewBox()
-        box.sigRangeChanged.connect(self._on_ranged)
-        box.sigResized.connect(self._on_resized)
+        self.box.sigRangeChanged.connect(self._on_ranged)
+        self.box.sigResized.connect(self._on_resized)
 
     @property
     def logs(self) -> tuple[bool, bool]:
@@ -133,14 +132,13 @@ class LinePlot(PanelPlot):
 
     def pick(self, position: QPointF) -> tuple[str, float] | None:
         _, log_y = self.logs
-        box = self.getPlotItem().getViewBox()
-        at = box.mapViewToScene(position)
+        at = self.box.mapViewToScene(position)
         found: list[tuple[float, str, float]] = []
         for series in self._visible():
             places = [(p.x, place(p.y, log_y)) for p in (*series.points, *series.provisional)]
             places += [(m.x, self._mark_height()) for m in series.marks]
             for batch, y in places:
-                there = box.mapViewToScene(QPointF(self._x(batch, self._shift_of(series.label)), y))
+                there = self.box.mapViewToScene(QPointF(self._x(batch, self._shift_of(series.label)), y))
                 found.append((math.hypot(there.x() - at.x(), there.y() - at.y()), series.label, batch))
         distance, label, batch = min(found, default=(math.inf, "", 0.0))
         return (label, batch) if distance < 40 else None
@@ -148,9 +146,9 @@ class LinePlot(PanelPlot):
     def reach(self) -> float:
         if self.panel is None or not self.panel.dodge or not self.logs[0]:
             return super().reach()
-        (left, right), _ = self.getPlotItem().getViewBox().viewRange()
+        (left, right), _ = self.box.viewRange()
         aside = max(abs(self._shift(self.panel, i)) for i in range(max(1, len(self.panel.series))))
-        return super().reach() + aside * self.getPlotItem().getViewBox().width() / max(1e-9, right - left)
+        return super().reach() + aside * self.box.width() / max(1e-9, right - left)
 
     # ------------------------------------------------------------------------------------------ the inside
 
@@ -183,7 +181,7 @@ class LinePlot(PanelPlot):
     def _shift(self, panel: Panel, index: int) -> float:
         """By how many doublings a line is set aside: lines and their intervals lie on each other."""
         shown = max(1, len(panel.series))
-        step = min(DODGE * self._span / max(100.0, self.getPlotItem().getViewBox().width()), 0.7 / shown)
+        step = min(DODGE * self._span / max(100.0, self.box.width()), 0.7 / shown)
         return step * (index - (shown - 1) / 2) if panel.dodge else 0.0
 
     def _shift_of(self, label: str) -> float:
@@ -260,7 +258,7 @@ class LinePlot(PanelPlot):
         if self.panel is None:
             return
         theme = self.theming.theme
-        low, high = self.getPlotItem().getViewBox().viewRange()[1]
+        low, high = self.box.viewRange()[1]
         top, there = low + self._lane_part() * (high - low), any(s.marks for s in self._visible())
         self._lane.setVisible(there)
         self._lane.setBrush(pg.mkBrush(theme.grid))
@@ -268,7 +266,7 @@ class LinePlot(PanelPlot):
         self._lane_name.setVisible(there)
         self._lane_name.setPlainText("no value")
         self._lane_name.setColor(theme.muted)
-        self._lane_name.setPos(self.getPlotItem().getViewBox().viewRange()[0][0], (low + top) / 2)
+        self._lane_name.setPos(self.box.viewRange()[0][0], (low + top) / 2)
         for index, series in enumerate(self.panel.series):
             items = self._items.get(series.label)
             if items is None or series.label in self.hidden or not _any(items.marks, series.marks):
@@ -304,8 +302,7 @@ class LinePlot(PanelPlot):
             for s in self._visible()
             if s.named and s.points
         ]
-        font = self.font()
-        font.setPointSizeF(max(6.5, font.pointSizeF() - 2))
+        font = resized(self.font(), more=-2, least=6.5)
         self.names.show_names(wanted, font, self.theming.theme)
 
     def place_selection(self) -> None:
@@ -325,16 +322,16 @@ class LinePlot(PanelPlot):
 
     def _lane_part(self) -> float:
         """What the lane of failures takes of the view's height."""
-        return LANE / max(4.0 * LANE, self.getPlotItem().getViewBox().height())
+        return LANE / max(4.0 * LANE, self.box.height())
 
     def _mark_height(self) -> float:
-        low, high = self.getPlotItem().getViewBox().viewRange()[1]
+        low, high = self.box.viewRange()[1]
         return low + self._lane_part() / 2 * (high - low)
 
     def _beside(self, first: float, last: float) -> float:
         """How far the view reaches beyond the last tick for its label: cut, it would not be drawn."""
         half = self.x_axis.label_width(last) / 2
-        width = max(100.0, self.getPlotItem().getViewBox().width())
+        width = max(100.0, self.box.width())
         return half * (last - first) / (width - 2 * half)
 
     def _fit(self, panel: Panel, ticks: list[float]) -> None:

@@ -13,6 +13,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
+from gui.base.letters import resized
 from gui.base.theme import Theme
 
 LEADER = 22  # pixels from a point to its label
@@ -111,7 +112,7 @@ class PointNames(QGraphicsItem):
             painter.fillRect(name.rect.adjusted(-1, 0, 1, 0), QColor(theme.paper))
         for name in self.names:
             painter.setPen(QColor(theme.muted if name.leader is None else theme.ink))
-            painter.setFont(_font(self._font, name.strong))
+            painter.setFont(resized(self._font, bold=name.strong))
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextDontClip | Qt.TextFlag.TextSingleLine
             painter.drawText(name.rect, int(flags), name.text)
 
@@ -164,7 +165,7 @@ def _column(
     barred: list[tuple[float, float] | None] = []
     spans: list[tuple[float, float]] = []
     for wanted, ((x, y),) in chosen:
-        width = QFontMetricsF(_font(font, wanted.strong)).horizontalAdvance(wanted.text)
+        width = QFontMetricsF(resized(font, bold=wanted.strong)).horizontalAdvance(wanted.text)
         left = x - LEADER - width if to_left else x + LEADER
         if left < room.left() + MARGIN or left + width > room.right() - MARGIN:
             return None
@@ -236,11 +237,3 @@ def _crosses(points: PointsXY, rect: QRectF) -> bool:
 def _meets(rect: QRectF, others: Iterable[QRectF]) -> bool:
     grown = rect.adjusted(-MARGIN, 0, MARGIN, 0)
     return any(grown.intersects(other) for other in others)
-
-
-def _font(font: QFont, strong: bool) -> QFont:
-    if not strong:
-        return font
-    bold = QFont(font)
-    bold.setBold(True)
-    return bold

@@ -109,38 +109,24 @@ class Exporter(QObject):
             self._tell()
 
     def _on_ended(self, code: int) -> None:
-        process = self._process
-        if process is None:
-            return
         self._on_output()
-        said = process.tail.strip().splitlines()
-        if process.refused:
-            self._end(f"Could not export {self._what}: {process.refused}.")
-        elif code < 0:
-            self._end(f"Could not export {self._what}: the process that drew it was killed.")
-        elif code != 0:
-            reason = said[-1] if said else f"its process ended with exit code {code}"
-            self._end(f"Could not export {self._what}: {reason}.".replace("..", "."))
+        process, order = self._process, self._order
+        if process is None or order is None:
+            return
+        self._process = self._order = None
+        process.deleteLater()
+        reason = process.refused
+        if not reason and code:
+            told = process.tail.strip().splitlines() or [f"its process ended with exit code {code}"]
+            reason = told[-1] if code > 0 else "the process that drew it was killed"
+        if reason:
+            self.failed.emit(f"Could not export {order.what}: {reason}.".replace("..", "."))
         else:
-            self._end("")
-
-    @property
-    def _what(self) -> str:
-        return self._order.what if self._order is not None else ""
-
-    def _end(self, reason: str) -> None:
-        order, self._order = self._order, None
-        process, self._process = self._process, None
-        if process is not None:
-            process.deleteLater()
-        if order is not None:
-            if reason:
-                self.failed.emit(reason)
-            else:
-                files = [Path(line) for line in self._output.decode("utf-8", "replace").splitlines()]
-                self.made.emit(order, files)
-                if order.then is not None:
-                    order.then()
+            self.made.emit(
+                order, [Path(line) for line in self._output.decode("utf-8", "replace").splitlines()]
+            )
+            if order.then is not None:
+                order.then()
         if self._order is None and self._orders:
             self._next()
         elif self._order is None:

@@ -15,33 +15,40 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
-from bench.kinds import folders
 from bench.kinds.naming import RUNS
 from bench.ladder import again
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
-from bench.ladder.questions import LadderAnswer, LadderQuestion
+from bench.ladder.questions import (
+    DESCRIBE,
+    AssemblyAnswer,
+    LadderAnswer,
+    LadderQuestion,
+    assembly_command,
+)
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, RungProvisional
-from bench.results import trust
-from gui.sessions.assembly_asker import AssemblyAsker
-from gui.sessions.kernel_watch import KernelWatch
-from gui.sessions.ladder_describer import LadderDescriber
+from bench.run.client import worker_command
+from gui.sessions.asker import Asker
 from gui.sessions.ladder_state import LadderState
-from gui.sessions.measuring import Measuring
-from gui.sessions.own_kernels import OwnKernels
+from gui.sessions.own_kernels import KernelWatch, OwnKernels
+from gui.sessions.session import Session
 from kernels.errors import InputError
 
+IDLE_MS = 15_000  # after an answer, until the process that plans ladders is ended
+WAIT_MS = 150  # whoever steps through rungs does not have each of them compiled
+COMPILE_MS = 120_000
 RETRY_MS = 1000  # until what was saved is tried again, while something else is timed
 
 
-class LadderSession(Measuring):
-    """Signals beside Measuring's: `saved_rungs` with the names of the user's rungs that were saved, `created`
+class LadderSession(Session):
+    """Signals beside Session's: `saved_rungs` with the names of the user's rungs that were saved, `created`
     with a new template's path."""
 
     saved_rungs = Signal(object)
     created = Signal(Path)
 
     busy_words = "A ladder is running"
+    each = "rung"
 
     def __init__(
         self,
@@ -55,10 +62,12 @@ class LadderSession(Measuring):
         super().__init__(LADDER, parent, runs, worker)
         self.state = LadderState(question, self)
         self.blockers.append(blocked)
-        self._describer = LadderDescriber(self, describer)
+        command = describer or [*worker_command(LADDER.worker), DESCRIBE]
+        # Between questions its models' weights stay in memory, which is not worth it for long.
+        self._describer = Asker(command, LadderAnswer, self, idle_ms=IDLE_MS)
         self._describer.answered.connect(self._on_answer)
         self._describer.failed.connect(self._on_no_answer)
-        self.assembly = AssemblyAsker(self)
+        self.assembly = Asker(assembly_command(), AssemblyAnswer, self, wait_ms=WAIT_MS, limit_ms=COMPILE_MS)
         self._watch = KernelWatch(self)
         self._watch.changed.connect(self._on_saved)
         self._quick = False
@@ -94,7 +103,7 @@ class LadderSession(Measuring):
             question = msgspec.structs.replace(question, rungs=())  # those of the folder among them
             self.state.question = question
             self._watch.watch([Path(folder) for folder in question.kernel_dirs])
-        self._describer.ask(question)
+        self._plan(question)
         self.state.changed.emit()
 
     def start_watching(self) -> None:
@@ -111,7 +120,7 @@ class LadderSession(Measuring):
         dirs = known if str(folder) in known else (*known, str(folder))
         self.state.question = msgspec.structs.replace(self.state.question, kernel_dirs=dirs, rungs=())
         self._own.added()
-        self._describer.ask(msgspec.structs.replace(self.state.question, new_in=str(folder)))
+        self._plan(msgspec.structs.replace(self.state.question, new_in=str(folder)))
         self.state.changed.emit()
 
     def run(self) -> None:
@@ -132,33 +141,12 @@ class LadderSession(Measuring):
         if ladder is None or self._wanted:
             return
         try:
-            folder = folders.begin(LADDER, ladder, None, self._runs, LADDER.command_line(ladder.job))
+            folder = self.new_folder(ladder)
         except InputError as error:
             self.told.emit(str(error))
             return
         self._own.due.clear()
-        self._climb(folder, quick=False)
-
-    def go_on(self, path: Path, trusted: bool = False, retry: bool = False) -> None:
-        """Run what is missing of a ladder, into its folder, with `retry` also what crashed or timed out.
-        Kernels that it names and the user did not record here are run only where he has agreed (`trusted`).
-        Raises InputError where it cannot be read."""
-        if reason := self.occupied() or self.blocked():
-            raise InputError(reason)
-        folder = LADDER.open(path)
-        folder.claim()
-        measured, missing = folder.measurements(), folder.missing(retry)
-        if missing and not trusted and (doubt := trust.doubt(folder.path, folder.job.kernel_dirs)):
-            folder.close()
-            self.doubted.emit(doubt, lambda: self.go_on(path, True, retry))
-            return
-        trust.remember(folder.path, folder.job.kernel_dirs)
-        self._opened(folder, measured)
-        if missing:
-            self._climb(folder, quick=False, cases=missing)
-        else:
-            folder.close()
-            self.told.emit(f"Every rung of {folder.path.name} is measured already.")
+        self._run(folder, folder.cases)
 
     def run_due(self) -> None:
         """The rungs that were saved while something else was measured, if that is over."""
@@ -180,7 +168,7 @@ class LadderSession(Measuring):
         self._spare.append(spare)
         ladder = msgspec.structs.replace(ladder, job=again.quick(ladder.job), cases=tuple(cases))
         folder = LADDER.create(Path(spare.path()) / "ladder", ladder)
-        self._climb(folder, quick=True, together=together)
+        self._run(folder, cases, quick=True, together=together)
 
     def note(self, words: str) -> None:
         """Say a sentence where the last ladder's end is told."""
@@ -200,8 +188,16 @@ class LadderSession(Measuring):
 
     # ------------------------------------------------------------------------------------------ the answers
 
-    def _on_answer(self, answer: LadderAnswer) -> None:
-        if self._over:
+    def _plan(self, question: LadderQuestion) -> None:
+        """Ask what ladder there is; a template that the question before it wants is not forgotten."""
+        waiting = self._describer.waiting
+        if waiting is not None and waiting.new_in and not question.new_in:
+            question = msgspec.structs.replace(question, new_in=waiting.new_in)
+        self._describer.ask(question)
+
+    def _on_answer(self, _question: LadderQuestion, answer: LadderAnswer) -> None:
+        # What made a template is heard in any case: the file is there.
+        if self._over or (self._describer.busy and not answer.created):
             return
         self.state.take(answer)
         if answer.created:
@@ -218,17 +214,18 @@ class LadderSession(Measuring):
         self.run_due()
         self.warm_up()
 
-    def _on_no_answer(self, reason: str) -> None:
+    def _on_no_answer(self, _question: LadderQuestion, reason: str) -> None:
         self._wanted = False
-        self.state.fail(reason)
-        self.told.emit(reason)
+        words = f"The ladder could not be planned: {reason}."
+        self.state.fail(words)
+        self.told.emit(words)
 
     def _on_saved(self, paths: Sequence[Path]) -> None:
         if not self._over:
             self._own.saved(paths)
             if not self.active:
                 self.state.leave()
-                self._describer.ask(self.state.question)
+                self._plan(self.state.question)
             elif self._together:
                 self.cancel()
 
@@ -240,17 +237,11 @@ class LadderSession(Measuring):
         self.state.show(path, ladder, measurements)
         when = ladder.created_at.replace("T", " ")[:16]
         self.note(f"Opened from {path.name}, of {when}. Run measures what is chosen above.")
-        self._describer.ask(self.state.question)
+        self._plan(self.state.question)
 
-    def _climb(
-        self,
-        folder: LadderFolder,
-        quick: bool,
-        together: bool = False,
-        cases: Sequence[RungCase] | None = None,
+    def _run(
+        self, folder: LadderFolder, cases: Sequence[RungCase], quick: bool = False, together: bool = False
     ) -> None:
-        """Run these cases of a ladder, all of them unless they are named."""
-        cases = folder.cases if cases is None else cases
         self._quick, self._together, self._held = quick, together, []
         if not together:  # else what is known stays on the screen until it is known anew
             self.state.begin(cases)
@@ -294,7 +285,7 @@ class LadderSession(Measuring):
 
     def _go_on(self) -> None:
         if self._own.touched:  # saved while it ran
-            self._describer.ask(self.state.question)
+            self._plan(self.state.question)
         else:
             self.run_due()
             self.warm_up()

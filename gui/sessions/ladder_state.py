@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from bench.charts.ladder_live import Going, planned
 from bench.ladder import again
 from bench.ladder.questions import KernelProblem, LadderAnswer, LadderQuestion, RungInfo
 from bench.ladder.records import Ladder, LadderJob, LimitsMeasured, RungCase, RungMeasurement
+from bench.ladder.show.live_charts import Going, planned
 from bench.ladder.show.rows import RungRow, rows
 from bench.results.inside import inside
 from bench.results.messages import Hello

@@ -1,29 +1,108 @@
 """Profiles of the window: a job becomes a folder and a worker a case; folders are opened, events read off the
-GUI thread, traces written.
+GUI thread, traces written. And the state that the page shows: a profile, its cases, the events read.
 
 Nothing else is timed meanwhile: while `blocked` says why not (a comparison runs), no profile starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
-from bench.kinds import folders
 from bench.kinds.naming import RUNS
+from bench.profile.event_files import events_in
+from bench.profile.events import Events
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
 from gui.sessions.export import Exporter, Order
-from gui.sessions.measuring import Measuring
-from gui.sessions.profile_state import ProfileState, Read, read_cases
+from gui.sessions.session import Session
+from gui.sessions.timeline_lanes import LaneGroup, group
 from kernels.errors import InputError
 
 
-class ProfileSession(Measuring):
+@dataclass(frozen=True)
+class Read:
+    """A case's events, and their lanes."""
+
+    case: CaseProfile
+    events: Events
+    lanes: LaneGroup
+
+
+class ProfileState(QObject):
+    """`changed` when anything is otherwise than before."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.folder: Path | None = None
+        self.profile: Profile | None = None
+        self._cases: dict[str, CaseProfile] = {}
+        self._read: dict[str, Read] = {}
+
+    @property
+    def cases(self) -> list[CaseProfile]:
+        """All that are done, in the order of the profile."""
+        planned = self.profile.cases if self.profile is not None else ()
+        return [self._cases[case.key] for case in planned if case.key in self._cases]
+
+    @property
+    def fine(self) -> list[CaseProfile]:
+        return [case for case in self.cases if case.disposition == "ok"]
+
+    @property
+    def batches(self) -> list[int]:
+        """Of the cases that are fine."""
+        return sorted({case.case.batch for case in self.fine})
+
+    def at(self, batch: int) -> list[CaseProfile]:
+        """The fine cases of a batch size, one a backend."""
+        return [case for case in self.fine if case.case.batch == batch]
+
+    def read(self, case: CaseProfile) -> Read | None:
+        """The events of a case, None while they are not read."""
+        return self._read.get(case.case.key)
+
+    def show(self, folder: Path, profile: Profile, cases: Iterable[CaseProfile] = ()) -> None:
+        """Another profile, with these of its cases."""
+        self.folder, self.profile = folder, profile
+        self._cases, self._read = {case.case.key: case for case in cases}, {}
+        self.changed.emit()
+
+    def heard(self, message: object) -> None:
+        """What a worker told of the whole."""
+        if self.profile is not None:
+            self.profile = PROFILE.heard(self.profile, message)
+            self.changed.emit()
+
+    def settle(self, cases: Sequence[CaseProfile]) -> None:
+        """Cases that are done."""
+        self._cases |= {case.case.key: case for case in cases}
+        self.changed.emit()
+
+    def keep(self, found: Iterable[Read]) -> None:
+        """Events that were read."""
+        self._read |= {read.case.case.key: read for read in found if read.case.case.key in self._cases}
+        self.changed.emit()
+
+
+def read_cases(folder: Path, cases: Sequence[CaseProfile]) -> list[Read]:
+    """The events of these cases, from the disk (on a thread). Raises InputError, which names the file."""
+    made = []
+    for case in cases:
+        events = events_in(folder, case)
+        title = f"{case.case.backend}, {case.case.precision}, batch {case.case.batch:,}"
+        made.append(Read(case, events, group(case, events, title)))
+    return made
+
+
+class ProfileSession(Session):
     busy_words = "A profile is being recorded"
 
     def __init__(
@@ -43,18 +122,14 @@ class ProfileSession(Measuring):
         )
         self._reading: tuple[str, ...] = ()
 
-    def run(self, job: ProfileJob, command: str = "") -> None:
+    def run(self, job: ProfileJob) -> None:
         """Profile the job's cases into a folder of their own. What hinders it is told."""
-        if self.active:
-            self.told.emit(f"{self.busy_words}; cancel it or wait for its end.")
-            return
-        if reason := self.blocked():
+        if reason := self.occupied() or self.blocked():
             self.told.emit(reason)
             return
         profile = Profile(job=job, cases=planned(job))
-        command = command or PROFILE.command_line(job)
         try:
-            folder = folders.begin(PROFILE, profile, None, self._runs, command)
+            folder = self.new_folder(profile)
         except InputError as error:
             self.told.emit(str(error))
             return

@@ -2,27 +2,74 @@
 
 State is records alone. Statistics of a measurement (its Row: median, interval, speed-up, verdict) cost
 milliseconds, so they are derived a few at a time by `work`, which the redraw timer calls; every page and the
-inspector read the same rows.
+inspector read the same rows. `Overlay`: another run whose lines are drawn over the one shown.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.charts import Chart, model_charts, named, whole_and_apart, with_provisional
+from bench.charts import Chart, lay_over, model_charts, named, short_name, whole_and_apart, with_provisional
 from bench.charts.scoreboard import Scoreboard, scoreboard
 from bench.charts.verdicts import Verdict, of_precision, precisions, verdict
 from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.records import compared_in
 from bench.results.messages import Provisional
-from bench.results.records import LOST, Case, Job, Measurement, Run
+from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, title
-from gui.sessions.overlay import Overlay
+
+
+class Overlay:
+    """A run that is done with: it only fills. `step` until it returns False, as gui.shell.redraw has time
+    for.
+    """
+
+    def __init__(self, folder: Path, run: Run, measurements: Iterable[Measurement], called: str = "") -> None:
+        """called: what the user named it, "" for by its folder."""
+        self.folder = folder
+        self.run = run
+        self.called = called
+        self._rows = RowCache()
+        self._models = set()
+        for measurement in measurements:
+            self._rows.add(measurement)
+            self._models.add(measurement.case.model)
+        self._charts: dict[tuple[str, str], list[Chart]] = {}
+
+    @property
+    def name(self) -> str:
+        """What its lines are called."""
+        return self.called or short_name(self.folder)
+
+    @property
+    def models(self) -> frozenset[str]:
+        return frozenset(self._models)
+
+    @property
+    def pending(self) -> int:
+        """How many rows are still to be derived."""
+        return self._rows.pending
+
+    def step(self) -> bool:
+        self._charts.clear()
+        return self._rows.step()
+
+    def over(self, charts: list[Chart], model: str, number: int = 1, precision: str = "") -> list[Chart]:
+        """The charts of a model with this run's lines in them, as the overlay of this number; as they are
+        where it has not measured it. precision: of which alone ("": all)."""
+        if model not in self._models:
+            return charts
+        if (model, precision) not in self._charts:
+            own = [row for row in self._rows.rows() if row.case.model == model]
+            rows, runs = of_precision(own, [self.run], precision)
+            self._charts[model, precision] = model_charts(model, rows, runs) if rows else []
+        return lay_over(charts, self._charts[model, precision], self.name, number)
+
 
 RunData = tuple[Run, Sequence[Measurement]]
 
@@ -51,10 +98,7 @@ class RunState(QObject):
         self._measurements: dict[str, Measurement] = {}
         self._rows = RowCache()
         self._provisional: dict[str, Provisional] = {}
-        self._said: tuple[int, str, tuple[Verdict, ...]] | None = None  # of which version and precision
-        self._board: tuple[int, Scoreboard] | None = None  # of a model in all precisions, of which version
-        # Of which version, model and precision: a page draws a few of them at a time.
-        self._charts: tuple[tuple[int, str, str], tuple[Chart, ...]] | None = None
+        self._made: dict[str, tuple[tuple, Any]] = {}  # what was derived last, and of which version of what
 
     # ------------------------------------------------------------------------------------------ the run
 
@@ -174,12 +218,17 @@ class RunState(QObject):
     def charts(self, model: str, precision: str = "") -> tuple[Chart, ...]:
         """The charts of a model from the rows derived so far and from what is being measured, the overlays'
         lines in them. precision: one of `precisions`, of which alone they are ("": all in one)."""
-        asked = self.version, model, precision
-        if self._charts is None or self._charts[0] != asked:
-            self._charts = asked, tuple(self._made(model, precision))
-        return self._charts[1]
+        return self._once("charts", (model, precision), lambda: tuple(self._drawn(model, precision)))
 
-    def _made(self, model: str, precision: str) -> list[Chart]:
+    def _once(self, what: str, of: tuple, make: Callable[[], Any]) -> Any:
+        """What was made of these in this version, made now where that is not known: a page draws a few of its
+        views at a time."""
+        key = self.version, *of
+        if self._made.get(what, ((),))[0] != key:
+            self._made[what] = key, make()
+        return self._made[what][1]
+
+    def _drawn(self, model: str, precision: str) -> list[Chart]:
         rows, runs = of_precision(self.rows(model), [self.run], precision)
         charts = model_charts(model, rows, runs) if rows else []
         shown = next((info.title for info in self.run.models if info.name == model), "") or title(model)
@@ -199,11 +248,12 @@ class RunState(QObject):
         """What is to be said of each model of the run, measured or still to be, in the run's order. Of a
         model that is shown in one precision at a time what is said of this one, or of its first; "": of
         each."""
-        if self._said is None or self._said[:2] != (self.version, precision):
-            models = dict.fromkeys((*(case.model for case in self.run.cases), *self.models))
-            found = tuple(said for model in models for said in self._verdicts(model, precision))
-            self._said = self.version, precision, found
-        return self._said[2]
+        models = dict.fromkeys((*(case.model for case in self.run.cases), *self.models))
+        return self._once(
+            "verdicts",
+            (precision,),
+            lambda: tuple(said for model in models for said in self._verdicts(model, precision)),
+        )
 
     def _verdicts(self, model: str, precision: str) -> list[Verdict]:
         apart = self.precisions(model)
@@ -220,9 +270,7 @@ class RunState(QObject):
         said = [verdict for verdict in self.verdicts(precision) if verdict.model == model]
         if len(said) == 1:
             return said[0].board
-        if self._board is None or self._board[0] != self.version or self._board[1].model != model:
-            self._board = self.version, scoreboard(model, self.rows(model), [self.run])
-        return self._board[1]
+        return self._once("board", (model,), lambda: scoreboard(model, self.rows(model), [self.run]))
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
         """The batch sizes the run will measure on a model, known before they are: axes need not move."""

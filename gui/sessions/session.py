@@ -1,118 +1,506 @@
-"""Comparisons of the window: a job becomes a run folder, a worker, and measurements in the run state."""
+"""What goes on behind the window while something is measured, whichever kind of run it is: a folder, a
+worker, what it says, what is written, where the run stands.
+
+The window tells a session what the user wants (run, go on, pause, cancel, open, quit) and shows what it says.
+A subclass adds what is special to its kind: how a run begins, what is shown of a message (`_heard`,
+`_turned`, `_expected`), of what was written (`_written`), and what is said at the end (`_closed`).
+"""
 
 from __future__ import annotations
 
+import math
+import queue
+import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.comparison.kind import RunFolder
 from bench.kinds import folders
+from bench.kinds.folder import Folder
 from bench.kinds.naming import RUNS
+from bench.kinds.registry import Kind
 from bench.results import trust
-from bench.results.messages import Hello, Provisional
-from bench.results.records import Case, Disposition, Job, Measurement, Run
-from gui.sessions.measuring import Measuring
-from gui.sessions.run_state import RunState
-from gui.sessions.standing import Ended
-from kernels.errors import InputError
+from bench.results.messages import Hello, Log, Progress
+from bench.results.records import Disposition
+from bench.results.store import to_run_again
+from bench.run import beforehand
+from bench.run.client import worker_command
+from bench.run.pace import Pace
+from bench.run.past import Past
+from bench.run.supervisor import Supervisor
+from gui.base.background import Background
+from gui.sessions.worker_process import WorkerProcess
+from kernels.errors import InputError, KernelscopeError
+
+_Order = Callable[[], None]
+MOST_TOLD = 50  # measurements in one signal, so that its receiver is soon done
 
 
-class ComparisonSession(Measuring):
-    """Signal beside Measuring's: `opened` with the folder of one that is shown."""
+class RunWriter(QObject):
+    """One a run. `finish` when nothing more will come; `closed` tells that all of it is on the disk. Raises
+    InputError where another process writes into the folder."""
 
+    written = Signal(object)  # tuple[Measurement, ...], as many as were written since the last emission
+    failed = Signal(str)  # once: why nothing can be written any more
+    closed = Signal()
+
+    def __init__(self, folder: Folder[Any, Any], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.folder = folder
+        folder.claim()
+        self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
+        self._written: list[Any] = []
+        self._broken = False
+        self._thread = threading.Thread(target=self._work, name="run writer", daemon=True)
+        self._thread.start()
+
+    def append(self, measurement: Any) -> None:
+        # Cancelled is said and not written: a resume runs the case.
+        self._orders.put(lambda: self._append(measurement))
+
+    def heard(self, message: object) -> None:
+        """Keep what a message of the worker tells of the whole."""
+        self._orders.put(lambda: self.folder.heard(message))
+
+    def log(self, data: bytes) -> None:
+        """Add what the worker wrote on its standard error to the run's log."""
+        self._orders.put(lambda: self._log(data))
+
+    def beside(self, write: _Order) -> None:
+        """Have this called after what came before it, whatever it writes elsewhere."""
+        self._orders.put(write)
+
+    def finish(self) -> None:
+        """Write what is left, then end the thread."""
+        self._orders.put(None)
+
+    def wait(self) -> None:
+        """Until the thread has ended; after `finish`."""
+        self._thread.join()
+
+    def _append(self, measurement: Any) -> None:
+        if measurement.disposition != "cancelled":
+            self.folder.append(measurement)
+        self._written.append(measurement)
+
+    def _log(self, data: bytes) -> None:
+        try:
+            with self.folder.log.open("ab") as file:
+                file.write(data)
+        except OSError:
+            pass  # the log is not worth the run
+
+    def _work(self) -> None:
+        order = self._orders.get()
+        while order is not None:
+            if not self._broken:
+                try:
+                    order()
+                except KernelscopeError as error:
+                    self._broken = True
+                    self.failed.emit(str(error))
+            if (self._written and self._orders.empty()) or len(self._written) >= MOST_TOLD:
+                self._tell()
+            order = self._orders.get()
+        self._tell()
+        self.folder.close()
+        self.closed.emit()
+
+    def _tell(self) -> None:
+        if self._written:
+            written, self._written = tuple(self._written), []
+            self.written.emit(written)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came of the last comparison: how many cases by disposition (cancelled ones left out), of how many,
+    in how many seconds (without pauses), where it is kept."""
+
+    counts: tuple[tuple[Disposition, int], ...]
+    total: int
+    seconds: float
+    folder: Path
+    cancelled: bool = False
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused", "cancelling"; words:
+    what goes on; left: seconds that it may still take, at the least and at the most, twice the same where
+    that is an estimate, None while nothing tells; ended: what came of the last run, in a sentence, or
+    all of it (`Ended`), "" while one is active."""
+
+    phase: str = "idle"
+    words: str = ""
+    done: int = 0
+    total: int = 0
+    left: tuple[float, float] | None = None
+    ended: Any = ""
+
+    @property
+    def doing(self) -> str:
+        return "cancelling" if self.phase == "cancelling" else self.words
+
+    @property
+    def active(self) -> bool:
+        return self.phase != "idle"
+
+
+class RunClock:
+    """How long a run has gone on, pauses left out. `clock`: in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._spent = 0.0
+        self._since: float | None = None
+
+    def restart(self) -> None:
+        self._spent, self._since = 0.0, self._clock()
+
+    def go_on(self) -> None:
+        self._since = self._clock()
+
+    def stop(self) -> None:
+        self._spent, self._since = self.seconds, None
+
+    @property
+    def seconds(self) -> float:
+        return self._spent + (self._clock() - self._since if self._since is not None else 0.0)
+
+
+RECKON_S = 0.2  # between two reckonings of the time left, while nothing but words changes
+
+
+class Session(QObject):
+    """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
+    user should know (a sentence), `looked` with what speaks against measuring now (sentences, at each start
+    anew), `doubted` with why a run's kernels are not run unasked and what runs them, `opened` with the folder
+    of one that is shown, `interrupted` with that folder and how many of its cases are not measured, `logged`
+    with a Log, `ended` when nothing is measured any more. blockers: each says why nothing may start now, ""
+    if it may."""
+
+    stands = Signal(object)
+    greeted = Signal(object)
+    told = Signal(str)
+    doubted = Signal(str, object)
+    looked = Signal(object)
     opened = Signal(Path)
+    interrupted = Signal(object, int)
+    logged = Signal(object)
+    ended = Signal()
 
-    busy_words = "A comparison is running"
+    busy_words = "A run is active"
+    each = "case"  # what one of its cases is called
 
     def __init__(
         self,
-        state: RunState,
+        kind: Kind[Any, Any],
         parent: QObject | None = None,
-        command: Sequence[str] | None = None,
         runs: Path = RUNS,
+        command: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(COMPARISON, parent, runs, command, clock)
-        self._state = state
-        self._came: Counter[Disposition] = Counter()
+        super().__init__(parent)
+        self.kind = kind
+        self.standing = Standing()
+        self.blockers: list[Callable[[], str]] = []
+        self.background = Background(self.told.emit, self)
+        self._runs = runs
+        self._clock = RunClock(clock)
+        self._worker = WorkerProcess(self, command or worker_command(kind.worker))
+        self._worker.greeted.connect(self.greeted)
+        self._worker.said.connect(self._on_said)
+        self._worker.settled.connect(self._on_settled)
+        self._worker.wrote_errors.connect(self._on_errors)
+        self._worker.stopped.connect(self._on_stopped)
+        self._worker.finished.connect(self._on_finished)
+        self._writer: RunWriter | None = None
+        self._supervisor: Supervisor | None = None
+        self._folder = runs
+        self._turn = ""  # what the worker is at
+        self._before = 0  # cases that were done before this start
+        self._announced = beforehand.Announced(kind.verb)
+        self.warned: tuple[str, ...] = ()  # what was told of the machine
+        self._pace = Pace()
+        self._reckoned = 0.0  # when the time left was, by the clock
+        self._counting = QTimer(self, interval=1000)  # the time left goes down while nothing is heard, too
+        self._counting.timeout.connect(self._stand)
+        self._over = False
 
-    def start(self, job: Job, folder: Path | None = None) -> Path:
-        """Begin a new run in `folder` (None: a new one under the runs folder); its path.
+    @property
+    def active(self) -> bool:
+        return self._supervisor is not None
 
-        Raises InputError where the folder cannot be made or something else is being timed; RuntimeError while
-        a run is active.
-        """
-        self._check_free()
-        run = Run(job=job, cases=())
-        held = folders.begin(COMPARISON, run, folder, self._runs, COMPARISON.command_line(job))
-        self._show_and_begin(held, (), ())
-        return held.path
+    @property
+    def runs(self) -> Path:
+        """The folder that new runs are made in."""
+        return self._runs
 
-    def go_on(self, folder: Path, trusted: bool = False, retry: bool = False) -> None:
-        """Run what is missing of a run, with `retry` also what crashed or timed out. Kernels that it names
-        and the user did not record here are run only where he has agreed (`trusted`). Raises InputError where
-        it cannot be read or nothing is missing."""
-        self._check_free()
-        held = COMPARISON.open(folder)
-        held.claim()
-        missing = held.missing(retry)
-        if not missing and held.cases:
-            self._state.open(held.header, held.path, held.measurements())
-            self.told.emit(f"Every case of {held.path.name} is measured already.")
+    @property
+    def writing(self) -> Path | None:
+        """The folder that is measured into now."""
+        return self._folder if self.active else None
+
+    @property
+    def worker(self) -> WorkerProcess:
+        return self._worker
+
+    def occupied(self) -> str:
+        """What blocks others while this measures, "" while it does not."""
+        rest = "; cancel it or wait for its end, so that neither disturbs the other."
+        return self.busy_words + rest if self.active else ""
+
+    def blocked(self) -> str:
+        """Why nothing may start now, "" if it may."""
+        return next(filter(None, (blocked() for blocked in self.blockers)), "")
+
+    # ------------------------------------------------------------------------------------ what the user wants
+
+    def warm_up(self) -> None:
+        """Have a worker ready; it tells what the machine can do."""
+        if not self._over:
+            self._worker.warm_up()
+
+    def open(self, path: Path) -> None:
+        """Show one that was measured before. What is wrong with it is told."""
+        if self.active:
+            self.told.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
             return
-        if not trusted and (reason := trust.doubt(held.path, held.job.kernel_dirs)):
-            self.doubted.emit(reason, lambda: self.go_on(folder, True, retry))
+
+        def work() -> tuple[Folder[Any, Any], tuple[Any, ...], int]:
+            folder = self.kind.open(path)
+            measurements = folder.measurements()
+            done = {m.case.key for m in measurements if not to_run_again(m, retry=False)}
+            return folder, measurements, sum(case.key not in done for case in folder.cases)
+
+        def then(found: tuple[Folder[Any, Any], tuple[Any, ...], int]) -> None:
+            if self.active or self._over:  # it may have started meanwhile
+                return
+            folder, measurements, left = found
+            self._opened(folder, measurements)
+            self.opened.emit(folder.path)
+            if left and self.kind.resumes:
+                self.interrupted.emit(folder.path, left)
+
+        self.background.start(f"open {self.kind.a}", work, then)
+
+    def go_on(self, path: Path, trusted: bool = False, retry: bool = False) -> None:
+        """Run what is missing of a run, into its folder, with `retry` also what crashed or timed out. Kernels
+        that it names and the user did not record here are run only where he has agreed (`trusted`). Raises
+        InputError where it cannot be read or something else is being timed."""
+        if reason := self.occupied() or self.blocked():
+            raise InputError(reason)
+        folder = self.kind.open(path)
+        folder.claim()
+        measured, missing = folder.measurements(), folder.missing(retry)
+        left = bool(missing) or not folder.cases  # one that ended before its cases were known
+        if left and not trusted and (doubt := trust.doubt(folder.path, folder.job.kernel_dirs)):
+            folder.close()
+            self.doubted.emit(doubt, lambda: self.go_on(path, True, retry))
             return
-        trust.remember(held.path, held.job.kernel_dirs)
-        self._show_and_begin(held, missing, held.measurements())
+        trust.remember(folder.path, folder.job.kernel_dirs)
+        self._opened(folder, measured)
+        if left:
+            self._run(folder, missing)
+        else:
+            folder.close()
+            self.told.emit(f"Every {self.each} of {folder.path.name} is measured already.")
+
+    def pause(self) -> None:
+        if self.active and self.standing.phase in ("running", "starting"):
+            self._clock.stop()
+            self._stand(phase="pausing")
+            self._worker.order(Supervisor.pause)
+
+    def resume(self) -> None:
+        if self.active and self.standing.phase in ("paused", "pausing"):
+            self._clock.go_on()
+            self._stand(phase="running")
+            self._worker.order(Supervisor.resume)
+
+    def cancel(self) -> None:
+        if self.active and self.standing.phase != "cancelling":
+            self._stand(phase="cancelling")
+            self._worker.order(Supervisor.cancel)
+
+    def quit(self) -> None:
+        """End whatever runs, for good, and keep what was measured."""
+        self._over = True
+        self._counting.stop()
+        self._announced.leave()
+        self._worker.quit()
+        self._supervisor = None
+        if self._writer is not None:
+            self._writer.beside(self._pace.keep)
+            self._writer.finish()
+            self._writer.wait()
+            self._writer = None
+
+    # ------------------------------------------------------------------------------------ what a kind adds
+
+    def _opened(self, folder: Folder[Any, Any], measurements: tuple[Any, ...]) -> None:
+        """Show what was read."""
+
+    def _run(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
+        """Run these cases of a folder whose measurements are shown."""
+        self.begin(folder, cases)
+
+    def _heard(self, message: Any) -> str:
+        """A message that tells of the whole, and is kept in the folder. What to say of it, "" for nothing."""
+        return ""
+
+    def _turned(self, case: Any, stage: str) -> None:
+        """The worker is at this case."""
+
+    def _expected(self, message: Any) -> None:
+        """What a case takes so far."""
+
+    def _written(self, measurements: Sequence[Any]) -> None:
+        """These are on the disk, or were cancelled."""
+
+    def _stopped(self) -> None:
+        """A worker is gone: whatever was being measured begins anew."""
+
+    def _closed(self, cancelled: bool, cases: Sequence[Any]) -> Any:
+        """All of it is on the disk. What the standing says of the end, None where another has begun."""
+        return ""
 
     # ------------------------------------------------------------------------------------------ the inside
 
-    def _opened(self, folder: RunFolder, measurements: tuple[Measurement, ...]) -> None:
-        self._state.open(folder.header, folder.path, measurements)
-        self.opened.emit(folder.path)
+    def new_folder(self, header: Any, folder: Path | None = None) -> Folder[Any, Any]:
+        """One for a run that begins, in `folder` (None: a new one under the runs folder). Raises
+        InputError."""
+        return folders.begin(self.kind, header, folder, self._runs, self.kind.command_line(header.job))
 
-    def _check_free(self) -> None:
-        if reason := self.blocked():
-            raise InputError(reason)
-
-    def _show_and_begin(self, held: RunFolder, cases: Sequence[Case], before: Sequence[Measurement]) -> None:
+    def begin(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
+        """Run these cases into a folder. Raises InputError where somebody else writes into it."""
         if self.active:
             raise RuntimeError("a run is active")
-        self._state.open(held.header, held.path, before)
-        self._came = Counter(m.disposition for m in before if m.case not in cases)
-        self.begin(held, cases)
+        self._folder = folder.path.absolute()
+        self._writer = RunWriter(folder, self)
+        self._writer.written.connect(self._on_written)
+        self._writer.failed.connect(self._on_write_failed)
+        self._writer.closed.connect(self._on_closed)
+        self._supervisor = Supervisor(self.kind, folder.job, cases, str(self._folder))
+        self._before = len(folder.cases) - len(cases) if folder.cases else 0
+        self._turn = ""
+        self._clock.restart()
+        self._look()
+        self._pace = Pace(folder.job, past=Past(self.kind.verb, folder.job))
+        self._counting.start()
+        self.standing = Standing()
+        self._stand(phase="starting", words="starting the worker", done=self._before)
+        self._worker.run(self._supervisor)
 
-    def _heard(self, message: Any) -> str:
-        self._state.heard(message)
-        return "reading the models" if isinstance(message, Hello) else ""
+    def _look(self) -> None:
+        """Have the machine looked at, and tell other instances that this one measures."""
+        self._announced = announced = beforehand.Announced(self.kind.verb)
 
-    def _expected(self, message: Provisional) -> None:
-        self._state.expect(message)
+        def work() -> beforehand.Looked:
+            announced.enter()
+            return beforehand.look()
 
-    def _written(self, measurements: Sequence[Measurement]) -> None:
-        # A case that the user cancelled has nothing to show.
-        self._state.add([m for m in measurements if m.disposition != "cancelled"])
-        self._came.update(m.disposition for m in measurements)
+        self.background.start("look at the machine", work, self._warn)
 
-    def _stopped(self) -> None:
-        self._state.settle()
+    def _warn(self, machine: beforehand.Looked) -> None:
+        """What speaks against measuring now; it stops nothing."""
+        self._pace.slowed(machine.slowed)
+        self.warned += machine.sentences
+        self.looked.emit(machine.sentences)
 
-    def _closed(self, cancelled: bool, cases: Sequence[Case]) -> Ended:
-        self._state.settle()
-        return Ended(
-            counts=tuple((name, count) for name, count in self._came.items() if name != "cancelled"),
-            total=len(self._state.run.cases),
-            seconds=self._clock.seconds,
-            folder=self._folder,
-            cancelled=cancelled,
+    def _on_said(self, messages: Sequence[Any]) -> None:
+        words = ""
+        for message in messages:
+            if isinstance(message, Log):
+                self.logged.emit(message)
+            elif isinstance(message, Progress):
+                part = f" ({message.fraction:.0%})" if message.fraction is not None else ""
+                words = f"{self._turn}: {message.text}{part}" if self._turn else f"{message.text}{part}"
+            elif isinstance(message, self.kind.started):
+                words = self._turn = self.kind.turn(message.case, message.stage)
+                self._pace.started(message.case, message.stage, self._clock.seconds)
+                self._turned(message.case, message.stage)
+            elif isinstance(message, self.kind.provisional):
+                self._expected(message)
+            else:
+                if isinstance(message, Hello):
+                    self._pace.greeted(message.environment)
+                    self.greeted.emit(message)
+                words = self._heard(message) or words
+                if self._writer is not None:
+                    self._writer.heard(message)
+        if words and self.standing.phase in ("starting", "running"):
+            self._stand(phase="running", words=words)
+
+    def _on_settled(self, measurements: Sequence[Any]) -> None:
+        for measurement in measurements:
+            self._pace.settled(measurement.case, self._clock.seconds, measurement.disposition)
+            if self._writer is not None:
+                self._writer.append(measurement)
+
+    def _on_written(self, measurements: Sequence[Any]) -> None:
+        self._written(measurements)
+        self._stand(done=self.standing.done + len(measurements))
+
+    def _on_errors(self, data: bytes) -> None:
+        if self._writer is not None:
+            self._writer.log(data)
+
+    def _on_write_failed(self, reason: str) -> None:
+        self.told.emit(reason)
+        self.cancel()
+
+    def _on_stopped(self) -> None:
+        self._stopped()
+        self._pace.interrupted(self._clock.seconds)
+        if self.standing.phase in ("pausing", "paused"):
+            self._reckoned = -math.inf  # the clock stands still, and what was under way begins anew
+            self._stand(phase="paused")
+
+    def _on_finished(self) -> None:
+        if self._supervisor is not None and (reason := self._supervisor.reason):
+            self.told.emit(reason[:1].upper() + reason[1:])
+        if self._writer is not None:
+            self._writer.beside(self._pace.keep)
+            self._writer.finish()
+
+    def _on_closed(self) -> None:
+        self._clock.stop()
+        self._counting.stop()
+        self._announced.leave()
+        machine, self._supervisor, self._writer = self._supervisor, None, None
+        ended = self._closed(
+            machine is not None and machine.cancelled, machine.cases if machine is not None else ()
         )
+        if ended is None:
+            return
+        self.standing = Standing(ended=ended)
+        self.stands.emit(self.standing)
+        self.ended.emit()
+        if not self._over:
+            self._go_on()
 
     def _go_on(self) -> None:
-        self.warm_up()
+        """Something has ended, and the window stays."""
+
+    def _stand(self, **fields: Any) -> None:
+        machine = self._supervisor
+        new = replace(self.standing, **fields)
+        if new.phase == "pausing" and not self._worker.process_id:
+            new = replace(new, phase="paused")
+        if machine is not None:
+            new = replace(new, total=self._before + len(machine.cases))
+            now = self._clock.seconds
+            # Of other words alone the time left is hardly another, and there may be 1,000 of them a second.
+            if replace(new, words=self.standing.words) != self.standing or now - self._reckoned > RECKON_S:
+                self._reckoned = now
+                left = self._pace.left(machine.pending, new.total, now) if new.total else None
+                new = replace(new, left=left)
+        if new != self.standing:
+            self.standing = new
+            self.stands.emit(new)

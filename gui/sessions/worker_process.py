@@ -78,14 +78,12 @@ class WorkerProcess(QObject):
         self._do(supervisor.start(self._clock()))
         self._tell()
 
-    def pause(self) -> None:
-        self._command_supervisor(lambda machine, now: machine.pause(now))
-
-    def resume(self) -> None:
-        self._command_supervisor(lambda machine, now: machine.resume(now))
-
-    def cancel(self) -> None:
-        self._command_supervisor(lambda machine, now: machine.cancel(now))
+    def order(self, order: Callable[[Supervisor, float], Sequence[Action]]) -> None:
+        """Have a run paused, gone on with or cancelled (a method of Supervisor), where one is on."""
+        if self.supervisor is not None:
+            self._do(order(self.supervisor, self._clock()))
+            self._tell()
+            self._end_if_finished()
 
     def quit(self) -> None:
         """End the worker, if need be by force; what it had not measured is lost. Blocks for 1.5 s at most."""
@@ -106,12 +104,6 @@ class WorkerProcess(QObject):
         return self._process.id if self._process is not None else 0
 
     # ------------------------------------------------------------------------------------------ the inside
-
-    def _command_supervisor(self, order: Callable[[Supervisor, float], Sequence[Action]]) -> None:
-        if self.supervisor is not None:
-            self._do(order(self.supervisor, self._clock()))
-            self._tell()
-            self._end_if_finished()
 
     def _do(self, actions: Sequence[Action]) -> None:
         for action in actions:

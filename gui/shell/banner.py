@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from gui.base.boxes import filled
+from gui.widgets.controls import push_button, tool_button
 from gui.widgets.labels import Label
 
 MOST = 3  # messages shown at once; older ones are in the log
@@ -23,18 +24,11 @@ class Banner(QFrame):
         self.setProperty("role", "banner")
         self._messages: dict[str, int] = {}
         self._matters: dict[str, str] = {}  # of messages that others of their matter replace
-        self._label = Label()
-        self._label.setWordWrap(True)
+        self._label = Label(wrap=True)
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        close = QToolButton()
-        close.setText("✕")
-        close.setAutoRaise(True)
-        close.setToolTip("Dismiss (Esc)")
-        close.setAccessibleName("Dismiss the message")
-        close.clicked.connect(self.dismiss)
-        self.button = QPushButton()
-        self.button.clicked.connect(self._agree)
+        close = tool_button("✕", self.dismiss, flat=True, tip="Dismiss (Esc)", name="Dismiss the message")
+        self.button = push_button("", self._agree)
         self.button.hide()
         self._agreed: Callable[[], None] | None = None
         filled(

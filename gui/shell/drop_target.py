@@ -1,16 +1,18 @@
-"""Shows over the window, while something is dragged onto it, what a drop would do; or why nothing comes of
-it."""
+"""What is dropped on the window. While something is dragged onto it, it shows what a drop would do, or why
+nothing comes of it; the folder of a run of any kind, or a file of one, is opened."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, Qt
+from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QDropEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QLineEdit, QWidget
 
+from bench.kinds.registry import kinds
+from bench.results.store import RESULTS_FILE
+from gui.base.letters import resized
 from gui.base.theme import Theming
-from gui.shell.drop_run import run_of
 from gui.shell.model_files import refusal
 
 EDGE = 14
@@ -19,7 +21,9 @@ MOST_NAMED = 3
 
 class DropTarget(QWidget):
     """Covers `window` while files are dragged over it. text: what it says; refused: that nothing of them can
-    be opened."""
+    be opened. `run_dropped` carries the folder of a run; other drops go on to the window itself."""
+
+    run_dropped = Signal(Path)
 
     def __init__(self, window: QWidget, theming: Theming) -> None:
         super().__init__(window)
@@ -39,17 +43,28 @@ class DropTarget(QWidget):
             field.setAcceptDrops(False)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.DragEnter and isinstance(event, QDropEvent):
+        kind = event.type()
+        if kind == QEvent.Type.DragLeave:
+            self.hide()
+        if not isinstance(event, QDropEvent):
+            return False
+        assert isinstance(watched, QWidget)
+        if kind == QEvent.Type.DragEnter:
             self.text, self.refused = words(event.mimeData())
             if self.text:
-                assert isinstance(watched, QWidget)
                 self.setGeometry(watched.rect())
                 self.raise_()
                 self.show()
                 self.update()
-        elif event.type() in (QEvent.Type.DragLeave, QEvent.Type.Drop):
+        elif kind == QEvent.Type.Drop:
             self.hide()
-        return False
+        run = run_of(event.mimeData())
+        if run is None:
+            return False
+        event.acceptProposedAction()
+        if kind == QEvent.Type.Drop:
+            self.run_dropped.emit(run)
+        return True
 
     def paintEvent(self, event: QPaintEvent) -> None:
         theme = self._theming.theme
@@ -61,9 +76,7 @@ class DropTarget(QWidget):
         colour = QColor(theme.failed if self.refused else theme.accent)
         painter.setPen(QPen(colour, 3, Qt.PenStyle.DashLine))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(EDGE, EDGE, -EDGE, -EDGE), 10, 10)
-        font = painter.font()
-        font.setPointSizeF(font.pointSizeF() * 1.6)
-        painter.setFont(font)
+        painter.setFont(resized(painter.font(), 1.6))
         painter.setPen(QColor(theme.failed if self.refused else theme.ink))
         room = self.rect().adjusted(4 * EDGE, 4 * EDGE, -4 * EDGE, -4 * EDGE)
         flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
@@ -83,3 +96,15 @@ def words(data: QMimeData) -> tuple[str, bool]:
         return "\n".join(list(reasons.values())[:MOST_NAMED]), True
     more = f" and {len(models) - MOST_NAMED} more" if len(models) > MOST_NAMED else ""
     return f"Drop to look at {', '.join(models[:MOST_NAMED])}{more}", False
+
+
+def run_of(data: QMimeData) -> Path | None:
+    """The folder that is dragged; None where it is something else. A folder that is no run counts as one:
+    opening it says what is wrong."""
+    for url in data.urls():
+        path = Path(url.toLocalFile())
+        if path.name in {RESULTS_FILE, *(kind.file for kind in kinds())}:
+            path = path.parent
+        if url.isLocalFile() and path.is_dir():
+            return path
+    return None

@@ -156,64 +156,66 @@ def _fact(name: str, value: str) -> Fact:
     return words, value.replace("T", " ")[:19] if name.endswith("_at") else value
 
 
+def _known(*facts: Fact) -> list[Fact]:
+    """Those that there is something to say of."""
+    return [(name, value) for name, value in facts if value]
+
+
 def layer_facts(layer: Layer) -> list[Fact]:
-    facts = [
+    time_ns, errors = layer.time_ns, (("isolated", layer.isolated), ("propagated", layer.propagated))
+    return [
         ("nodes", ", ".join(layer.nodes)),
         ("operator", layer.op_type),
         ("shape", " × ".join(map(str, layer.shape))),
         ("parameters", f"{layer.parameters:,}"),
         ("work", units.si(layer.flops, "FLOP")),
         ("data", units.nbytes(layer.nbytes)),
+        *_known(
+            ("kernel", layer.rung and layer.rung + CHOSEN.get(layer.chosen, "")),
+            ("time", f"{units.duration(time_ns)} ({layer.clock} clock)" if time_ns is not None else ""),
+            ("rate", units.si(layer.flops / time_ns * 1e9, "FLOP/s") if time_ns is not None else ""),
+        ),
+        *((f"{kind}: {name}", value) for kind, error in errors for name, value in error_facts(error)),
     ]
-    if layer.rung:
-        facts.append(("kernel", layer.rung + CHOSEN.get(layer.chosen, "")))
-    if layer.time_ns is not None:
-        facts.append(("time", f"{units.duration(layer.time_ns)} ({layer.clock} clock)"))
-        facts.append(("rate", units.si(layer.flops / layer.time_ns * 1e9, "FLOP/s")))
-    for words, error in (("isolated", layer.isolated), ("propagated", layer.propagated)):
-        facts += [(f"{words}: {name}", value) for name, value in error_facts(error)]
-    return facts
 
 
 def error_facts(error: ErrorStats | None) -> list[Fact]:
     if error is None:
         return []
-    facts = [
+    return _known(
         ("relative L2 error", f"{error.rel_l2:.2e} (bound {error.bound:.0e})"),
         ("largest error", f"{error.max_abs:.2e}"),
         ("mean error", f"{error.mean_abs:.2e}"),
         ("largest, relative", f"{error.max_rel:.2e}"),
-    ]
-    if error.ratio is not None:
-        facts.append(("relative to the reference's error", units.times(error.ratio)))
-    facts.append(("judged", "within bounds" if error.ok else error.reason or "out of bounds"))
-    return facts
+        ("relative to the reference's error", units.times(error.ratio) if error.ratio is not None else ""),
+        ("judged", "within bounds" if error.ok else error.reason or "out of bounds"),
+    )
 
 
 def _times(row: Row) -> list[Fact]:
-    m = row.measurement
-    facts: list[Fact] = []
+    m, median_ns = row.measurement, row.median_ns
 
     def own(text: str) -> str:
         return doubt.marked(text, row.own_doubts)
 
-    if row.median_ns is not None:
+    facts: list[Fact] = []
+    if median_ns is not None:
         interval = "not known from one sample"
         if row.low_ns is not None and row.high_ns is not None:
             interval = f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"
-        facts.append(("median", own(units.duration(row.median_ns))))
-        facts.append(("95 % interval", interval))
-        facts.append(("an image", own(units.duration(row.median_ns / row.case.batch))))
-        facts.append(("throughput", own(f"{units.si(row.images_per_s or 0)} images/s")))
+        facts += [
+            ("median", own(units.duration(median_ns))),
+            ("95 % interval", interval),
+            ("an image", own(units.duration(median_ns / row.case.batch))),
+            ("throughput", own(f"{units.si(row.images_per_s or 0)} images/s")),
+        ]
     if row.speedup is not None:
         told = orders.cell(row.verdict, row.speedup, row.speedup_low, row.speedup_high)
         told = doubt.marked(told, row.speedup_doubts)
-        facts.append((f"against {m.reference}", f"{told}, by paired rounds"))
-        if row.undecided:
-            facts.append(("why", orders.reason(row.undecided)))
-    if m.first_run_ns is not None:
-        facts.append(("first run, once", own(units.duration(m.first_run_ns))))
-    return facts
+        why = orders.reason(row.undecided) if row.undecided else ""
+        facts += _known((f"against {m.reference}", f"{told}, by paired rounds"), ("why", why))
+    first_ns = m.first_run_ns
+    return facts + _known(("first run, once", own(units.duration(first_ns)) if first_ns is not None else ""))
 
 
 def _phases(m: Measurement, names: Sequence[str]) -> list[Fact]:
@@ -237,66 +239,66 @@ def _end_to_end(row: Row) -> list[Fact]:
     """Host images to host answers, several batches in flight: another clock than that of a forward pass."""
     m, found = row.measurement, row.end_to_end
     if found is None:
-        said = m.end_to_end
-        return [("not measured", said.refused)] if said is not None and said.refused else []
-    facts = [(column.heading.removeprefix("end to end: "), column.shown(row)) for column in END_TO_END[3:]]
-    return [fact for fact in facts if fact[1]]
+        return _known(("not measured", m.end_to_end.refused if m.end_to_end is not None else ""))
+    return _known(*((c.heading.removeprefix("end to end: "), c.shown(row)) for c in END_TO_END[3:]))
 
 
 def _accuracy(m: Measurement) -> list[Fact]:
     found = m.accuracy
     if found is None:
         return []
-    facts = [("images", f"{found.images:,}" + ("" if found.labelled else ", without labels"))]
-    for name, value in (("top-1", found.top1), ("top-5", found.top5)):
-        if value is not None:
-            low, high = rates.interval(value, found.images)
-            facts.append((name, f"{units.percent(value)} ({units.percent(low)} to {units.percent(high)})"))
-    facts += [(name, text) for name, text in (("none", found.refused), ("but", found.hint)) if text]
-    facts += [("images", note) for note in found.notes]
-    if found.agreement is not None:
-        facts.append(
-            (f"as {found.reference}" if found.reference else "agreement", units.percent(found.agreement))
-        )
-    return facts
+
+    def rate(value: float | None) -> str:
+        if value is None:
+            return ""
+        low, high = rates.interval(value, found.images)
+        return f"{units.percent(value)} ({units.percent(low)} to {units.percent(high)})"
+
+    agreement = units.percent(found.agreement) if found.agreement is not None else ""
+    return _known(
+        ("images", f"{found.images:,}" + ("" if found.labelled else ", without labels")),
+        ("top-1", rate(found.top1)),
+        ("top-5", rate(found.top5)),
+        ("none", found.refused),
+        ("but", found.hint),
+        *(("images", note) for note in found.notes),
+        (f"as {found.reference}" if found.reference else "agreement", agreement),
+    )
 
 
 def _telemetry(m: Measurement) -> list[Fact]:
     seen = m.telemetry
-    facts = [("device", seen.device)] if seen.device else []
-    for name, values, unit in (
-        ("SM clock", seen.sm_clock_mhz, "MHz"),
-        ("power", seen.power_w, "W"),
-        ("temperature", seen.temperature_c, "°C"),
-    ):
-        if values:
-            low, high = min(values), max(values)
-            span = f"{low:.0f}" if round(low) == round(high) else f"{low:.0f} to {high:.0f}"
-            facts.append((name, f"{span} {unit}"))
-    if seen.throttle:
-        facts.append(("held back by", ", ".join(seen.throttle)))
-    if seen.cpu_percent is not None:
-        facts.append(("CPU load", f"{seen.cpu_percent:.0f} %"))
-    if seen.memory_used_nbytes is not None:
-        facts.append(("memory in use", units.nbytes(seen.memory_used_nbytes)))
-    return facts
+
+    def span(values: Sequence[float], unit: str) -> str:
+        if not values:
+            return ""
+        low, high = f"{min(values):.0f}", f"{max(values):.0f}"
+        return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+    used = seen.memory_used_nbytes
+    return _known(
+        ("device", seen.device),
+        ("SM clock", span(seen.sm_clock_mhz, "MHz")),
+        ("power", span(seen.power_w, "W")),
+        ("temperature", span(seen.temperature_c, "°C")),
+        ("held back by", ", ".join(seen.throttle)),
+        ("CPU load", f"{seen.cpu_percent:.0f} %" if seen.cpu_percent is not None else ""),
+        ("memory in use", units.nbytes(used) if used is not None else ""),
+    )
 
 
 def _validity(m: Measurement) -> list[Fact]:
-    facts = []
-    if m.samples_ns:
-        each = f", each of {m.runs_per_sample:,} passes" if m.runs_per_sample > 1 else ""
-        several = f" of {count} instances" if (count := len(set(m.instances))) > 1 else ""
-        rounds = max(1, len(m.rounds))
-        facts.append(("samples", f"{len(m.samples_ns):,} in {rounds} rounds{several}{each}"))
-    if m.validity.stop_reason:
-        facts.append(("stopped because", STOPS[m.validity.stop_reason]))
-    if m.validity.retries:
-        facts.append(("retries", str(m.validity.retries)))
-    facts += [("warning", text) for text in m.validity.warnings]
-    if m.started_at:
-        facts.append(("measured", m.started_at.replace("T", " ")[:19]))
-    return facts
+    each = f", each of {m.runs_per_sample:,} passes" if m.runs_per_sample > 1 else ""
+    several = f" of {count} instances" if (count := len(set(m.instances))) > 1 else ""
+    samples = f"{len(m.samples_ns):,} in {max(1, len(m.rounds))} rounds{several}{each}"
+    validity = m.validity
+    return _known(
+        ("samples", samples if m.samples_ns else ""),
+        ("stopped because", STOPS[validity.stop_reason] if validity.stop_reason else ""),
+        ("retries", str(validity.retries) if validity.retries else ""),
+        *(("warning", text) for text in validity.warnings),
+        ("measured", m.started_at.replace("T", " ")[:19]),
+    )
 
 
 def _layer_of(m: Measurement, output: str) -> Layer | None:

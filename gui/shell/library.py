@@ -7,7 +7,7 @@ Everything that reads a run's files does so off the GUI thread; a folder that is
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +26,8 @@ from bench.results import trust
 from bench.results.claim import Claim
 from bench.results.records import Job, Measurement, Run, stem
 from gui.pages.runs import RunsPage, same
-from gui.sessions.overlay import Overlay
-from gui.sessions.standing import Standing
+from gui.sessions.run_state import Overlay
+from gui.sessions.session import Standing
 from gui.widgets.labels import as_tip
 from kernels.errors import InputError, KernelscopeError
 
@@ -68,18 +68,21 @@ class Library(QObject):
         self._closing = False
         window.closing.connect(self._on_closing)
         self.background = window.session.background
+        verbs: dict[str, Callable[[Path], object]] = {
+            "open": self.open,
+            "resume": self.resume,
+            "retry": self.retry,
+            "overlay": self.lay_over,
+            "take off": window.state.take_off,
+            "form": self.fill_form,
+            "reveal": reveal,
+            "delete": self.delete,
+        }
         self._pages = [page for page in window.pages if isinstance(page, RunsPage)]
         for page in self._pages:
             page.list_wanted.connect(self.refresh)
-            page.open_wanted.connect(self.open)
-            page.resume_wanted.connect(self.resume)
-            page.retry_wanted.connect(self.retry)
-            page.overlay_wanted.connect(self.lay_over)
-            page.overlay_unwanted.connect(window.state.take_off)
-            page.form_wanted.connect(self.fill_form)
             page.noted.connect(self.set_note)
-            page.reveal_wanted.connect(reveal)
-            page.delete_wanted.connect(self.delete)
+            page.wanted.connect(lambda verb, path: verbs[verb](path))
         window.session.ended.connect(self._on_ended)
         window.session.opened.connect(self._on_opened)
         window.session.stands.connect(self._on_standing)
@@ -89,9 +92,9 @@ class Library(QObject):
 
     # --------------------------------------------------------------------------------------------- opening
 
-    def ask_open(self) -> None:
-        """Ask for a run folder and show it."""
-        if path := self._ask("Open a run folder"):
+    def ask_open(self, title: str = "Open a run folder") -> None:
+        """Ask for the folder of a run of any kind, and show it."""
+        if path := self._ask(title):
             self.open(path)
 
     def ask_overlay(self) -> None:

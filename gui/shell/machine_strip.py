@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from bench.run import nvml
 from bench.words import units
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.widgets.labels import Elided, Label
 
@@ -153,14 +154,9 @@ class MachineStrip(QWidget):
         self.sampler.read.connect(self.show_reading)
         self._device = Elided()
         self._device.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-        self._held = Label()
-        self._held.setProperty("role", "warning")
+        self._held = Label(role="warning")
         self._gauges: list[tuple[Label, Sparkline]] = []
-        self._layout = QHBoxLayout(self)
-        self._layout.setContentsMargins(8, 2, 8, 2)
-        self._layout.setSpacing(6)
-        self._layout.addWidget(self._device)
-        self._layout.addWidget(self._held)
+        self._layout = filled(QHBoxLayout(self), self._device, self._held, margins=(8, 2, 8, 2), spacing=6)
         self._held.hide()
 
     @property

@@ -17,28 +17,24 @@ from PySide6.QtCore import QSettings, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
     QMainWindow,
     QMessageBox,
     QTabWidget,
-    QVBoxLayout,
-    QWidget,
 )
 
 from bench.kinds.naming import RUNS
 from bench.results import rows
 from bench.results.messages import Hello, Log
 from bench.results.records import BackendInfo, Job
-from gui.base import faults, splitters
-from gui.base.boxes import filled
+from gui.base import faults
+from gui.base.boxes import as_column, as_row, keep_sizes, restore_sizes
 from gui.base.placing import SIZE, placed, put_on_screen
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
-from gui.sessions.measuring import Measuring
+from gui.sessions.comparison_session import ComparisonSession
 from gui.sessions.run_state import RunState
-from gui.sessions.session import ComparisonSession
-from gui.sessions.standing import Standing
+from gui.sessions.session import Session, Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
 from gui.shell.docks import Docks
@@ -56,16 +52,23 @@ if TYPE_CHECKING:
     from gui.menus.help import Help
     from gui.menus.ladder import LadderActions
     from gui.menus.timeline import ProfileActions
+    from gui.shell.library import Library
 
+TOUR_SEEN = "tour/seen"  # the setting that keeps the tour from coming by itself
 TRUST = "Run these kernels"
 LATER_MS = 500  # after which it is seen whether a run is still on
 
 
 class MainWindow(QMainWindow):
     """`command`: another worker than ours (tests). Show it, then `begin`. `begun`: the user has it now;
-    `closing`: it goes."""
+    `closing`: it goes; `run_dropped`: the folder of a run was dropped on it."""
 
+    library: Library  # of gui.menus.runs
+    ladders: LadderActions  # gui.menus.ladder
+    profiles: ProfileActions  # gui.menus.timeline
+    helper: Help  # gui.menus.help
     begun = Signal()
+    run_dropped = Signal(Path)
     closing = Signal()
 
     def __init__(
@@ -90,20 +93,19 @@ class MainWindow(QMainWindow):
         self._ended = False
         self._opened_problems = False  # the list of problems came up by itself
         self._any_problems = False
-        self.ladders: LadderActions | None = None  # gui.menus.ladder
-        self.profiles: ProfileActions | None = None  # gui.menus.timeline
-        self.helper: Help | None = None  # gui.menus.help
-        self.sessions: list[Measuring] = [self.session]  # of every kind
+        self.sessions: list[Session] = []  # of every kind
         # What shows a folder of a kind that has a page of its own (False: behind the page in front), by the
         # kind's name.
         self.showers: dict[str, Callable[..., None]] = {}
         # What goes on with a folder of a kind, by the kind's name. Raises InputError.
         self.resumers: dict[str, Callable[..., None]] = {self.session.kind.name: self.session.go_on}
         self._build()
+        self.join(self.session)
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
         self.room = Room(self, self._docks)
-        self.drop_target = DropTarget(self, theming)  # hears of a drag before those who take it
+        self.drop_target = DropTarget(self, theming)
+        self.drop_target.run_dropped.connect(self.run_dropped)
         for page in self.pages:
             page.built.connect(self.drop_target.take_over)
         self._connect(fault_handler)
@@ -133,7 +135,7 @@ class MainWindow(QMainWindow):
         faults.log.info("doubted: %s", reason)
         self.banner.ask(f"{reason[:1].upper()}{reason[1:]}. Read them before you run them.", TRUST, run)
 
-    def join(self, session: Measuring) -> None:
+    def join(self, session: Session) -> None:
         """One more that measures: while one does, no other begins."""
         for other in self.sessions:
             other.blockers.append(session.occupied)
@@ -142,7 +144,7 @@ class MainWindow(QMainWindow):
         session.told.connect(self.tell)
         session.looked.connect(self.tell_of_machine)
         session.doubted.connect(self.doubt)
-        session.logged.connect(self.problems.logged)
+        session.logged.connect(self._on_log)
         self.closing.connect(session.quit)
 
     def start(self, job: Job, folder: Path | None = None) -> None:
@@ -190,7 +192,6 @@ class MainWindow(QMainWindow):
         self._ended = True
         self._keep()
         self.closing.emit()
-        self.session.quit()
         self.machine.stop()
         event.accept()
 
@@ -211,11 +212,10 @@ class MainWindow(QMainWindow):
         self.tabs.setDocumentMode(True)
         self.pages = [page(self.state, self.theming) for page in page_types()]
         for page in self.pages:
-            page.built.connect(functools.partial(splitters.restore, self.settings))
+            page.built.connect(functools.partial(restore_sizes, self.settings))
             page.restore(self.settings)
             self.tabs.addTab(page, page.title)
-        centre = QWidget()
-        filled(QVBoxLayout(centre), self.banner, (self.tabs, 1), margins=(0, 0, 0, 0), spacing=4)
+        centre = as_column(self.banner, (self.tabs, 1), spacing=4)
         self.setCentralWidget(centre)
 
         self.form = JobForm(self.settings)
@@ -228,16 +228,11 @@ class MainWindow(QMainWindow):
 
         self.progress = ProgressStrip()
         self.machine = MachineStrip(self.theming)
-        strip = QWidget()
-        row = QHBoxLayout(strip)
-        row.setContentsMargins(0, 0, 0, 0)
         divider = QFrame()
         divider.setFrameShape(QFrame.Shape.VLine)
         divider.setFrameShadow(QFrame.Shadow.Plain)
         divider.setProperty("role", "divider")
-        row.addWidget(self.progress, 1)
-        row.addWidget(divider)
-        row.addWidget(self.machine)
+        strip = as_row((self.progress, 1), divider, self.machine)
         strip.setMinimumHeight(self.progress.cancel_button.sizeHint().height() + 6)  # also while it is hidden
         self.statusBar().addWidget(strip, 1)
         self.statusBar().setSizeGripEnabled(False)
@@ -250,10 +245,6 @@ class MainWindow(QMainWindow):
         self.model_files = ModelFiles(self)
         self.session.stands.connect(self._on_standing)
         self.session.greeted.connect(self._on_hello)
-        self.session.told.connect(self.tell)
-        self.session.looked.connect(self.tell_of_machine)
-        self.session.doubted.connect(self.doubt)
-        self.session.logged.connect(self._on_log)
         self.progress.pause.connect(self.session.pause)
         self.progress.resume.connect(self.session.resume)
         self.progress.cancel.connect(self.session.cancel)
@@ -289,7 +280,7 @@ class MainWindow(QMainWindow):
         self.settings.setValue("geometry", self.saveGeometry())
         self.settings.setValue("layout", self.saveState())
         self._docks.keep(self.settings)
-        splitters.keep(self.settings, self.tabs)
+        keep_sizes(self.settings, self.tabs)
         for page in self.pages:
             page.keep(self.settings)
         self.settings.setValue("theme", self.theming.choice)

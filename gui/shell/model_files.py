@@ -4,18 +4,19 @@ model never joins the list. Also who asks for what the form and the Model page s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from bench.questions.asked import Failed, Takes, WhichTakes
+from bench.questions.asked import Failed, Question, Takes, WhichTakes, reader_command
 from bench.questions.preview import Preview, WhichPreview
 from gui.pages.model import ModelPage
-from gui.sessions.model_asker import ModelAsker
+from gui.sessions.asker import Asker
+from gui.widgets.controls import new_action
 from models import names
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".onnx"
 WEIGHTS = (".npy", ".pth", ".safetensors", ".caffemodel", ".prototxt")
+WAIT_MS = 250  # after the last change: whoever types is not asked for at each letter
+LIMIT_S = 60
 OF_THE_JOB = ("InputError", "DataError")  # errors that speak against what the form says, and not the file
 
 
@@ -37,18 +40,12 @@ class ModelFiles(QObject):
         self._waiting: deque[str] = deque()
         self._opening = ""
         self._before: QWidget | None = None  # the page that was in front before a file was opened
-        self.note_asker = ModelAsker(self)
-        self.note_asker.answered.connect(lambda _, takes: form.show_takes(takes))
-        self.note_asker.failed.connect(self._on_note_failed)
+        self.note_asker = self._asker(lambda _, takes: form.show_takes(takes), self._on_note_failed)
         form.note.asked.connect(lambda job: self.note_asker.ask(WhichTakes(job=job)))
-        self.page_asker = ModelAsker(self)
-        self.page_asker.answered.connect(self.page.show_preview)
-        self.page_asker.failed.connect(self._on_page_failed)
-        self.opener = ModelAsker(self)
-        self.opener.answered.connect(self._on_opened)
-        self.opener.failed.connect(self._on_refused)
+        self.page_asker = self._asker(self.page.show_preview, self._on_page_failed)
+        self.opener = self._asker(self._on_opened, self._on_refused)
         self.page.connect_to(self._offered, form.job_of)
-        self.page.asked.connect(self.page_asker.ask_now)
+        self.page.asked.connect(lambda question: self.page_asker.ask(question, now=True))
         form.changed.connect(self.page.look_again)
         window.closing.connect(self.quit)
         self._offer_removal()
@@ -95,6 +92,23 @@ class ModelFiles(QObject):
 
     # ------------------------------------------------------------------------------------------ the inside
 
+    def _asker(self, answered: Callable[..., object], failed: Callable[..., object]) -> Asker:
+        """One that has files read; each is called with a question and its answer, a Failed for `failed`."""
+        asker = Asker([*reader_command(), str(LIMIT_S)], Takes | Preview | Failed, self, wait_ms=WAIT_MS)
+
+        def on_answer(question: Question, answer: Takes | Preview | Failed) -> None:
+            if isinstance(answer, Failed) and not answer.text:
+                answer = Failed(kind=answer.kind, text="reading it takes more memory than it may have")
+            (failed if isinstance(answer, Failed) else answered)(question, answer)
+
+        asker.answered.connect(on_answer)
+        asker.failed.connect(
+            lambda question, reason: failed(
+                question, Failed(kind="ModelError", text=f"reading it failed: {reason}")
+            )
+        )
+        return asker
+
     def _next(self) -> None:
         self._opening = self._waiting.popleft() if self._waiting else ""
         if self._opening:
@@ -102,7 +116,7 @@ class ModelFiles(QObject):
             self.page_asker.quit()
             self.page.reading(question)
             self._window.tabs.setCurrentWidget(self.page)
-            self.opener.ask_now(question)
+            self.opener.ask(question, now=True)
 
     def _on_opened(self, question: WhichPreview, preview: Preview) -> None:
         self._form.add_model(self._opening)
@@ -146,12 +160,14 @@ class ModelFiles(QObject):
 
     def _offer_removal(self) -> None:
         models = self._form.models
-        look = QAction("&Look at the model", models)
-        look.triggered.connect(lambda: self._of_current(self.look_at))
-        remove = QAction("&Remove from the list", models)
-        remove.setShortcut(QKeySequence(QKeySequence.StandardKey.Delete))
-        remove.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        remove.triggered.connect(lambda: self._of_current(self.remove))
+        look = new_action(models, "&Look at the model", lambda: self._of_current(self.look_at))
+        remove = new_action(
+            models,
+            "&Remove from the list",
+            lambda: self._of_current(self.remove),
+            keys=QKeySequence(QKeySequence.StandardKey.Delete),
+            scope=Qt.ShortcutContext.WidgetShortcut,
+        )
         models.addActions([look, remove])
         models.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         models.currentItemChanged.connect(

@@ -2,49 +2,53 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
 from bench.kinds.registry import case_words
 from bench.results.messages import Log
 from bench.results.records import Case, Measurement
+from bench.show.table import Column, Table
 from bench.show.tables import WORDS
-from gui.base.boxes import filled
 from gui.sessions.run_state import RunState
-from gui.widgets.labels import as_tip
+from gui.widgets.table_view import TableView
 
 MOST_LOGGED = 200
 
 
-class Problems(QWidget):
+class Problem(NamedTuple):
+    """where: the case in words, or who complains; case: None of what is about no case."""
+
+    where: str
+    what: str
+    reason: str
+    case: Case | None = None
+
+
+COLUMNS = tuple(Column[Problem](name, title=title, left=True) for name, title in (
+    ("where", "Case"), ("what", "What"), ("reason", "Reason"),
+))  # fmt: skip
+
+
+class Problems(TableView):
     """A view for gui.shell.redraw. `counted` tells how many rows there are whenever that changes."""
 
     counted = Signal(int)
+    widest = 480
 
     def __init__(self, state: RunState, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__("Problems", parent=parent)
         self._state = state
         self._drawn = -1
-        self._count = 0
         self._shown: dict[str, Measurement] = {}
-        self._tree = QTreeWidget()
-        self._tree.setHeaderLabels(["Case", "What", "Reason"])
-        self._tree.setRootIsDecorated(False)
-        self._tree.setUniformRowHeights(True)
-        self._tree.setAlternatingRowColors(True)
-        self._tree.setAccessibleName("Problems")
-        header = self._tree.header()
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
-        header.resizeSection(0, 360)
-        header.resizeSection(1, 110)
-        self._tree.currentItemChanged.connect(self._on_current)
-        copying = QShortcut(
-            QKeySequence.StandardKey.Copy, self._tree, self.copy, context=Qt.ShortcutContext.WidgetShortcut
-        )
-        copying.setWhatsThis("Copy the problems")
-        filled(QVBoxLayout(self), self._tree, margins=(0, 0, 0, 0))
+        self._problems: list[Problem] = []
+        self.horizontalHeader().setStretchLastSection(True)
+        self.picked.connect(self._on_picked)
         state.replaced.connect(self._clear)
+        self._add()
 
     @property
     def dirty(self) -> bool:
@@ -53,51 +57,42 @@ class Problems(QWidget):
     @property
     def lines(self) -> list[tuple[str, str, str]]:
         """The rows as text."""
-        return [tuple(item.text(i) for i in range(3)) for item in self._items()]  # type: ignore[misc]
+        return [problem[:3] for problem in self._problems]
 
     def redraw(self) -> None:
         self._drawn = self._state.version
-        for m in self._state.measurements:
-            if self._shown.get(m.case.key) is not m and m.disposition not in ("ok", "cancelled"):
-                self._shown[m.case.key] = m
-                self._put(case_words(m.case), WORDS.get(m.disposition, m.disposition), m.reason, m.case)
-        self._tell()
+        failed = [m for m in self._state.measurements if m.disposition not in ("ok", "cancelled")]
+        new = [m for m in failed if self._shown.get(m.case.key) is not m]
+        self._shown |= {m.case.key: m for m in new}
+        # Also of what was refused: nobody else says why a point is missing.
+        told = [(case_words(m.case), WORDS.get(m.disposition, m.disposition), m.reason, m.case) for m in new]
+        self._add(*(Problem(*each) for each in told))
 
     def logged(self, message: Log) -> None:
         """Take what the worker complained of; information goes to the log alone."""
-        if message.level in ("warning", "error") and self._tree.topLevelItemCount() < MOST_LOGGED:
-            self._put("worker", message.level, message.text, None)
-            self._tell()
+        if message.level in ("warning", "error") and len(self._problems) < MOST_LOGGED:
+            self._add(Problem("worker", message.level, message.text))
 
-    def _tell(self) -> None:
-        """Also of what was refused, and of complaints: nobody else says why a point is missing."""
-        count = self._tree.topLevelItemCount()
-        if count != self._count:
-            self._count = count
-            self.counted.emit(count)
+    def key(self, row: Problem) -> Hashable:
+        return row
 
-    def copy(self) -> None:
-        item = self._tree.currentItem()
-        if item is not None:
-            QApplication.clipboard().setText("\t".join(item.text(i) for i in range(3)))
+    def tip(self, row: Problem, column: Column[Problem]) -> str:
+        return row.reason
 
-    def _put(self, where: str, what: str, reason: str, case: Case | None) -> None:
-        item = QTreeWidgetItem([where, what, reason])
-        item.setData(0, Qt.ItemDataRole.UserRole, case)
-        for column in range(3):
-            item.setToolTip(column, as_tip(reason))
-        self._tree.addTopLevelItem(item)
+    def hides(self, column: Column[Problem]) -> bool:
+        return False
 
-    def _items(self) -> list[QTreeWidgetItem]:
-        found = (self._tree.topLevelItem(i) for i in range(self._tree.topLevelItemCount()))
-        return [item for item in found if item is not None]
+    def _add(self, *problems: Problem) -> None:
+        before = len(self.source.rows)
+        self._problems += problems
+        if problems or len(self._problems) != before:
+            self.show_table(Table(COLUMNS, tuple(self._problems)))
+            self.counted.emit(len(self._problems))
 
     def _clear(self) -> None:
-        self._tree.clear()
-        self._shown.clear()
-        self._drawn = -1
+        self._problems, self._shown, self._drawn = [], {}, -1
+        self._add()
 
-    def _on_current(self, item: QTreeWidgetItem | None) -> None:
-        case = item.data(0, Qt.ItemDataRole.UserRole) if item is not None else None
-        if case is not None:
-            self._state.select(case)
+    def _on_picked(self, problem: Problem) -> None:
+        if problem.case is not None:
+            self._state.select(problem.case)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from bench.words.units import clock, left
 from gui.base.boxes import filled
-from gui.sessions.standing import Ended, Standing
+from gui.sessions.session import Ended, Standing
+from gui.widgets.controls import Progress, push_button
 from gui.widgets.labels import Elided, Label
 
 IDLE = "Ready. F5 runs the comparison."
@@ -22,19 +23,13 @@ class ProgressStrip(QWidget):
         super().__init__(parent)
         self._standing = Standing()
         self.words = Elided(IDLE)
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
-        self.bar.setFixedWidth(160)
-        self.bar.setMaximumHeight(12)
+        self.bar = Progress(160, 12)
         self.numbers = Label()
-        self.left = Label()
-        self.left.setProperty("role", "muted")
-        self.pause_button = QPushButton("Pause")
-        self.pause_button.setToolTip(
-            "Pause after the current pass; its case starts again from the beginning later (F6)"
+        self.left = Label(role="muted")
+        self.pause_button = push_button(
+            "Pause", tip="Pause after the current pass; its case starts again from the beginning later (F6)"
         )
-        self.cancel_button = QPushButton("Cancel")
-        self.cancel_button.setToolTip("End the run and keep what was measured (Shift+F5)")
+        self.cancel_button = push_button("Cancel", tip="End the run and keep what was measured (Shift+F5)")
         for words in ("Pause", "Go on"):  # room for either from the start
             self.pause_button.setText(words)
             least = self.pause_button.sizeHint().expandedTo(self.pause_button.minimumSize())
@@ -42,9 +37,16 @@ class ProgressStrip(QWidget):
         self.cancel_button.setMinimumSize(self.cancel_button.sizeHint())
         self.pause_button.clicked.connect(self._on_pause)
         self.cancel_button.clicked.connect(self.cancel)
-        layout = filled(QHBoxLayout(self), (self.words, 1), margins=(8, 2, 8, 2))
-        for widget in (self.bar, self.numbers, self.left, self.pause_button, self.cancel_button):
-            layout.addWidget(widget)
+        filled(
+            QHBoxLayout(self),
+            (self.words, 1),
+            self.bar,
+            self.numbers,
+            self.left,
+            self.pause_button,
+            self.cancel_button,
+            margins=(8, 2, 8, 2),
+        )
         self.show_standing(Standing())
 
     def show_standing(self, standing: Standing) -> None:
@@ -55,8 +57,7 @@ class ProgressStrip(QWidget):
         self.words.setText(_words(standing))
         if not active:
             return
-        self.bar.setRange(0, standing.total)
-        self.bar.setValue(standing.done)
+        self.bar.show_part(standing.done, standing.total)
         self.numbers.setText(f"{standing.done:,} / {standing.total:,}" if standing.total else "")
         self.left.setText(left(standing.left) if standing.left is not None else "")
         paused = standing.phase in ("paused", "pausing")

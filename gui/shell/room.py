@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from gui.form.summary_line import in_a_line
-from gui.sessions.standing import Standing
+from gui.sessions.session import Standing
 from gui.shell.docks import Docks
-from gui.shell.toolbar import ToolBar, make_primary
+from gui.shell.toolbar import ToolBar
+from gui.widgets.controls import set_role
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
@@ -100,5 +101,5 @@ class Room(QObject):
         form = window.form.run_button if not window.form_dock.isHidden() else None
         wanted = window.page.begin_button or (form if window.page.form else None)
         for button in filter(None, [*begins, window.form.run_button]):
-            make_primary(button, button is wanted)
+            set_role(button, "primary" if button is wanted else "")
         self.toolbar.make_primary(wanted is None and window.page.form)

@@ -33,8 +33,7 @@ from bench.results.records import Measurement
 from bench.results.rows import title
 from gui.base import faults
 from gui.base.theme import Theming
-from gui.help import tour
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import TOUR_SEEN, MainWindow
 
 MAX_NBYTES = 150_000
 SIZE = (1600, 1000)
@@ -218,7 +217,7 @@ def main(given: Sequence[str] | None = None) -> int:
         handler.install(Path(own) / "window.log")
         RUNS.mkdir()
         settings = QSettings(str(Path(own) / "window.ini"), QSettings.Format.IniFormat)
-        settings.setValue(tour.SEEN, True)  # it would stand before everything
+        settings.setValue(TOUR_SEEN, True)  # it would stand before everything
         theming = Theming("light")
         theming.apply()
         window = MainWindow(settings, theming, fault_handler=handler)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QToolBar, QToolButton, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolBar, QToolButton, QWidget
 
 from gui.base import icons
 from gui.base.scale import GRID
 from gui.base.theme import Theming
+from gui.widgets.controls import set_role, tool_of
 from gui.widgets.labels import as_tip
 
 if TYPE_CHECKING:
@@ -47,10 +48,8 @@ class ToolBar(QToolBar):
             tip = action.text().replace("&", "").rstrip("…")
             action.setToolTip(f"{tip} ({keys})" if keys else tip)
             icons.put(action, picture, theming)
-            button = self.buttons[name] = QToolButton()
-            button.setDefaultAction(action)
+            button = self.buttons[name] = tool_of(action)
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             self._places[name] = self.addWidget(button)
         self.folded = Summary(theming)
         self._folded = self.addWidget(self.folded)
@@ -69,7 +68,7 @@ class ToolBar(QToolBar):
     def make_primary(self, on: bool) -> None:
         """Whether the run is what one does next here, and no other button on the page says so."""
         button = self.buttons["run"]
-        if make_primary(button, on):
+        if set_role(button, "primary" if on else ""):
             icons.put(button.defaultAction(), "run", self._theming, "on_accent" if on else "ink")
 
 
@@ -81,7 +80,6 @@ class Summary(QToolButton):
         self._words = ""
         self.setAutoRaise(True)
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         icons.put(self, "form", theming, "muted")
 
@@ -111,13 +109,3 @@ class Summary(QToolButton):
         text = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, max(40, room))
         if text.replace("&", "&&") != self.text():
             self.setText(text.replace("&", "&&"))
-
-
-def make_primary(button: QAbstractButton, on: bool) -> bool:
-    """Draw a button as the one for what comes next, or as any other; whether it was the other before."""
-    wanted = "primary" if on else ""
-    if (button.property("role") or "") == wanted:
-        return False
-    button.setProperty("role", wanted)
-    button.style().polish(button)
-    return True

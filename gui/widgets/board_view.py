@@ -87,17 +87,14 @@ class BoardView(TableView):
     row_margin = 4
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
-        super().__init__("Scoreboard", parent)
-        self._theming = theming
+        super().__init__("Scoreboard", theming, parent)
         self._board: Scoreboard | None = None
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setAlternatingRowColors(False)
         self.setItemDelegate(FramedCells(theming, self))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.selectionModel().currentChanged.connect(self._on_cell)
-        theming.changed.connect(self.viewport().update)
         self.hide()
 
     def show_board(self, board: Scoreboard | None) -> None:
@@ -146,7 +143,7 @@ class BoardView(TableView):
         return row.contender
 
     def ink(self, row: Line, column: Column[Line]) -> QColor | None:
-        theme, batch = self._theming.theme, scoreboard.batch_of(column)
+        theme, batch = self.theme, scoreboard.batch_of(column)
         if batch is None or column.fill is None:
             return QColor(theme.muted) if row.is_reference else None
         if colour := column.fill(row, theme.dark):
@@ -158,7 +155,7 @@ class BoardView(TableView):
         return batch is not None and row.at(batch).grade == "wrong"
 
     def fill(self, row: Line, column: Column[Line]) -> QColor | None:
-        colour = column.fill(row, self._theming.theme.dark) if column.fill is not None else ""
+        colour = column.fill(row, self.theme.dark) if column.fill is not None else ""
         return QColor(colour) if colour else None
 
     def swatch(self, row: Line, column: Column[Line]) -> QColor | None:

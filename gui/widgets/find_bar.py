@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QToolButton, QWidget
+from PySide6.QtGui import QKeyEvent, QKeySequence, QTextCursor, QTextDocument
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QWidget
 
 from gui.base.boxes import filled
+from gui.widgets.controls import shortcut, tool_buttons
 from gui.widgets.labels import Label
 
 
@@ -25,25 +26,14 @@ class FindLine(QWidget):
         self.field.setClearButtonEnabled(True)
         self.field.textChanged.connect(self.typed)
         self.field.installEventFilter(self)
-        self.found = Label()
-        self.found.setProperty("role", "muted")
-        line = filled(QHBoxLayout(self), (self.field, 1), margins=(4, 2, 4, 2))
-        for sign, words, do in (
+        self.found = Label(role="muted")
+        buttons = tool_buttons(
             ("↑", "The one before (Shift+Enter)", lambda: self.search(back=True)),
             ("↓", "The next one (Enter)", lambda: self.search()),
             ("✕", "Close (Escape)", self.close_bar),
-        ):
-            button = QToolButton()
-            button.setText(sign)
-            button.setToolTip(words)
-            button.setAccessibleName(words.partition(" (")[0])
-            button.clicked.connect(do)
-            line.addWidget(button)
-        line.insertWidget(1, self.found)
-        opening = QShortcut(QKeySequence(QKeySequence.StandardKey.Find), scope)
-        opening.setWhatsThis(f"Find in {what}")
-        opening.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        opening.activated.connect(self.open_bar)
+        )
+        filled(QHBoxLayout(self), (self.field, 1), self.found, *buttons, margins=(4, 2, 4, 2))
+        shortcut(scope, QKeySequence.StandardKey.Find, f"Find in {what}", self.open_bar)
         self.hide()
 
     def search(self, back: bool = False) -> bool:

@@ -20,10 +20,11 @@ from PySide6.QtGui import (
     QTextLayout,
     QTextOption,
 )
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from bench.words import glossary
-from gui.base.boxes import filled
+from gui.base.boxes import as_row
+from gui.base.theme import Theming
 
 _VERBS = ("run", "runs", "pass", "passes", "step", "steps", "train", "trains")  # may be no word of ours
 TERM = "term"  # the scheme of links that lead to a word of the glossary
@@ -36,11 +37,27 @@ def as_tip(text: str) -> str:
 
 
 class Label(QLabel):
-    """Plain text unless told otherwise; Qt's own guesses by what it is given."""
+    """Plain text unless told otherwise; Qt's own guesses by what it is given. role: of the style sheet;
+    selectable: by the mouse, to be copied."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        text: str = "",
+        parent: QWidget | None = None,
+        role: str = "",
+        wrap: bool = False,
+        selectable: bool = False,
+        centred: bool = False,
+    ) -> None:
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(wrap)
+        if role:
+            self.setProperty("role", role)
+        if selectable:
+            self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        if centred:
+            self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setText(text)
 
 
@@ -48,9 +65,9 @@ class TermLabel(Label):
     """Words before a field or a value. Where they are a word of the glossary they are underlined by dots,
     their tooltip is what it means, and a click leads to the glossary."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+    def __init__(self, text: str = "", parent: QWidget | None = None, role: str = "") -> None:
         self.term = glossary.find(text)
-        super().__init__(text, parent)
+        super().__init__(text, parent, role)
         if self.term:
             self.setCursor(Qt.CursorShape.WhatsThisCursor)
             self.setToolTip(as_tip(meaning(self.term)))
@@ -129,12 +146,32 @@ def open_term(term: str) -> None:
     QDesktopServices.openUrl(link)
 
 
+class Readout(Label):
+    """What is at the pointer, over what is pointed at: it takes no clicks."""
+
+    def __init__(self, theming: Theming, parent: QWidget) -> None:
+        super().__init__(parent=parent)
+        self._theming = theming
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        theming.changed.connect(self._restyle)
+        self._restyle()
+        self.hide()
+
+    def _restyle(self) -> None:
+        theme = self._theming.theme
+        self.setStyleSheet(
+            f"background: {theme.window}; color: {theme.ink}; border: 1px solid {theme.line};"
+            "border-radius: 3px; padding: 4px;"
+        )
+
+
 class Elided(Label):
     """One line; of several wordings, the first that fits, else the last one cut short."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+    def __init__(self, text: str = "", parent: QWidget | None = None, role: str = "") -> None:
         self._shorter: tuple[str, ...] = ()
-        super().__init__(text, parent)
+        super().__init__(text, parent, role)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.setMinimumWidth(60)
 
@@ -158,11 +195,12 @@ class Lines(Label):
     """Wrapped text of at most `most` lines; where there is more, in letters up to `smaller` points smaller if
     all of it stands there then, else the last line is cut short."""
 
-    def __init__(self, most: int, parent: QWidget | None = None, smaller: float = 0.0) -> None:
+    def __init__(
+        self, most: int, parent: QWidget | None = None, smaller: float = 0.0, role: str = ""
+    ) -> None:
         self.most = most
         self.smaller = smaller
-        super().__init__(parent=parent)
-        self.setWordWrap(True)
+        super().__init__("", parent, role, wrap=True)
         policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -244,6 +282,4 @@ def labelled(field: QWidget, words: str, gap: int = 10) -> QWidget:
     field.setAccessibleName(words.replace("&", ""))
     label = TermLabel(words)
     label.setBuddy(field)
-    pair = QWidget()
-    filled(QHBoxLayout(pair), label, field, margins=(0, 0, gap, 0))
-    return pair
+    return as_row(label, field, margins=(0, 0, gap, 0))

@@ -2,17 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QColor, QKeySequence, QPixmap
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QKeySequence, QPixmap
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
 from bench.show.table import Column, Table, to_csv, to_markdown
-from gui.widgets.labels import open_term
-from gui.widgets.table_model import TableModel
+from bench.words import glossary
+from gui.base.letters import resized
+from gui.base.theme import Theme, Theming
+from gui.widgets.controls import new_action, popup
+from gui.widgets.labels import as_tip, open_term, plain_meaning
+
+Index = QModelIndex | QPersistentModelIndex
+NO_INDEX = QModelIndex()
+
+
+class TableModel(QAbstractTableModel):
+    """`rows` stand in the order shown; what is known of them beside their columns the view says."""
+
+    def __init__(self, view: TableView) -> None:
+        super().__init__(view)
+        self.table: Table[Any] = Table((), ())
+        self.rows: list[Any] = []
+        self._looks = view
+        self._sorted_by = (-1, Qt.SortOrder.AscendingOrder)
+
+    @property
+    def columns(self) -> Sequence[Column[Any]]:
+        return self.table.columns
+
+    def show_table(self, table: Table[Any]) -> None:
+        """Show this one. A selection stays where rows were added, changed or taken away and others stay."""
+        key = self._looks.key
+        new = {key(row): row for row in table.rows}
+        held = [key(row) for row in self.rows]
+        names = [column.name for column in table.columns]
+        kept = len(new) == len(table.rows) and None not in new and not new.keys().isdisjoint(held)
+        if not kept or names != [column.name for column in self.columns]:
+            self.beginResetModel()
+            self.table, self.rows = table, list(table.rows)
+            self.rows = self._in_order()
+            self.endResetModel()
+            return
+        for place in reversed(range(len(held))):
+            if held[place] not in new:
+                self.beginRemoveRows(NO_INDEX, place, place)
+                del self.rows[place]
+                self.endRemoveRows()
+        before, columns = self.rows, self.columns
+        self.table, self.rows = table, [new.pop(key(row)) for row in before]
+        everything = columns is not table.columns
+        changed = [i for i, row in enumerate(self.rows) if everything or row is not before[i]]
+        if changed:
+            last = self.index(changed[-1], len(names) - 1)
+            self.dataChanged.emit(self.index(changed[0], 0), last)
+        if new:
+            self.beginInsertRows(NO_INDEX, len(self.rows), len(self.rows) + len(new) - 1)
+            self.rows += new.values()
+            self.endInsertRows()
+        self._arrange()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        self._sorted_by = (column, order)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        rows = self._in_order()
+        if all(a is b for a, b in zip(rows, self.rows, strict=True)):
+            return
+        self.layoutAboutToBeChanged.emit()
+        after = {id(row): place for place, row in enumerate(rows)}
+        old = self.persistentIndexList()
+        new = [self.index(after[id(self.rows[at.row()])], at.column()) for at in old]
+        self.rows = rows
+        self.changePersistentIndexList(old, new)
+        self.layoutChanged.emit()
+
+    def _in_order(self) -> list[Any]:
+        """What is alike in the column sorted by stays as the one before it had it."""
+        place, order = self._sorted_by
+        if not 0 <= place < len(self.columns):
+            return list(self.table.rows)
+        value = self.columns[place].of
+        known = [row for row in self.rows if value(row) is not None]
+        known.sort(key=value, reverse=order == Qt.SortOrder.DescendingOrder)
+        return known + [row for row in self.rows if value(row) is None]
+
+    def rowCount(self, parent: Index = NO_INDEX) -> int:
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = NO_INDEX) -> int:
+        return 0 if parent.isValid() else len(self.columns)
+
+    def term(self, section: int) -> str:
+        """The word of the glossary that a heading is, "" for none."""
+        column = self.columns[section]
+        return glossary.find(column.heading) or glossary.find(column.name)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = 0) -> Any:
+        if orientation == Qt.Orientation.Vertical or section >= len(self.columns):
+            return None
+        column = self.columns[section]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return column.heading
+            case Qt.ItemDataRole.ToolTipRole:
+                term = self.term(section)
+                told = f"{term}: {plain_meaning(term)}" if term else ""
+                return as_tip("\n".join(filter(None, [column.tip, told]))) or None
+            case Qt.ItemDataRole.TextAlignmentRole if self._looks.flush_headings:
+                return _flush(column)
+            case Qt.ItemDataRole.DecorationRole:
+                return self._looks.heading_swatch(column)
+        return None
+
+    def data(self, index: Index, role: int = 0) -> Any:
+        row, column, looks = self.rows[index.row()], self.columns[index.column()], self._looks
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return column.shown(row)
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _flush(column)
+            case Qt.ItemDataRole.ForegroundRole:
+                return looks.ink(row, column)
+            case Qt.ItemDataRole.BackgroundRole:
+                return looks.fill(row, column)
+            case Qt.ItemDataRole.DecorationRole:
+                return looks.swatch(row, column)
+            case Qt.ItemDataRole.ToolTipRole:
+                return as_tip(looks.tip(row, column)) or None
+            case Qt.ItemDataRole.FontRole if looks.bold(row, column):
+                return resized(QFont(), bold=True)
+        return None
+
+
+def _flush(column: Column[Any]) -> int:
+    side = Qt.AlignmentFlag.AlignLeft if column.left else Qt.AlignmentFlag.AlignRight
+    if column.fill is not None:
+        side = Qt.AlignmentFlag.AlignHCenter
+    return int(side | Qt.AlignmentFlag.AlignVCenter)
 
 
 class TableView(QTableView):
@@ -26,11 +158,14 @@ class TableView(QTableView):
     sortable = True
     copies = True
     grows = True  # columns never shrink while data comes
-    flush_headings = True
+    flush_headings = True  # headings stand as their values do
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, theming: Theming | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.source = TableModel(self, self)
+        if theming is not None:
+            self._theming = theming
+            theming.changed.connect(self.viewport().update)
+        self.source = TableModel(self)
         self.setModel(self.source)
         if self.sortable:
             self.setSortingEnabled(True)
@@ -40,6 +175,7 @@ class TableView(QTableView):
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.setTabKeyNavigation(False)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setAccessibleName(name)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + self.row_margin)
@@ -53,7 +189,7 @@ class TableView(QTableView):
             self._add_action("&Copy as CSV", QKeySequence(QKeySequence.StandardKey.Copy), self.copy_csv)
             self._add_action("Copy as &Markdown", QKeySequence("Ctrl+Shift+C"), self.copy_markdown)
             self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-            self.customContextMenuRequested.connect(self._on_menu)
+            self.customContextMenuRequested.connect(lambda at: popup(self, self.actions(), at))
 
     def show_table(self, table: Table[Any]) -> None:
         """Columns that tell nothing are hidden, the others as wide as their texts."""
@@ -115,9 +251,15 @@ class TableView(QTableView):
     def copy_markdown(self) -> None:
         QApplication.clipboard().setText(self.markdown(self.copied()))
 
+    @property
+    def theme(self) -> Theme:
+        """That of the window now; of a table that was given the theming."""
+        return self._theming.theme
+
     # ---------------------------------------------------------------------------------- of a table of its own
 
     def key(self, row: Any) -> Hashable | None:
+        """By what a row is known again in the next table; None: each table is a new one."""
         return None
 
     def target(self, row: Any) -> Any:
@@ -160,10 +302,7 @@ class TableView(QTableView):
     # ------------------------------------------------------------------------------------------------- events
 
     def _add_action(self, words: str, keys: QKeySequence, do: Any) -> None:
-        action = QAction(words, self)
-        action.setShortcut(keys)
-        action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        action.triggered.connect(do)
+        action = new_action(self, words, do, keys=keys, scope=Qt.ShortcutContext.WidgetShortcut)
         self.addAction(action)
 
     def _on_current(self, current: QModelIndex) -> None:
@@ -178,9 +317,3 @@ class TableView(QTableView):
             menu.addAction(f"What “{term}” means").triggered.connect(lambda: open_term(term))
             menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             menu.popup(self.horizontalHeader().viewport().mapToGlobal(at))
-
-    def _on_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
-        menu.addActions(self.actions())
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(self.viewport().mapToGlobal(at))

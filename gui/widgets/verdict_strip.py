@@ -8,12 +8,14 @@ from html import escape
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from bench.charts.verdicts import CLOCK, Clause, Verdict
 from bench.results.records import Case
 from bench.results.rows import title
 from bench.words import palette
+from gui.base.boxes import ScrollArea, filled
+from gui.base.letters import resized
 from gui.base.theme import Theme, Theming
 from gui.widgets.labels import Label
 
@@ -31,28 +33,22 @@ RELIABLE = "\N{CHECK MARK}\N{NO-BREAK SPACE}reliable"
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
 
 
-class VerdictStrip(QScrollArea):
+class VerdictStrip(ScrollArea):
     """`picked` carries the Case of a point that a clause speaks of: of a clause that is clicked again, the
     next."""
 
     picked = Signal(object)
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__("Verdict", False, parent)
         self._theming = theming
         self._shown: object = None
         self._roomy = True
         self._lines: list[_Line] = []
         self._inside = QWidget()
-        self._layout = QVBoxLayout(self._inside)
-        self._layout.setContentsMargins(4, 2, 4, 6)
-        self._layout.setSpacing(4)
+        self._layout = filled(QVBoxLayout(self._inside), margins=(4, 2, 4, 6), spacing=4)
         self.setWidget(self._inside)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Verdict")
         theming.changed.connect(self._restyle)
 
     @property
@@ -83,9 +79,7 @@ class VerdictStrip(QScrollArea):
         much = sum(len(verdict.line) for verdict in found) > MUCH
         larger = 0 if low else LARGER / 2 if much else LARGER
         for line, verdict in zip(self._lines, found, strict=True):
-            font = self.font()
-            font.setPointSizeF(font.pointSizeF() + larger)
-            line.setFont(font)
+            line.setFont(resized(self.font(), more=larger))
             line.show_verdict(verdict, self._theming.theme)
         self._fit()
         if foremost != model:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from kernels.ops._broadcast import Broadcast
+from kernels.ops._axes import Broadcast
 from kernels.ops.conv import Conv
 from kernels.ops.pool import Pool
 

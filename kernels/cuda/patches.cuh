@@ -21,13 +21,3 @@ __device__ __forceinline__ void write_patches(const float* __restrict__ x, float
             inside ? x[(((index_t)image * p.c + ci) * p.h + iy) * p.w + ix] : 0.0f;
     }
 }
-
-// As kernels call it that take their sizes one by one, which only this release still allows.
-__device__ __forceinline__ void write_patches(const float* __restrict__ x, float* __restrict__ patches, int n, int c,
-                                              int h, int w, int kh, int kw, int out_h, int out_w, int stride_h,
-                                              int stride_w, int pad_top, int pad_left, int dilation_h,
-                                              int dilation_w) {
-    const int m = 0, group = 1, activation = 0;  // it asks for none of these
-    write_patches(x, patches, ConvParams{n, c, h, w, m, kh, kw, out_h, out_w, stride_h, stride_w, pad_top, pad_left,
-                                         dilation_h, dilation_w, group, activation});
-}

@@ -37,25 +37,3 @@ __device__ __forceinline__ void multiply_places(const float* __restrict__ factor
     multiply<VECTOR_W>(tile, left, channels, right, lead, outputs - first_output, tiles - first_tile, channels,
                        [&](int row, int column, float sum) { sums[row * lead + column] = sum; });
 }
-
-// As kernels call these that take their sizes one by one, which only this release still allows.
-__device__ __forceinline__ ConvParams sizes_of(int n, int c, int m, int out_h, int out_w, int group) {
-    ConvParams p = {};
-    p.n = n, p.c = c, p.m = m, p.out_h = out_h, p.out_w = out_w, p.group = group;
-    return p;
-}
-
-__device__ __forceinline__ Place place_of(int tile, int out_h, int out_w, int span_h, int span_w) {
-    return place_of(tile, sizes_of(0, 0, 0, out_h, out_w, 1), span_h, span_w);
-}
-
-__device__ __forceinline__ int tiles_of(int n, int out_h, int out_w, int span_h, int span_w) {
-    return tiles_of(sizes_of(n, 0, 0, out_h, out_w, 1), span_h, span_w);
-}
-
-template <int PLACES>
-__device__ __forceinline__ void multiply_places(const float* __restrict__ factors, float* __restrict__ workspace,
-                                                int n, int c, int m, int out_h, int out_w, int span_h, int span_w,
-                                                int group) {
-    multiply_places<PLACES>(factors, workspace, sizes_of(n, c, m, out_h, out_w, group), span_h, span_w);
-}

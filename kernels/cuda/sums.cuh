@@ -1,17 +1,12 @@
 // Long sums are blocked: one that adds a term after the other loses digits with every term (of n equal terms up to
-// n / 3 · 2⁻²⁴ of the sum). A piece of few terms is added up by itself; pieces are added up, or a few of them are, and
-// what is added to those is added exactly: what rounding took from the sum is kept beside it. So however many terms there
-// are, a sum is off by at most (T + G + 2) · 2⁻²⁴ of Σ|a·b|, of equal terms by a third of that: T terms in a piece
-// and G pieces, 32 and 1 in LongSum, 32 or 48 and 16 in Wholes. N. J. Higham, "Accuracy and Stability of Numerical
-// Algorithms", 2002, sections 4.2 and 4.3.
+// n / 3 · 2⁻²⁴ of the sum). A piece of T terms is added up by itself; pieces are added up then. In LongSum a piece has 32
+// terms, and what it is added to is added exactly: what rounding took from the sum is kept beside it, so that however many
+// terms there are the error is at most (T + 3) · 2⁻²⁴ of Σ|a·b|. In Wholes, where a thread has many sums, a piece has 256
+// terms, as in ONNX Runtime's products on the CPU, or as many as the kernel says: the error of n terms is at most
+// (T + n / T + 1) · 2⁻²⁴. Of equal terms both are a third of that. N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, sections 4.2 and 4.3.
 #pragma once
 
 #define PIECE 32
-
-// How what is done seldom is compiled: a kernel that needs fewer registers with a call says so before it includes this.
-#ifndef SELDOM
-#define SELDOM __forceinline__
-#endif
 
 // Adds a term; what rounding takes from the sum is added to `lost`. D. E. Knuth, "The Art of Computer Programming",
 // volume 2, 4.2.2, theorem B.
@@ -60,40 +55,34 @@ struct Scaled {
     __device__ __forceinline__ float total() const { return with_lost(sum, lost); }
 };
 
-// What COUNT sums of a thread came to before the piece that it is adding up. It lies in memory of the thread's own, which
-// the caches hold: the registers are full of the sums themselves. The compiler would keep it in registers all the same,
-// did it know where it lies: `place` is 0, and only a launch knows that. MOST: pieces that there can be.
-template <int COUNT, int MOST = 1 << 30>
+// What COUNT sums of a thread came to before the piece that it is adding up. They lie in memory of the thread's own, which
+// the caches hold: the registers are full of the sums themselves. The compiler would keep them in registers all the same,
+// did it know where they lie: `place` is 0, and only a launch knows that. To move them takes the bandwidth that shared
+// memory needs, too: where it was done after every 48 terms a product took a fifth longer.
+// MOST: terms of a piece.
+template <int COUNT, int MOST = 256>
 struct Wholes {
-    static constexpr int TERMS = COUNT > 8 ? 48 : PIECE;  // of a piece: more where more sums have to be moved
-    static constexpr int TOGETHER = 16;                   // pieces that are added up before they are added exactly
-    static constexpr bool LONG = MOST >= TOGETHER;
-    static constexpr int FOURS = (COUNT + 3) / 4, EXACT = LONG ? FOURS : 1;
-    float4 held[FOURS], whole[EXACT], lost[EXACT];
+    static constexpr int TERMS = MOST;
+    static constexpr int FOURS = (COUNT + 3) / 4;
+    float4 held[FOURS];
     const int place;
 
     // size: of the problem, any that is not negative.
     __device__ __forceinline__ explicit Wholes(int size) : place((int)((unsigned)size >> 31)) {}
 
-    // Takes the sums of a piece, and makes them zeros. pieces: that were taken before.
-    __device__ __forceinline__ void take(float* sum, int pieces) {
-        hold(sum, pieces % TOGETHER != 0);
-        if (LONG && pieces % TOGETHER == TOGETHER - 1) add_held(pieces >= TOGETHER);
+    // Takes the sums of a piece, and makes them zeros. pieces: that were taken before. factor: of those, for each of four
+    // sums that follow each other.
+    __device__ __forceinline__ void take(float* sum, int pieces, float4 factor = make_float4(1.0f, 1.0f, 1.0f, 1.0f)) {
+        if (pieces) add(sum, factor);
+        hold(sum);
     }
     // Adds what was taken to the sums of the last piece.
-    __device__ __forceinline__ void give(float* sum, int pieces) {
-        if (LONG && pieces >= TOGETHER) {
-            hold(sum, pieces % TOGETHER != 0);
-            add_held(true);
-            give_exact(sum);
-        } else if (pieces % TOGETHER) {
-            add(sum);
-        }
+    __device__ __forceinline__ void give(float* sum, int pieces, float4 factor = make_float4(1.0f, 1.0f, 1.0f, 1.0f)) const {
+        if (pieces) add(sum, factor);
     }
 
-    // Holds the sums, with what was held (`more`) or instead, and makes them zeros.
-    __device__ __forceinline__ void hold(float* sum, bool more) {
-        if (more) add(sum);
+  private:
+    __device__ __forceinline__ void hold(float* sum) {
 #pragma unroll
         for (int i = 0; i < FOURS; ++i) {
             float four[4] = {};
@@ -102,40 +91,11 @@ struct Wholes {
             held[place + i] = make_float4(four[0], four[1], four[2], four[3]);
         }
     }
-    // What is held to what was so added before, if anything was, which the factors shrink first. This is done seldom: in
-    // few instructions and registers.
-    __device__ SELDOM void add_held(bool any, float4 factor = make_float4(1.0f, 1.0f, 1.0f, 1.0f)) {
-#pragma unroll 1
-        for (int i = place; i < FOURS; ++i) {
-            const float4 v = held[i], zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            float4 sum = any ? whole[i] : zero, beside = any ? lost[i] : zero;
-            sum = make_float4(sum.x * factor.x, sum.y * factor.y, sum.z * factor.z, sum.w * factor.w);
-            beside = make_float4(beside.x * factor.x, beside.y * factor.y, beside.z * factor.z, beside.w * factor.w);
-            add_exactly(sum.x, beside.x, v.x);
-            add_exactly(sum.y, beside.y, v.y);
-            add_exactly(sum.z, beside.z, v.z);
-            add_exactly(sum.w, beside.w, v.w);
-            whole[i] = sum;
-            lost[i] = beside;
-        }
-    }
-    // Instead of the sums what was added exactly.
-    __device__ __forceinline__ void give_exact(float* sum) const {
-#pragma unroll
-        for (int i = 0; i < FOURS; ++i) {
-            const float4 v = whole[place + i], w = lost[place + i];
-            const float four[4] = {with_lost(v.x, w.x), with_lost(v.y, w.y), with_lost(v.z, w.z), with_lost(v.w, w.w)};
-#pragma unroll
-            for (int e = 0; e < 4 && 4 * i + e < COUNT; ++e) sum[4 * i + e] = four[e];
-        }
-    }
-
-  private:
-    __device__ __forceinline__ void add(float* sum) const {
+    __device__ __forceinline__ void add(float* sum, float4 factor) const {
 #pragma unroll
         for (int i = 0; i < FOURS; ++i) {
             const float4 v = held[place + i];
-            const float four[4] = {v.x, v.y, v.z, v.w};
+            const float four[4] = {v.x * factor.x, v.y * factor.y, v.z * factor.z, v.w * factor.w};
 #pragma unroll
             for (int e = 0; e < 4 && 4 * i + e < COUNT; ++e) sum[4 * i + e] += four[e];
         }

@@ -21,11 +21,3 @@ __device__ __forceinline__ Tap locate(int tap, int taps, const ConvParams& p) {
     t.right = s * p.dilation_w;
     return t;
 }
-
-// As kernels call it that take their sizes one by one, which only this release still allows.
-__device__ __forceinline__ Tap locate(int tap, int taps, int h, int w, int kh, int kw, int dilation_h,
-                                      int dilation_w) {
-    ConvParams p = {};
-    p.h = h, p.w = w, p.kh = kh, p.kw = kw, p.dilation_h = dilation_h, p.dilation_w = dilation_w;
-    return locate(tap, taps, p);
-}

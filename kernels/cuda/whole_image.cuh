@@ -66,10 +66,10 @@ __device__ __forceinline__ void whole_image(const float* __restrict__ x, const f
             const int oy = strip / OUT_W * DOWN, ox = strip % OUT_W;
             sums_t sum = {};
             // A window is a piece of the sum, or several are; of a large one, some of its columns.
-            constexpr int TERMS = Wholes<TALL * CELL_W * FOUR>::TERMS, COLUMNS_OF_PIECE = TERMS / KH;
+            constexpr int TERMS = 48, COLUMNS_OF_PIECE = TERMS / KH;
             constexpr int OF_PIECE = KH * KW < TERMS ? (TERMS + 2) / (KH * KW) : 1;  // channels, of few terms more or less
             constexpr bool LONG = OF_EACH > OF_PIECE, LARGE = KH * KW > TERMS;
-            Wholes<TALL * CELL_W * FOUR, OF_EACH * (1 + LARGE * (KW - 1) / COLUMNS_OF_PIECE)> wholes(n);
+            Wholes<TALL * CELL_W * FOUR, TERMS> wholes(n);
             int done = 0, pieces = 0;
 #pragma unroll 1
             for (int ci = share * OF_EACH; ci < min(CHANNELS, (share + 1) * OF_EACH); ++ci) {

@@ -1,4 +1,5 @@
-"""The launch shape of convolutions of images with few channels, read as they are (cuda/conv_band.cuh)."""
+"""The launch shape of convolutions of images with few channels, which read the image as it is
+(cuda/conv_band.cuh)."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from kernels import packing
 from kernels.errors import KernelError, UnsupportedError
 from kernels.estimates import nhwc_tiles
 from kernels.estimates.tensor_tiles import CONV_TILES, TensorTile
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, define, shape
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.conv import Conv

@@ -12,8 +12,8 @@ import numpy as np
 
 from kernels import arguments
 from kernels.errors import KernelError, UnsupportedError
+from kernels.header import Define
 from kernels.languages.signature import signature
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import OPS, Params, Scalar
 from kernels.registry import Rung
@@ -141,8 +141,7 @@ class Launch:
         self, pointers: Sequence[int], output: int, workspace: int, rung: Rung, stage: Stage | None = None
     ) -> tuple[Any, ...]:
         """Of a stage (None: of the first, without scalars of its own): addresses of the inputs (fewer where
-        optional ones are absent), of the output and of the scratch memory, then the scalars as one struct, or
-        one by one where the kernel still takes them so."""
+        optional ones are absent), of the output and of the scratch memory, then the scalars as one struct."""
         scalars = self.scalars
         if stage is not None:
             scalars = scalars if stage.scalars is None else stage.scalars
@@ -154,8 +153,7 @@ class Launch:
         if rung.language:
             own = signature(rung.path, rung.op, rung.source).values(rung.op, scalars, given)
             return (*map(np.uint64, given), *own, *[np.uint64(0)] * self.hidden)
-        apart = arguments.takes_one_by_one(rung, stage.function if stage else rung.op)
-        return (*map(np.uint64, given), *(scalars if apart else (arguments.packed(rung.op, scalars),)))
+        return (*map(np.uint64, given), arguments.packed(rung.op, scalars))
 
 
 Shape = Callable[..., Launch]

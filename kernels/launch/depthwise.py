@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kernels.errors import KernelError
 from kernels.estimates.fitted_device import MULTIPROCESSORS, SCHEDULERS
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, shape
 from kernels.launch.direct import shapes
-from kernels.nvrtc import Define
 from kernels.occupancy import SHARED_NBYTES, WARP, ceil
 from kernels.ops.conv import Conv
 from kernels.registry import Rung

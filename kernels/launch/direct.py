@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 from kernels.errors import KernelError, UnsupportedError
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, define, shape
-from kernels.nvrtc import Define
 from kernels.occupancy import SHARED_NBYTES, ceil
 from kernels.ops.conv import Conv
 from kernels.registry import Rung

@@ -1,15 +1,15 @@
-"""The launch shapes of operators that compute each output on its own, and of those that move elements."""
+"""The launch shapes of operators that compute each output on its own, and of operators that move elements."""
 
 from __future__ import annotations
 
 import math
 
 from kernels.errors import KernelError
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, define, shape
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import ITEMSIZE, MAX_RANK, Params, code
-from kernels.ops._broadcast import Broadcast
+from kernels.ops._axes import Broadcast
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.concat import Concat
 from kernels.ops.cumulate import Cumulate

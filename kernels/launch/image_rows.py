@@ -8,9 +8,9 @@ from kernels import packing
 from kernels.errors import KernelError, UnsupportedError
 from kernels.estimates.fitted_device import MULTIPROCESSORS
 from kernels.estimates.wgmma_tiles import GROUP_ROWS, threads
+from kernels.header import Define
 from kernels.launch.core import MAX_X, MAX_YZ, Launch, Pack, Stage, define, shape
 from kernels.launch.nhwc import LOOKING, SHARES
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.conv import Conv

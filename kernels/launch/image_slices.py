@@ -1,5 +1,5 @@
-"""The launch shapes of convolutions of small images whose blocks have a slice of the channels each: on tensor
-cores (cuda/conv_slices.cuh), and in float32 (cuda/conv/44_slices.cu)."""
+"""The launch shapes of convolutions of small images in which each block has a slice of the channels: on
+tensor cores (cuda/conv_slices.cuh), and in float32 (cuda/conv/44_slices.cu)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kernels import layouts, packing
 from kernels.errors import UnsupportedError
 from kernels.estimates import float_slices, strip_slices
 from kernels.estimates.image_slices import SHARED_NBYTES, Cut, Sums, grid
+from kernels.header import Define
 from kernels.launch.core import MAX_YZ, Launch, Pack, define, shape
 from kernels.launch.whole_image import pack
-from kernels.nvrtc import Define
 from kernels.occupancy import WARP, ceil
 from kernels.ops import code
 from kernels.ops.conv import Conv
@@ -40,7 +40,7 @@ def conv_image_slices(params: Conv, rung: Rung) -> Launch:
     STRIPS and RANKS are the most. Raises UnsupportedError for larger batches, for groups that are no whole
     chunks where x or y lies in chunks, and where nothing fits."""
     p, of, each = params, sums(params, rung), define(rung, "EACH")
-    for layout, count in ((layouts.reads(rung), of.channels), (layouts.writes(rung), of.m)):
+    for layout, count in ((rung.read_layout, of.channels), (rung.written_layout, of.m)):
         if layout != layouts.PLAIN and p.group > 1 and count % each:
             raise UnsupportedError(f"{rung.label} takes whole chunks of channels; {p} has groups of {count}")
     cut = _fitting(p, rung, strip_slices.fit(of, *limits(rung)))

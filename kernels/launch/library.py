@@ -1,7 +1,8 @@
-"""The launch shapes of convolutions that write out the image's patches, and of products that cuBLAS does.
+"""The launch shapes of convolutions that write the patches of the image into memory first, and of products
+that cuBLAS computes.
 
-A large batch goes through the scratch memory some images at a time: a stage of the launch is then told of a
-convolution of those images alone.
+A large batch goes through the scratch memory a few images at a time: then a stage of the launch is a
+convolution of only those images.
 """
 
 from __future__ import annotations

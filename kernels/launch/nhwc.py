@@ -1,4 +1,4 @@
-"""The launch shapes of rungs that take activations as NHWC too (kernels.layouts)."""
+"""The launch shapes of rungs that also take activations as NHWC (kernels.layouts)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from kernels import layouts, packing
 from kernels.errors import KernelError
 from kernels.estimates import nhwc_tiles, wgmma_tiles
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, Stage, define, in_parts, shape
 from kernels.launch.tensor import tiles
 from kernels.launch.windows import normalising, window
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.conv import Conv
@@ -77,11 +77,11 @@ class Seen:
 def seen(p: Conv, rung: Rung) -> Seen:
     """Raises KernelError where the rung cannot read or write these channels, or count them."""
     each = define(rung, "EACH")
-    plain = layouts.reads(rung) == layouts.PLAIN
+    plain = rung.read_layout == layouts.PLAIN
     channels, wide = p.c // p.group, p.m // p.group
     if not plain and p.group > 1 and channels % each:
         raise KernelError(f"{rung.label} reads whole chunks of channels; {p} has groups of {channels}")
-    if layouts.writes(rung) != layouts.PLAIN and p.group > 1 and wide % each:
+    if rung.written_layout != layouts.PLAIN and p.group > 1 and wide % each:
         raise KernelError(f"{rung.label} writes whole chunks of channels; {p} has groups of {wide}")
     fold = folding(p, each) if plain else 1
     depth, kh, kw, h, w = channels, p.kh, p.kw, p.h, p.w
@@ -125,8 +125,8 @@ def laid_out_before(
     turns: list[Stage] = []
     few = max(1, kept // each)
     one = p.of_rows(1)
-    answer = layouts.nbytes(layouts.writes(rung), one.output_shape) // 4
-    given = layouts.nbytes(layouts.reads(rung), one.input_shapes[0]) // 4
+    answer = layouts.nbytes(rung.written_layout, one.output_shape) // 4
+    given = layouts.nbytes(rung.read_layout, one.input_shapes[0]) // 4
     for begin in range(0, p.n, few):
         images = min(few, p.n - begin)
         told = p.of_rows(images).scalars()
@@ -157,7 +157,7 @@ def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
         return rows * ceil(wide, tile.columns), 1, p.group * parts
 
     how = in_parts(p, blocks(p.n), tile.threads, parts, defines, {_WEIGHT: pack})
-    if parts > 1 and layouts.writes(rung) != layouts.PLAIN:  # whose partial sums lie as y does, in float32
+    if parts > 1 and rung.written_layout != layouts.PLAIN:  # whose partial sums lie as y does, in float32
         filled = of.pixels * ceil(p.m, in_chunk) * in_chunk
         adding = Stage("conv_reduce", (min(ceil(filled // 4, 128), MAX_X), 1, 1), (128, 1, 1))
         how = replace(how, workspace_nbytes=4 * parts * filled, then=(adding,))

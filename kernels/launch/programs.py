@@ -1,5 +1,5 @@
-"""Launch shapes of rungs whose language works on tiles: a block is WARPS warps of one program, and the
-tile's sides are constants."""
+"""Launch shapes of rungs in languages that work on tiles: a block is WARPS warps of one program, and the
+sides of the tile are constants."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kernels.errors import KernelError
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, define, shape
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.attention import Attention

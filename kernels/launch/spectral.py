@@ -1,6 +1,6 @@
 """The launch shapes of convolutions that multiply transforms: Winograd's and Fourier's.
 
-Three kernels, some images at a time: `conv` transforms tiles of the image, (product, channel, tile);
+Three kernels, a few images at a time: `conv` transforms tiles of the image, (product, channel, tile);
 `conv_products` multiplies at each place of the transform, (maps × channels) · (channels × tiles);
 `conv_outputs` transforms the sums, (product, map, tile), back. The weights' transforms are packed once.
 """
@@ -17,10 +17,10 @@ import numpy as np
 
 from kernels.errors import KernelError
 from kernels.estimates.tiles import LARGE_CONV_TILES
+from kernels.header import Define
 from kernels.launch import products
 from kernels.launch.core import Launch, Pack, Product, Stage, shape
 from kernels.launch.library import images_at_once, parts, row
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.registry import Rung

@@ -8,8 +8,8 @@ from kernels import layouts, packing, packing_scaled
 from kernels.errors import KernelError
 from kernels.estimates import tensor_tiles, wgmma_tiles
 from kernels.estimates.tensor_tiles import TensorTile
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, Stage, define, in_parts, shape
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -74,7 +74,7 @@ def gemm_tensor(params: Gemm, rung: Rung) -> Launch:
     grid = (ceil(params.m, tile.rows) * ceil(params.n, tile.columns), parts, 1)
     defines: dict[str, Define] = {**tile.defines, "VECTOR": 4 if params.k % 4 == 0 else 1}
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
-    if layouts.reads(rung) != layouts.PLAIN:  # whose slabs lie in shared memory as those of b do
+    if rung.read_layout != layouts.PLAIN:  # whose slabs lie in shared memory as those of b do
         held = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
         defines["STAGES"] = min(held, define(rung, "STAGES"))
     return in_parts(params, grid, tile.threads, parts, defines, {_WEIGHT: pack})
@@ -101,7 +101,7 @@ def gemm_wgmma(params: Gemm, rung: Rung) -> Launch:
     grid = (ceil(params.m, rows) * ceil(params.n, columns), parts, 1)
     how = in_parts(params, grid, wgmma_tiles.threads(rows), parts, defines, {_WEIGHT: pack})
     how = replace(how, shared_nbytes=stages * packing.WIDE_SLAB_NBYTES * (rows + columns))
-    if layouts.reads(rung) != layouts.PLAIN:
+    if rung.read_layout != layouts.PLAIN:
         return how
     chunks = params.m * ceil(params.k, packing.depth(precision) // 4)
     blocks, scales = (params.m, 4 * ceil(params.m, 4) * 4) if scaled else (ceil(chunks, 256), 0)
@@ -118,7 +118,7 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     with eight more bits (BITS)."""
     _one_matrix(params, rung)
     block, columns = define(rung, "BLOCK"), define(rung, "COLUMNS")
-    wide = params.n if layouts.writes(rung) == layouts.PLAIN else ceil(params.n, _HALVES) * _HALVES
+    wide = params.n if rung.written_layout == layouts.PLAIN else ceil(params.n, _HALVES) * _HALVES
     groups = ceil(wide, columns)
     warps = 1
     while 2 * warps * 32 <= block and warps * groups < _FEW_WARPS and params.k >= 512 * warps:

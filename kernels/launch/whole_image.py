@@ -1,4 +1,4 @@
-"""The launch shape of convolutions, with a pool or without, whose image and weights both fit into the shared
+"""The launch shape of convolutions, with or without a pool, whose image and weights both fit into the shared
 memory of a block."""
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from kernels.estimates.whole_image import (
     nbytes,
     rows,
 )
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, Pack, shape
 from kernels.launch.direct import shapes
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import Scalar, code
 from kernels.ops.conv import Conv

@@ -1,10 +1,10 @@
-"""The launch shapes of pools, of normalisations across channels, and of both in one."""
+"""The launch shapes of pools, of normalisations across channels, and of both together."""
 
 from __future__ import annotations
 
 from kernels.errors import KernelError
+from kernels.header import Define
 from kernels.launch.core import MAX_X, Launch, define, shape
-from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.lrn import Lrn

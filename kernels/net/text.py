@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels import registry
+from kernels.header import Define
 from kernels.launch import Stage
 from kernels.net import packed, tensor
 from kernels.net.layers import Layer
 from kernels.net.packed import Weights
 from kernels.net.records import AS_FLOATS, AS_TF32, Buffer, Room, Tile, Way
-from kernels.nvrtc import Define
 from kernels.occupancy import WARP, ceil
 from kernels.ops import Params, code
 from kernels.ops.conv import Conv

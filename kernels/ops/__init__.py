@@ -7,9 +7,7 @@ what every operator has to say of itself; a record that leaves something out is 
 
 from __future__ import annotations
 
-import functools
 import importlib
-import importlib.util
 import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -47,7 +45,6 @@ __all__ = [
     "WIDER",
     "code",
     "codes",
-    "file_of",
     "read",
     "sized",
 ]
@@ -101,16 +98,3 @@ def codes() -> dict[str, int]:
 def code(group: str, word: str | None) -> int:
     """The number of one word: code("ACTIVATION", None) is 0."""
     return codes()[f"{group}_{(word or 'none').upper()}"]
-
-
-@functools.cache
-def file_of(package: str, op: str, *wanted: str) -> ModuleType:
-    """What is known of an operator in another folder: its file there, named as it is. Raises TypeError, one
-    sentence, where there is none, or where it lacks a function that is wanted."""
-    if importlib.util.find_spec(f"{package}.{op}") is None:
-        folder = package.replace(".", "/")
-        raise TypeError(f"{folder} has no {op}.py, with the {' and '.join(wanted)} of every operator")
-    module = importlib.import_module(f"{package}.{op}")
-    if lacking := [name for name in wanted if not callable(getattr(module, name, None))]:
-        raise TypeError(f"{module.__file__} lacks {', '.join(lacking)}, which every operator has")
-    return module

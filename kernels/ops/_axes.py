@@ -1,4 +1,6 @@
-"""Axes that can be walked as one: element-wise kernels take MAX_RANK of them, the others are merged first.
+"""What operators share that walk axes: along one of them, element by element, or with NumPy's broadcasting.
+
+Element-wise kernels take MAX_RANK axes; those that can be walked as one are merged first.
 
 Element counts and strides, which can pass 2³¹, travel as int64.
 """
@@ -6,12 +8,15 @@ Element counts and strides, which can pass 2³¹, travel as int64.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.ops._base import MAX_RANK, Params
+from kernels.ops._base import ITEMSIZE, MAX_RANK, Division, Params, Scalar, Shape
 
 
 def merge_axes(dims: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
@@ -50,3 +55,161 @@ def lead(values: Sequence[int], fill: int) -> list[int]:
 def contiguous(dims: Sequence[int]) -> list[int]:
     """Elements a step along each axis of a dense tensor."""
     return [math.prod(dims[i + 1 :]) for i in range(len(dims))]
+
+
+# ---------------------------------------------------------------------------------------------------  along
+
+
+class Along(Params):
+    """Shapes, bytes and parts of such params; a part is of some of `outer`."""
+
+    outer: int
+    axis: int
+    inner: int
+
+    @property
+    def nbytes(self) -> int:
+        return 2 * self.outer * self.axis * self.inner * ITEMSIZE[self.dtype]
+
+    @property
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return ((self.outer, self.axis, self.inner),)
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        return (self.outer, self.axis, self.inner)
+
+    @property
+    def rows(self) -> int | None:
+        return self.outer
+
+    def _of_rows(self, count: int) -> Self:
+        return replace(self, outer=count)  # type: ignore[call-arg]
+
+    @property
+    def division(self) -> Division:
+        row = self.axis * self.inner
+        return Division(self.outer, (row,), row, self._of_rows)
+
+
+# ------------------------------------------------------------------------------------------------  elements
+
+
+@dataclass(frozen=True)
+class OneByOne(Params):
+    """Tensors in order: x (size,); y (size,)."""
+
+    if TYPE_CHECKING:  # a field of the record, as Params.dtype
+
+        @property
+        def size(self) -> int:
+            """Elements."""
+
+    @property
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return ((self.size,),)
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def rows(self) -> int | None:
+        return None
+
+    @property
+    def division(self) -> Division:
+        return Division(self.size, (1,), 1, self._of_rows)
+
+    def small_shapes(self) -> Iterator[Shape]:
+        return (Shape("size", self._of_rows(size)) for size in (1, 7, 1030))
+
+
+# -----------------------------------------------------------------------------------------------  broadcast
+
+# What operators share that take an element each of several operands, with NumPy's broadcasting.
+
+
+Ints = tuple[int, ...]
+# Shapes and strides of two operands: dense, a column, a constant a channel, a scalar, rows of fours.
+BROADCASTS: tuple[tuple[Ints, Ints, Ints], ...] = (
+    ((37,), (1,), (1,)),
+    ((5, 7), (7, 1), (1, 0)),
+    ((2, 3, 8), (24, 8, 1), (0, 1, 0)),
+    ((45,), (1,), (0,)),
+    ((6, 12), (0, 1), (12, 1)),
+)
+
+
+@dataclass(frozen=True)
+class Broadcast(Params):
+    """y of `shape`; the strides of an operand are elements a step along each axis of `shape` (0 where it is
+    broadcast)."""
+
+    if TYPE_CHECKING:  # a field of the record, as Params.dtype
+
+        @property
+        def shape(self) -> Ints:
+            """Shape of y."""
+
+    @property
+    @abstractmethod
+    def strides(self) -> tuple[Ints, ...]:
+        """Of each operand."""
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def flops(self) -> int:
+        return self.size
+
+    @property
+    def nbytes(self) -> int:
+        read = sum(
+            math.prod(shape) * ITEMSIZE[dtype]
+            for shape, dtype in zip(self.input_shapes, self.input_dtypes, strict=True)
+        )
+        return read + self.size * ITEMSIZE[self.out_dtype]
+
+    @property
+    def input_shapes(self) -> tuple[Ints, ...]:
+        return tuple(
+            tuple(d if s else 1 for d, s in zip(self.shape, strides, strict=True)) for strides in self.strides
+        )
+
+    @property
+    def output_shape(self) -> Ints:
+        return self.shape
+
+    @property
+    def rows(self) -> int | None:
+        alone = len(self.shape) > 1 and any(strides[0] for strides in self.strides)
+        return self.shape[0] if alone else None
+
+    def _of_rows(self, count: int) -> Any:
+        return replace(self, shape=(count, *self.shape[1:]))  # type: ignore[call-arg]
+
+    def has_rows(self, place: int) -> bool:
+        return bool(self.strides[place][0])
+
+    def walks(self) -> tuple[list[int], list[list[int]]]:
+        """Sizes of y's axes after merging, and the strides of the operands along them."""
+        return merge_axes(self.shape, self.strides)
+
+    def places(self) -> tuple[Scalar, ...]:
+        """The first members of its struct: elements, sizes and strides."""
+        dims, walks = self.walks()
+        return (np.int64(self.size), *axes(self, dims, *walks))
+
+    @property
+    def division(self) -> Division:
+        leading = tuple(strides[0] if strides else 0 for strides in self.strides)
+        length = self.shape[0] if self.shape else 1
+        return Division(length, leading, math.prod(self.shape[1:]), self._of_rows)
+
+    def small_shapes(self) -> Iterator[Shape]:
+        for dims, a, b in BROADCASTS:
+            steps = {"strides_a": a, "strides_b": b}
+            yield Shape("size", replace(self, shape=dims, **steps))  # type: ignore[call-arg]

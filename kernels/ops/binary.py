@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from kernels.ops._axes import Broadcast
 from kernels.ops._base import Scalar, Shape, activation_code, int32
-from kernels.ops._broadcast import Broadcast
 
 BINARY_KINDS = (
     *("add", "sub", "mul", "div"),

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from kernels.ops._axes import OneByOne
 from kernels.ops._base import ITEMSIZE, Scalar, int32
-from kernels.ops._elements import OneByOne
 
 TOWARDS = ("nearest", "up", "down")
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kernels.ops._axes import Broadcast
 from kernels.ops._base import Scalar, int32
-from kernels.ops._broadcast import Broadcast
 
 COMPARE_KINDS = ("equal", "less", "less_equal", "greater", "greater_equal")
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernels.ops._along import Along
+from kernels.ops._axes import Along
 from kernels.ops._base import Scalar, Shape, int32
 
 CUMULATE_KINDS = ("sum", "prod")

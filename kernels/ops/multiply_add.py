@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from kernels.ops._axes import BROADCASTS, Broadcast
 from kernels.ops._base import Scalar, Shape, activation_code, int32
-from kernels.ops._broadcast import BROADCASTS, Broadcast
 
 
 @dataclass(frozen=True)

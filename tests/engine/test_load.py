@@ -8,6 +8,7 @@ import time
 import pytest
 
 from engine.machine import load
+from engine.machine.host import usable_cores
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems count otherwise")
 
@@ -21,10 +22,10 @@ def spin(seconds):
 def test_what_runs_here_is_ours_and_what_runs_elsewhere_is_others():
     other = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
     try:
-        before = load.reading([os.getpid()])
+        before = load.reading([os.getpid()], usable_cores())
         spin(0.4)
-        after = load.reading([os.getpid()])
-        told = load.reading([os.getpid(), other.pid])
+        after = load.reading([os.getpid()], usable_cores())
+        told = load.reading([os.getpid(), other.pid], usable_cores())
     finally:
         other.kill()
         other.wait()
@@ -42,7 +43,26 @@ def test_what_runs_here_is_ours_and_what_runs_elsewhere_is_others():
 def test_a_process_that_is_gone_has_no_threads_and_is_no_error():
     gone = subprocess.Popen([sys.executable, "-S", "-c", ""])
     gone.wait()
-    assert load.reading([gone.pid]) is None
-    both = load.reading([gone.pid, os.getpid()])
+    assert load.reading([gone.pid], usable_cores()) is None
+    both = load.reading([gone.pid, os.getpid()], usable_cores())
     assert both is not None
     assert both.threads
+
+
+@pytest.mark.skipif(len(usable_cores()) < 2, reason="takes two cores")
+def test_what_runs_on_cores_that_we_may_not_use_takes_nothing_from_us():
+    theirs, *_, ours = sorted(usable_cores())
+    other = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+    try:
+        os.sched_setaffinity(other.pid, {theirs})
+        before = [load.reading([os.getpid()], {core}) for core in (theirs, ours)]
+        time.sleep(0.5)
+        after = [load.reading([os.getpid()], {core}) for core in (theirs, ours)]
+    finally:
+        other.kill()
+        other.wait()
+    on_theirs, on_ours = (load.between(*of) for of in zip(before, after, strict=True))
+    assert on_theirs.others_s > 0.1
+    for spent in (on_theirs, on_ours):
+        assert spent.others_s <= spent.wall_s + 0.05, "no more than one core has"
+    assert load.reading([os.getpid()], set()) is None

@@ -15,8 +15,6 @@ from typing import Any
 from unittest.mock import patch
 
 from bench.charts import charts
-from bench.charts import ladder as ladder_charts
-from bench.charts import profile as profile_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import footer
 from bench.comparison import report
@@ -25,11 +23,13 @@ from bench.kinds import folders as bench_folders
 from bench.kinds import summaries, thin
 from bench.kinds.folders import open_folder
 from bench.ladder.kind import KIND as LADDER
+from bench.ladder.show import charts as ladder_charts
 from bench.ladder.show import report as ladder_report
 from bench.ladder.show import rows as ladder_rows
 from bench.ladder.show import tables as ladder_tables
 from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
+from bench.profile.show import charts as profile_charts
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import report as profile_report
 from bench.profile.show.saved import ShownProfile, tables_of

@@ -22,9 +22,8 @@ from PySide6.QtWidgets import QApplication
 
 from bench.results.records import Case, Job
 from gui.base.theme import Theming
-from gui.help import tour
 from gui.shell import screenshots
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import TOUR_SEEN, MainWindow
 from tests.bench import synthetic
 
 STARTS = 3
@@ -93,7 +92,7 @@ def main() -> int:
         app = QApplication(sys.argv[:1])
         app.setStyle("Fusion")
         settings = QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat)
-        settings.setValue(tour.SEEN, True)
+        settings.setValue(TOUR_SEEN, True)
         theming = Theming("light")
         theming.apply()
         window = MainWindow(settings, theming, runs=folder / "runs")

@@ -18,8 +18,7 @@ from PySide6.QtWidgets import QApplication
 
 from bench.results.records import Job
 from gui.base.theme import Theming
-from gui.help import tour
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import TOUR_SEEN, MainWindow
 
 FAKE = Path(__file__).parent / "fake_worker.py"
 JOB = Job(
@@ -35,7 +34,7 @@ def main() -> int:
     gaps: list[tuple[float, float, float]] = []  # seconds, of them own work, at
     with tempfile.TemporaryDirectory() as folder:
         settings = QSettings(str(Path(folder) / "window.ini"), QSettings.Format.IniFormat)
-        settings.setValue(tour.SEEN, True)
+        settings.setValue(TOUR_SEEN, True)
         theming = Theming("light")
         theming.apply()
         command = [sys.executable, str(FAKE), str(Path(folder) / "state"), "stream"]

@@ -224,7 +224,7 @@ def test_pages_docks_and_the_table_answer_to_keys(qtbot, active):
     table.setFocus()
     qtbot.keyClick(table, Qt.Key.Key_Home, CTRL)
     qtbot.keyClick(table, Qt.Key.Key_Down)
-    assert window.state.case == table.shown_rows()[table.currentIndex().row()].case
+    assert window.state.case == table.source.rows[table.currentIndex().row()].case
     qtbot.keyClick(table, Qt.Key.Key_A, CTRL)
     qtbot.keyClick(table, Qt.Key.Key_C, CTRL)
     assert QApplication.clipboard().text().startswith("model,backend,precision")

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.run import nvml
-from gui.shell import export_actions
-from gui.shell.export_actions import FORMATS, ExportActions
+from gui.menus import export as export_actions
+from gui.menus.export import FORMATS, ExportActions
 from gui.shell.library import Library
 from gui.shell.machine_strip import gpu_reading
 from tests import preloaded
@@ -70,7 +70,7 @@ def test_hovering_reads_out_and_a_click_on_a_point_selects(qtbot, window):
     window.redraw.flush()
     assert "ort-cpu" in window.inspector.text
     current = window.page.table.currentIndex()
-    assert window.page.table.shown_rows()[current.row()].case == window.state.case
+    assert window.page.table.source.rows[current.row()].case == window.state.case
 
 
 def test_a_page_follows_what_was_selected_while_it_was_out_of_sight(qtbot, window):
@@ -108,9 +108,9 @@ def test_a_click_on_a_column_s_head_sorts(qtbot, window):
     column = [c.name for c in table.source.columns].index("median_s")
     at = QPoint(head.sectionViewportPosition(column) + head.sectionSize(column) // 2, head.height() // 2)
     qtbot.mouseClick(head.viewport(), LEFT, pos=at)
-    first = [row.median_ns for row in table.shown_rows()]
+    first = [row.median_ns for row in table.source.rows]
     qtbot.mouseClick(head.viewport(), LEFT, pos=at)
-    second = [row.median_ns for row in table.shown_rows()]
+    second = [row.median_ns for row in table.source.rows]
     assert sorted(first) == sorted(second)
     assert {tuple(first), tuple(second)} == {tuple(sorted(first)), tuple(sorted(first, reverse=True))}
 

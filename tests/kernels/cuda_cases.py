@@ -16,10 +16,7 @@ import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from bench.measure.answers.nodes.conv3d import nodes as of_volumes
-from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
-from bench.measure.answers.nodes.pool_index import nodes as of_places
-from bench.measure.answers.nodes.resize import nodes as of_resize
+from bench.measure.answers.nodes import nodes as nodes_of
 from kernels import launch
 from kernels.ops import ACTIVATIONS, EXPONENTS, FLOATS8, ITEMSIZE, Params
 from kernels.ops.binary import BINARY_KINDS
@@ -558,7 +555,7 @@ def _conv_transpose(rng: np.random.Generator) -> Iterator[Case]:
             drawn = replace(drawn, out_w=drawn.out_w + drawn.stride_w - 1)
         given = [_normal(rng, *shape) for shape in drawn.input_shapes]
         names = ["x", "w", "b"][: len(given)]
-        (node,), _ = of_transpose(drawn, names, "y")
+        (node,), _ = nodes_of(drawn, names, "y")
         model = _of_nodes([node], dict(zip(names, given, strict=True)))
         y = _run(model, dict(zip(names, given, strict=True)))
         yield Case(drawn, (*given, None)[:3], y)
@@ -582,7 +579,7 @@ def _conv3d(rng: np.random.Generator) -> Iterator[Case]:
         ).sized(behind=(1, 1, 0))
         given = [_normal(rng, *shape) for shape in drawn.input_shapes]
         feeds = dict(zip(["x", "w", "b"], given, strict=False))
-        made, _ = of_volumes(drawn, list(feeds), "y")
+        made, _ = nodes_of(drawn, list(feeds), "y")
         yield Case(drawn, (*given, None)[:3], _run(_of_nodes(made, feeds), feeds))
 
 
@@ -592,7 +589,7 @@ def _pool_index(rng: np.random.Generator) -> Iterator[Case]:
         assert isinstance(case.params, Pool)
         p = PoolIndex(replace(case.params, activation=None), by_columns=number % 2 == 1)
         x = np.round(case.inputs[0], 1)  # some are equal
-        (node,), _ = of_places(p, ["x"], "y")
+        (node,), _ = nodes_of(p, ["x"], "y")
         model = _of_nodes([node], {"x": x})
         model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
         yield Case(p, (x,), _run(model, {"x": x}).astype(np.int64))
@@ -742,7 +739,7 @@ def _resize(rng: np.random.Generator) -> Iterator[Case]:
         if coordinates == "tf_crop_and_resize":
             drawn = replace(drawn, start_h=-0.25, end_h=0.75, start_w=0.25, end_w=1.25)
         x = _normal(rng, *drawn.input_shapes[0])
-        nodes, held = of_resize(drawn, ["x"], "y")
+        nodes, held = nodes_of(drawn, ["x"], "y")
         given = helper.make_graph(
             nodes,
             "one",

@@ -11,10 +11,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from bench.measure.answers.nodes.conv3d import nodes as of_volumes
-from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
-from bench.measure.answers.nodes.pool_index import nodes as of_places
-from bench.measure.answers.nodes.resize import nodes as of_resize
+from bench.measure.answers.nodes import nodes as nodes_of
 from kernels.ops import ACTIVATIONS, Params
 from kernels.ops._quantized import Quantized
 from kernels.ops.binary import BINARY_KINDS, Binary
@@ -544,13 +541,7 @@ def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dic
     if isinstance(p, Pad):
         made = node("Pad", [*names, "pads", "value"], ["y"], mode=p.mode)
         return [made], {"pads": np.array([*p.begin, *p.end], np.int64), "value": np.array(p.value)}
-    if isinstance(p, PoolIndex):
-        return of_places(p, names, "y")
-    if isinstance(p, Conv3d):
-        return of_volumes(p, names, "y")
-    if isinstance(p, ConvTranspose):
-        return of_transpose(p, names, "y")
-    if isinstance(p, Resize):
-        return of_resize(p, names, "y")
+    if isinstance(p, PoolIndex | Conv3d | ConvTranspose | Resize):
+        return nodes_of(p, names, "y")
     assert isinstance(p, Cast)
     return [node("Cast", names, ["y"], to=helper.np_dtype_to_tensor_dtype(np.dtype(p.to)))], {}

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from bench.measure.answers import nodes, one_node
+from bench.measure.answers import one_node
+from bench.measure.answers.nodes import nodes
 from kernels.ops import Params
 from kernels.ops.cumulate import CUMULATE_KINDS, Cumulate
 from kernels.ops.grid_sample import GRID_MODES, GRID_PADDINGS, GridSample
@@ -101,7 +102,7 @@ def fitting(p: Params, arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def written(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:
-    return nodes.of(p).nodes(p, names, "y")
+    return nodes(p, names, "y")
 
 
 def _variants(op: str) -> Iterator[Params]:

@@ -12,7 +12,7 @@ from kernels import launch, layouts
 from kernels.layouts import PLAIN
 from kernels.registry import Rung
 from tests.bench.judge.on_the_host import Guarded, Hosted
-from tests.kernels import cuda_cases
+from tests.kernels import cuda_cases, lying
 from tests.kernels.cuda_cases import Case
 
 MOST_FLOPS = 400_000  # of a case, which is computed thread by thread
@@ -34,9 +34,9 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
     how = launch.launch(case.params, rung)
     module = hosted.RawModule(path=str(hosted.compiled(rung, "sm_90", how.defines)))
     held = [how.packed[i](a) if i in how.packed else a for i, a in enumerate(case.inputs) if a is not None]
-    if layouts.reads(rung) != PLAIN:
+    if rung.read_layout != PLAIN:
         images = held[0].reshape(case.params.input_shapes[0])
-        held[0] = layouts.as_it_lies(layouts.reads(rung), images)
+        held[0] = lying.as_it_lies(rung.read_layout, images)
     # A texture begins where textures may, as the pages do; constants are copied from the device's memory.
     guarded = [Guarded(array, at_end and not how.texture) for array in held]
     addresses = [each.address for each in guarded]
@@ -44,7 +44,7 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
         index = how.constant[1]
         constant = hosted.asarray(held[index])
         addresses[index] = int(constant.data.ptr)
-    writes, shape = layouts.writes(rung), case.params.output_shape
+    writes, shape = rung.written_layout, case.params.output_shape
     # Nothing that was there before may be taken for an answer.
     nbytes = case.expected.size * case.dtype.itemsize if writes == PLAIN else layouts.nbytes(writes, shape)
     y = Guarded(np.full(nbytes, 0xFF, np.uint8), at_end)
@@ -57,4 +57,4 @@ def answer(hosted: Hosted, rung: Rung, case: Case, at_end: bool = True) -> np.nd
     images, channels, height, width = layouts.as_images(shape)
     filled = y.bytes.view(layouts.dtype(writes)).reshape(images, height, width, -1)
     assert not filled[..., channels:].any(), "what fills a chunk up is zero, for readers multiply it"
-    return layouts.brought_back(filled, shape).reshape(case.expected.shape)
+    return lying.brought_back(filled, shape).reshape(case.expected.shape)

@@ -9,10 +9,11 @@ from typing import Any
 from unittest import mock
 
 from kernels import nvrtc
+from kernels.header import Define
 from kernels.registry import Rung
 
 
-def ptx(rung: Rung, arch: str, defines: Mapping[str, nvrtc.Define] | None = None) -> str:
+def ptx(rung: Rung, arch: str, defines: Mapping[str, Define] | None = None) -> str:
     """The same text as the cubin of `arch` ("sm_90") is assembled from, kept beside it. Raises as
     nvrtc.compile_rung does."""
     cubin, options = nvrtc._cubin(rung, arch, defines or {})
@@ -24,7 +25,7 @@ def ptx(rung: Rung, arch: str, defines: Mapping[str, nvrtc.Define] | None = None
     return kept.read_text(encoding="utf-8")
 
 
-def both(rung: Rung, arch: str, defines: Mapping[str, nvrtc.Define] | None = None) -> tuple[Path, str]:
+def both(rung: Rung, arch: str, defines: Mapping[str, Define] | None = None) -> tuple[Path, str]:
     """What nvrtc.compile_rung gives and `ptx`, of a rung's text that is read once for the two."""
     kept = nvrtc._cubin(rung, arch, defines or {})[0].with_suffix(".ptx")
 

@@ -1,5 +1,4 @@
-"""What a CUDA kernel takes behind its pointers: laid out as the compiler has it, and, for one release, the
-arguments of before."""
+"""What a CUDA kernel takes behind its pointers: one struct, laid out as the compiler has it."""
 
 from __future__ import annotations
 
@@ -90,47 +89,55 @@ def test_a_struct_that_no_kernel_could_take_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "apart"),
+    "text",
     [
-        (KERNEL % ("const ConvParams p", "p.n"), False),
-        (KERNEL % ("const __grid_constant__ ConvParams p", "p.n"), False),
-        (KERNEL % ("ConvParams given", "given.n"), False),
-        (KERNEL % (APART, "n"), True),
-        (KERNEL % ("const int n", "n"), True),  # who reads only the first takes only the first
-        (KERNEL % (APART.replace(", ", ",\n    "), "n"), True),
-        (f"// conv(ConvParams p)\n{KERNEL % (APART, 'n')}", True),
-        (f"#define SIZES {APART}\n{KERNEL % ('SIZES', 'n')}", True),
-        (f"#define CONV extern \"C\" __global__ void conv({POINTERS}, \\\n {APART})\n"
-         "CONV { *y = n; }", True),
-        ("#define SIZES const ConvParams p\n" + KERNEL % ("SIZES", "p.n"), False),
-        (f"#define K(name, ...) extern \"C\" __global__ void name(__VA_ARGS__)\n"
-         f"K(conv, {POINTERS}, {APART}) {{ *y = n; }}", True),
-        (f"#define K(name, ...) extern \"C\" __global__ void name(__VA_ARGS__)\n"
-         f"K(conv, {POINTERS}, const ConvParams p) {{ *y = p.n; }}", False),
-        (f"struct ConvParams {{ int a; }};\n{KERNEL % (APART, 'n')}", True),
+        KERNEL % ("const ConvParams p", "p.n"),
+        KERNEL % ("const __grid_constant__ ConvParams p", "p.n"),
+        KERNEL % ("ConvParams given", "given.n"),
+        "#define SIZES const ConvParams p\n" + KERNEL % ("SIZES", "p.n"),
+        KERNEL.replace(", %s", "") % "x[0]",  # of one shape alone, which needs no sizes
+        f"// conv({POINTERS}, {APART})\n{KERNEL % ('const ConvParams p', 'p.n')}",
+        f"__device__ int conv_first({APART}) {{ return n; }}\n{KERNEL % ('const ConvParams p', 'p.n')}",
     ],
-)  # fmt: skip
-def test_a_kernel_is_given_what_it_takes(text: str, apart: bool, mine: Callable[[str], Rung]) -> None:
+)
+def test_a_kernel_is_given_its_struct(text: str, mine: Callable[[str], Rung]) -> None:
     rung = mine(text)
-    assert arguments.takes_one_by_one(rung) == apart
     given = launch.launch(EXAMPLES["conv"], rung).arguments([1, 2, 3], 4, 0, rung)
-    assert len(given) == 4 + (len(EXAMPLES["conv"].scalars()) if apart else 1)
-    (said,) = arguments.notes(rung) or ("",)
-    assert ("write const ConvParams p in their place, and p.n for n" in said) == apart
+    assert given[4].dtype == arguments.layout(Conv)
     if nvrtc.unavailable() is None:
         nvrtc.compile_rung(rung, "sm_75")
 
 
-def test_each_kernel_of_a_file_may_take_them_otherwise(mine: Callable[[str], Rung]) -> None:
-    rung = mine(
-        KERNEL % ("const ConvParams p", "p.n") + (KERNEL % (APART, "n")).replace("conv(", "conv_sum(")
-    )
-    assert not arguments.takes_one_by_one(rung)
-    assert arguments.takes_one_by_one(rung, "conv_sum")
+@pytest.mark.parametrize(
+    "text",
+    [
+        KERNEL % (APART, "n"),
+        KERNEL % ("const int n", "n"),
+        KERNEL % (APART.replace(", ", ",\n    "), "n"),
+        f"// conv(ConvParams p)\n{KERNEL % (APART, 'n')}",
+        f'#define CONV extern "C" __global__ void conv({POINTERS}, \\\n {APART})\nCONV {{ *y = n; }}',
+        f"struct ConvParams {{ int a; }};\n{KERNEL % (APART, 'n')}",
+        KERNEL % ("const ConvParams p", "p.n") + (KERNEL % (APART, "n")).replace("conv(", "conv_sum("),
+        (KERNEL % (APART, "n")).replace("void conv", "void __launch_bounds__(256, 2) conv"),
+    ],
+)
+def test_a_kernel_that_takes_its_sizes_one_by_one_is_told_what_to_write(
+    text: str, mine: Callable[[str], Rung]
+) -> None:
+    told = r"90_mine\.cu: .* takes the sizes one by one; write const ConvParams p .*, and p\.n for n"
+    with pytest.raises(KernelError, match=told):
+        arguments.preamble(mine(text))
+
+
+@compiled
+def test_a_kernel_that_takes_its_sizes_one_by_one_is_not_compiled(mine: Callable[[str], Rung]) -> None:
+    with pytest.raises(KernelError, match="write const ConvParams p behind the pointers in their place"):
+        nvrtc.compile_rung(mine(KERNEL % (APART, "n")), "sm_75")
 
 
 def test_our_rungs_take_the_struct() -> None:
-    assert [r.label for op in OPS for r in registry.rungs("cuda", op) if arguments.notes(r)] == []
+    for rung in (rung for op in OPS for rung in registry.rungs("cuda", op) if not rung.language):
+        arguments.preamble(rung)
 
 
 @compiled
@@ -148,25 +155,3 @@ def test_what_is_compiled_follows_the_struct(monkeypatch: pytest.MonkeyPatch) ->
     text = arguments.declaration(Unary).replace("int kind", "int more, kind")
     monkeypatch.setattr(arguments, "declaration", lambda record: text)
     assert nvrtc.compile_rung(rung, "sm_80") != first
-
-
-@compiled
-@pytest.mark.parametrize(
-    ("name", "header", "call"),
-    [
-        ("large_tiles", "taps.cuh", "y[0] = locate(1, 2, h, w, kh, kw, dilation_h, dilation_w).offset"),
-        ("im2col_gemm", "patches.cuh",
-         "write_patches(x, y, n, c, h, w, kh, kw, out_h, out_w, stride_h, stride_w, pad_top, pad_left, "
-         "dilation_h, dilation_w)"),
-        ("winograd_2x2_3x3", "spectral.cuh",
-         "y[0] = place_of(1, out_h, out_w, kh, kw).top + tiles_of(n, out_h, out_w, kh, kw); "
-         "multiply_places<16>(x, y, n, c, m, out_h, out_w, kh, kw, group)"),
-    ],
-)  # fmt: skip
-def test_a_kernel_of_before_still_has_our_helpers(
-    name: str, header: str, call: str, mine: Callable[[str], Rung]
-) -> None:
-    """What headers of ours took one by one: a user's copy of a rung of ours calls them so."""
-    rung = mine(f'#include "{header}"\n' + (KERNEL % (APART, "")).replace("y[0] = ", call))
-    assert arguments.takes_one_by_one(rung)
-    nvrtc.compile_rung(rung, "sm_80", registry.find("cuda", "conv", name).defines)

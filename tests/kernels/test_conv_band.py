@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels import launch, layouts, registry
+from kernels import launch, registry
 from kernels.includes import HEADERS
 from kernels.layouts import PLAIN
 from kernels.ops.conv import Conv
@@ -52,7 +52,7 @@ def _case(params: Conv) -> Case:
 def test_every_shape_is_right_in_both_layouts(params: Conv, rung: Rung, hosted: on_the_host.Hosted) -> None:
     case = _case(params)
     for at_end, writes in enumerate(rung.writes):
-        found = answer(hosted, layouts.laid_out(rung, PLAIN, writes), case, at_end=bool(at_end))
+        found = answer(hosted, rung.laid_out(PLAIN, writes), case, at_end=bool(at_end))
         assert cuda_cases.differs(found, case, rung.precision) == "", writes
 
 

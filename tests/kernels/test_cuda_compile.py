@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kernels import includes, launch, layouts, nvrtc, overlaps, registry
+from kernels import includes, launch, nvrtc, overlaps, registry
 from kernels.errors import KernelError
-from kernels.estimates import cluster, tensor_tiles
-from kernels.launch import products, sliced, tensor
+from kernels.estimates import tensor_tiles
+from kernels.launch import cluster, products, sliced, tensor
 from kernels.net import plan as sharing
 from kernels.net.layers import layers
 from kernels.net.records import Way
@@ -58,7 +58,7 @@ def _rung(folder: Path, body: str, name: str = "mine", **header: str) -> registr
     return registry.find("cuda", "unary", 9, [folder])
 
 
-RELU = 'extern "C" __global__ void unary(const float* x, float* y, long long n, int kind) { y[0] = %s; }'
+RELU = 'extern "C" __global__ void unary(const float* x, float* y, const UnaryParams p) { y[0] = %s; }'
 
 
 def test_no_text_asks_for_an_architecture_that_is_not_compiled_for_each_time() -> None:
@@ -120,7 +120,7 @@ def test_every_tensor_tile_compiles_and_fits_its_block(op: str, monkeypatch: pyt
     "rung", [r for r in RUNGS if len(r.writes) > 1], ids=lambda rung: rung.label.replace(" ", "-")
 )
 def test_every_rung_compiles_for_the_layouts_between_steps(rung: registry.Rung) -> None:
-    as_laid_out = layouts.laid_out(rung, rung.reads[-1], rung.writes[-1])
+    as_laid_out = rung.laid_out(rung.reads[-1], rung.writes[-1])
     case = next(c for c in cuda_cases.cases(rung.op) if cuda_cases.takes(as_laid_out, c.params))
     how = launch.launch(case.params, as_laid_out)
     cubin = nvrtc.compile_rung(as_laid_out, "sm_90", how.defines)

@@ -7,16 +7,14 @@ machine without a GPU; what only a device does (its caches, clusters, warps at o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kernels import arguments, launch, registry
+from kernels.header import Define
 from kernels.launch import depthwise
-from kernels.nvrtc import Define
 from kernels.ops import OPS
-from kernels.ops.unary import Unary
 from kernels.registry import Rung
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
@@ -88,18 +86,6 @@ def test_every_way_of_sharing_out_planes_is_right(answers: Answers, monkeypatch:
     for many, few in (("PLANES", ""), ("DOWN", ""), ("OUT_W", "TILE_W"), ("OUT_H", "TILE_H"), ("M", "C")):
         found = {int(way[many]) > int(way[few] if few else 1) for way in ways}
         assert found == {True, False}, many
-
-
-def test_a_kernel_that_takes_its_scalars_one_by_one_still_runs(answers: Answers, tmp_path: Path) -> None:
-    rung = registry.find("cuda", "unary", 1)
-    text = rung.source.replace(
-        arguments.parameter(Unary), "index_t size, int kind, float alpha, float beta"
-    ).replace("p.", "")
-    (tmp_path / "90_older.cu").write_text(text.replace("rung = 1", "rung = 90").replace("naive", "older"))
-    older = registry.find("cuda", "unary", "older", [tmp_path])
-    assert arguments.takes_one_by_one(older)
-    case = _case(rung)
-    assert cuda_cases.differs(answers(older, case), case) == ""
 
 
 def test_a_struct_laid_out_otherwise_gives_a_wrong_answer(

@@ -19,7 +19,7 @@ from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pool import Pool
 from kernels.registry import Rung
 from tests.bench.judge import on_the_host
-from tests.kernels import cuda_cases
+from tests.kernels import cuda_cases, lying
 from tests.kernels.cuda_cases import Case
 from tests.kernels.hosted import answer, small
 
@@ -49,7 +49,7 @@ def _richest(rung: Rung) -> Case:
 def test_a_rung_is_right_in_every_layout(
     rung: Rung, reads: int, writes: int, hosted: on_the_host.Hosted
 ) -> None:
-    as_laid_out = layouts.laid_out(rung, rung.reads[reads], rung.writes[writes])
+    as_laid_out = rung.laid_out(rung.reads[reads], rung.writes[writes])
     case = _richest(as_laid_out)
     assert cuda_cases.differs(answer(hosted, as_laid_out, case), case, rung.precision) == ""
 
@@ -63,7 +63,7 @@ def test_partial_sums_are_added_into_chunks(
 ) -> None:
     monkeypatch.setattr(nhwc_tiles, "fit", lambda *_: (tensor_tiles.CONV_TILES[-1], 3))
     params = Conv(1, 24, 7, 5, 18, 3, 3, 4, 3, 2, 2, 1, 1, 1, 1, bias=True, activation="relu")
-    rung = layouts.laid_out(CONV, PLAIN, HALVES)
+    rung = CONV.laid_out(PLAIN, HALVES)
     assert launch.launch(params, rung).defines["PARTS"] == 3
     case = _case(params)
     assert cuda_cases.differs(answer(hosted, rung, case), case, "fp16") == ""
@@ -83,7 +83,7 @@ def test_sums_over_channels_reach_into_the_chunks_beside(
     case = Case(params, (x,), cuda_cases.normalised(params, x))
     for reads, writes in ((0, 1), (1, 0), (1, 1)):
         for at_end in (True, False):
-            as_laid_out = layouts.laid_out(rung, rung.reads[reads], rung.writes[writes])
+            as_laid_out = rung.laid_out(rung.reads[reads], rung.writes[writes])
             found = answer(hosted, as_laid_out, case, at_end)
             assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes)
 
@@ -108,7 +108,7 @@ def test_products_read_and_write_chunks_that_no_size_divides(
         monkeypatch.setattr(tensor_tiles, "fit", lambda *_, of=parts: (tensor_tiles.GEMM_TILES[-1], of))
         for reads, writes in ((chunks, PLAIN), (PLAIN, chunks), (chunks, chunks)):
             for at_end in (True, False):
-                found = answer(hosted, layouts.laid_out(rung, reads, writes), case, at_end)
+                found = answer(hosted, rung.laid_out(reads, writes), case, at_end)
                 assert cuda_cases.differs(found, case, rung.precision) == "", (reads, writes, parts)
 
 
@@ -129,9 +129,9 @@ def test_folding_is_for_few_channels_and_a_stride() -> None:
 def test_groups_that_are_no_whole_chunks_are_refused_in_words() -> None:
     params = Conv(1, 20, 9, 9, 32, 3, 3, 7, 7, group=2)
     assert launch.refusal(params, CONV) is None
-    assert "groups of 10" in str(launch.refusal(params, layouts.laid_out(CONV, HALVES, PLAIN)))
+    assert "groups of 10" in str(launch.refusal(params, CONV.laid_out(HALVES, PLAIN)))
     params = replace(params, c=32, m=20)
-    assert "groups of 10" in str(launch.refusal(params, layouts.laid_out(CONV, PLAIN, HALVES)))
+    assert "groups of 10" in str(launch.refusal(params, CONV.laid_out(PLAIN, HALVES)))
 
 
 def test_what_32_bits_cannot_count_is_refused() -> None:
@@ -147,10 +147,10 @@ def test_what_32_bits_cannot_count_is_refused() -> None:
 def test_a_tensor_goes_there_and_back() -> None:
     array = np.random.default_rng(0).integers(-9, 9, (2, 11, 3, 4)).astype(np.float32)
     for layout, channels in ((HALVES, 16), (ROUNDED, 12)):
-        held = layouts.as_it_lies(layout, array)
+        held = lying.as_it_lies(layout, array)
         assert held.shape == (2, 3, 4, channels)
         assert held.nbytes == layouts.nbytes(layout, array.shape)
-        np.testing.assert_array_equal(layouts.brought_back(held, array.shape), array)
+        np.testing.assert_array_equal(lying.brought_back(held, array.shape), array)
 
 
 def test_many_images_are_laid_out_a_few_at_a_time(
@@ -160,7 +160,7 @@ def test_many_images_are_laid_out_a_few_at_a_time(
     monkeypatch.setattr(nhwc, "_KEPT_NBYTES", 2 * 16 * 6 * 5)
     case = _case(params)
     for writes in (PLAIN, HALVES):
-        rung = layouts.laid_out(CONV, PLAIN, writes)
+        rung = CONV.laid_out(PLAIN, writes)
         how = launch.launch(params, rung)
         assert [stage.function for stage in how.stages("conv")] == ["conv_lay_out", "conv"] * 3
         assert how.workspace_nbytes == 2 * 16 * 6 * 5

@@ -20,26 +20,26 @@ launch = "one_thread_an_output"
 */
 """
 # 64 floats indexed at run time: 256 bytes of stack, and registers enough.
-ARRAY = """extern "C" __global__ void unary(const float* x, float* y, long long n, int kind) {
+ARRAY = """extern "C" __global__ void unary(const float* x, float* y, const UnaryParams p) {
     float a[64];
     for (int i = 0; i < 64; i++) a[i] = x[i];
-    for (int i = 0; i < n; i++) a[(int)x[i + 64] & 63] += x[i];
-    y[threadIdx.x] = a[(threadIdx.x + kind) & 63];
+    for (int i = 0; i < p.size; i++) a[(int)x[i + 64] & 63] += x[i];
+    y[threadIdx.x] = a[(threadIdx.x + p.kind) & 63];
 }
 """
 # 64 floats that live at once, in the 32 or 64 registers that so many threads leave.
 CRAMPED = """extern "C" __global__ void __launch_bounds__(1024, 2)
-unary(const float* x, float* y, long long n, int kind) {
+unary(const float* x, float* y, const UnaryParams p) {
     float a[64];
 #pragma unroll
-    for (int i = 0; i < 64; i++) a[i] = x[i * n + threadIdx.x];
-    for (int k = 0; k < kind; k++) {
+    for (int i = 0; i < 64; i++) a[i] = x[i * p.size + threadIdx.x];
+    for (int k = 0; k < p.kind; k++) {
 #pragma unroll
         for (int i = 0; i < 64; i++) a[i] = a[i] * x[i + k] + a[(i + 7) & 63];
     }
     float s = 0;
 #pragma unroll
-    for (int i = 0; i < 64; i++) s += a[i] * y[i * n];
+    for (int i = 0; i < 64; i++) s += a[i] * y[i * p.size];
     y[threadIdx.x] = s;
 }
 """
@@ -50,11 +50,11 @@ CALLED = """__device__ __noinline__ float pick(const float* x, int at) {
     a[(int)x[at] & 63] += 1;
     return a[at & 63];
 }
-extern "C" __global__ void unary(const float* x, float* y, long long n, int kind) {
-    y[threadIdx.x] = pick(x, threadIdx.x) + pick(y, kind);
+extern "C" __global__ void unary(const float* x, float* y, const UnaryParams p) {
+    y[threadIdx.x] = pick(x, threadIdx.x) + pick(y, p.kind);
 }
 """
-PLAIN = """extern "C" __global__ void unary(const float* x, float* y, long long n, int kind) {
+PLAIN = """extern "C" __global__ void unary(const float* x, float* y, const UnaryParams p) {
     y[threadIdx.x] = x[threadIdx.x];
 }
 """

@@ -74,7 +74,7 @@ def test_long_sums_of_cuda_kernels_are_as_exact(op: str, tmp_path: Path) -> None
                     for rung in rungs
                     if long_sums.takes(rung, p, (9, 0)) and _runs_on_the_host(rung, p)
                     for one in [long_sums.case(p, kind, seed)]
-                    if (error := one.error(answer(rung, p, one.inputs))) > long_sums.ENOUGH
+                    if (error := one.error(answer(rung, p, one.inputs))) > long_sums.of_pieces(kind, length)
                 ]
     assert not wrong
 

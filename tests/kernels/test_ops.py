@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.judge import mistakes
-from bench.measure.answers import nodes
+from bench.judge.mistakes import mistakes
+from bench.measure.answers.nodes import nodes
 from kernels import ops, registry
 from kernels.ops import OPS, Params
 from kernels.ops.gemm import Gemm
@@ -113,8 +113,8 @@ def test_what_an_operator_says_of_itself_agrees(op: str) -> None:
     else:
         assert p.of_rows(p.rows) == p
         assert (p.of_rows(1).rows, p.of_rows(1).output_rows) == (1, (1, *p.output_rows[1:]))
-    assert callable(nodes.of(p).drawn)
-    assert callable(ops.file_of(mistakes.__name__, op, "mistakes").mistakes)
+    assert nodes.dispatch(type(p)) is not nodes.dispatch(Params)
+    assert mistakes.dispatch(type(p)) is not mistakes.dispatch(Params)
 
 
 def test_every_folder_of_rungs_has_its_operator_and_every_operator_runs_on_the_cpu() -> None:
@@ -122,14 +122,3 @@ def test_every_folder_of_rungs_has_its_operator_and_every_operator_runs_on_the_c
         folders = {path.name for path in (registry.ROOT / device).iterdir() if path.is_dir()}
         assert folders - {"probe", "net", "__pycache__"} <= set(OPS)
     assert all(registry.rungs("cpu", op) for op in OPS)
-
-
-def test_a_file_of_another_folder_that_is_not_there_or_lacks_something_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = _folder(tmp_path, monkeypatch, "def nodes(p, names, output): ...")
-    with pytest.raises(TypeError, match=r"clip\.py lacks drawn, which every operator has"):
-        ops.file_of(folder.name, "clip", "nodes", "drawn")
-    with pytest.raises(TypeError, match=rf"{folder.name} has no clop\.py, with the nodes of every operator"):
-        ops.file_of(folder.name, "clop", "nodes")
-    assert callable(ops.file_of(folder.name, "clip", "nodes").nodes)

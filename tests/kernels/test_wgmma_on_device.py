@@ -10,7 +10,7 @@ from kernels import launch, layouts, registry
 from kernels.estimates import wgmma_tiles
 from kernels.layouts import PLAIN
 from kernels.registry import Rung
-from tests.kernels import cuda_cases
+from tests.kernels import cuda_cases, lying
 from tests.kernels.cuda_device import Device
 from tests.kernels.test_wgmma import CASES, RUNGS
 
@@ -27,18 +27,18 @@ def device() -> Device:
 def _found(device: Device, rung: Rung, case: cuda_cases.Case) -> np.ndarray:
     """Whatever it is compiled to read and write."""
     shape, given = case.params.output_shape, list(case.inputs)
-    if layouts.reads(rung) != PLAIN:
-        given[0] = layouts.as_it_lies(layouts.reads(rung), given[0].reshape(case.params.input_shapes[0]))
-    writes = layouts.writes(rung)
+    if rung.read_layout != PLAIN:
+        given[0] = lying.as_it_lies(rung.read_layout, given[0].reshape(case.params.input_shapes[0]))
+    writes = rung.written_layout
     if writes == PLAIN:
         found, spilled = device.run(rung, case.params, tuple(given), shape, case.dtype)
     else:
         images, _, height, width = layouts.as_images(shape)
         dtype = layouts.dtype(writes)
         chunks = layouts.nbytes(writes, shape) // (images * height * width * dtype.itemsize)
-        lying, spilled = device.run(rung, case.params, tuple(given), (images, height, width, chunks), dtype)
-        assert not lying[..., shape[1] :].any(), "what fills a chunk up is zero, for readers multiply it"
-        found = layouts.brought_back(lying, shape)
+        held, spilled = device.run(rung, case.params, tuple(given), (images, height, width, chunks), dtype)
+        assert not held[..., shape[1] :].any(), "what fills a chunk up is zero, for readers multiply it"
+        found = lying.brought_back(held, shape)
     assert not spilled
     return found.reshape(case.expected.shape)
 
@@ -76,7 +76,7 @@ def _agree(device: Device, rung: Rung) -> int:
     for params in CASES:
         case = cuda_cases.conv_case(np.random.default_rng(0), params)
         for reads, writes in [(r, w) for r in rung.reads for w in rung.writes]:
-            as_laid_out = layouts.laid_out(rung, reads, writes)
+            as_laid_out = rung.laid_out(reads, writes)
             if launch.refusal(params, as_laid_out):
                 continue
             found = [_found(device, as_laid_out, case) for _ in range(3)]

@@ -12,7 +12,7 @@ import pytest
 
 from bench.commands import checks as machine
 from bench.results.store import write_atomically
-from engine import tuned_store
+from engine.planning.choices import Part
 from kernels.cache import atomic_file, clear_leftovers
 from models import catalogue
 
@@ -73,7 +73,7 @@ def test_what_kills_have_left_is_cleared_and_nothing_else(
     with pytest.raises(KeyboardInterrupt):
         write_atomically(folder / "run.json", b"x")
     with pytest.raises(KeyboardInterrupt):
-        tuned_store.write("rungs", {"a": "b"}, 1)
+        Part("rungs", int).write({"a": "b"}, {}, 1)
     assert len(left) == 3, "each way of writing is known by its name"
     for path in left:
         path.with_name(path.name + "~").rename(path)

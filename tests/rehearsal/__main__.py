@@ -52,8 +52,8 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         const=Path(),
         metavar="FILE",
-        help="write the page whatever is left, anew after each step (default: "
-        "docs/results/rehearsal-<machine>.md); on a machine with a GPU it is written as soon as nothing is",
+        help="write the page after each step, to FILE (default: docs/results/rehearsal-<machine>.md, without "
+        "the tables of steps); on a machine with a GPU that page is written when no step is left",
     )
     parser.add_argument(
         "--state", type=Path, metavar="DIR", help="where it keeps what it knows (runs/rehearsal/…)"
@@ -133,6 +133,7 @@ def main(given: Sequence[str] | None = None) -> int:
             return 2
     code = _rehearse(steps, wanted, state, folder, machine, asked)
     _print(wanted, state)
+    print(f"every step: {_write_page(steps, state, folder / 'page.md')}", file=sys.stderr)
     left = [step for step in steps if report.outcome_of(step, state).outcome == report.NOT_YET]
     if asked.page is not None or (machine.gpu and not machine.standin and not left):
         print(f"page: {_write_page(steps, state, asked.page)}", file=sys.stderr)
@@ -158,9 +159,10 @@ def _begun(machine: machines.Machine, tree: str, kind: str) -> states.State:
 
 
 def _write_page(steps: Sequence[Step], state: states.State, named: Path | None) -> Path:
-    path = report.page_path(state.machine) if named in (None, Path()) else named
-    assert path is not None
-    write_atomically(path, report.page(steps, state).encode())
+    """The whole page to the file that is named; the short one to docs/results if none is."""
+    short = named in (None, Path())
+    path = report.page_path(state.machine) if short or named is None else named
+    write_atomically(path, report.page(steps, state, short).encode())
     return path
 
 

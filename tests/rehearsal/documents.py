@@ -1,4 +1,4 @@
-"""The commands that README.md and docs/*.md tell a user to type, read out of the documents themselves.
+"""The commands that README.md, CONTRIBUTING.md and docs/*.md tell a user to type, read out of these files.
 
 A command is a line of a code block that begins with a program, or a code span that begins with `python` or
 a command of main.py; in a table, "the same with `--x`" is the command of the row above with that beside it.
@@ -35,8 +35,8 @@ class Command:
 
 
 def documents(root: Path = ROOT) -> list[Path]:
-    """README.md and docs/*.md. What lies deeper records what was done elsewhere."""
-    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    """README.md, CONTRIBUTING.md and docs/*.md. What lies deeper records what was done elsewhere."""
+    return [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))]
 
 
 def every(root: Path = ROOT) -> list[Command]:

@@ -27,12 +27,14 @@ LEFT_OUT = {
     r"python main\.py \w+ .*--backend mine": "tests/engine/backends/test_plugins.py runs it",
     r"git ": "it fetches",
     r"(python main\.py )?models import\b": (
-        "it reads weights of the user's; tests/models/imports makes and imports such files"
+        "it reads weights of the user's; tests/bench/extras/weights makes and imports such files"
     ),
     r"(python main\.py )?course (handout|check|grade)\b": (
-        "it needs an assignment and a class; tests/bench/course makes them"
+        "it needs an assignment and a class; tests/bench/extras/course makes them"
     ),
-    r"ray |.* --cluster ": "it needs Ray and a cluster; tests/bench/fleet starts one where Ray is installed",
+    r"ray |.* --cluster ": (
+        "it needs Ray and a cluster; tests/bench/extras/fleet starts one where Ray is installed"
+    ),
     r"(python main\.py )?models remove\b": "it removes what the user imported",
     r"python -m bench\.commands\.formats": "it writes the schemas again; tests hold them against the types",
     r"(python main\.py )?ladder --saves\b": "it shows the log that `ladder --watch` writes; tests do both",

@@ -1,5 +1,5 @@
-"""What came of a rehearsal: the table in the terminal, the page docs/results/rehearsal-<machine>.md, and
-whether such a page is of the tree at hand."""
+"""What came of a rehearsal: the table in the terminal, the whole page (a file beside the rehearsal's state),
+the short page docs/results/rehearsal-<machine>.md, and whether such a page is of the tree at hand."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def table(steps: Sequence[Step], state: State) -> RenderableType:
     return made
 
 
-def page(steps: Sequence[Step], state: State) -> str:
-    """The Markdown page."""
+def page(steps: Sequence[Step], state: State, short: bool = False) -> str:
+    """The Markdown page. short: without the tables of steps; what failed is in it."""
     outcomes = [outcome_of(step, state) for step in steps]
     seconds = sum(outcome.seconds for outcome in outcomes)
     dates = sorted(outcome.at for outcome in outcomes if outcome.at)
@@ -133,7 +133,7 @@ def page(steps: Sequence[Step], state: State) -> str:
     if failed:
         lines += ["", "## What failed", ""]
         lines += [f"- {_cell(title(step))}: {_cell(outcome.reason)}" for step, outcome in failed]
-    for group, own in grouped(steps):
+    for group, own in [] if short else grouped(steps):
         lines += ["", f"## {group[:1].upper()}{group[1:]}", ""]
         lines += ["| step | command | must give | seconds | outcome | reason |"]
         lines += ["| --- | --- | --- | ---: | --- | --- |"]

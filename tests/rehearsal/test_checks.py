@@ -12,8 +12,9 @@ import pytest
 from PIL import Image
 
 from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import Finding, Ladder, LadderJob, RungCase, RungMeasurement
+from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.profile.kind import KIND as PROFILE
+from bench.results.finding import Finding
 from bench.results.records import Case, ErrorStats, Measurement, Run
 from tests.rehearsal import checks
 from tests.rehearsal.checks import Result

@@ -64,9 +64,13 @@ def test_the_page_has_every_step_and_is_known_again(tmp_path: Path):
     assert "every command of the documents" not in first_ever
     assert "README.md:4: the rehearsal does not know which program that is" in text
     assert all(line.replace("\\|", "").count("|") in (0, 7) for line in text.splitlines())
+    brief = report.page(STEPS, held(), short=True)
+    assert text.startswith(brief.rstrip("\n"))
+    assert "README.md:9: exit code 0" in brief  # what failed
+    assert "the default comparison" not in brief
     path = report.page_path("h200", tmp_path)
     path.parent.mkdir(parents=True)
-    path.write_text(text)
+    path.write_text(brief)
     assert report.of_this_tree(HASH, tmp_path) == ["docs/results/rehearsal-h200.md is of this tree"]
     [other] = report.of_this_tree(OTHER, tmp_path)
     assert other == "docs/results/rehearsal-h200.md is of another tree (hash aaaaaaaaaaaa != bbbbbbbbbbbb)"

@@ -25,6 +25,7 @@ from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn_pool import LrnPool
 from kernels.registry import Rung
+from tests.kernels import lying
 from tests.standin import arguments, unpacking
 from tests.standin.code import Module
 from tests.standin.memory import Memory
@@ -127,10 +128,10 @@ class _Bound:
             self._calls += calls(params, arrays, self._view(output, params.output_shape, to), module.twin)
             return
         answer = np.empty(params.output_shape, np.float32)
-        shape = layouts.as_it_lies(layout, answer).shape
+        shape = lying.as_it_lies(layout, answer).shape
         held = self._view(output, shape, layouts.dtype(layout))
         self._calls += calls(params, arrays, answer, module.twin)
-        self._calls.append(lambda: np.copyto(held, layouts.as_it_lies(layout, answer)))
+        self._calls.append(lambda: np.copyto(held, lying.as_it_lies(layout, answer)))
 
     def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         found = self._memory.view(address, shape, dtype)
@@ -140,8 +141,8 @@ class _Bound:
     def _laid_out(self, address: int, shape: Sequence[int], layout: str) -> np.ndarray:
         """What lies there as NHWC, its channels filled up."""
         found = np.empty(shape, np.float32)
-        held = self._view(address, layouts.as_it_lies(layout, found).shape, layouts.dtype(layout))
-        self._calls.append(lambda: np.copyto(found, layouts.brought_back(held, shape)))
+        held = self._view(address, lying.as_it_lies(layout, found).shape, layouts.dtype(layout))
+        self._calls.append(lambda: np.copyto(found, lying.brought_back(held, shape)))
         return found
 
     def _rounded(self, source: np.ndarray) -> np.ndarray:

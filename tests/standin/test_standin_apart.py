@@ -11,7 +11,7 @@ import numpy as np
 from engine.apart import pool
 from engine.apart.device import ApartDeviceSession
 from engine.backend import Options, Queued, Witnessed, warm_runs
-from engine.ort.providers import Provider
+from engine.backends._provider_session import Provider
 from tests.engine.backends.nets import small_net
 
 kind = pool.register("x", pool.Kind("a provider", "engine.backends._provider_session", True))

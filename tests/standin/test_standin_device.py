@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -223,22 +222,6 @@ def test_a_launch_with_other_arguments_than_the_kernel_takes_is_refused(cupy: Cu
         load(RELU)((1,), (32,), (*pointers, np.stack([struct, struct])))
     with pytest.raises(CudaError, match="not found"):
         load(RELU, "unary_reduce")
-
-
-def test_a_kernel_that_takes_its_scalars_one_by_one_is_launched_so(cupy: Cupy, load, tmp_path: Path) -> None:
-    text = RELU.source.replace(
-        kernel_arguments.parameter(Unary), "index_t size, int kind, float alpha, float beta"
-    ).replace("p.", "")
-    older = replace(RELU, name="older", source=text)
-    x = cupy.asarray(np.float32([-1, 4]))
-    params = Unary("relu", 2)
-    for rung, count in ((RELU, 3), (older, 6)):
-        given = launch.launch(params, rung).arguments([x.data.ptr], x.data.ptr, 0, rung)
-        assert len(given) == count
-        x[:2] = np.float32([-1, 4])
-        load(rung)((1,), (32,), given)
-        cupy.cuda.runtime.deviceSynchronize()
-        assert x.on_host().tolist() == [0, 4]
 
 
 def test_code_for_another_device_is_not_loaded_and_what_it_lacks_not_compiled(load) -> None:

@@ -73,7 +73,8 @@ import sys
 sys.path.insert(0, {root!r})
 from dataclasses import replace
 import numpy as np
-from bench.measure.tuned import laid_rungs, whole_passes
+from bench.measure import timing
+from bench.measure.tuned import layout_rungs, whole_passes
 from bench.measure.tuned import layouts as tuned
 from engine.backends.engine_cuda import BACKEND
 from engine.options import Options
@@ -86,8 +87,8 @@ plain = planner.plan(network(), BATCH, "cuda", "fp16", replace(HOW, layouts="non
 for step in plain.steps:
     if step.op == "conv":
         rungs = layouts.candidates(plain, step)
-        tried = tuple(choices.TriedRung(rung=name, first_ns=ns) for name, ns in ((own, 1e3), (other, 1.1e3)))
-        kept = choices.Choice(ladder=rungs[0].name, rung=own, tried=tried, done=True)
+        tried = tuple(choices.Tried(variant=name, first_ns=ns) for name, ns in ((own, 1e3), (other, 1.1e3)))
+        kept = choices.Choice(default=rungs[0].name, best=own, tried=tried, done=True)
         choices.write("cuda", step.params, "fp16", rungs, None, kept)
 
 # What a stand-in takes says nothing of a kernel: its clock is told what to say.
@@ -106,7 +107,8 @@ def pass_ns(*sessions):
 session_of = type(BACKEND.prepare(network(), BATCH, "fp16", HOW))
 measured = session_of.op_times
 session_of.op_times = planted
-tuned.pass_ns = laid_rungs.pass_ns = pass_ns
+session_of.time_runs = lambda session, count, cold=False: int(count * 1e6 * pass_ns(session)[0])
+layout_rungs.pass_ns = pass_ns
 found = tuned.untimed(network(), BATCH, "fp16", HOW)
 tuned.choose(BACKEND, network(), found, HOW, lambda text, _: print(text))
 
@@ -115,7 +117,7 @@ convs = [(step.rung, step.chosen) for step in session.plan.steps if step.op == "
 assert convs == [(other, "layout")] * 3, convs
 without = BACKEND.prepare(network(), BATCH, "fp16", replace(HOW, layouts="none"))
 inputs = whole_passes.drawn(plain)
-one, two = (whole_passes.answers(each, inputs) for each in (session, without))
+one, two = (timing.answers(each, inputs) for each in (session, without))
 assert whole_passes.alike(one, two, "fp16")
 print("kept and alike")
 """

@@ -7,6 +7,6 @@
 - `graphs` holds five that ship (`shipped`), which CI and the rehearsal run; `python -m tests.zoo fill` makes
   a file of one.
 - `python -m tests.zoo measure DIR` compares the files of a folder on this machine (`measuring`) and keeps
-  what came of it in docs/results (`kept`); `python -m tests.zoo write` writes docs/models.md from all that is
+  what came of it in docs/results (`kept`); `python -m tests.zoo write` writes docs/nets.md from all that is
   kept (`page`).
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.zoo`: measure exported nets here, write docs/models.md, fill a net that ships."""
+"""`python -m tests.zoo`: measure exported nets here, write docs/nets.md, fill a net that ships."""
 
 from __future__ import annotations
 

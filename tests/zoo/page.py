@@ -1,4 +1,4 @@
-"""docs/models.md: what runs of the nets, how right and how fast, from what was measured on each machine."""
+"""docs/nets.md: what runs of the nets, how right and how fast, from what was measured on each machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.ops import LISTED
 from tests.zoo.kept import ROOT, Kept, Outcome
 from tests.zoo.nets import EXPORTERS, FORMS, NETS, Net, exports
 
-PAGE = ROOT / "docs" / "models.md"
+PAGE = ROOT / "docs" / "nets.md"
 COMMAND = "python -m tests.zoo write"
 # Dispositions as the page calls them; any other by its own name.
 WORDS = {"ok": "right", "unsupported": "refused", "incorrect": "**wrong**"}
@@ -23,19 +23,19 @@ def text(measured: Mapping[str, Kept]) -> str:
     lines = [
         "# Well-known nets",
         "",
-        "Nets that many know, as the exporters write them that most people use, with a batch size that is",
-        "fixed (1) and one that is not. Each file is compared as a user compares it: every answer against",
-        "float64, then timed in turn with ONNX Runtime on the same device. Weights are drawn from a seed, so",
-        "that activations stay near unit variance; what a net recognises is nothing to its kernels.",
+        "Well-known nets, as the usual exporters write them, with a fixed batch size of 1 and with an open",
+        "one. Each file is compared as a user would do it: every answer against float64, then times in",
+        "turns with ONNX Runtime on the same device. The weights are drawn from a seed, so that activations",
+        "keep a variance near 1: the kernels do the same work whatever a net recognises.",
         "",
-        "Exported in an environment of its own, with what the extra `train` names, then measured and written",
-        "by",
+        "The nets are exported in an environment with the packages of the extra `train`. Then they are",
+        "measured, and this page is written:",
         "",
         "    python -m tests.zoo.export DIR",
         "    python -m tests.zoo measure DIR",
         f"    {COMMAND}",
         "",
-        "The files of a folder hold no weights and are small: they can be taken to another machine.",
+        "The exported files contain no weights and are small: you can take them to another machine.",
         "",
         *_summary(measured),
     ]
@@ -104,9 +104,9 @@ def _machine(name: str, kept: Kept) -> list[str]:
         "",
         *(f"- `{told}`: {', '.join(nets)}" for told, nets in settings.items()),
         "",
-        "Error is ‖y − y₆₄‖ / ‖y₆₄‖ of the outputs against float64. Times are medians of a pass of one",
-        "batch; the last column is the reference's over ours, above 1× where ours is faster. “!” marks a",
-        "time that there is reason to doubt.",
+        "The error is ‖y − y₆₄‖ / ‖y₆₄‖ of the outputs against float64. Times are medians of a pass over one",
+        "batch. The ratio is the reference's time divided by ours: above 1× ours is faster. “!” marks a",
+        "doubtful time.",
         "",
         f"| net | exporter | batch | {ours} | error | {reference}'s | time | {reference}'s | ratio |",
         "|---|---|---:|---|---:|---:|---:|---:|---:|",

@@ -1,22 +1,29 @@
-"""Mistakes of any operator, told from the right answer: zeros, signs, images that get another's answer, and
-answers that lie in another order."""
+"""What a mistake is, and mistakes of any operator, told from the right answer: zeros, signs, images that get
+another's answer, and answers that lie in another order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, singledispatch
 from itertools import permutations
 
 import numpy as np
 
-from bench.judge.mistakes import Mistake
-from bench.judge.mistakes.names import axis_names, one_and_many
 from kernels.ops import Params
 
+# fault (of bench.ladder.records.Fault), words, and its answer
+Mistake = tuple[str, str, Callable[[], np.ndarray]]
 _LETTERS = {"image": "N", "channel": "C", "map": "C", "row": "H", "column": "W"}
 
 
-def mistakes(p: Params, inputs: Sequence[np.ndarray], right: np.ndarray) -> Iterator[Mistake]:
+@singledispatch
+def mistakes(p: Params, *inputs: np.ndarray) -> Iterator[Mistake]:
+    """Each mistake of the operator that can be made on `p`, with a function that works out its answer in
+    float64. Raises TypeError for an operator that has none."""
+    raise TypeError(f"bench/judge/mistakes has none of {p.op}, as every operator should")
+
+
+def of_any(p: Params, inputs: Sequence[np.ndarray], right: np.ndarray) -> Iterator[Mistake]:
     yield "zeros_only", "answers zero, whatever it is given", lambda: np.zeros_like(right)
     names = axis_names(p, right.ndim)
     if inputs[0].size == right.size:
@@ -91,3 +98,19 @@ def _rolled(right: np.ndarray, by: int) -> np.ndarray:
 
 def _turned(right: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
     return right.transpose(order).reshape(right.shape)
+
+
+def axis_names(p: Params, axes: int) -> tuple[str, ...]:
+    """A word for one step along each axis of the answer."""
+    if p.axes:
+        return p.axes
+    if axes == 1:
+        return ("element",)
+    return tuple(f"element along axis {axis}" for axis in range(axes))
+
+
+def one_and_many(name: str) -> tuple[str, str]:
+    """Of one word, both numbers: "matrix", "matrices"."""
+    first, _, rest = name.partition(" ")
+    many = {"matrix": "matrices"}.get(first, f"{first}s")
+    return name, f"{many} {rest}".strip()

@@ -18,7 +18,7 @@ from bench.ladder.measure.entrants import params_of
 from bench.ladder.records import LadderJob, RungMeasurement
 from engine.cuda import rung as rung_cuda
 from engine.machine import driver as cuda_driver
-from kernels import arguments, launch, nvrtc, registry
+from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError
 from kernels.languages.compiling import settled
 from kernels.ops import Params
@@ -107,8 +107,7 @@ def compiled(rung: Rung, params: Params, arch: str) -> RungMeasurement:
     except KernelError as error:
         return RungMeasurement(case=case, disposition="failed", reason=str(error), facts=facts)
     facts |= rung_cuda.shown(how, rung.op, kernel)
-    notes = arguments.notes(rung)
-    return RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts, notes=notes)
+    return RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts)
 
 
 def _check_names(rung: Rung, how: launch.Launch, cubin: Path) -> None:

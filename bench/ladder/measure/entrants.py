@@ -14,7 +14,7 @@ import numpy as np
 
 from bench import judge
 from bench.judge import Trial, comparison, samples
-from bench.judge.suite import small_shapes
+from bench.judge.samples import small_shapes
 from bench.ladder import net
 from bench.ladder.measure import tuning
 from bench.ladder.net import Net, net_of
@@ -22,7 +22,7 @@ from bench.ladder.records import REFERENCE, LadderJob, RungCase
 from bench.measure import instances
 from bench.measure.answers import one_node
 from bench.measure.outcomes import Incorrect
-from bench.measure.timing import Timeable, first_run
+from bench.measure.timing import Timeable, answers, first_run
 from bench.results.records import Case, ErrorStats, Job
 from engine import backends, net_rungs
 from engine.backend import Options, Session, in_one_thread, parts_ns, warm_runs
@@ -105,10 +105,7 @@ class Reference:
         return made
 
     def _asked(self, session: Session) -> np.ndarray:
-        session.bind(self._inputs)
-        session.run()
-        session.synchronize()
-        return session.fetch()[one_node.OUTPUT]
+        return answers(session, self._inputs)[one_node.OUTPUT]
 
     @property
     def one_thread(self) -> bool:

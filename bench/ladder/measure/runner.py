@@ -17,11 +17,9 @@ from bench.ladder.measure import entrants
 from bench.ladder.measure.entrants import Entrant, Reference
 from bench.ladder.net import Net
 from bench.ladder.records import (
-    Finding,
     LadderMessage,
     LadderStart,
     LimitsMeasured,
-    MachineLimits,
     RungCase,
     RungMeasured,
     RungMeasurement,
@@ -34,11 +32,12 @@ from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, out
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, Timing, few, time_together
+from bench.results.finding import Finding
+from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
 from engine.apart import pool
 from engine.planning import tuned_defines
-from kernels import arguments
 from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung
@@ -113,8 +112,6 @@ class LadderRunner:
                 try:
                     entrant = self._entrant(case, started_at)
                     ready[case.key] = entrant
-                except Stopped:
-                    raise
                 except (OutOfMemoryError, MemoryError) as error:
                     if ready:
                         later.append(case)
@@ -143,8 +140,6 @@ class LadderRunner:
         self._say(RungStarted(case=entrant.case, stage="prepare"))
         try:
             entrant.multiply()
-        except Stopped:
-            raise
         except Exception as error:
             self._close(entrant)
             self._fail(entrant.case, error, entrant.started_at)
@@ -193,8 +188,6 @@ class LadderRunner:
                 self._say(RungStarted(case=entrant.case, stage="check"))
                 self._check_again(entrant)
                 self._settle(self._possible(entrant, self._measured(entrant, timing, sampler.result(key))))
-            except Stopped:
-                raise
             except Exception as error:
                 self._fail(entrant.case, error, entrant.started_at)
             self._close(entrant)
@@ -284,7 +277,7 @@ class LadderRunner:
                 made,
                 error=timed.error,
                 checks=timed.checks,
-                notes=(*arguments.notes(timed.rung), *timed.notes),
+                notes=tuple(timed.notes),
                 facts=facts,
                 compiled=compiled,
                 nbytes=session.moved,
@@ -325,8 +318,8 @@ class LadderRunner:
         """What is to be known of a rung that runs with defines that were searched."""
         if isinstance(self._params, Net) or self._job.device != "cuda":
             return {}
-        found = tuned_defines.read(rung, self._params)
-        return {} if found is None else {"tuned": found.words}
+        words = tuned_defines.words(rung, self._params)
+        return {"tuned": words} if words else {}
 
     def _fail(self, case: RungCase, error: BaseException, started_at: str) -> None:
         if isinstance(error, Wrong):

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.charts import ladder as ladder_charts
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Ladder, RungMeasurement
+from bench.ladder.show import charts as ladder_charts
 from bench.ladder.show import course_times
 from bench.ladder.show import report_tables as tables
 from bench.ladder.show import story as ladder_story

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.ladder.records import Ladder, RungCase, RungMeasurement, compared_in
+from bench.ladder.records import Ladder, RungCase, RungMeasurement
 from bench.results import doubt, stats
-from bench.results.records import Beyond
+from bench.results.records import Beyond, compared_in
 from bench.results.stats import Interval
 
 

@@ -22,7 +22,7 @@ OUTPUT = ladder_tables.LadderOutput
 
 def show(folder: LadderFolder, format: str, layers: bool = False) -> tuple[str, ...]:
     """Its tables on standard output; what stands below them."""
-    from bench.charts.ladder import footer
+    from bench.ladder.show.charts import footer
 
     print_tables(folder, folder.measurements(), format)
     return tuple(footer(folder.header))
@@ -53,7 +53,7 @@ def export(
     folder: LadderFolder, over: Sequence[Path] = ()
 ) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
     """Its charts, and its numbers as CSV by the name of the file."""
-    from bench.charts import ladder as ladder_charts
+    from bench.ladder.show import charts as ladder_charts
     from bench.show.table import to_csv
 
     measurements = folder.measurements()

@@ -7,10 +7,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bench.ladder.records import Ladder, compared_in
+from bench.ladder.records import Ladder
 from bench.ladder.show.leading import leading
 from bench.ladder.show.rows import RungRow, bound
 from bench.results import doubt
+from bench.results.records import compared_in
 from bench.results.stats import SAME_BOUND, Verdict
 from bench.words import limits, orders, units
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench.ladder.records import Finding, Ladder, MachineLimits
+from bench.ladder.records import Ladder
 from bench.ladder.show import story
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
+from bench.results.finding import Finding
+from bench.results.machine_limits import MachineLimits
 from bench.show import outputs, tables
 from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick, records, to_json
@@ -260,7 +262,7 @@ def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]
     from rich.console import Group
     from rich.text import Text
 
-    from bench.charts import ladder as ladder_charts
+    from bench.ladder.show import charts as ladder_charts
 
     several = units.instances(row.measurement.instances for row in rungs if row.time)
     heading = ", ".join(filter(None, (ladder.job.title, several)))

@@ -1,1 +1,1 @@
-"""What is right: the float64 oracle, and answers, timed passes and layers held against it."""
+"""What is right: the float64 oracle, and the checks that compare answers, timed passes and layers with it."""

@@ -1,8 +1,8 @@
-"""Whether answers are right: tensor errors against the float64 oracle, top-k and agreement.
+"""Whether answers are right: errors of tensors against the float64 oracle, top-k and agreement.
 
-A layer fed golden inputs passes at a relative L2 error within its precision's bound, with no element off by
-more than `ELEMENT_FACTOR` × that bound × the tensor's largest value. NaN and infinity fail in words, but
-where the right answer is the same.
+A layer that gets exact inputs passes if its relative L2 error is within its precision's bound and no element
+is off by more than `ELEMENT_FACTOR` × that bound × the tensor's largest value. NaN and infinity fail, with a
+sentence, unless the right answer has the same there.
 """
 
 from __future__ import annotations
@@ -190,9 +190,10 @@ def failure(bound: float, reason: str) -> ErrorStats:
 
 
 def moving(stats: ErrorStats | None, precision: str, ties: bool = False, stored: float = 0.0) -> str:
-    """What is to be known of a model's output that is right only because its bound was widened by how far the
-    right answer itself moves; "" where it was not. ties: whether that is by how QuantizeLinear rounds.
-    stored: the largest rounding of the types that the model's tensors have; of such errors nobody wonders."""
+    """A note for a model's output that is right only because its bound was widened by the amount by which the
+    right answer itself moves; "" if it was not widened. ties: whether the reason is how QuantizeLinear
+    rounds. stored: the largest rounding of the types of the model's tensors; an error of that size needs no
+    note."""
     plain = max(PRECISIONS[precision].bound, stored) * PROPAGATED_FACTOR
     if stats is None or not stats.ok or stats.rel_l2 <= plain or stats.bound <= plain:
         return ""
@@ -273,12 +274,10 @@ def check(
     moved: Mapping[str, np.ndarray] | None = None,
     lossy: bool = False,
 ) -> ErrorStats:
-    """A model's outputs at a batch size against the oracle, on the rows that hold golden images.
-
+    """Compares a model's outputs at a batch size with the oracle, on the rows that hold golden images.
     outputs: name → (batch, …) as fetched; expected: name → (k, …) float64. The bound is that of a propagated
-    tensor, widened by `moved` (name → (k, …)) as in `error_stats`. Of several outputs the worst is told,
-    named.
-    """
+    tensor, widened by `moved` (name → (k, …)) as in `error_stats`. If there are several outputs, the result
+    is that of the worst, with its name."""
     rows, golden = list(placement.rows), list(placement.golden)
     found = []
     for name, reference in expected.items():
@@ -327,23 +326,17 @@ def measured(stats: ErrorStats) -> bool:
 
 
 def top_k(scores: np.ndarray, k: int) -> np.ndarray:
-    """The k best classes of each row of `scores` (n, classes), best first, (n, min(k, classes)) int64.
-
-    Equal scores are taken in the order of their class, so that the answer doesn't hang on a sort; NaN is
-    worst of all.
-    """
+    """The k best classes of each row of `scores` (n, classes), best first, (n, min(k, classes)) int64. Equal
+    scores are ordered by their class, so that the answer does not depend on a sort; NaN is the worst."""
     clean = np.where(np.isnan(scores), -np.inf, scores)
     return np.argsort(-clean, axis=1, kind="stable")[:, :k].astype(np.int64)
 
 
 def decided(margin: np.ndarray, precision: str) -> np.ndarray:
-    """Which images a reference was sure of, bool (n,): whose two best scores lie further apart than two right
-    answers in `precision` can differ.
-
-    margin: the difference of the two best scores over the length (L2) of the image's row of scores. Two
-    elements of a row within the bound of a whole model's output can move against each other by √2 of it, in
-    the one answer as in the other.
-    """
+    """Of which images a reference was sure, bool (n,): its two best scores are further apart than two right
+    answers in `precision` can differ. margin: the difference of the two best scores over the length (L2) of
+    the image's row of scores. Two elements of a row within the bound of a whole model's output can move
+    against each other by √2 of it, in either answer."""
     return np.asarray(margin > 2 * np.sqrt(2) * PROPAGATED_FACTOR * PRECISIONS[precision].bound)
 
 

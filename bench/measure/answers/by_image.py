@@ -1,10 +1,11 @@
-"""Whether an image's answer is its own, and where it lies in a model's outputs.
+"""Whether the answer for an image depends on that image alone, and where the image's answer lies in a model's
+outputs.
 
-Of most models a batch is only a way to ask for several answers at once. Then a few images tell of a batch
-of any size. In others the images of a batch change each other's answers (quantisation by the range of the
-whole tensor, a state that is handed on, attention over axis 0), or an output belongs to none of them. Which
-it is follows from the model itself: it is run in float64 over several images, and over the first and the
-last of them alone.
+For most models a batch only means several answers at once. Then a few images suffice to judge a batch of any
+size. In other models the images of a batch change each other's answers (quantisation by the range of the
+whole tensor, a state that is handed on, attention over axis 0), or an output belongs to no image. The model
+itself shows which case it is: it is run in float64 over several images, and then over the first and the last
+of them alone.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class Images:
 
 
 def images_of(one: tuple[int, ...], many: tuple[int, ...], count: int) -> Images | None:
-    """Where images lie in an output that has these shapes for one image and for `count`; None where its shape
-    does not say."""
+    """Where the images are in an output that has these shapes for one image and for `count`; None if its
+    shape does not show it."""
     if len(one) != len(many) or count < 2:
         return None
     grown = [axis for axis, (few, more) in enumerate(zip(one, many, strict=True)) if few != more]
@@ -81,8 +82,9 @@ def count(graph: Graph, inputs: Arrays) -> int:
 def layout(
     graph: Graph, inputs: Arrays, answers: Arrays, count: int, answer: Callable[[Arrays], Arrays]
 ) -> dict[str, Images] | None:
-    """Where the images lie in each output; None where an image's answer is not its own, or that cannot be
-    told. answers: to these inputs of `count` images; answer: what gives others. Raises OutOfMemoryError."""
+    """Where the images are in each output; None if the answer for an image depends on the others, or if that
+    cannot be found out. answers: the answers to these inputs of `count` images; answer: computes the answers
+    to other inputs. Raises OutOfMemoryError."""
     if graph.fixed_batch is not None or count < 2 or any(node.op_type in OF_ALL for node in graph.nodes):
         return None
     found: dict[str, Images] = {}
@@ -112,8 +114,8 @@ def _alike(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def random_node(graph: Graph) -> tuple[str, str] | None:
-    """(name, operator) of a node whose numbers are drawn anew in each pass, and that an output hangs on; None
-    where there is none."""
+    """(name, operator) of a node that draws new numbers in each pass and on which an output depends; None if
+    there is none."""
     for node in graph.nodes:
         if node.name in graph.live and _draws(graph.node_protos[node.name], graph):
             return node.name, node.op_type

@@ -1,8 +1,8 @@
-"""Whether the float64 oracle can be trusted with a model: ONNX Runtime has to agree with it, group by group.
+"""Whether the float64 oracle can be trusted for a model: it is compared with ONNX Runtime, group by group.
 
-Every group of nodes alone is fed the oracle's own tensors in both: float64 there, ONNX Runtime's CPU provider
-in float32 here. Many groups, beside each other in one model, are one session; one that ONNX Runtime refuses
-is found by halves.
+Each group of nodes gets the oracle's own tensors as inputs, in both: in float64 here, in float32 in ONNX
+Runtime's CPU provider. Many groups, side by side in one model, share one session. If ONNX Runtime refuses
+that session, the group at fault is found by bisection.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from typing import Any
 
 import numpy as np
 
+from bench.measure import timing
 from bench.measure.answers import oracle
 from bench.measure.answers.oracle import Golden
-from engine import backends, tuned_store
-from engine.backend import Session
+from engine import backends
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.planning import groups as grouping
 from engine.planning import submodel
+from engine.planning.choices import Part
 from engine.planning.groups import Group
 from engine.planning.submodel import Apart
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
+from kernels.kept import Key
 
+ORACLE = Part[bool]("oracle", bool)
 # Of the tensors that groups of one session read and give out in float64; and groups of one session.
 TOGETHER_NBYTES, TOGETHER = 128 << 20, 256
 
@@ -45,24 +48,24 @@ _KEPT = 256
 
 
 def cross_check(graph: Graph, answers: Golden) -> Crossed:
-    """How the oracle's answers stand to ONNX Runtime's. The two have to meet within the fp32 bound. A group
-    that ONNX Runtime fails at is not checked: that is the reference's own fault, and told of it. So is an
-    answer of another shape where ONNX's own rules say the oracle's. Kept by the model's hash, on disk where
-    they agree everywhere."""
+    """Compares the oracle's answers with ONNX Runtime's: the two have to agree within the fp32 bound. A group
+    at which ONNX Runtime fails is not compared: that is the reference's own fault, and is reported as such.
+    So is an answer of another shape if ONNX's own rules give the oracle's shape. Kept by the model's hash, on
+    disk if they agree everywhere."""
     if graph.sha256 not in _known:
-        key = _key(graph, answers)
-        agreed = tuned_store.read("oracle", key, bool)
+        case = _key(graph, answers)
+        agreed = ORACLE.read(case, {})
         found = Crossed() if agreed else _crossed(graph, answers)
         if not agreed and found == Crossed():
             with contextlib.suppress(KernelError):  # a read-only cache costs time, not the answer
-                tuned_store.write("oracle", key, True)
+                ORACLE.write(case, {}, True)
         _known[graph.sha256] = found
         while len(_known) > _KEPT:
             _known.popitem(last=False)
     return _known[graph.sha256]
 
 
-def _key(graph: Graph, answers: Golden) -> tuned_store.Key:
+def _key(graph: Graph, answers: Golden) -> Key:
     """What an agreement holds for: the model and its groups, these inputs, both programs' versions."""
     return {
         "answers": oracle.content_key(graph, answers.inputs),
@@ -107,19 +110,9 @@ def _is_known(part: Group, answers: Golden) -> bool:
 
 def _ort(apart: Apart, answers: Golden) -> Mapping[str, np.ndarray]:
     """What ONNX Runtime's CPU provider answers for these groups."""
-    session = backends.get("ort-cpu").prepare(apart.graph, apart.graph.fixed_batch or answers.images)
-    return answer_of(session, oracle.fed_apart(apart, answers))
-
-
-def answer_of(session: Session, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """What a session answers to these inputs; it is closed."""
-    try:
-        session.bind(inputs)
-        session.run()
-        session.synchronize()
-        return session.fetch()
-    finally:
-        session.close()
+    batch = apart.graph.fixed_batch or answers.images
+    with contextlib.closing(backends.get("ort-cpu").prepare(apart.graph, batch)) as session:
+        return timing.answers(session, oracle.fed_apart(apart, answers))
 
 
 Answer = Callable[[Apart, Golden], Mapping[str, np.ndarray]]
@@ -128,8 +121,8 @@ Answer = Callable[[Apart, Golden], Mapping[str, np.ndarray]]
 def answered(
     graph: Graph, parts: Sequence[Group], answers: Golden, answer: Answer, precision: str = "fp32"
 ) -> Iterator[tuple[Group, Any]]:
-    """Each group and its output's array, as `answer` gives them of groups beside each other; the error in its
-    place where it fails at the group alone. What they should answer is worked out with them (oracle.alone).
+    """Each group and the array of its output, which `answer` computes for groups side by side; the error
+    instead of the array if the group fails alone. Their right answers are computed with them (oracle.alone).
     Raises OutOfMemoryError."""
     for some in _together(parts, answers):
         yield from _halved(graph, some, answers, answer, precision)

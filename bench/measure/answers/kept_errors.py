@@ -1,7 +1,8 @@
-"""The layer errors of a reference, kept on disk: a library that did not change, on a machine that did not,
-answers the same inputs with the same errors, and taking a model apart for it takes as long as timing it.
+"""The layer errors of a reference, kept on disk.
 
-Ours are never kept: they are what a comparison is there to check.
+A library that did not change, on a machine that did not change, gives the same inputs the same errors, and
+computing them takes as long as timing the model. The errors of our own kernels are never kept: a comparison
+is there to check them.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from contextlib import contextmanager
 from bench.measure.answers import accuracy, oracle
 from bench.measure.answers.oracle import Golden
 from bench.results.records import ErrorStats
-from engine import tuned_store
 from engine.backend import Backend, Options
 from engine.graph.graph import Graph
 from engine.machine import host
 from engine.ort import tuning as ort_tuning
+from engine.planning.choices import Part
 from kernels.errors import KernelError
+from kernels.kept import Key
 from kernels.precision import PRECISIONS
 
-KIND = "errors"
 Known = dict[str, ErrorStats]
 """By output tensor."""
+ERRORS = Part[Known]("errors", Known)
 
 
 @contextmanager
@@ -36,20 +38,18 @@ def kept(
     if backend.name != backend.reference or options.kernel_dirs or options.ort is not None:
         yield {}
         return
-    key = _key(what, graph, backend, precision, options, golden)
-    found = tuned_store.read(KIND, key, Known) or {}
+    case = ort_tuning.key(backend.name, graph, golden.images, precision)
+    on = _on(what, graph, precision, options, golden)
+    found = ERRORS.read(case, on) or {}
     before = dict(found)
     yield found
     if found != before:
         with contextlib.suppress(KernelError):  # a read-only cache costs time, not the answer
-            tuned_store.write(KIND, key, found)
+            ERRORS.write(case, on, found)
 
 
-def _key(
-    what: str, graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden
-) -> tuned_store.Key:
+def _on(what: str, graph: Graph, precision: str, options: Options, golden: Golden) -> Key:
     return {
-        **ort_tuning.key(backend.name, graph, golden.images, precision),
         "what": what,
         "devices": ", ".join(graph.devices),
         "answers": oracle.content_key(graph, golden.inputs),

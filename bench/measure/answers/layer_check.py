@@ -1,9 +1,9 @@
-"""The layers of one case: each checked alone before anything is timed, and told with its time afterwards.
+"""The layers of one case: each is checked alone before anything is timed, and reported later with its time.
 
-What a softmax hides is wrong all the same: a layer of ours beyond its bound makes the case incorrect,
-whatever its model's output says. Errors do not hang on the batch, so every layer is looked at on a few
-images, once for each kernel that runs it; one of the user's own kernels, and a library that chooses its
-algorithm out of sight, also at the case's own batch.
+A wrong layer is wrong even if a softmax hides it in the model's output: a layer of ours beyond its bound
+makes the case incorrect. Errors do not depend on the batch size, so every layer is checked on a few images,
+once for each kernel that runs it. A kernel of the user's, and a library that chooses its algorithm by itself,
+are also checked at the case's own batch size.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Errors of a model's operators on one backend: each alone, fed right inputs, and with those before it."""
+"""Errors of a model's operators on one backend: of each alone, with right inputs; and of each with the errors
+of those before it."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 
 from bench.measure.answers import accuracy, cross_check, kept_errors, oracle
 from bench.measure.answers.oracle import Golden
+from bench.measure.timing import answers
 from bench.results.records import ErrorStats
-from engine.backend import Backend, Options, Session
+from engine.backend import Backend, Options
 from engine.graph.graph import Graph
 from engine.planning import groups as grouping
 from engine.planning import submodel
@@ -142,10 +144,8 @@ def _along(
             raise
         # A rung that takes the case's batch and not that of the golden images.
         session = backend.prepare(told, golden.images, precision, replace(options, rungs={}))
-    try:
-        actual = _answers(session, golden.inputs)
-    finally:
-        session.close()
+    with closing(session):
+        actual = answers(session, golden.inputs)
     factor = accuracy.PROPAGATED_FACTOR
     found = {
         name: accuracy.judged(actual[name], golden.tensors[name], precision, factor)
@@ -167,14 +167,15 @@ def errors_at(
     golden: Golden,
     batch: int,
     nodes: Iterable[str] | None = None,
+    known: Callable[[Graph], ErrorStats | None] = lambda layer: None,
 ) -> Iterator[tuple[Group, ErrorStats]]:
-    """Errors of each group alone, fed right inputs, at any batch size: which algorithm a library takes for a
-    layer hangs on the batch, and its error with it. Convolutions come first. nodes: of the groups of these
-    alone.
+    """Errors of each group alone with right inputs, at any batch size: the batch size decides which algorithm
+    a library takes for a layer, and so its error. Convolutions come first. nodes: only the groups of these.
+    known: asked before a layer is run as a model of its own; its error, if that is known.
 
-    The golden images stand at the first, middle and last places of the batch, and there the answers are
-    looked at. A group whose first axis is not the batch, or that the backend refuses alone, is passed over.
-    Raises OutOfMemoryError.
+    The golden images are at the first, middle and last places of the batch, and the answers are compared
+    there. A group whose first axis is not the batch, or that the backend refuses alone, is skipped. Raises
+    OutOfMemoryError.
     """
     whole = {part.output: part for part in grouping.groups(graph, golden.images)}
     parts = sorted(grouping.groups(graph, batch), key=lambda part: not part.op_type.startswith("Conv"))
@@ -193,12 +194,14 @@ def errors_at(
             for shape, array in tensors
         ):
             continue
+        if (stats := known(sub)) is not None:
+            yield part, stats
+            continue
         placed = accuracy.place(fed, batch)
         try:
-            with prepared(
-                backend, sub, sub.fixed_batch or batch, precision, options_of(part.nodes, options)
-            ) as session:
-                actual = _answers(session, placed.inputs)[part.output]
+            of = options_of(part.nodes, options)
+            with closing(backend.prepare(sub, sub.fixed_batch or batch, precision, of)) as session:
+                actual = answers(session, placed.inputs)[part.output]
         except OutOfMemoryError:
             raise
         except KernelscopeError:
@@ -224,18 +227,6 @@ def _whole(
 def options_of(nodes: Sequence[str], options: Options) -> Options:
     """The options of these nodes alone: a model that lacks a node refuses a rung that is named for it."""
     return replace(options, rungs={n: options.rungs[n] for n in nodes if n in options.rungs})
-
-
-@contextmanager
-def prepared(
-    backend: Backend, graph: Graph, batch: int, precision: str, options: Options
-) -> Iterator[Session]:
-    """A session that is closed at the end. Raises what the backend raises."""
-    session = backend.prepare(graph, batch, precision, options)
-    try:
-        yield session
-    finally:
-        session.close()
 
 
 # ------------------------------------------------------------------------------------------- the inside
@@ -287,10 +278,8 @@ def _alone(
         except UnsupportedError:
             fits = not options.rungs
             session = backend.prepare(sub, batch, precision, replace(options, rungs={}))
-        try:
-            actual = _answers(session, oracle.feeds(sub, golden, precision))[part.output]
-        finally:
-            session.close()
+        with closing(session):
+            actual = answers(session, oracle.feeds(sub, golden, precision))[part.output]
     except KernelscopeError:
         return None, fits
     return oracle.judged_alone(actual, graph, part, golden, precision, sub), fits
@@ -307,10 +296,11 @@ def _side_by_side(
     """The errors of groups, many of which are one session, by their outputs. Left out is what the backend
     refuses, or what is wrong: that is looked at alone."""
 
-    def answer(apart: Apart, answers: Golden) -> Mapping[str, np.ndarray]:
+    def answer(apart: Apart, right: Golden) -> Mapping[str, np.ndarray]:
         of = options_of([node.name for node in apart.graph.nodes], options)
-        session = backend.prepare(apart.graph, apart.graph.fixed_batch or golden.images, precision, of)
-        return cross_check.answer_of(session, oracle.fed_apart(apart, answers, precision))
+        batch = apart.graph.fixed_batch or golden.images
+        with closing(backend.prepare(apart.graph, batch, precision, of)) as session:
+            return answers(session, oracle.fed_apart(apart, right, precision))
 
     found = {}
     known = [part for part in parts if part.output in golden.tensors]
@@ -341,10 +331,3 @@ def _keep(key: Any, value: Any) -> None:
     _known[key] = value
     while len(_known) > _KEPT:
         _known.popitem(last=False)
-
-
-def _answers(session: Session, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    session.bind(inputs)
-    session.run()
-    session.synchronize()
-    return session.fetch()

@@ -1,20 +1,23 @@
-"""A model operator by operator on one backend: errors fed golden inputs, errors carried along, times.
+"""A model operator by operator on one backend: errors with right inputs, errors that come from the layers
+before, and times.
 
-The operators are engine.planning.groups' — the same nodes for every backend — so that errors and times of two
-backends stand side by side. Errors are taken at the golden images' batch, times at the case's.
+The operators are those of engine.planning.groups, the same nodes for every backend, so that errors and times
+of two backends can be shown side by side. Errors are measured at the batch size of the golden images, times
+at the case's.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
+from contextlib import closing
 from time import perf_counter
 
 import msgspec
 import numpy as np
 
 from bench.measure.answers import accuracy
-from bench.measure.answers.layer_errors import Errors, errors_of, options_of, prepared
+from bench.measure.answers.layer_errors import Errors, errors_of, options_of
 from bench.measure.answers.oracle import Golden
 from bench.results.records import ErrorStats, Layer
 from engine.backend import Backend, OpTime, Options, Planned, Queued, Session, is_ort
@@ -157,9 +160,8 @@ def _times(
     for part in parts:
         try:
             sub = submodel.extract(whole, part.nodes, batch)
-            with prepared(
-                backend, sub, sub.fixed_batch or batch, precision, options_of(part.nodes, options)
-            ) as alone:
+            of = options_of(part.nodes, options)
+            with closing(backend.prepare(sub, sub.fixed_batch or batch, precision, of)) as alone:
                 alone.bind({info.name: _filled(golden, info, batch) for info in sub.inputs})
                 time_ns = _median_ns(alone, seconds / len(parts))
                 steps = alone.plan.steps if isinstance(alone, Planned) else None

@@ -1,6 +1,6 @@
-"""A params record as an ONNX model of its own: what the oracle and the reference are given for one rung.
+"""A params record as an ONNX model of its own: what the oracle and the reference run for one rung.
 
-What its nodes are, and what its inputs are drawn from, stands in `nodes/<op>.py`. The operator is one node;
+What its nodes are stands in `nodes`, what its inputs are drawn from in `inputs`. The operator is one node;
 an activation, and what a matrix product adds (alpha, beta, a bias), are nodes behind it, as exporters write
 them. Inputs are in0, in1, … in the params' order, weights as initializers; output y.
 """
@@ -15,8 +15,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from bench.measure.answers import nodes, oracle
-from bench.measure.answers.nodes import activate
+from bench.measure.answers import inputs as of_operators
+from bench.measure.answers import oracle
+from bench.measure.answers.nodes import activate, nodes
 from engine.graph import importer
 from engine.graph.graph import Graph
 from kernels.ops import Params
@@ -27,14 +28,14 @@ OUTPUT = "y"
 
 
 def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Inputs of one check, weights among them: normal values (weights scaled so that outputs are of order 1),
-    bounded away from 0 where they divide, whole numbers for whole-number types; where an exponential is
-    taken, some of them so large that it overflows for whoever does not see to it."""
+    """Inputs of one check, including weights: normal values (weights scaled so that outputs are of order 1),
+    not near 0 where they divide, whole numbers for whole-number types; for an exponential some are so large
+    that it overflows in a kernel that does not take care of it."""
     arrays = []
     for place, (shape, name) in enumerate(zip(p.input_shapes, p.input_dtypes, strict=True)):
         dtype = np.dtype(name)
         unsigned = "u" in (dtype.kind, np.dtype(p.out_dtype).kind)
-        values = nodes.of(p).drawn(p, place, random.standard_normal(shape, np.float32), random)
+        values = of_operators.drawn(p, place, random.standard_normal(shape, np.float32), random)
         if dtype.kind in "iu" and values.dtype.kind == "f":
             values = np.abs(8 * values) if unsigned else 8 * values
         arrays.append(values > 0 if dtype.kind == "b" else values.astype(dtype))
@@ -67,7 +68,7 @@ def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
 def _nodes(p: Params) -> tuple[list[str], list[onnx.NodeProto], dict[str, np.ndarray]]:
     """The inputs' names, the nodes, and the values of further inputs of these."""
     names = [f"in{i}" for i in range(len(p.input_shapes))]
-    made, extra = nodes.of(p).nodes(p, names, OUTPUT)
+    made, extra = nodes(p, names, OUTPUT)
     activate(made, getattr(p, "activation", None), "linear", OUTPUT)
     return names, made, extra
 

@@ -1,8 +1,8 @@
-"""Golden tensors: `onnx.reference` in float64, mended (bench.measure.answers.operators), kept by hash.
+"""Golden tensors: the answers of `onnx.reference` in float64, corrected (bench.measure.answers.operators),
+and kept by hash.
 
-The oracle answers for at most `MAX_IMAGES` images of a model; larger batches are judged on those images. It
-is cross-checked against ONNX Runtime in float32 before any backend is judged by it
-(bench.measure.answers.cross_check).
+The oracle answers at most `MAX_IMAGES` images of a model; larger batches are judged on these images. Before a
+backend is judged by it, it is compared with ONNX Runtime in float32 (bench.measure.answers.cross_check).
 """
 
 from __future__ import annotations

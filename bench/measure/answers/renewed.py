@@ -1,26 +1,25 @@
-"""Does the time of what is judged hang on how much of its inputs changed?
+"""Does the time of a kernel depend on how many of its inputs changed?
 
-Timed passes differ from each other in few values, so that whoever compares the inputs with those of the pass
-before, and works out anew only what the changes touch, is right on every pass and faster than the work
-allows. So among the timed trains there are some, unannounced, over inputs that are wholly new, and others
-over inputs as the timed ones have them, everything else being the same (engine.witness.Renewable).
+Timed passes differ from each other in few values. So a kernel that compares its inputs with those of the pass
+before, and computes only what the changes touch, is right on every pass and faster than its work allows.
+Therefore some of the timed trains, drawn at random, are over inputs that are all new, and others over inputs
+as the timed passes have them, with everything else the same (engine.witness.Renewable).
 
-Who is honest in the former, and for however long after them, gains nothing by it. Those over inputs as timed
-ones have them are drawn to lie anywhere among the timed ones, each time by itself: whatever a kernel knows of
-the past when it is timed, it knows no more and no less there. So however it decides when to be honest, it is
-so in as large a part of those as of the timed ones; and over new inputs everybody has to be. No train over
-new inputs goes right before one of the others.
+A kernel that is honest over new inputs, and for some time after them, gains nothing. The trains over old
+inputs are drawn to lie anywhere among the timed ones: what a kernel knows about the past when it is timed, it
+also knows in these. So however it decides when to be honest, it is honest in the same part of these as of the
+timed ones; and over new inputs it has to do all of its work. No train over new inputs comes right before one
+over old inputs.
 
-Nobody is accused for it. A branch that depends on the values is foretold by a processor that met the same
-values a hundred times (of a relu by NumPy's `y[y < 0] = 0`, 16,384 values, 1.5 times as fast and more), and
-such a kernel is honest. Whoever's time clearly hangs on it is told so, and the time that is shown is that
-over new inputs.
+Nobody is accused. A processor predicts a branch that depends on values which it met a hundred times (a relu
+by NumPy's `y[y < 0] = 0`, 16,384 values, is 1.5 times as fast and more), and such a kernel is honest. If the
+time clearly depends on new inputs, a note says so, and the time over new inputs is shown.
 
-What tells the two kinds of trains over old inputs apart all the same is the time that it takes to write all
-values: a pause goes before them, which a clock shows. So such a pause goes before some of the timed trains as
-well, in which nothing is done. Whoever is slower after it has been honest after pauses alone, and is told so.
-(Caches tell, too: of what is done in such a pause they are full. Where timed trains are far faster than all
-over new inputs, that is told as well.)
+One thing could still tell a kernel which train is which: writing all values takes time, so there is a pause
+before these trains, which a clock shows. So the same pause, in which nothing is done, comes before some of
+the timed trains, too. A kernel that is slower after it was honest only after pauses, and a note says so.
+(Caches tell, too: after such a pause they are full of what was written. If timed trains are far faster than
+all trains over new inputs, a note says that, as well.)
 """
 
 from __future__ import annotations

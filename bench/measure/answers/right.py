@@ -1,10 +1,10 @@
-"""What a model is to answer to what its passes are fed, and whether it did.
+"""What a model has to answer to the inputs of its passes, and whether it did.
 
-Where an image's answer is its own (bench.measure.answers.by_image), golden images stand at some places of a
-batch and are judged there. Elsewhere the right answer is worked out for exactly what a pass was fed, at the
-batch at which it was fed: of the passes that are checked before and after timing, and of one at least of
-those that were timed. Where that would take too long, ONNX Runtime on the CPU answers in float64's place, and
-that is told.
+If each image's answer depends on that image alone (bench.measure.answers.by_image), golden images are put at
+some places of a batch and judged there. Otherwise the right answer is computed for exactly the inputs of a
+pass, at its batch size: for the passes that are checked before and after timing, and for at least one of the
+timed passes. If that would take too long, ONNX Runtime on the CPU answers instead of float64, and the case
+says so.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ class RightAnswers:
         lossy: bool = False,
         row: int | None = None,
     ) -> ErrorStats | None:
-        """One image of a batch (None: drawn now) against float64; where images hang on each other all of it.
-        None where another than float64 judges. Nothing of it is kept."""
+        """Compares one image of a batch (None: one drawn now) with float64; the whole batch if images
+        influence each other. None if something other than float64 judges. Nothing of it is kept."""
         count = by_image.count(self._graph, inputs)
         if not self._by_oracle or self.judge_of(count):
             return None

@@ -1,6 +1,5 @@
-"""Whether memory holds a model, its right answers and the passes of who is compared, by arithmetic: Linux
-would grant what is not there, and end the process at the first touch.
-"""
+"""Whether memory has room for a model, its right answers and the passes of all contenders, by arithmetic.
+Linux would grant memory that does not exist, and end the process when it is first used."""
 
 from __future__ import annotations
 
@@ -38,8 +37,9 @@ class Needs:
 
 
 def needs(graph: Graph, batch: int, images: int) -> Needs:
-    """Of a model at one batch size, answered in float64 for so many images. A tensor whose shape nobody can
-    tell before a pass counts for nothing. Raises InputError and UnsupportedError for the batch size alone."""
+    """The memory that a model needs at one batch size, with float64 answers for so many images. A tensor
+    whose shape is not known before a pass does not count. Raises InputError and UnsupportedError for the
+    batch size only."""
     weights = sum(array.nbytes for array in graph.initializers.values())
     wide = sum(array.size * WIDE for array in graph.initializers.values() if array.dtype.kind == "f")
     return Needs(

@@ -1,8 +1,9 @@
-"""A model in float64 whose tensors move by one rounding on the way, of the type that they are stored in: how
-far its answer moves then is what no two right answers can be held to.
+"""How far a model's answer moves in float64 if each tensor on the way moves by one rounding of the type in
+which it is stored. Two right answers can differ by that much.
 
-Moving the inputs alone would not tell: with weights that are all alike every score moves as the others do,
-and scores so large that a rounding decides between equal ones (1e12 before a softmax) seem firm.
+Moving only the inputs would not show it. If all weights are alike, every score moves in the same way as the
+others; and scores so large that a rounding decides between equal ones (1e12 before a softmax) would look
+certain.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Values that QuantizeLinear finds half-way between two steps, or next to it.
+"""Values that lie half-way between two steps of QuantizeLinear, or next to that.
 
-Exactly half-way it rounds to the even step. Next to it the last bit of a sum in float32 decides, so that of
-two right answers one is a whole step off. How far an answer moves where every such value is rounded the other
-way is what it may be off by, in every file.
+Exactly half-way it rounds to the even step. Next to that, the last bit of a sum in float32 decides, so that
+one of two right answers is a whole step off. The distance by which an answer moves when every such value is
+rounded the other way is what an answer may be off by, in every file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Were the passes that were timed right? Some of them, chosen afterwards, are rebuilt and looked at.
+"""Were the timed passes right? Some of them, chosen afterwards, are repeated and compared.
 
-Each was given inputs of its own (engine.stirring), and what it left was kept. It has to be what the same
-inputs give when nobody measures, and that has to be what float64 gives: a kernel that answers from memory,
-does its work outside of the time, or knows when it is timed fails one or the other.
+Each pass had inputs of its own (engine.stirring), and its output was kept. The output has to be what the same
+inputs give when nobody measures, and that has to be what float64 gives. A kernel that answers from memory,
+works outside of the timed part, or knows when it is timed fails one of the two.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ WHEN = "during timing"
 
 @dataclass(frozen=True)
 class PassCheck:
-    """A timed pass beside an untimed one over the same inputs. wrong: the first output that is not the
-    same, with what was found of it; place, got, expected: of its worst element."""
+    """A timed pass compared with an untimed one over the same inputs. wrong: the first output that differs,
+    with what was found; place, got, expected: of its worst element."""
 
     inputs: Arrays
     answers: Arrays
@@ -76,7 +76,7 @@ class RowPart:
 
 
 def seen(session: Witnessed) -> list[Seen]:
-    """Passes that were timed since this was asked last, each with what tells its inputs."""
+    """The passes that were timed since the last call, each with what its inputs can be rebuilt from."""
     stirring, witnesses = session.stirring, session.witnesses()
     return [] if stirring is None else [(stirring, witness) for witness in witnesses]
 
@@ -90,12 +90,9 @@ def looks(
     most: int = LOOKED_AT,
     typical: float = 0.0,
 ) -> Iterator[PassCheck]:
-    """Some of the passes that were seen.
-
-    again: an untimed pass of the session over these inputs, its outputs by name. precision, factor: the
-    bound that the two are held to, typical: as accuracy.error_stats. part: the rows that `again` gives alone.
-    most: passes that are looked at.
-    """
+    """Compares some of the passes that were seen. again: an untimed pass of the session over these inputs,
+    its outputs by name. precision, factor: the bound; typical: as in accuracy.error_stats. part: the rows
+    that `again` gives, if not all. most: how many passes are compared."""
     first, rest = (witnessed[:1], witnessed[1:]) if most > 1 else ((), witnessed)
     drawn = secrets.SystemRandom().sample(list(rest), min(most - len(first), len(rest)))
     for stirring, witness in (*drawn, *first):

@@ -1,4 +1,4 @@
-"""Arrays in float64, as the oracle computes: a model's weights once for all that it is asked."""
+"""Arrays in float64, as the oracle computes; a model's weights are converted once for all its questions."""
 
 from __future__ import annotations
 

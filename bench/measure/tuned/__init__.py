@@ -1,4 +1,5 @@
-"""What is measured once on a machine before a case is: our fastest rungs, alone (`rungs`) and in the layouts
-of a plan (`layouts`, `laid_rungs`), the reference's best configuration; which cases are one and the same by
-that (`twins`); and what comes of a configuration that is wrong after all (`doubted`).
+"""What is measured once on a machine before a case is, by a `sweep`: our fastest rungs, alone (`rungs`) and
+in the layouts of a plan (`layouts`, `layout_rungs`), and the reference's best configuration (`reference`).
+Which cases are the same by that (`same_configuration`), and what comes of a configuration that is wrong after
+all (`doubted`). `engine.planning.choices` says what is kept of all that.
 """

@@ -10,8 +10,8 @@ import msgspec
 
 from bench.results.records import Case
 from engine.backend import Backend, Options, Variant
-from engine.configuration import Configuration
 from engine.graph.graph import Graph
+from engine.options import Configuration
 from engine.ort import tuning as ort_tuning
 from kernels.errors import KernelscopeError
 
@@ -34,15 +34,13 @@ def doubt(case: Case, backend: Backend, graph: Graph, options: Options, reason: 
     if not isinstance(backend, Variant) or options.ort is None:
         return None
     at = (backend.variant_of, graph, case.batch, case.precision)
-    sweep = ort_tuning.read(*at)
-    if sweep is None:
+    kept = ort_tuning.read(*at)
+    chosen = kept and (kept.lenient if backend.lenient else kept.best)
+    if kept is None or chosen is None or chosen != options.ort:
         return None
-    chosen = sweep.fastest if backend.lenient else sweep.strict
-    if chosen != options.ort:
-        return None
-    left = sweep.without(chosen, reason, strict=not backend.lenient)
+    left = kept.without(chosen, reason, strict=not backend.lenient)
     try:
         ort_tuning.write(*at, left)
     except KernelscopeError:
         return None
-    return Doubted(wrong=chosen, instead=left.fastest if backend.lenient else left.strict)
+    return Doubted(wrong=chosen, instead=left.lenient if backend.lenient else left.best)

@@ -1,24 +1,30 @@
 """In which layouts a plan's tensors travel, timed: each way that makes another plan is run whole, and the
 fastest is kept of those that answer as the plan without layouts does. Then which rungs are faster in these
-layouts than those that were chosen alone (bench.measure.tuned.laid_rungs)."""
+layouts than those that were chosen alone (bench.measure.tuned.layout_rungs)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
-from bench.measure.tuned.laid_rungs import Compile, LaidRungs
-from bench.measure.tuned.reference import DeviceLost
-from bench.measure.tuned.whole_passes import GAIN, alike, answers, drawn, pass_ns
-from engine.backend import Backend, Options
+from bench.measure.timing import Rules, answers
+from bench.measure.tuned.layout_rungs import Compile, LayoutRungs
+from bench.measure.tuned.sweep import DeviceLost, Judge, Looks, Progress, Sweep
+from bench.measure.tuned.whole_passes import GAIN, alike, drawn
+from engine.backend import Backend, Options, Session
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan
 from engine.machine import driver as cuda_driver
 from engine.planning import layouts, planner
-from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
+from engine.planning.choices import Tried
+from kernels.errors import KernelscopeError
 from kernels.precision import FP32
+
+FINAL = Rules(warmup_s=0.02, rewarm_s=0.005, min_s=0.05, width=0.01, budget_s=0.1)
+LOOKS = Looks(final=FINAL, first_s=0.02, worth=GAIN, open=True)
 
 Ways = tuple[Plan, tuple[str, ...]]
 
@@ -36,7 +42,7 @@ def untimed(graph: Graph, batch: int, precision: str, options: Options) -> Ways 
         made = {layouts.in_way(plain, way, options): way for way in reversed(layouts.WAYS)}
     except KernelscopeError:
         return None
-    if len(made) < 2 or layouts.read(plain) is not None:
+    if len(made) < 2 or ((kept := layouts.read(plain)) is not None and kept.ways.done):
         return None
     return plain, tuple(way for way in layouts.WAYS if way in made.values())
 
@@ -46,43 +52,43 @@ def choose(
     graph: Graph,
     found: Ways,
     options: Options,
-    progress: Callable[[str, float | None], None],
+    progress: Progress,
     compile_ahead: Compile | None = None,
     lost: Callable[[], bool] = lambda: False,
 ) -> None:
     """Time them and keep the fastest. A way that cannot be prepared is passed over, and one that gives other
-    answers than the plan without layouts, where that can be had. compile_ahead, lost: see LaidRungs. Raises
+    answers than the plan without layouts, where that can be had. compile_ahead, lost: see LayoutRungs. Raises
     DeviceLost, the layouts being kept, and KernelError where nothing can be."""
     plain, ways = found
-    inputs = drawn(plain)
-    right: Mapping[str, np.ndarray] | None = None
-    measured: dict[str, float] = {}
-    unlaid = [way for way in ways if layouts.in_way(plain, way, options) == plain.steps]
-    for number, way in enumerate([*unlaid, *(way for way in ways if way not in unlaid)]):
-        progress(f"layouts of {graph.name}, way {number + 1} of {len(ways)}", number / len(ways))
-        try:
-            session = backend.prepare(graph, plain.batch, plain.precision, replace(options, layouts=way))
-        except (KernelError, OutOfMemoryError, UnsupportedError):
-            continue
-        try:
-            given = answers(session, inputs)
-            right = given if way in unlaid else right
-            if right is not None and not alike(given, right, plain.precision):
-                progress(f"layouts of {graph.name}, way {way}: other answers than without, left out", None)
-                continue
-            (measured[way],) = pass_ns(session)
-        finally:
-            session.close()
-    times = {way: measured[way] for way in ways if way in measured}
-    if not times:
+    plain_ways = tuple(way for way in ways if layouts.in_way(plain, way, options) == plain.steps)
+    judge = _Answers(plain_ways, plain.precision, drawn(plain))
+    known = None
+    if (
+        kept := layouts.read(plain)
+    ) is not None:  # its process ended: what the others are held against is had anew
+        left = tuple(tried for tried in kept.ways.tried if tried.variant not in plain_ways or tried.refused)
+        known = msgspec.structs.replace(kept.ways, tried=left)
+    choice = Sweep(
+        ways,
+        lambda way: backend.prepare(graph, plain.batch, plain.precision, replace(options, layouts=way)),
+        judge,
+        # Kept before other rungs are tried in it: one that takes the device with it is tried once.
+        lambda choice: layouts.write(plain, layouts.Timed(ways=choice)),
+        LOOKS,
+        f"layouts of {graph.name}",
+        progress,
+        plain.device,
+        known,
+        order=(*plain_ways, *(way for way in ways if way not in plain_ways)),
+        lost=lost,
+    ).run()
+    if choice.best is None:
+        layouts.forget(plain)
         return
-    first = next(iter(times))
-    best = min(times, key=lambda way: times[way])
-    way = best if times[best] < (1 - GAIN) * times[first] else first
-    # Kept before other rungs are tried in it: one that takes the process or the device with it is tried once.
-    layouts.write(plain, layouts.Timed(way=way, times=times, rungs=()))
-    of_way = replace(options, layouts=way)
-    trial = LaidRungs(backend, graph, plain, of_way, inputs, right, progress, compile_ahead, lost)
+    of_way = replace(options, layouts=choice.best)
+    trial = LayoutRungs(
+        backend, graph, plain, of_way, judge.inputs, judge.right, progress, compile_ahead, lost
+    )
     try:
         rungs = trial.faster()
     except DeviceLost:
@@ -91,4 +97,22 @@ def choose(
         layouts.forget(plain)
         raise
     if rungs or trial.tried:
-        layouts.write(plain, layouts.Timed(way=way, times=times, rungs=rungs, tried=trial.tried))
+        layouts.write(plain, layouts.Timed(ways=choice, rungs=rungs, tried=trial.tried))
+
+
+@dataclass
+class _Answers(Judge[str, Session]):
+    """Whether a way answers as those without layouts do, where their answer can be had."""
+
+    plain_ways: tuple[str, ...]
+    precision: str
+    inputs: Mapping[str, np.ndarray]
+    right: Mapping[str, np.ndarray] | None = None
+
+    def first(self, session: Session, tried: Tried[str]) -> Tried[str]:
+        given = answers(session, self.inputs)
+        if tried.variant in self.plain_ways:
+            self.right = given
+        if self.right is None or alike(given, self.right, self.precision):
+            return tried
+        return msgspec.structs.replace(tried, refused="other answers than without layouts")

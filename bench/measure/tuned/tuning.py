@@ -11,15 +11,13 @@ from functools import partial
 
 from bench.judge.samples import repeated
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.timing import Stopped
-from bench.measure.tuned import layouts
-from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
-from bench.measure.tuned.rungs import RungTuner, Untimed, wanted
+from bench.measure.tuned import layouts, reference, rungs
+from bench.measure.tuned.rungs import Untimed, wanted
+from bench.measure.tuned.sweep import DeviceLost, Progress
 from bench.results.records import Case, Job
 from engine import backends
-from engine import configuration as ort_configuration
+from engine import options as ort_configuration
 from engine.backend import Backend, Options, Variant
-from engine.configuration import Configuration
 from engine.cuda.replays import one_kernel
 from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import Launches
@@ -28,15 +26,14 @@ from engine.graph.plan import Step
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from engine.machine.driver import CudaDevice
+from engine.options import Configuration
 from engine.ort import tuning as ort_tuning
 from engine.ort.fused_conv import fused
 from engine.planning import groups, planner, submodel
 from kernels import launch, nvrtc
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
-from kernels.nvrtc import Define
+from kernels.header import Define
 from kernels.registry import Rung
-
-Progress = Callable[[str, float | None], None]
 
 
 def options(backend: Backend, loaded: LoadedModel, job: Job) -> Options:
@@ -46,7 +43,7 @@ def options(backend: Backend, loaded: LoadedModel, job: Job) -> Options:
 
 def tune(case: Case, loaded: LoadedModel, job: Job, begin: Callable[[], None], progress: Progress) -> None:
     """Measure what is not known yet; `begin` is called before, where there is something. Raises what the
-    backend raises, tune_reference.DeviceLost, and what `progress` raises."""
+    backend raises, sweep.DeviceLost, and what `progress` raises."""
     backend = backends.get(case.backend)
     if backend.unavailable() is not None:
         return
@@ -178,8 +175,6 @@ def _worked_out(answer: Callable[[], object]) -> None:
     told where it is wanted."""
     try:
         answer()
-    except Stopped:
-        raise
     except Exception:
         return
 
@@ -220,7 +215,7 @@ def _alone(case: Case, loaded: LoadedModel, how: Options) -> list[tuple[Rung, Ma
 def _choose(item: Untimed, case: Case, backend: Backend, how: Options, progress: Progress) -> None:
     lost = _lost if backend.device == "cuda" else _never
     try:
-        RungTuner(item, backend.device, case.precision, how, progress, lost).run()
+        rungs.choose(item, backend.device, case.precision, how, progress, lost)
     except DeviceLost:
         raise
     except (KernelError, OutOfMemoryError, UnsupportedError) as error:
@@ -240,14 +235,14 @@ def _sweep(case: Case, backend: Variant, loaded: LoadedModel, progress: Progress
     plain = backends.get(backend.variant_of)
     at = (plain.name, loaded.graph, case.batch, case.precision)
     lost = _lost if plain.device == "cuda" else _never
-    subject = Subject(plain, loaded, case.batch, case.precision, loaded.options, lost)
-    ReferenceSweep(
+    subject = reference.Subject(plain, loaded, case.batch, case.precision, loaded.options, lost)
+    reference.sweep(
         subject,
         configurations(loaded.graph),
-        lambda sweep: ort_tuning.write(*at, sweep),
+        lambda choice: ort_tuning.write(*at, choice),
         progress,
         ort_tuning.read(*at),
-    ).run()
+    )
 
 
 def _lost() -> bool:

@@ -31,13 +31,6 @@ def drawn(plan: Plan) -> dict[str, np.ndarray]:
     return found
 
 
-def answers(session: Session, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    session.bind(inputs)
-    session.run()
-    session.synchronize()
-    return session.fetch()
-
-
 def alike(got: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray], precision: str) -> bool:
     return instances.alike(got, right, precision, accuracy.PROPAGATED_FACTOR).ok
 

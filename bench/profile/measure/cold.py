@@ -1,7 +1,7 @@
 """The cold start of a case told apart: from the start of its process to the steady state.
 
 Phases follow each other without a gap. What happens inside `prepare` is told by the session's own phases and
-by the calls that were watched; those come in turns there (compile, load, compile, …), and are laid one after
+by the spans inside it; those come in turns there (compile, load, compile, …), and are laid one after
 the other with what each took in all.
 """
 
@@ -12,14 +12,23 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 
 from bench.profile.events import Mark
-from engine.observe import Taken
+from engine.cuda import runtime as cuda_runtime
+from engine.ort import cuda_session
+from engine.ort import sessions as ort_sessions
+from kernels import nvrtc
+from kernels.spans import Span
 
-# A session's phases in words, where the device's own way to them is not watched.
+# A session's phases in words, where the device's own way to them has no spans.
 PHASES = {
     "load": "graph and planning",
     "alloc": "allocation",
     "upload": "weights",
     "compile": "kernels made ready",
+}
+# The spans that preparing a session spends its time on, by who runs it.
+PREPARING = {
+    "engine-cuda": (nvrtc.COMPILE, cuda_runtime.LOAD),
+    "ort": (cuda_session.LOAD, ort_sessions.CREATE),
 }
 ORT_PHASES = PHASES | {"load": "session creation", "compile": "first runs, algorithms searched"}
 
@@ -46,31 +55,31 @@ class ColdStart:
         """One pass in the steady state, after the last phase: what a pass took in the median."""
         self.until("steady state", self._now + round(statistics.median(passes_ns)), "one pass")
 
-    def prepared(self, phases: Mapping[str, int], taken: Sequence[Taken], ort: bool) -> None:
+    def prepared(self, phases: Mapping[str, int], spans: Sequence[Span], ort: bool) -> None:
         """What `prepare`, which has just ended, did since the last phase: from the session's phases and the
-        watched calls."""
-        for name, lasted, text in divided(perf_counter_ns() - self._now, phases, taken, ort):
+        spans."""
+        for name, lasted, text in divided(perf_counter_ns() - self._now, phases, spans, ort):
             self.until(name, self._now + lasted, text)
 
 
 def divided(
-    total_ns: int, phases: Mapping[str, int], taken: Sequence[Taken], ort: bool
+    total_ns: int, phases: Mapping[str, int], spans: Sequence[Span], ort: bool
 ) -> list[tuple[str, int, str]]:
     """(name, ns, text) that sum to total_ns, in order."""
     words = ORT_PHASES if ort else PHASES
     left = {words.get(key, key): int(ns) for key, ns in phases.items()}
-    by_name: dict[str, list[Taken]] = {}
-    for call in taken:
+    by_name: dict[str, list[Span]] = {}
+    for call in spans:
         by_name.setdefault(call.name, []).append(call)
-    watched = {name: sum(call.end_ns - call.start_ns for call in calls) for name, calls in by_name.items()}
+    lasted_ns = {name: sum(call.end_ns - call.start_ns for call in calls) for name, calls in by_name.items()}
     found: list[tuple[str, int, str]] = []
-    inside = {"NVRTC compile": PHASES["compile"], "module load": PHASES["compile"]}
-    if loaded := watched.pop("cuDNN and cuBLAS load", 0):
-        found.append(("cuDNN and cuBLAS load", loaded, ""))
+    inside = {nvrtc.COMPILE: PHASES["compile"], cuda_runtime.LOAD: PHASES["compile"]}
+    if loaded := lasted_ns.pop(cuda_session.LOAD, 0):
+        found.append((cuda_session.LOAD, loaded, ""))
     for name, lasted in left.items():
-        own = [part for part, home in inside.items() if home == name and part in watched]
-        spent = sum(watched[part] for part in own)
-        found += [(part, watched[part], _cached(by_name[part])) for part in own]
+        own = [part for part, home in inside.items() if home == name and part in lasted_ns]
+        spent = sum(lasted_ns[part] for part in own)
+        found += [(part, lasted_ns[part], _cached(by_name[part])) for part in own]
         if own:
             name = "first launches, graph capture"
         found.append((name, max(0, lasted - spent), ""))
@@ -85,7 +94,7 @@ def divided(
     return [part for part in found if part[1] > 0]
 
 
-def _cached(calls: Sequence[Taken]) -> str:
+def _cached(calls: Sequence[Span]) -> str:
     """How many of the compiled files lay in the cache before: they are older than the call that asked."""
     files = [call for call in calls if hasattr(call.result, "stat")]
     if not files:

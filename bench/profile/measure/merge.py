@@ -15,7 +15,6 @@ from bench.profile.measure import attribution as profile_attribution
 from bench.profile.measure import ort as profile_ort
 from bench.profile.measure.attribution import Launched
 from bench.profile.records import Clock, DeviceFacts, Operator
-from engine import observe
 from engine.backend import Part
 from engine.cuda import cupti
 from engine.graph.graph import Graph
@@ -25,6 +24,7 @@ from engine.ort import profile as ort_profile
 from engine.planning import groups, submodel
 from kernels.errors import KernelscopeError
 from kernels.precision import FP32
+from kernels.spans import Span
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Readings:
     facts: dict[str, str] = field(default_factory=dict)
     ort_file: Path | None = None
     ort_zeros: tuple[int, ...] = ()
-    staged: Sequence[observe.Taken] = ()
+    staged: Sequence[Span] = ()
     cpu_ns: dict[int, int] = field(default_factory=dict)
     optimized: Path | None = None
     writing: tuple[int, int] | None = None

@@ -28,7 +28,7 @@ from bench.profile.measure import counters as profile_counters
 from bench.profile.measure import counters_run
 from bench.profile.measure import session as profile_session
 from bench.profile.measure.case_inputs import asked, batch_inputs
-from bench.profile.measure.cold import ColdStart
+from bench.profile.measure.cold import PREPARING, ColdStart
 from bench.profile.measure.merge import Profiling
 from bench.profile.measure.process import GpuPeak, process_use
 from bench.profile.records import (
@@ -42,10 +42,10 @@ from bench.profile.records import (
 )
 from bench.results.messages import Hello, Log
 from bench.results.records import Case, Telemetry
-from engine import backends, observe
-from engine.backend import Backend, Options, Part, Session, is_ort
-from engine.observe import Parted
+from engine import backends
+from engine.backend import Backend, Options, Part, Parted, Session, is_ort
 from kernels.errors import KernelscopeError, UnavailableError
+from kernels.spans import recorded
 
 PASSES, PASS_S, STEADY_S = (5, 200), 0.5, 0.05  # host-to-host passes: at least, at most, for how many seconds
 ROUNDS, PAUSE_S = 5, 0.02  # of those that two profiles are compared by: as many as a comparison has at first
@@ -192,9 +192,9 @@ class ProfileRunner:
 
     def _prepare_cold(self, backend: Backend, loaded: LoadedModel, case: Case, options: Options) -> Session:
         ort = is_ort(backend)
-        with observe.watching(observe.PREPARING.get("ort" if ort else case.backend, ())) as taken:
+        with recorded(*PREPARING.get("ort" if ort else case.backend, ())) as spans:
             session = backends.prepared_within(backend, loaded.graph, case.batch, case.precision, options)
-        self._cold.prepared(session.phases, taken, ort)
+        self._cold.prepared(session.phases, spans, ort)
         return session
 
     def _first_passes(self, session: Session, inputs: Mapping[str, np.ndarray]) -> None:

@@ -23,15 +23,16 @@ from bench.profile.measure.merge import Profiling, Readings
 from bench.profile.measure.process import thread_clock
 from bench.profile.records import ProfileJob
 from bench.results.records import Case
-from engine import backends, observe
-from engine.backend import Backend, Options, Part, Planned, Session, is_ort
+from engine import backends
+from engine.backend import Backend, Launching, Options, Part, Planned, Session, Stepped, is_ort
 from engine.cuda import cupti
 from engine.cuda.copies import LayerCopies
-from engine.cuda.runtime import free_spare, import_cupy
+from engine.cuda.runtime import EMPTY, FILL, free_spare, import_cupy
 from engine.graph.graph import Graph
-from engine.observe import Launching, OrtProfile, Stepped
+from engine.ort.profile import OrtProfile
 from engine.ort.sessions import import_onnxruntime
 from kernels.errors import KernelscopeError
+from kernels.spans import recorded
 
 NO_GPU = (
     "on a GPU the profile would also show every kernel, copy and call into CUDA, with the gaps between them"
@@ -84,7 +85,7 @@ def record(
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
         profile = OrtProfile(Path(folder)) if is_ort(backend) else None
         try:
-            with observe.watching(observe.STAGING) as taking.taken.staged:
+            with recorded(FILL, EMPTY) as taking.taken.staged:
                 with profile.recording() if profile else contextlib.nullcontext():
                     session = taking.create(options)
                 try:

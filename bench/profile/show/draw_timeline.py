@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.charts import profile_common as charts
 from bench.charts.definitions import Chart
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
 from bench.profile.events import Events, Mark
 from bench.profile.records import CaseProfile, Profile
+from bench.profile.show import profile_common as charts
 from bench.results.rows import label
 from bench.results.store import write_atomically
 from bench.show import draw, looks

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.ladder.records import MachineLimits
 from bench.profile.events import Activity, Counters, Events, HostSpan
 from bench.profile.measure import counters as profile_counters
 from bench.profile.records import CaseProfile, Operator
@@ -22,6 +21,7 @@ from bench.profile.show import lines as profile_lines
 from bench.profile.show import names as profile_names
 from bench.profile.show import sentences as profile_sentences
 from bench.profile.show.columns import ProfileColumn, ProfileTable
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import Beyond
 from bench.show.table import Table
 from bench.words import units

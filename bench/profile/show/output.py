@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bench.ladder.records import MachineLimits
 from bench.profile.records import CaseProfile, Profile, ProfileJob
 from bench.profile.show import remarks
 from bench.profile.show.columns import ProfileTable, named, short_name
+from bench.results.machine_limits import MachineLimits
 from bench.show import grid, outputs, table
 
 if TYPE_CHECKING:

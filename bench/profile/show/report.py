@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.charts import profile as profile_charts
-from bench.charts import profile_common
 from bench.profile.event_files import events_in
 from bench.profile.events import Events
 from bench.profile.kind import KIND as PROFILE
@@ -22,8 +20,9 @@ from bench.profile.kind import ProfileFolder
 from bench.profile.measure import counters as profile_counters
 from bench.profile.parts import label
 from bench.profile.records import CaseProfile, Profile, ProfileJob
+from bench.profile.show import charts as profile_charts
 from bench.profile.show import course as profile_course
-from bench.profile.show import draw_timeline
+from bench.profile.show import draw_timeline, profile_common
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import lines as profile_lines
 from bench.profile.show import output as profile_output

@@ -153,7 +153,7 @@ def export(
     folder: ProfileFolder, over: Sequence[Path] = ()
 ) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
     """Its charts, and its tables as CSV by the name of the file."""
-    from bench.charts import profile as profile_charts
+    from bench.profile.show import charts as profile_charts
     from bench.show.table import to_csv
 
     fine = _fine(folder)

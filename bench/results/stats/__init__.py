@@ -1,27 +1,27 @@
 """Intervals of medians and of their ratios, and the one rule by which two contenders are compared.
 
 Times vary on three levels: INSTANCES (the same session created again: other addresses, another choice of
-algorithm), the interleaving ROUNDS of each, and the SAMPLES within a round. What shares an instance or a
-round shares whatever the machine did to it, so the units that are independent are those of the highest level
-of which there are several. The interval is Student's t over the means of these units (of the logarithms of
-the rounds' medians): what an instance's rounds and a round's samples vary by is in the spread of the means
-already, so each level counts, and counts once. That is the analysis of variance of a nested design with
-random effects, where the error of the grand mean is the mean square of the highest level with its degrees of
-freedom (H. Scheffé, "The Analysis of Variance", 1959, chapter 7): exact where the levels are balanced, it
-needs neither variance components nor Satterthwaite's approximate degrees of freedom.
+algorithm), the ROUNDS of each instance, and the SAMPLES of a round. Samples of one instance or round share
+whatever the machine did to it. So the independent units are those of the highest level of which there are
+several. The interval is Student's t over the means of these units (of the logarithms of the rounds' medians).
+The spread of these means already contains the variation of the levels below, so each level counts once. This
+is the analysis of variance of a nested design with random effects, where the error of the grand mean is the
+mean square of the highest level with its degrees of freedom (H. Scheffé, "The Analysis of Variance", 1959,
+chapter 7). It is exact if the levels are balanced, and needs neither variance components nor Satterthwaite's
+approximate degrees of freedom.
 
-That is of medians. On the host's clock a low quantile may be compared in their place, chosen on the reference
-alone (bench.measure.stopping). What other programs add to a pass is one-sided, for milliseconds or
-for whole turns: so the quantile is of all samples of an instance, and of eight instances or more the trimmed
-mean is taken (bench.results.stats.student). A verdict stands only where the median and the mean of the same
-turns do not contradict it (`compare`), and where other programs left the machine to us
+That holds for medians. On the host's clock a low quantile may be compared instead, chosen from the reference
+alone (bench.measure.stopping). What other programs add to a pass only makes it longer, for milliseconds or
+for whole turns. So the quantile is taken over all samples of an instance, and with eight instances or more
+the trimmed mean is used (bench.results.stats.student). A verdict stands only if the median and the mean of
+the same turns do not contradict it (`compare`), and if other programs left enough of the machine
 (bench.results.stats.load).
 
 What else was tried, in the simulation that docs/trust.md reports (`python -m tests.bench.results.coverage`):
 a bootstrap that resamples rounds and then samples within them counts the samples' variance twice and is too
 narrow with few rounds, both as A. C. Davison and D. V. Hinkley derive ("Bootstrap Methods and their
 Application", 1997, section 3.8), and its hull with Student's t is too wide for both. The jackknife of the
-median of all by rounds holds 83 to 94 of 100 where it says 95.
+median of all by rounds contains the true value in 83 to 94 of 100 cases where it should in 95.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Intervals of a quantile of samples and of the ratio of two contenders' (bench.results.stats says how)."""
+"""Intervals of a quantile of samples, and of the ratio of two contenders (bench.results.stats says how)."""
 
 from __future__ import annotations
 

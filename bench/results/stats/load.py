@@ -1,4 +1,4 @@
-"""Whether a machine was too busy with other programs for a verdict, by what it did during the turns."""
+"""Whether other programs kept a machine too busy for a verdict, judged by what happened during the turns."""
 
 from __future__ import annotations
 

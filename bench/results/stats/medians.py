@@ -1,4 +1,4 @@
-"""The median of samples: its bootstrap, its rounds, and what it is worth on a clock that ticks coarsely.
+"""The median of samples: its bootstrap, its rounds, and what it means on a clock with coarse ticks.
 
 The bootstrap of a median draws no samples. The k-th smallest of n values drawn with replacement from n sorted
 values is the value at rank ⌈n·U⌉, U ~ Beta(k, n − k + 1) (the order statistics of uniform draws), so the
@@ -6,9 +6,9 @@ exact bootstrap distribution of a median costs one sort and a vector of Beta dra
 methods: another look at the jackknife", Annals of Statistics 7 (1979), section 3, where the median is the
 worked example.
 
-A clock that ticks coarsely gives equal samples, and a median among them says nothing of where between two
-ticks the time lies. The median is then that of grouped data (interpolated among the samples that share the
-middle tick), and no interval that bench.results.stats derives is narrower than the tick.
+A clock with coarse ticks gives many equal samples, and their median does not say where between two ticks the
+time lies. Then the median is that of grouped data (interpolated among the samples at the middle tick), and no
+interval from bench.results.stats is narrower than the tick.
 """
 
 from __future__ import annotations

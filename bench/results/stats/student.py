@@ -1,10 +1,10 @@
-"""Points of Student's t, for the two confidences that are asked for.
+"""Points of Student's t, for the two confidences that are used.
 
-Who looks again and again until a verdict is clear finds one too often: where the true difference is just the
-bound, intervals of 95 % have left it in 24 of 100 series by the time that 33 rounds were looked at. So
-sampling stops by intervals of 99 % (9 of 100), a constant stricter level as in S. J. Pocock's sequential
-tests ("Group sequential methods in the design and analysis of clinical trials", Biometrika 64, 1977), and 95
-% are shown.
+If you look again and again until a verdict is clear, you find a wrong one too often: if the true difference
+is exactly the bound, intervals of 95 % had left it in 24 of 100 series after 33 rounds. So sampling stops by
+intervals of 99 % (9 of 100), a constant stricter level as in S. J. Pocock's sequential tests ("Group
+sequential methods in the design and analysis of clinical trials", Biometrika 64, 1977), and intervals of 95 %
+are shown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A run of a plan's steps as one kernel, where that was timed to be faster than their kernels one by one.
+"""Several steps of a plan as one kernel, where that was timed to be faster than one kernel for each step.
 
-What lies between the steps stays in shared memory (kernels.net). Which way of sharing the work out is the
-fastest, and whether any of them is faster than the kernels one by one in a CUDA graph, is tried once on a
-machine and kept (engine.planning.runs); an answer that differs is never taken.
+The tensors between the steps stay in shared memory (kernels.net). Which way to divide the work is fastest,
+and whether any is faster than the single kernels in a CUDA graph, is tried once on a machine and kept
+(engine.planning.runs). A way whose answer differs is never taken.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from engine.backend import Part
 from engine.cuda.replays import overlap
+from engine.cuda.runtime import load_module
 from engine.cuda.stages import kernel_of, launching
 from engine.cuda.stream import Stream
 from engine.graph.plan import Plan, Step
@@ -26,10 +27,10 @@ from engine.planning import runs
 from engine.planning.runs import Run, Timed
 from kernels import nvrtc
 from kernels.errors import KernelError, KernelscopeError
+from kernels.header import Define
 from kernels.net.plan import block_nbytes, room, ways
 from kernels.net.records import Way
 from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
-from kernels.nvrtc import Define
 from kernels.ops import ITEMSIZE
 from kernels.ops.gemm import Gemm
 from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
@@ -237,7 +238,7 @@ class Trial:
 
     def _loaded(self, run: Run, kernel: OneKernel, arch: str) -> Taken:
         path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
-        function = kernel_of(self.cupy.RawModule(path=str(path)), kernel.rung(), kernel.stage)
+        function = kernel_of(load_module(self.cupy, path), kernel.rung(), kernel.stage)
         pieces = kernel.parts(run.weights(self.plan))
         packed = np.concatenate(pieces)
         held = self.pool.malloc(packed.nbytes)
@@ -252,7 +253,7 @@ class Trial:
         @cache
         def stamping() -> tuple[Any, Callable[[], None]]:
             path = nvrtc.compile_rung(kernel.rung(), arch, kernel.stamped())
-            module = self.cupy.RawModule(path=str(path))
+            module = load_module(self.cupy, path)
             return module, launching(kernel_of(module, kernel.rung(), kernel.stage), kernel.stage, arguments)
 
         def stamps() -> np.ndarray:

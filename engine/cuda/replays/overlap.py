@@ -1,8 +1,8 @@
 """Launches that may begin while the kernel before them ends: CUDA's programmatic dependent launch.
 
-For rungs whose header says `overlaps = true`: their kernels wait themselves, on the device, for what the
-kernel in front wrote (kernels/cuda/overlap.cuh), so that their own start and the reading of weights cost
-nothing. It takes compute capability 9.0; CuPy has no such launch, so this calls the driver by cuda.bindings.
+For rungs whose header says `overlaps = true`: their kernels wait by themselves, on the device, for what the
+kernel before them wrote (kernels/cuda/overlap.cuh), so that their start and the reading of weights cost no
+time. This needs compute capability 9.0. CuPy has no such launch, so the driver is called by cuda.bindings.
 """
 
 from __future__ import annotations

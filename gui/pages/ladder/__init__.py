@@ -9,40 +9,36 @@ from collections.abc import Callable, Sequence
 import msgspec
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from bench.charts.ladder_live import charts
-from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, NodeInfo, RungInfo
+from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, RungInfo
 from bench.ladder.records import REFERENCE, RungCase
-from gui.base.boxes import filled
+from bench.ladder.show.live_charts import charts
+from gui.base.boxes import as_column, filled
 from gui.base.scale import PAGE_MARGINS, TIGHT
 from gui.base.theme import Theming
-from gui.pages.page import Exported, Page, Spot
+from gui.pages.page import Exported, SessionPage, Spot
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.run_state import RunState
-from gui.sessions.standing import Standing
+from gui.sessions.session import Standing
+from gui.widgets.controls import Progress, new_action, set_role
 from gui.widgets.labels import Lines
 
 ORDER = 30
 
 
-class LadderPage(Page):
+class LadderPage(SessionPage):
     """gui.menus.ladder gives it its session; `use_wanted` carries (node, RungCase, device, model)."""
 
     title = "Ladder"
-    form = False
-    ways = ()
+    session: LadderSession
     link = "Open in &Ladder"
     asked = Signal()  # shown for the first time: the ladder has to be planned
     use_wanted = Signal(object)
-    folder_wanted = Signal()
-    template_wanted = Signal()
-    command_wanted = Signal()
+    wanted = Signal(str)  # as LadderBar's
     edit_wanted = Signal(object, int)  # a file, and its line
-    chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
-        self.session: LadderSession | None = None
         self._models: Callable[[], Sequence[str]] = tuple
         self._used: Callable[[str, str], str] = lambda node, model: ""
         self._key = ""  # of the case selected
@@ -51,8 +47,7 @@ class LadderPage(Page):
         self._charted: object = None  # what the charts show
         self._work: object = None  # what the rungs are compiled for
         super().__init__(state, theming, parent)
-        self._as_at_first = QAction("Reset the ladder's &panes", self)
-        self._as_at_first.triggered.connect(self._reset_panes)
+        self._as_at_first = new_action(self, "Reset the ladder's &panes", self._reset_panes)
 
     def connect_to(
         self,
@@ -61,16 +56,13 @@ class LadderPage(Page):
         used: Callable[[str, str], str],
     ) -> None:
         """models: those the form has; used: (node, model) → the rung that the form has for it."""
-        self.session, self._models, self._used = session, models, used
+        self.take(session)
+        self._models, self._used = models, used
         session.state.changed.connect(self.invalidate)
-        session.stands.connect(self._on_standing)
         session.saved_rungs.connect(self._on_saved)
 
     def empty_text(self) -> str:
         return "The ladder of a model's node appears here: every kernel for it, checked and timed."
-
-    def has_content(self) -> bool:
-        return self.session is not None
 
     def build(self) -> QWidget:
         from gui.pages.ladder.ladder_bar import LadderBar
@@ -80,21 +72,13 @@ class LadderPage(Page):
         from gui.plots.chart import ChartView
 
         session = self.session
-        assert session is not None
-        self.bar = LadderBar()
-        self.bar.chosen.connect(session.ask)
-        self.bar.run_wanted.connect(session.run)
-        self.bar.cancel_wanted.connect(session.cancel)
-        self.bar.folder_wanted.connect(self.folder_wanted)
-        self.bar.template_wanted.connect(self.template_wanted)
-        self.bar.command_wanted.connect(self.command_wanted)
-        self._progress = QProgressBar()
-        self._progress.setTextVisible(False)
-        self._progress.setFixedSize(140, 8)
-        self._words = Lines(3)
+        self.bar = LadderBar(session)
+        self.bar.wanted.connect(self.wanted)
+        self._progress = Progress(140, 8)
+        self.words = Lines(3)
         strip = filled(
             QHBoxLayout(),
-            *(self.bar.run_button, self.bar.cancel_button, self._progress, (self._words, 1)),
+            *(self.bar.run_button, self.bar.cancel_button, self._progress, (self.words, 1)),
             self.go_button(),
         )
         self.speed = ChartView(
@@ -103,7 +87,8 @@ class LadderPage(Page):
         self.roofline = ChartView(
             self.theming, "How close each rung comes to the limits of this machine appears here."
         )
-        for view in (self.speed, self.roofline):
+        self.charts = self.speed, self.roofline
+        for view in self.charts:
             view.menu_opened.connect(self.chart_menu)
         self.speed.picked.connect(self._on_bar)
         self.roofline.picked.connect(self._on_point)
@@ -115,15 +100,17 @@ class LadderPage(Page):
         self.reader.step_wanted.connect(self.table.step)
         self.reader.edit_wanted.connect(self.edit_wanted)
         self.reader.assembly_wanted.connect(self._on_assembly_wanted)
-        session.assembly.answered.connect(self._on_assembly)
+        session.assembly.answered.connect(lambda asked, told: self.reader.show_assembly(asked.rung, told))
+        session.assembly.failed.connect(
+            lambda asked, why: self.reader.show_assembly(
+                asked.rung, AssemblyAnswer(rung=asked.rung, error=why)
+            )
+        )
         self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
         self.table.activated.connect(self.panes.show_source)
-        self._top = QWidget()
-        filled(QVBoxLayout(self._top), self.bar, strip, margins=(0, 0, 0, 0), spacing=TIGHT)
+        self._top = as_column(self.bar, strip, spacing=TIGHT)
         self.reader.whole_wanted.connect(self._on_whole)
-        body = QWidget()
-        filled(QVBoxLayout(body), self._top, (self.panes, 1), margins=PAGE_MARGINS, spacing=TIGHT)
-        self._on_standing(session.standing)
+        body = as_column(self._top, (self.panes, 1), margins=PAGE_MARGINS, spacing=TIGHT)
         for wait_ms, step in enumerate(self.ahead(), start=1):
             QTimer.singleShot(40 * wait_ms, self, step)
         return body
@@ -139,7 +126,7 @@ class LadderPage(Page):
 
     def early(self) -> Sequence[Callable[[], object]]:
         # Half of what the page takes at first are its modules, the highlighter's among them.
-        names = ("pygments.lexers", "gui.widgets.highlight", "gui.pages.ladder.ladder_reader")
+        names = ("pygments.lexers", "gui.widgets.code_view", "gui.pages.ladder.ladder_reader")
         return [*(functools.partial(importlib.import_module, name) for name in names), self.prepare]
 
     # --------------------------------------------------------------------------------------------- showing
@@ -147,39 +134,37 @@ class LadderPage(Page):
     def refresh(self) -> None:
         from gui.pages.ladder.ladder_table import shown_rows
 
-        session = self.session
-        assert session is not None
-        state = session.state
+        session, state = self.session, self.session.state
         self.bar.show_choice(state.question, state.answer, self._models(), session.active)
         refused = {info.case.rung: info.refused for info in state.rungs if info.refused}
         self._shown = shown_rows(state.rows, refused, state.going, state.models)
-        now = (state.ladder, state.derived, dict(state.going))
+        now = state.ladder, state.derived, dict(state.going)
         work = state.ladder.job.params if state.ladder is not None else None
         if work != self._work:
             self._work = work
             self.reader.forget_assembly()
         if now != self._charted:
             self._charted = now
+            found = None
             if state.ladder is not None and (state.derived or state.going):
-                speed, roofline = charts(state.ladder, state.derived, state.going)
-                self.speed.show_chart(speed)
-                self.roofline.show_chart(roofline)
-            else:
-                self.speed.show_chart(None)
-                self.roofline.show_chart(None)
+                found = charts(state.ladder, state.derived, state.going)
+            for view, chart in zip(self.charts, found or (None, None), strict=True):
+                view.show_chart(chart)
         self.table.show_rows(self._shown)
         if self._wanted and not session.planning:
             keys = {shown.row.case.rung: shown.row.case.key for shown in self._shown}
             self._key, self._wanted = keys.get(self._wanted, self._key), ""
         self._show_selected()
-        self._on_standing(session.standing)
+        self.show_standing(session.standing)
 
     def spot(self) -> Spot | None:
-        ladder = self.session.state.ladder if self.session is not None else None
+        ladder = self.session.state.ladder
         if ladder is None or not ladder.job.node or self._body is None:
             return None
         job = ladder.job
-        nodes = next((i.nodes for i in self._nodes() if job.node in i.nodes), ()) or (job.node,)
+        answer = self.session.state.answer
+        known = answer.nodes if answer is not None else ()
+        nodes = next((info.nodes for info in known if job.node in info.nodes), ()) or (job.node,)
         case = next((shown.row.case for shown in self._shown if shown.row.case.key == self._key), None)
         kind = "ort" if case is not None and case.is_reference else "engine"
         precision = case.precision if case is not None else ""
@@ -189,8 +174,8 @@ class LadderPage(Page):
     def show_spot(self, spot: Spot) -> str:
         """The ladder of these nodes on the device that they were seen on, at the rung that ran them."""
         session = self.session
-        if session is None or session.active:
-            return session.occupied() if session is not None else super().show_spot(spot)
+        if session.active:
+            return session.occupied()
         self._wanted = REFERENCE if spot.backend.startswith("ort-") else spot.rung
         self._problem = ""
         before = session.state.question
@@ -208,40 +193,28 @@ class LadderPage(Page):
         )
         return ""
 
-    def _nodes(self) -> Sequence[NodeInfo]:
-        answer = self.session.state.answer if self.session is not None else None
-        return answer.nodes if answer is not None else ()
-
     def exported(self) -> Exported:
-        session = self.session
-        charts = (self.speed.chart, self.roofline.chart) if self._body is not None else ()
-        folder = session.state.kept if session is not None else None
-        return Exported("the ladder", folder, tuple(chart for chart in charts if chart is not None))
+        shown = [view.chart for view in self.charts] if self._body is not None else []
+        return Exported("the ladder", self.session.state.kept, tuple(c for c in shown if c is not None))
 
     def leave(self) -> bool:
-        return self._body is not None and any(view.shrink() for view in (self.speed, self.roofline))
-
-    def restyle(self) -> None:
-        self.speed.restyle()
-        self.roofline.restyle()
+        return self._body is not None and any(view.shrink() for view in self.charts)
 
     def showcase(self) -> None:
         """Measure, and read the fastest rung."""
-        session = self.session
-        if session is None or session.state.ladder is None:
+        state = self.session.state
+        if state.ladder is None:
             return
-        if not session.state.derived and not session.active:
-            session.run()
+        if not state.derived and not self.session.active:
+            self.session.run()
         self.select_fastest()
 
     @property
     def at_rest(self) -> bool:
         session = self.session
-        return session is None or (not (session.active or session.planning) and session.state.up_to_date)
+        return not (session.active or session.planning) and session.state.up_to_date
 
     def select_fastest(self) -> None:
-        if self.session is None:
-            return
         timed = [row for row in self.session.state.derived if row.time and not row.case.is_reference]
         if timed:
             best = min(timed, key=lambda row: row.time.value if row.time else 0.0)
@@ -262,14 +235,12 @@ class LadderPage(Page):
             self.panes.reset()
 
     def _show_selected(self) -> None:
-        session = self.session
-        assert session is not None
-        state = session.state
+        state = self.session.state
         problem = next((p for p in state.problems if p.path == self._problem), None)
         if problem is not None:
             self.table.follow("")
-            self.speed.select("", None)
-            self.roofline.select("", None)
+            for view in self.charts:
+                view.select("", None)
             self.reader.show_problem(problem)
             return
         rungs = [shown for shown in self._shown if not shown.row.case.is_reference]
@@ -293,15 +264,9 @@ class LadderPage(Page):
         map_path = state.map_of(found.row.measurement)
         self.reader.show_rung(info, state.rungs, found, map_path, used)
 
-    def _on_standing(self, standing: Standing) -> None:
-        if self._body is None and not hasattr(self, "_words"):
-            return
-        session = self.session
-        assert session is not None
-        state = session.state
-        self._progress.setVisible(standing.active)
-        self._progress.setRange(0, standing.total)
-        self._progress.setValue(standing.done)
+    def show_standing(self, standing: Standing) -> None:
+        session, state = self.session, self.session.state
+        self._progress.show_part(standing.done, standing.total, standing.active)
         role = "muted"
         if standing.active:
             words = f"{standing.done} of {standing.total}: {standing.doing} …"
@@ -316,10 +281,9 @@ class LadderPage(Page):
         else:
             title = state.ladder.job.title if state.ladder is not None else ""
             words = ". ".join(filter(None, [title, state.reading_words.rstrip("."), standing.ended]))
-        if self._words.text() != words or self._words.property("role") != role:
-            self._words.setText(words)
-            self._words.setProperty("role", role)
-            self._words.style().polish(self._words)
+        if self.words.text() != words:
+            self.words.setText(words)
+        set_role(self.words, role)
         self.bar.show_choice(state.question, state.answer, self._models(), session.active)
 
     def _on_picked(self, key: str) -> None:
@@ -338,32 +302,25 @@ class LadderPage(Page):
 
     def _on_saved(self, rungs: Sequence[str]) -> None:
         """Show what was saved: a file that is no rung before one that is."""
-        session = self.session
-        assert session is not None
-        if session.state.problems:
-            self._problem = session.state.problems[0].path
+        if problems := self.session.state.problems:
+            self._problem = problems[0].path
         elif rungs:
             self._on_picked(rungs[0])
         self.invalidate()
 
     def _on_assembly_wanted(self, info: RungInfo) -> None:
-        session = self.session
-        if session is not None and session.state.ladder is not None:
+        state = self.session.state
+        if state.ladder is not None:
             # The user's own folders, which the rungs shown are of; not those that a record names.
-            dirs = session.state.question.kernel_dirs
-            job = msgspec.structs.replace(session.state.ladder.job, kernel_dirs=dirs)
-            measured = session.state.measurement(info.case.key)
+            job = msgspec.structs.replace(state.ladder.job, kernel_dirs=state.question.kernel_dirs)
+            measured = state.measurement(info.case.key)
             # Of a ladder that was climbed elsewhere the code of the GPU there.
             capability = measured.facts.get("compute_capability", "") if measured is not None else ""
             arch = f"sm_{capability.replace('.', '')}" if capability else ""
-            session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung, arch=arch))
-
-    def _on_assembly(self, asked: AssemblyQuestion, answer: AssemblyAnswer) -> None:
-        self.reader.show_assembly(asked.rung, answer)
+            self.session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung, arch=arch))
 
     def _on_use(self, case: RungCase) -> None:
-        session = self.session
-        if session is not None and session.state.ladder is not None:
+        if self.session.state.ladder is not None:
             self.use_wanted.emit(case)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from bench.ladder.questions import AssemblyAnswer, Listing
-from gui.base.boxes import filled
+from gui.base.boxes import HORIZONTAL, VERTICAL, filled, splitter
 from gui.base.theme import Theming
 from gui.pages.ladder.rung_source import source_lines
 from gui.widgets.code_view import CodeLine, CodeView
+from gui.widgets.combo import Combo
 from gui.widgets.find_bar import FindBar
 from gui.widgets.labels import Elided, Label
 
@@ -33,26 +33,17 @@ class AssemblyView(QWidget):
         self.source.setAccessibleName("Source")
         self.code.setAccessibleName("Compiled code")
         self.find_bar = FindBar(self.code, self)
-        self.which = QComboBox()
-        self.which.setAccessibleName("PTX or SASS")
+        self.which = Combo("PTX or SASS", lambda _: self._fill())
         self.which.setToolTip("PTX is what the compiler writes, SASS what the machine runs")
-        self.which.activated.connect(lambda _: self._fill())
-        self.words = Elided()
-        self.words.setProperty("role", "muted")
-        self.told = Label()
-        self.told.setProperty("role", "muted")
-        self.told.setWordWrap(True)
-        self.told.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.words = Elided(role="muted")
+        self.told = Label(role="muted", wrap=True, selectable=True)
         bar = filled(QHBoxLayout(), self.which, (self.words, 1))
-        self._split = split = QSplitter(Qt.Orientation.Horizontal)
-        split.setObjectName("ladder-assembly")
-        split.setChildrenCollapsible(False)
-        for view in (self.source, self.code):
-            split.addWidget(view)
-            split.setStretchFactor(split.count() - 1, 1)
+        self._split = splitter(
+            "ladder-assembly", HORIZONTAL, self.source, self.code, stretch=(1, 1), collapsible=False
+        )
         filled(
             QVBoxLayout(self),
-            *(bar, self.told, (split, 1), self.find_bar),
+            *(bar, self.told, (self._split, 1), self.find_bar),
             margins=(4, 4, 4, 4),
             spacing=3,
         )
@@ -73,10 +64,9 @@ class AssemblyView(QWidget):
     def show_answer(self, answer: AssemblyAnswer) -> None:
         """What it is compiled to, or why that is not there."""
         self._answer = answer
-        chosen = self.which.currentText()
-        self.which.clear()
-        self.which.addItems([listing.name for listing in answer.listings])
-        self.which.setCurrentIndex(max(0, self.which.findText(chosen)))
+        self.which.offer(
+            {listing.name: listing.name for listing in answer.listings}, self.which.currentData()
+        )
         self.which.setVisible(self.which.count() > 0)
         self._fill()
 
@@ -84,7 +74,7 @@ class AssemblyView(QWidget):
         """Beside each other where both have room for a line."""
         super().resizeEvent(event)
         wide = self.width() >= WIDE
-        self._split.setOrientation(Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical)
+        self._split.setOrientation(HORIZONTAL if wide else VERTICAL)
 
     def _fill(self) -> None:
         answer = self._answer

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction, QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QMenu,
-    QPushButton,
     QSpinBox,
-    QToolButton,
     QWidget,
 )
 
@@ -22,67 +20,68 @@ from bench.kinds.options import by_name
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
 from bench.run import options
+from gui.base.boxes import flowing
 from gui.base.scale import GAP, TIGHT
+from gui.sessions.ladder_session import LadderSession
 from gui.widgets.combo import Combo
-from gui.widgets.flow_layout import FlowLayout
+from gui.widgets.controls import menu_button, push_button
 from gui.widgets.labels import as_tip, labelled
 
 EVERY = "every"
+# Of each list what is asked for anew once another item of it is chosen.
+FOLLOWING: dict[str, dict[str, object]] = {
+    "model": {"op": "", "node": "", "nodes": (), "rungs": ()},
+    "op": {"node": "", "rungs": ()},
+    "node": {"nodes": ()},
+    "device": {"rungs": ()},
+    "precision": {},
+}
 LEAST_LETTERS = 5  # that the lists of devices and precisions have room for
 
 
 class LadderBar(QWidget):
-    """`chosen` carries the LadderQuestion that the user has made of the one shown. Its `run_button` and
-    `cancel_button` are for the page to place."""
+    """What the user chooses is asked of the session. `wanted` carries what is for the window: "folder",
+    "template" or "command". Its `run_button` and `cancel_button` are for the page to place."""
 
-    chosen = Signal(object)
-    run_wanted = Signal()
-    cancel_wanted = Signal()
-    folder_wanted = Signal()
-    template_wanted = Signal()
-    command_wanted = Signal()
+    wanted = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, session: LadderSession, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._session = session
         self._question: LadderQuestion | None = None
         self._rungs: tuple[str, ...] = ()
         self._shown: object = None
-        self.model, self.op, self.node = Combo(), Combo(), Combo()
-        self.device, self.precision = Combo(), Combo()
+        self.model, self.op, self.node, self.device, self.precision = (
+            Combo(chosen=functools.partial(self._on_chosen, name)) for name in FOLLOWING
+        )
         self.batch = QSpinBox(minimum=1, maximum=options.MAX_BATCH)
         self.batch.setKeyboardTracking(False)
         self.batch.lineEdit().setTextMargins(TIGHT, 0, 0, 0)
         self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())
         self.whole_model = QCheckBox("&Whole model too")
         self.whole_model.setToolTip(by_name(options.LADDER, "whole-model").help)
-        self.rungs = self._menu_button("R&ungs", "Which rungs to run")
-        self.kernels = self._menu_button("&Kernels", "Folders of your own kernels")
-        self.run_button = QPushButton("Run the ladder")
-        self.run_button.setProperty("role", "primary")
-        self.run_button.setToolTip("Check every rung, then time those that are right (Ctrl+Shift+R)")
-        self.run_button.clicked.connect(self.run_wanted)
-        self.cancel_button = QPushButton("&Cancel")
-        self.cancel_button.clicked.connect(self.cancel_wanted)
+        self.rungs = menu_button("R&ungs", "Which rungs to run")
+        self.kernels = menu_button("&Kernels", "Folders of your own kernels")
+        self.run_button = push_button(
+            "Run the ladder",
+            session.run,
+            role="primary",
+            tip="Check every rung, then time those that are right (Ctrl+Shift+R)",
+        )
+        self.cancel_button = push_button("&Cancel", session.cancel)
         self.cancel_button.hide()
-        line = FlowLayout(self, spacing=GAP)
-        for words, field in (
-            ("M&odel", self.model),
-            ("O&perator", self.op),
-            ("&Node", self.node),
-            ("&Batch", self.batch),
-            ("&Device", self.device),
-            ("Pr&ecision", self.precision),
-        ):
-            line.addWidget(self._pair(words, field))
-        for widget in (self.rungs, self.kernels, self.whole_model):
-            line.addWidget(widget)
+        fields: dict[str, QComboBox | QSpinBox] = {
+            "M&odel": self.model,
+            "O&perator": self.op,
+            "&Node": self.node,
+            "&Batch": self.batch,
+            "&Device": self.device,
+            "Pr&ecision": self.precision,
+        }
+        pairs = [self._pair(words, field) for words, field in fields.items()]
+        flowing(self, *pairs, self.rungs, self.kernels, self.whole_model, spacing=GAP)
         self.batch.valueChanged.connect(lambda value: self._choose(batch=value))
         self.whole_model.toggled.connect(lambda on: self._choose(whole_model=on))
-        self.model.activated.connect(self._on_model)
-        self.op.activated.connect(lambda _: self._choose(op=self.op.currentData(), node="", rungs=()))
-        self.node.activated.connect(self._on_node)
-        self.device.activated.connect(lambda _: self._choose(device=self.device.currentData(), rungs=()))
-        self.precision.activated.connect(lambda _: self._choose(precision=self.precision.currentData()))
 
     def show_choice(
         self, question: LadderQuestion, answer: LadderAnswer | None, models: Sequence[str], active: bool
@@ -93,13 +92,10 @@ class LadderBar(QWidget):
             return
         self._shown, self._question = now, question
         names = dict.fromkeys([*models, question.model])
-        _fill(self.model, {name: stem(name) for name in names}, question.model)
-        self.batch.blockSignals(True)
-        self.batch.setValue(question.batch)
-        self.batch.blockSignals(False)
-        self.whole_model.blockSignals(True)
-        self.whole_model.setChecked(question.whole_model)
-        self.whole_model.blockSignals(False)
+        self.model.offer({name: stem(name) for name in names}, question.model)
+        with QSignalBlocker(self.batch), QSignalBlocker(self.whole_model):
+            self.batch.setValue(question.batch)
+            self.whole_model.setChecked(question.whole_model)
         if answer is not None:
             self._show_answer(question, answer)
         ladder = answer.ladder if answer is not None else None
@@ -126,10 +122,10 @@ class LadderBar(QWidget):
         job = answer.ladder.job if answer.ladder is not None else None
         ops = dict.fromkeys(node.op for node in answer.nodes)
         op = job.op if job is not None else question.op
-        _fill(self.op, {name: name for name in ops}, op)
+        self.op.offer({name: name for name in ops}, op)
         nodes = {node.node: f"{node.node}: {node.words}" for node in answer.nodes if node.op == op}
-        _fill(self.node, nodes, job.node if job is not None else question.node)
-        _fill(self.device, {d.name: d.name for d in answer.devices}, job.device if job else question.device)
+        self.node.offer(nodes, job.node if job is not None else question.node)
+        self.device.offer({d.name: d.name for d in answer.devices}, job.device if job else question.device)
         items = self.device.model()
         for row, device in enumerate(answer.devices):
             item = items.item(row) if isinstance(items, QStandardItemModel) else None
@@ -145,8 +141,7 @@ class LadderBar(QWidget):
         ]
         self.device.setToolTip("\n".join(refused))
         every = {"": EVERY} if len({info.case.precision for info in answer.rungs}) > 1 else {}
-        _fill(
-            self.precision,
+        self.precision.offer(
             every | {name: name for name in answer.precisions},
             (job.precision if job is not None else question.precision) or next(iter(every), "fp32"),
         )
@@ -155,20 +150,8 @@ class LadderBar(QWidget):
 
     # ------------------------------------------------------------------------------------------ the inside
 
-    def _menu_button(self, words: str, tip: str) -> QToolButton:
-        button = QToolButton()
-        button.setText(words)
-        button.setToolTip(tip)
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        menu = QMenu(button)
-        menu.setToolTipsVisible(True)
-        button.setMenu(menu)
-        return button
-
     def _pair(self, words: str, field: QComboBox | QSpinBox) -> QWidget:
         if isinstance(field, QComboBox):
-            field.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
             most = 58 if field is self.node else 26
             field.setMaximumWidth(most * field.fontMetrics().averageCharWidth())
             if field in (self.device, self.precision):  # the list below is as wide as its longest entry
@@ -199,8 +182,8 @@ class LadderBar(QWidget):
     def _fill_kernels(self, question: LadderQuestion) -> None:
         menu = self.kernels.menu()
         menu.clear()
-        menu.addAction("&Add kernel folder…", self.folder_wanted.emit)
-        menu.addAction("&New kernel from template…", self.template_wanted.emit)
+        menu.addAction("&Add kernel folder…", lambda: self.wanted.emit("folder"))
+        menu.addAction("&New kernel from template…", lambda: self.wanted.emit("template"))
         if question.kernel_dirs:
             menu.addSeparator()
         for folder in question.kernel_dirs:
@@ -208,20 +191,17 @@ class LadderBar(QWidget):
             action.setToolTip(folder)
             action.triggered.connect(lambda _=False, gone=folder: self._remove(gone))
         menu.addSeparator()
-        menu.addAction("&Copy the ladder as a command", self.command_wanted.emit)
+        menu.addAction("&Copy the ladder as a command", lambda: self.wanted.emit("command"))
         count = len(question.kernel_dirs)
         self.kernels.setText(f"&Kernels: {count}" if count else "&Kernels")
 
     def _choose(self, **fields: object) -> None:
         if self._question is not None:
             self._shown = None  # what was asked is shown again, also where it was refused
-            self.chosen.emit(msgspec.structs.replace(self._question, **fields))
+            self._session.ask(msgspec.structs.replace(self._question, **fields))
 
-    def _on_model(self) -> None:
-        self._choose(model=self.model.currentData(), op="", node="", nodes=(), rungs=())
-
-    def _on_node(self) -> None:
-        self._choose(node=self.node.currentData(), nodes=())
+    def _on_chosen(self, name: str, _: int) -> None:
+        self._choose(**{name: getattr(self, name).currentData()}, **FOLLOWING[name])
 
     def _on_rung(self, name: str, on: bool) -> None:
         assert self._question is not None
@@ -236,15 +216,3 @@ class LadderBar(QWidget):
         assert self._question is not None
         left = tuple(known for known in self._question.kernel_dirs if known != folder)
         self._choose(kernel_dirs=left, rungs=())
-
-
-def _fill(box: QComboBox, items: dict[str, str], chosen: str) -> None:
-    """Fill a list where it has changed, and set its choice."""
-    if [(box.itemData(i), box.itemText(i)) for i in range(box.count())] != list(items.items()):
-        box.clear()
-        for data, words in items.items():
-            box.addItem(words, data)
-            box.setItemData(box.count() - 1, words, Qt.ItemDataRole.ToolTipRole)
-    at = box.findData(chosen)
-    box.setCurrentIndex(at if at >= 0 else 0)
-    box.setEnabled(box.count() > 0)

@@ -5,14 +5,14 @@ Whichever it is, the same four widgets are moved; how wide the user made each is
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QSplitter, QStackedLayout, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedLayout, QTabWidget, QVBoxLayout, QWidget
 
+from gui.base.boxes import HORIZONTAL, VERTICAL, filled, splitter
 from gui.pages.ladder.ladder_reader import LadderReader
 from gui.pages.ladder.ladder_table import LadderTable
-from gui.plots.chart import ChartView
-from gui.plots.chart_grid import ChartGrid
+from gui.plots.chart import ChartGrid, ChartView
 
 # The least width and height of the panes in pixels for each way, the roomiest first.
 LEAST = {
@@ -40,13 +40,14 @@ class LadderPanes(QWidget):
         self._speed, self._roofline, self._table, self._reader = speed, roofline, table, reader
         self._slots = {way: (_Slot(), _Slot()) for way in LEAST}  # of the table and the reader
         self._grid = ChartGrid([], least_height=190)
-        self._columns = _splitter("ladder-columns", Qt.Orientation.Horizontal, *self._slots["rows"])
-        self._rows = _splitter("ladder-rows", Qt.Orientation.Vertical, self._grid, self._columns)
+        across, down = HORIZONTAL, VERTICAL
+        self._columns = splitter("ladder-columns", across, *self._slots["rows"], stretch=(1, 1))
+        self._rows = splitter("ladder-rows", down, self._grid, self._columns, stretch=(1, 1))
         self._charts = QTabWidget()
         self._charts.setDocumentMode(True)
         in_table, in_reader = self._slots["halves"]
-        self._left = _splitter("ladder-left", Qt.Orientation.Vertical, self._charts, in_table)
-        self._halves = _splitter("ladder-halves", Qt.Orientation.Horizontal, self._left, in_reader)
+        self._left = splitter("ladder-left", down, self._charts, in_table, stretch=(1, 1))
+        self._halves = splitter("ladder-halves", across, self._left, in_reader, stretch=(1, 1))
         self._alone = _Slot()
         self._stack = QStackedLayout(self)
         self._stack.setSizeConstraint(QStackedLayout.SizeConstraint.SetNoConstraint)  # of ways not in use
@@ -120,19 +121,8 @@ class _Slot(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column = filled(QVBoxLayout(self), margins=(0, 0, 0, 0))
 
     def hold(self, widget: QWidget) -> None:
         self._column.addWidget(widget)
         widget.show()  # a tab that was not in front has hidden it
-
-
-def _splitter(name: str, orientation: Qt.Orientation, *panes: QWidget) -> QSplitter:
-    """Its name is that under which the window keeps its sizes. Each pane can be folded away."""
-    splitter = QSplitter(orientation)
-    splitter.setObjectName(name)
-    for index, pane in enumerate(panes):
-        splitter.addWidget(pane)
-        splitter.setStretchFactor(index, 1)
-    return splitter

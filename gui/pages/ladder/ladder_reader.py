@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QPushButton,
-    QScrollArea,
     QTabWidget,
     QToolButton,
     QVBoxLayout,
@@ -18,17 +17,22 @@ from PySide6.QtWidgets import (
 )
 
 from bench.ladder.questions import AssemblyAnswer, KernelProblem, RungInfo
-from bench.ladder.records import RungMeasurement
+from bench.ladder.records import RungCase, RungMeasurement
+from bench.ladder.show import story
+from bench.ladder.show.tables import WORDS
+from bench.results import doubt
+from bench.results.stats import SAME_BOUND
+from bench.words import orders, units
 from gui.base import icons
-from gui.base.boxes import filled
+from gui.base.boxes import as_column, filled, scrolled
 from gui.base.theme import Theming
 from gui.pages.ladder.assembly_view import AssemblyView
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.ladder_table import LadderRow
 from gui.pages.ladder.rung_diff import RungDiff
 from gui.pages.ladder.rung_source import SourceView
-from gui.pages.ladder.rung_words import error_lines, heading, neighbour, standing
 from gui.widgets.combo import Combo
+from gui.widgets.controls import push_button, set_role, shortcut, tool_button
 from gui.widgets.labels import Label, Lines
 
 SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "&Difference", "Asse&mbly", "Findin&g"
@@ -57,61 +61,45 @@ class LadderReader(QWidget):
         self._measurement: RungMeasurement | None = None
         self._map: Path | None = None
         self._problem: KernelProblem | None = None
-        self.title = Label()
-        self.title.setProperty("role", "heading")
-        self.title.setWordWrap(True)
+        self.title = Label(role="heading", wrap=True)
         self.words, self.state = Lines(3), Lines(4)
-        self.use_button = QPushButton("&Use in model")
-        self.use_button.setToolTip("Use this rung for this node of the model when the comparison runs (F5)")
-        self.use_button.clicked.connect(self._on_use)
-        self.edit_button = QPushButton("&Edit…")
-        self.edit_button.setToolTip("Open this file in your editor, at the line of the caret (F4)")
-        self.edit_button.clicked.connect(self._on_edit)
-        edit = QShortcut(QKeySequence("F4"), self)
-        edit.setWhatsThis("Open the kernel in an editor")
-        edit.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        edit.activated.connect(self._on_edit)
+        self.use_button = push_button(
+            "&Use in model",
+            self._on_use,
+            tip="Use this rung for this node of the model when the comparison runs (F5)",
+        )
+        self.edit_button = push_button(
+            "&Edit…", self._on_edit, tip="Open this file in your editor, at the line of the caret (F4)"
+        )
+        shortcut(self, "F4", "Open the kernel in an editor", self._on_edit)
         self.source = SourceView(theming)
         self.assembly = AssemblyView(theming)
         self.diff = RungDiff(theming)
         self.finding = ErrorMapView(theming)
-        self._pictures = QScrollArea()  # they would take the room of the source, and of the charts
-        self._pictures.setFrameShape(QScrollArea.Shape.NoFrame)
-        self._pictures.setWidgetResizable(True)
+        self._pictures = scrolled(self.finding)  # they would take the room of the source, and of the charts
         self._pictures.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._pictures.setWidget(self.finding)
-        self._against = Combo()
-        self._against.setAccessibleName("The rung to compare with")
-        self._against.activated.connect(lambda _: self._fill())
+        self._against = Combo("The rung to compare with", self._fill)
         label = Label("&Against")
         label.setBuddy(self._against)
         line = filled(QHBoxLayout(), label, self._against, 1)
-        self._beside = QWidget()
-        filled(QVBoxLayout(self._beside), line, (self.diff, 1), margins=(4, 4, 4, 4))
+        self._beside = as_column(line, (self.diff, 1), margins=(4, 4, 4, 4))
         self.tabs = QTabWidget()
         self.tabs.setDocumentMode(True)
-        self.tabs.addTab(self.source, SOURCE)
-        self.tabs.addTab(self._beside, DIFFERENCE)
-        self.tabs.addTab(self._pictures, FINDING)
-        self.tabs.addTab(self.assembly, ASSEMBLY)
-        self.tabs.currentChanged.connect(lambda _: self._fill())
-        self.whole = QToolButton()
-        self.whole.setCheckable(True)
-        self.whole.setAutoRaise(True)
-        self.whole.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.whole.setAccessibleName("The whole page")
-        self.whole.setToolTip("Take the whole page, or give it back (Esc)")
-        self.whole.toggled.connect(self._on_whole)
+        panes = (self.source, self._beside, self._pictures, self.assembly)
+        for pane, words in zip(panes, (SOURCE, DIFFERENCE, FINDING, ASSEMBLY), strict=True):
+            self.tabs.addTab(pane, words)
+        self.tabs.currentChanged.connect(self._fill)
+        self.whole = tool_button(
+            flat=True,
+            name="The whole page",
+            tip="Take the whole page, or give it back (Esc)",
+            toggled=self._on_whole,
+        )
         icons.put(self.whole, "whole", theming, "muted")
         self.tabs.setCornerWidget(self.whole)
-        head = QHBoxLayout()
-        head.setSpacing(4)
         self.steps = tuple(self._step_button(step) for step in (-1, 1))
-        for button in self.steps:
-            head.addWidget(button)
-        head.addWidget(self.title, 1)
-        head.addWidget(self.edit_button)
-        head.addWidget(self.use_button)
+        buttons = (self.edit_button, self.use_button)
+        head = filled(QHBoxLayout(), *self.steps, (self.title, 1), *buttons, spacing=4)
         filled(
             QVBoxLayout(self),
             head,
@@ -208,25 +196,16 @@ class LadderReader(QWidget):
         self.whole_wanted.emit(on)
 
     def _step_button(self, step: int) -> QToolButton:
-        button = QToolButton()
-        button.setArrowType(Qt.ArrowType.LeftArrow if step < 0 else Qt.ArrowType.RightArrow)
         words, keys = ("The rung before", "Alt+Left") if step < 0 else ("The next rung", "Alt+Right")
-        button.setAccessibleName(words)
-        button.setToolTip(f"{words} ({keys})")
-        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        button.clicked.connect(lambda: self.step_wanted.emit(step))
-        shortcut = QShortcut(QKeySequence(keys), self)
-        shortcut.setWhatsThis(words)
-        shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        shortcut.activated.connect(button.click)
+        button = tool_button("", lambda: self.step_wanted.emit(step), f"{words} ({keys})", name=words)
+        button.setArrowType(Qt.ArrowType.LeftArrow if step < 0 else Qt.ArrowType.RightArrow)
+        shortcut(self, keys, words, button.click)
         return button
 
     def _say(self, words: str, role: str) -> None:
         self.state.setText(words)
         self.state.setVisible(bool(words))
-        if self.state.property("role") != role:
-            self.state.setProperty("role", role)
-            self.state.style().polish(self.state)
+        set_role(self.state, role)
 
     def _set_tabs(self, source: bool, difference: bool, finding: bool, assembly: bool = False) -> None:
         for button in self.steps:
@@ -254,21 +233,16 @@ class LadderReader(QWidget):
         and every rung."""
         info = self._info
         chosen = None if other else self._against.currentData()
-        self._against.clear()
-        if info is None:
-            return
-        if info.template:
-            self._against.addItem(TEMPLATE, TEMPLATE)
-        for rung in self._rungs:
-            if rung.path != info.path:
-                self._against.addItem(rung.case.label, rung.path)
-        below = neighbour(info, self._rungs)
-        at = self._against.findData(chosen) if chosen else -1
-        if at < 0 and below is not None and not info.template:
-            at = self._against.findData(below.path)
-        self._against.setCurrentIndex(max(0, at))
+        items: dict[str, str] = {}
+        if info is not None:
+            items = {TEMPLATE: TEMPLATE} if info.template else {}
+            items |= {rung.path: rung.case.label for rung in self._rungs if rung.path != info.path}
+            below = neighbour(info, self._rungs)
+            if chosen not in items and below is not None and not info.template:
+                chosen = below.path
+        self._against.offer(items, chosen)
 
-    def _fill(self) -> None:
+    def _fill(self, _: int = 0) -> None:
         """The tab in front, where what it shows is not there yet."""
         tab, info = self.tabs.currentWidget(), self._info
         if tab is self.source:
@@ -339,3 +313,76 @@ class LadderReader(QWidget):
     def _on_use(self) -> None:
         if self._info is not None:
             self.use_wanted.emit(self._info.case)
+
+
+def heading(case: RungCase) -> str:
+    """A case as a title."""
+    if case.is_reference:
+        return "The reference" + (f", {case.precision}" if case.precision != "fp32" else "")
+    marks = [
+        words
+        for words, on in (
+            ("your own", case.user),
+            (f"in {case.language}", case.language),
+            ("beside the ladder", case.side),
+            (case.precision, case.precision != "fp32"),
+        )
+        if on
+    ]
+    return case.label + (f" ({', '.join(marks)})" if marks else "")
+
+
+def standing(shown: LadderRow) -> tuple[str, str]:
+    """How a rung stands in words, and the role they are written in."""
+    m = shown.row.measurement
+    if shown.going is not None:
+        return (f"{shown.going.words.capitalize()} …" if shown.going.words else "Waits its turn."), "muted"
+    if shown.waits:
+        return (f"Refused here: it {shown.refused}." if shown.refused else "Not measured yet."), "muted"
+    if m.disposition == "unsupported":
+        return f"Refused here: it {m.reason}.", "muted"
+    if m.disposition != "ok":
+        word = "wrong" if m.finding is not None else WORDS.get(m.disposition, m.disposition)
+        return f"{word[:1].upper()}{word[1:]}: {_without_folder(m.reason)}", "failed"
+    parts = [doubt.marked(units.duration(shown.row.time.value), shown.row.doubts)] if shown.row.time else []
+    row = shown.row
+    if row.gain is not None and row.lower is not None:
+        told = orders.order(row.gain_verdict, row.gain, "it", row.lower.case.label, SAME_BOUND, ends=False)
+        parts.append(doubt.marked(told, row.gain_doubts))
+    if row.speedup is not None:
+        told = orders.order(row.verdict, row.speedup, "it", "the reference", SAME_BOUND, ends=False)
+        parts.append(doubt.marked(told, row.speedup_doubts))
+    if whole := story.whole(row, shown.model, "the reference's"):
+        parts.append(whole)
+    doubts = shown.row.all_doubts
+    notes = list(dict.fromkeys([*m.notes, *doubts]))
+    words = ", ".join(parts) + "." if parts else ""
+    return " ".join([words, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]), "muted"
+
+
+def _without_folder(reason: str) -> str:
+    """A reason that begins with a file's path, with the file's name alone."""
+    found = re.match(r"(.*?[\\/])?([^\\/]+\.(?:cu|cuh|py):\d+: .*)", reason, re.DOTALL)
+    return found[2] if found else reason
+
+
+def neighbour(info: RungInfo, rungs: Sequence[RungInfo]) -> RungInfo | None:
+    """The rung below on the ladder itself: of the same precision where there is one, else of fp32; above the
+    first rung the one after it."""
+    case = info.case
+    own = [r for r in rungs if not (r.case.side or r.case.user or r.case.yardstick) and r.path != info.path]
+    lower = [r for r in own if r.case.number < case.number]
+    same = [r for r in lower if r.case.precision == case.precision]
+    plain = [r for r in lower if r.case.precision == "fp32"]
+    found = same or plain or lower
+    return found[-1] if found else None
+
+
+def error_lines(path: str, reason: str) -> dict[int, str]:
+    """The line of the rung's own file that a reason names ("…/90_mine.cu:12: …"), with what it says of it."""
+    found = re.match(re.escape(path) + r":(\d+): (.*)", reason, re.DOTALL)
+    if found:
+        return {int(found[1]): found[2]}
+    # TOML says where in the header: "… (at line 3, column 8)"; the header begins in the file's first line.
+    header = re.search(r"\(at line (\d+), column \d+\)", reason)
+    return {int(header[1]): reason.partition(": ")[2] or reason} if header else {}

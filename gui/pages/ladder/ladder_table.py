@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import msgspec
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QAbstractItemView, QWidget
+from PySide6.QtWidgets import QWidget
 
-from bench.charts.ladder_live import Going
 from bench.ladder.show import report_tables
 from bench.ladder.show import tables as ladder_tables
+from bench.ladder.show.live_charts import Going
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
 from bench.show.table import Column, Table, to_markdown
@@ -142,10 +142,8 @@ class LadderTable(TableView):
     sortable = False  # a ladder's order is what it is about
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
-        super().__init__("Rungs", parent)
-        self._theming = theming
+        super().__init__("Rungs", theming, parent)
         self._shown: Sequence[LadderRow] = ()
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.horizontalHeader().setMinimumSectionSize(30)
         self.show_rows([])
 
@@ -170,7 +168,7 @@ class LadderTable(TableView):
         return super().tip(row, column) or row.why or row.row.case.idea
 
     def ink(self, row: LadderRow, column: Column[LadderRow]) -> QColor | None:
-        theme = self._theming.theme
+        theme = self.theme
         if row.failed and column.name == "disposition":
             return QColor(theme.failed)
         if row.going is not None and column.name == "disposition":

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from gui.base.boxes import filled
 from gui.base.theme import Theming
-from gui.widgets.code_view import CodeLine, CodeView
+from gui.widgets.code_view import CodeLine, CodeView, header_lines, highlighted
+from gui.widgets.combo import Combo
 from gui.widgets.find_bar import FindBar
-from gui.widgets.highlight import header_lines, highlighted
 from gui.widgets.labels import Elided, as_tip
 
 MOST_LISTED = 5  # errors seen at once below the source
@@ -24,13 +24,9 @@ class SourceView(QWidget):
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.title = Elided()
-        self.title.setProperty("role", "heading")
-        self.files = QComboBox()
-        self.files.setAccessibleName("The rung's file or one that it includes")
+        self.title = Elided(role="heading")
+        self.files = Combo("The rung's file or one that it includes", lambda _: self._fill())
         self.files.setToolTip("The rung's own file, and the headers that it includes")
-        self.files.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.files.activated.connect(lambda _: self._fill())
         self.files.hide()
         self.code = CodeView(theming)
         self.code.setAccessibleName("Source")
@@ -78,11 +74,8 @@ class SourceView(QWidget):
 
     def _offer(self, title: str, headers: Sequence[Path]) -> None:
         """The file and its headers, that which is read staying in front."""
-        at = self.files.currentText()
-        self.files.clear()
-        for path in (None, *headers):
-            self.files.addItem(path.name if path else title, path)
-        self.files.setCurrentIndex(max(0, self.files.findText(at)))
+        items: dict[Path | None, str] = {None: title, **{path: path.name for path in headers}}
+        self.files.offer(items, self.files.currentData())
         self.files.setVisible(bool(headers))
         self.title.setVisible(not headers)
 

@@ -5,33 +5,56 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QMenu,
-    QSplitter,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from bench.results.records import ErrorStats, Layer, Measurement, stem
 from bench.results.rows import title
-from bench.words import units
-from gui.base.boxes import filled
+from bench.show.table import Column
+from bench.words import palette, units
+from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, splitter
 from gui.base.scale import PAGE_MARGINS
 from gui.pages.layers import layer_rows
 from gui.pages.layers.layer_bars import LayerBars, sides
-from gui.pages.layers.layer_rows import LayerRow, contender, error_text
-from gui.pages.layers.layer_table import LayerTable
+from gui.pages.layers.layer_rows import LayerRow, contender, error_text, tip
 from gui.pages.page import Page, Spot
-from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.colour_scale import Scale, ScaleLegend
+from gui.widgets.combo import ChoiceBar
+from gui.widgets.controls import new_action, popup, tool_of
 from gui.widgets.graph.items import Box, NodeLook
-from gui.widgets.graph.tools import zoom_buttons
 from gui.widgets.graph.view import GraphView
 from gui.widgets.labels import Label
+from gui.widgets.table_view import TableView
+
+
+class LayerTable(TableView):
+    """`picked` carries the output tensor of the layer gone to ("" for what a backend adds itself)."""
+
+    widest = 260
+
+    def follow(self, target: str | None) -> None:
+        """What a backend adds itself cannot be selected elsewhere, and stays."""
+        here = self.currentIndex()
+        if target or not here.isValid() or self.target(self.source.rows[here.row()]):
+            super().follow(target or None)
+
+    def target(self, row: LayerRow) -> str:
+        return row.layer.output
+
+    def tip(self, row: LayerRow, column: Column[LayerRow]) -> str:
+        return tip(row)
+
+    def ink(self, row: LayerRow, column: Column[LayerRow]) -> QColor | None:
+        return QColor(self.theme.failed) if column.of(row) is False else None
+
+    def heading_swatch(self, column: Column[LayerRow]) -> QColor | None:
+        who, _, what = column.name.rpartition(" ")
+        return QColor(palette.backend(who.partition(" ")[0])) if what == "time_s" else None
+
 
 ORDER = 20
 COLOURS = {
@@ -65,7 +88,6 @@ class LayersPage(Page):
         return any(m.layers for m in self.state.measurements)
 
     def build(self) -> QWidget:
-        theme = self.theming.theme
         self._shown: object = None
         self._focus: Measurement | None = None
         self._bar = ChoiceBar(
@@ -79,62 +101,36 @@ class LayersPage(Page):
         )
         self._bar.chosen.connect(lambda _: self.invalidate())
         self._choices = self._bar.boxes
-        for key, words in COLOURS.items():
-            self._choices["colour"].addItem(words, key)
-        self.graph = GraphView(theme)
+        self._choices["colour"].offer(COLOURS)
+        self.graph = GraphView(self.theming)
         self.graph.picked.connect(self._on_picked)
         self.legend = ScaleLegend()
-        self.table = LayerTable(theme)
+        self.table = LayerTable("Layers", self.theming)
+        self.table.horizontalHeader().setSectionsMovable(True)
         self.table.picked.connect(self._on_picked)
         self.bars = LayerBars(self.theming)
         self.bars.picked.connect(self._on_picked)
-        self.ladder_action = QAction("Open in &ladder", self)
-        self.ladder_action.setToolTip("Every kernel for the selected layer, checked and timed (Ctrl+Return)")
-        self.ladder_action.setShortcut("Ctrl+Return")
-        self.ladder_action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        self.ladder_action.triggered.connect(self._on_ladder)
+        self.ladder_action = new_action(
+            self,
+            "Open in &ladder",
+            self._on_ladder,
+            tip="Every kernel for the selected layer, checked and timed (Ctrl+Return)",
+            keys="Ctrl+Return",
+        )
         self.addAction(self.ladder_action)
         self.table.addActions([self.ladder_action, *self.links])
         self.graph.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.graph.customContextMenuRequested.connect(self._on_menu)
-        self._note = Label()
-        self._note.setProperty("role", "muted")
-        self._note.setWordWrap(True)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setObjectName("layers-columns")
-        split.addWidget(self._graph_side())
-        figures = QSplitter(Qt.Orientation.Vertical)
-        figures.setObjectName("layers-figures")
-        figures.addWidget(self.table)
-        figures.addWidget(self.bars)
-        figures.setSizes([500, 500])
-        right = QWidget()
-        filled(QVBoxLayout(right), (figures, 1), self._note, margins=(0, 0, 0, 0))
-        split.addWidget(right)
-        split.setStretchFactor(0, 1)
-        split.setStretchFactor(1, 2)
-        split.setSizes([360, 640])
-        body = QWidget()
-        filled(QVBoxLayout(body), self._bar, (split, 1), margins=PAGE_MARGINS)
-        return body
-
-    def _graph_side(self) -> QWidget:
-        side = QWidget()
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, 0, 0)
-        buttons = QHBoxLayout()
-        for button in zoom_buttons(self.graph):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        ladder = QToolButton()
-        ladder.setDefaultAction(self.ladder_action)
-        ladder.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        buttons.addWidget(ladder)
-        buttons.addWidget(self.go_button())
-        column.addWidget(self.legend)
-        column.addWidget(self.graph, 1)
-        column.addLayout(buttons)
-        return side
+        self.graph.customContextMenuRequested.connect(
+            lambda at: popup(self.graph, [self.ladder_action, *self.links], at)
+        )
+        self._note = Label(role="muted", wrap=True)
+        figures = splitter("layers-figures", VERTICAL, self.table, self.bars, sizes=[500, 500])
+        right = as_column((figures, 1), self._note)
+        to_others = (tool_of(self.ladder_action), self.go_button())
+        buttons = filled(QHBoxLayout(), *self.graph.zoom_buttons(), 1, *to_others)
+        left = as_column(self.legend, (self.graph, 1), buttons)
+        split = splitter("layers-columns", HORIZONTAL, left, right, sizes=[360, 640], stretch=(1, 2))
+        return as_column(self._bar, (split, 1), margins=PAGE_MARGINS)
 
     # ---------------------------------------------------------------------------------------------- showing
 
@@ -203,8 +199,6 @@ class LayersPage(Page):
 
     def restyle(self) -> None:
         self._shown = None
-        self.table.theme = self.theming.theme
-        self.graph.restyle(self.theming.theme)
 
     def _show(self, beside: Sequence[Measurement], focus: Measurement, every: Sequence[Measurement]) -> None:
         colour = str(self._choices["colour"].currentData())
@@ -285,12 +279,6 @@ class LayersPage(Page):
         layer = self._layer()
         if layer is not None and self._focus is not None:
             self.ladder_wanted.emit(self._focus.case, layer)
-
-    def _on_menu(self, at: QPoint) -> None:
-        menu = QMenu(self.graph)
-        menu.addActions([self.ladder_action, *self.links])
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(self.graph.viewport().mapToGlobal(at))
 
 
 def _error(row: LayerRow, kind: str) -> ErrorStats | None:

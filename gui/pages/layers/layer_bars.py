@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QScrollArea, QToolTip, QVBoxLayout, QWidget
 
@@ -13,6 +13,7 @@ from bench.results import doubt
 from bench.results.records import Measurement
 from bench.words import palette, units
 from gui.base.boxes import filled
+from gui.base.letters import write
 from gui.base.scale import GAP, GRID, TIGHT, points
 from gui.base.theme import Theming
 from gui.pages.layers.layer_rows import LayerRow, contender, tip
@@ -146,11 +147,8 @@ class _Bars(QWidget):
             if row.layer.output and row.layer.output == self._marked:
                 painter.fillRect(QRect(0, place * step, self.width(), step), QColor(theme.alternate))
                 painter.fillRect(QRect(0, place * step, 3, step), QColor(theme.accent))
-            painter.setPen(QColor(theme.ink))
             painter.setFont(self.font())
-            words = QRect(GAP, place * step, left - GAP - TIGHT, step)
-            text = self.fontMetrics().elidedText(row.name, Qt.TextElideMode.ElideRight, words.width())
-            painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter), text)
+            write(painter, QRectF(GAP, place * step, left - GAP - TIGHT, step), row.name, theme.ink)
             painter.setFont(small)
             for number, side in enumerate(self._sides):
                 time_ns = row.times_ns.get(side.name)

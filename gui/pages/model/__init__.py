@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QColor, QShowEvent
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QColor, QShowEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QSplitter,
     QStackedWidget,
-    QTabWidget,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from bench.questions.preview import Preview, PreviewNode, WhichPreview
 from bench.results.records import Job, stem
 from bench.words import palette
-from gui.base.boxes import filled
+from gui.base.boxes import HORIZONTAL, as_column, filled, splitter, tabbed
 from gui.base.theme import Theming
 from gui.pages.model import words
 from gui.pages.model.facts import FactsView
 from gui.pages.model.panes import ImagesPane, NodePane, NodesTable, WeightsPane
 from gui.pages.page import Page
 from gui.sessions.run_state import RunState
-from gui.widgets.choice_bar import ChoiceBar
+from gui.widgets.combo import ChoiceBar
+from gui.widgets.controls import new_action, tool_button, tool_of
 from gui.widgets.find_bar import FindItems
 from gui.widgets.graph.items import NodeLook
-from gui.widgets.graph.tools import zoom_buttons
 from gui.widgets.graph.view import GraphView
 from gui.widgets.labels import Label
 
@@ -73,71 +69,46 @@ class ModelPage(Page):
     # ------------------------------------------------------------------------------------------ building
 
     def build(self) -> QWidget:
-        theme = self.theming.theme
         self.bar = ChoiceBar([("model", "&Model"), ("batch", "&Batch")])
         self.bar.chosen.connect(self._on_chosen)
-        self.graph = GraphView(theme)
+        self.graph = GraphView(self.theming)
         self.graph.picked.connect(self.select_node)
-        self.message = Label()
-        self.message.setProperty("role", "empty")
-        self.message.setWordWrap(True)
-        self.message.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.message = Label(role="empty", wrap=True, centred=True)
         self.about = FactsView("About the model")
-        self.node = NodePane(theme)
-        self.nodes = NodesTable(theme)
+        self.node = NodePane(self.theming)
+        self.nodes = NodesTable("Nodes", self.theming)
         self.nodes.picked.connect(self.select_node)
-        self.weights = WeightsPane(theme)
+        self.weights = WeightsPane(self.theming)
         self.images = ImagesPane()
-        self.panes = QTabWidget()
-        self.panes.setDocumentMode(True)
-        for pane, title in (
-            (self.about, "Model"),
-            (self.node, "Node"),
-            (self.nodes, "Nodes"),
-            (self.weights, "Weights"),
-            (self.images, "Images"),
-        ):
-            self.panes.addTab(pane, title)
+        panes = (self.about, self.node, self.nodes, self.weights, self.images)
+        titles = ("Model", "Node", "Nodes", "Weights", "Images")
+        self.panes = tabbed(dict(zip(titles, panes, strict=True)))
         self._behind_panes: set[QWidget] = set()
         self.panes.currentChanged.connect(lambda _: self._fill_pane())
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setObjectName("model-columns")
-        split.addWidget(self._graph_side())
-        split.addWidget(self.panes)
-        split.setStretchFactor(0, 1)
-        split.setStretchFactor(1, 1)
-        split.setSizes([460, 540])
+        left = self._graph_side()
+        split = splitter("model-columns", HORIZONTAL, left, self.panes, sizes=[460, 540], stretch=(1, 1))
         self._content = QStackedWidget()
         self._content.addWidget(self.message)
         self._content.addWidget(split)
-        body = QWidget()
-        filled(QVBoxLayout(body), self.bar, (self._content, 1), margins=(6, 6, 6, 6))
-        return body
+        return as_column(self.bar, (self._content, 1), margins=(6, 6, 6, 6))
 
     def _graph_side(self) -> QWidget:
-        side = QWidget()
         self.find_bar = FindItems(self.graph, self, "the model's nodes, tensors and attributes")
         self.find_bar.picked.connect(self.select_node)
-        buttons = QHBoxLayout()
-        for button in zoom_buttons(self.graph):
-            buttons.addWidget(button)
-        find = QToolButton()
-        find.setText("Find")
-        find.setToolTip("Find a node, a tensor or an attribute (Ctrl+F)")
-        find.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        find.clicked.connect(self.find_bar.open_bar)
-        self.ladder_action = QAction("Open in &ladder", self)
-        self.ladder_action.setToolTip("Every kernel for the node chosen, checked and timed (Ctrl+Return)")
-        self.ladder_action.setShortcut("Ctrl+Return")
-        self.ladder_action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        self.ladder_action.triggered.connect(self._on_ladder)
+        find = tool_button(
+            "Find", self.find_bar.open_bar, tip="Find a node, a tensor or an attribute (Ctrl+F)"
+        )
+        self.ladder_action = new_action(
+            self,
+            "Open in &ladder",
+            self._on_ladder,
+            tip="Every kernel for the node chosen, checked and timed (Ctrl+Return)",
+            keys="Ctrl+Return",
+        )
         self.addAction(self.ladder_action)
-        ladder = QToolButton()
-        ladder.setDefaultAction(self.ladder_action)
-        ladder.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        filled(buttons, find, 1, ladder)
-        filled(QVBoxLayout(side), (self.graph, 1), self.find_bar, buttons, margins=(0, 0, 0, 0))
-        return side
+        zoom = self.graph.zoom_buttons()
+        buttons = filled(QHBoxLayout(), *zoom, find, 1, tool_of(self.ladder_action))
+        return as_column((self.graph, 1), self.find_bar, buttons)
 
     # ------------------------------------------------------------------------------------------- asking
 
@@ -278,12 +249,7 @@ class ModelPage(Page):
         return NodeLook(fill, "", words.tip(node), failed=words.refused(node))
 
     def restyle(self) -> None:
-        theme = self.theming.theme
         self._drawn_preview = None
-        self.nodes.theme = theme
-        self.graph.restyle(theme)
-        for card in (self.weights.card, self.node.card):
-            card.restyle(theme)
 
     # ------------------------------------------------------------------------------------------ choosing
 

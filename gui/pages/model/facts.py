@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QScrollArea, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
+from gui.base.boxes import ScrollArea
 from gui.widgets.labels import Label
 
 Section = tuple[str, Sequence[tuple[str, str]]]
@@ -14,15 +15,11 @@ LONG = 24  # characters of a name that may take two lines
 FAILED = "✕ "  # begins words that tell of a refusal
 
 
-class FactsView(QScrollArea):
+class FactsView(ScrollArea):
     """`show_facts` fills it."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAccessibleName(name)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        super().__init__(name, False, parent)
         self.text = ""
         self._shown: tuple[Section, ...] | None = None
         self.show_facts(())
@@ -41,30 +38,24 @@ class FactsView(QScrollArea):
         grid.setColumnStretch(1, 1)
         row, told = 0, []
         for title, pairs in sections:
-            heading = Label(title)
-            heading.setProperty("role", "heading")
             if row:
                 grid.setRowMinimumHeight(row, 8)
                 row += 1
-            grid.addWidget(heading, row, 0, 1, 2)
+            grid.addWidget(Label(title, role="heading"), row, 0, 1, 2)
             told.append(title)
             row += 1
             for name, words in pairs:
-                left, right = Label(name), Label(words)
-                left.setProperty("role", "muted")
-                if len(name) > LONG:
+                long = len(name) > LONG
+                left = Label(name, role="muted", wrap=long)
+                if long:
                     left.setMaximumWidth(190)
-                    left.setWordWrap(True)
-                right.setWordWrap(True)
-                if words.startswith(FAILED):
-                    right.setProperty("role", "failed")
+                right = Label(words, role="failed" if words.startswith(FAILED) else "", wrap=True)
                 right.setTextInteractionFlags(
                     Qt.TextInteractionFlag.TextSelectableByMouse
                     | Qt.TextInteractionFlag.TextSelectableByKeyboard
                 )
-                top = Qt.AlignmentFlag.AlignTop
-                grid.addWidget(left, row, 0, top)
-                grid.addWidget(right, row, 1, top)
+                for place, label in enumerate((left, right)):
+                    grid.addWidget(label, row, place, Qt.AlignmentFlag.AlignTop)
                 told.append(f"{name}: {words}")
                 row += 1
         grid.setRowStretch(row, 1)

@@ -2,26 +2,112 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QImage, QPixmap
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
-    QScrollArea,
+    QSizePolicy,
     QSplitter,
+    QToolTip,
     QVBoxLayout,
     QWidget,
 )
 
 from bench.questions.preview import Picture, Preview, PreviewNode, SeenImage, Weight
 from bench.show.table import Column
-from gui.base.boxes import filled
-from gui.base.theme import Theme
+from gui.base.boxes import ScrollArea, filled
+from gui.base.theme import Theming
 from gui.pages.model import words
 from gui.pages.model.facts import FactsView
-from gui.widgets.histogram import Histogram
 from gui.widgets.labels import Label
 from gui.widgets.table_view import TableView
+
+EDGE = 10
+
+
+class Histogram(QWidget):
+    """Empty until it is shown counts."""
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theming = theming
+        theming.changed.connect(self.update)
+        self._counts: tuple[int, ...] = ()
+        self._low = self._high = 0.0
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName("Histogram")
+
+    def sizeHint(self) -> QSize:
+        return QSize(320, 150)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(160, 90)
+
+    def show_counts(self, counts: Sequence[int], low: float, high: float) -> None:
+        self._counts, self._low, self._high = tuple(counts), low, high
+        most = max(self._counts, default=0)
+        self.setAccessibleDescription(
+            f"{sum(self._counts):,} values from {low:.4g} to {high:.4g}, at most {most:,} a bin"
+        )
+        self.update()
+
+    def words_at(self, x: float) -> str:
+        """What stands in the bin at this place of the widget."""
+        counts, room = self._counts, self._room()
+        if not counts or not room.left() <= x <= room.right():
+            return ""
+        place = min(len(counts) - 1, int((x - room.left()) / room.width() * len(counts)))
+        each = self._high / len(counts) - self._low / len(counts)
+        if len(counts) == 1:
+            return f"{self._low:.4g}: {counts[0]:,} of {counts[0]:,} values"
+        span = f"{self._low + place * each:.4g} to {self._low + (place + 1) * each:.4g}"
+        return f"{span}: {counts[place]:,} of {sum(counts):,} values"
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self.words_at(event.pos().x()), self)
+            return True
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(self._theming.theme.paper))
+        if not self._counts:
+            return
+        room, most, theme = self._room(), max(self._counts), self._theming.theme
+        wide = room.width() / len(self._counts)
+        painter.setPen(QPen(QColor(theme.line)))
+        painter.drawLine(room.bottomLeft(), room.bottomRight())
+        bar = QColor(theme.accent)
+        for place, count in enumerate(self._counts):
+            height = room.height() * count / most if most else 0.0
+            if count:
+                height = max(1.0, height)  # one value among a million is there, too
+            left = room.left() + place * wide
+            gap = 1.0 if wide > 3 else 0.0
+            painter.fillRect(QRectF(left, room.bottom() - height, wide - gap, height), bar)
+        painter.setPen(QColor(theme.muted))
+        foot = QRectF(room.left(), room.bottom() + 2, room.width(), self.fontMetrics().height())
+        one = len(self._counts) == 1
+        marks = [(self._low, Qt.AlignmentFlag.AlignHCenter if one else Qt.AlignmentFlag.AlignLeft)]
+        if not one:
+            marks.append((self._high, Qt.AlignmentFlag.AlignRight))
+            if self._low < 0 < self._high:
+                at = room.left() - self._low / (self._high - self._low) * room.width()
+                painter.drawLine(int(at), int(room.bottom()), int(at), int(room.bottom()) + 4)
+                if room.left() + 70 < at < room.right() - 70:
+                    zero = QRectF(at - 30, foot.top(), 60, foot.height())
+                    painter.drawText(zero, int(Qt.AlignmentFlag.AlignHCenter), "0")
+        for value, side in marks:
+            painter.drawText(foot, int(side), f"{value:.4g}")
+
+    def _room(self) -> QRectF:
+        foot = self.fontMetrics().height() + 4
+        return QRectF(self.rect()).adjusted(EDGE, 6, -EDGE, -foot)
+
 
 SIDE = 128  # pixels of an image as drawn
 
@@ -30,10 +116,6 @@ class NodesTable(TableView):
     """`picked` carries the node's name."""
 
     widest = 420
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__("Nodes")
-        self.theme = theme
 
     def target(self, row: PreviewNode) -> str:
         return row.name
@@ -50,9 +132,6 @@ class NodesTable(TableView):
 class WeightsTable(TableView):
     """`picked` carries the weight's name."""
 
-    def __init__(self) -> None:
-        super().__init__("Weights")
-
     def target(self, row: Weight) -> str:
         return row.name
 
@@ -60,16 +139,12 @@ class WeightsTable(TableView):
 class WeightCard(QFrame):
     """One weight: its name, its histogram, and figures below it."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("role", "card")
-        self.histogram = Histogram(theme)
-        self.title = Label()
-        self.title.setProperty("role", "heading")
-        self.title.setWordWrap(True)
-        self.spread = Label()
-        self.spread.setProperty("role", "muted")
-        self.spread.setWordWrap(True)
+        self.histogram = Histogram(theming)
+        self.title = Label(role="heading", wrap=True)
+        self.spread = Label(role="muted", wrap=True)
         filled(
             QVBoxLayout(self),
             self.title,
@@ -89,20 +164,16 @@ class WeightCard(QFrame):
         self.spread.setText(words.spread_words(weight))
         self.histogram.show_counts(weight.counts, weight.low, weight.high)
 
-    def restyle(self, theme: Theme) -> None:
-        self.histogram.theme = theme
-        self.histogram.update()
-
 
 class WeightsPane(QSplitter):
     """The table above, the weight chosen in it below."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Vertical, parent)
         self.setObjectName("model-weights")
-        self.table = WeightsTable()
+        self.table = WeightsTable("Weights")
         self.table.picked.connect(self.show_weight)
-        self.card = WeightCard(theme)
+        self.card = WeightCard(theming)
         self.addWidget(self.table)
         self.addWidget(self.card)
         self.setStretchFactor(0, 1)
@@ -124,11 +195,11 @@ class WeightsPane(QSplitter):
 class NodePane(QSplitter):
     """What is known of a node, and its largest weight."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Vertical, parent)
         self.setObjectName("model-node")
         self.facts = FactsView("The node chosen")
-        self.card = WeightCard(theme)
+        self.card = WeightCard(theming)
         self.addWidget(self.facts)
         self.addWidget(self.card)
         self.setStretchFactor(0, 1)
@@ -148,20 +219,16 @@ class NodePane(QSplitter):
         self.card.show_weight(largest)
 
 
-class ImagesPane(QScrollArea):
+class ImagesPane(ScrollArea):
     """Each image as the data set has it, and as the model is given it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setAccessibleName("Images going in")
+        super().__init__("Images going in", parent=parent)
         self.shown = 0
 
     def show_preview(self, preview: Preview) -> None:
         body = QWidget()
-        note = Label(preview.images_note or preview.takes.refused or "There is no image to show.")
-        note.setWordWrap(True)
+        note = Label(preview.images_note or preview.takes.refused or "There is no image to show.", wrap=True)
         grid = QGridLayout()
         grid.setHorizontalSpacing(14)
         grid.setVerticalSpacing(4)
@@ -173,8 +240,7 @@ class ImagesPane(QScrollArea):
         self.setWidget(body)
 
     def _put(self, grid: QGridLayout, row: int, image: SeenImage) -> None:
-        arrow = Label("→")
-        arrow.setProperty("role", "heading")
+        arrow = Label("→", role="heading")
         grid.addWidget(arrow, row, 1, Qt.AlignmentFlag.AlignCenter)
         own = f"{image.label}, " if image.label else ""
         for column, picture, caption in (
@@ -184,9 +250,7 @@ class ImagesPane(QScrollArea):
             shown = Label()
             shown.setPixmap(pixmap(picture))
             shown.setAccessibleName(caption)
-            under = Label(caption)
-            under.setProperty("role", "muted")
-            under.setWordWrap(True)
+            under = Label(caption, role="muted", wrap=True)
             grid.addWidget(shown, row, column)
             grid.addWidget(under, row + 1, column, Qt.AlignmentFlag.AlignTop)
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QPushButton,
-    QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
+from bench.results import gallery
 from bench.results.records import Case, Measurement
 from bench.results.rows import label, title
-from gui.base.boxes import filled
+from gui.base.background import Background
+from gui.base.boxes import HORIZONTAL, as_column, filled, splitter
 from gui.base.scale import PAGE_MARGINS
 from gui.pages.page import Page
-from gui.widgets.choice_bar import ChoiceBar
+from gui.pages.predictions.answer_grid import NOTHING, AnswerDetail, AnswerGrid
+from gui.pages.predictions.answers import ORDERS, SHOWN, Answered, Files, Filter, agreeing, read
+from gui.pages.predictions.confusion import ConfusionTable
+from gui.widgets.combo import ChoiceBar
+from gui.widgets.controls import push_button
 from gui.widgets.labels import Label, as_tip
 
 ORDER = 30
@@ -45,8 +47,6 @@ class PredictionsPage(Page):
 
     def _kept(self, measurement: Measurement) -> bool:
         """Whether a case's answers can be read: a thinned run has those of a few cases alone."""
-        from bench.results import gallery
-
         folder = self.state.folder
         return (
             _answered(measurement)
@@ -55,20 +55,13 @@ class PredictionsPage(Page):
         )
 
     def build(self) -> QWidget:
-        from gui.pages.predictions.answer_detail import AnswerDetail
-        from gui.pages.predictions.answer_grid import NOTHING, AnswerGrid
-        from gui.pages.predictions.answers import ORDERS, SHOWN, Files, Loader
-        from gui.pages.predictions.confusion import ConfusionTable
-
-        theme = self.theming.theme
         self._answered, self._files = NOTHING, Files()
         self._cases: dict[str, Case] = {}
         self._refused = ""  # why labels say nothing of these answers
         self._cell: tuple[int, int] | None = None
         self._image = -1  # the selected one's index in the data set
         self._confused = (NOTHING, -1)  # what the matrix shows
-        self.loader = Loader(self)
-        self.loader.loaded.connect(self._on_loaded)
+        self.reading = Background(lambda _: None, self)  # what cannot be read stands among the answers
         self._bar = ChoiceBar(
             [
                 ("model", "&Model"),
@@ -82,58 +75,27 @@ class PredictionsPage(Page):
         )
         self._bar.chosen.connect(self._on_chosen)
         self._choices = self._bar.boxes
-        for key, items in (("shown", SHOWN), ("order", ORDERS)):
-            for data, words in items.items():
-                self._choices[key].addItem(words, data)
-        self.grid = AnswerGrid(theme)
+        self._choices["shown"].offer(SHOWN)
+        self._choices["order"].offer(ORDERS)
+        self.grid = AnswerGrid(self.theming)
         self.grid.picked.connect(self._on_image)
-        self.count = Label()
-        self.count.setProperty("role", "muted")
-        self.count.setWordWrap(True)
-        self.reset = QPushButton("Show a&ll")
-        self.reset.setToolTip("Remove all filters")
-        self.reset.clicked.connect(self._on_reset)
-        self.confusion = ConfusionTable(theme)
+        self.count = Label(role="muted", wrap=True)
+        self.reset = push_button("Show a&ll", lambda: self._show_all(), tip="Remove all filters")
+        self.confusion = ConfusionTable(self.theming)
         self.confusion.picked.connect(self._on_cell)
         self.detail = AnswerDetail()
-        left = QWidget()
-        column = QVBoxLayout(left)
-        column.setContentsMargins(0, 0, 0, 0)
-        line2 = filled(QHBoxLayout(), (self.count, 1), self.reset)
-        column.addLayout(line2)
-        column.addWidget(self.grid, 1)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setObjectName("predictions-columns")
-        split.addWidget(left)
-        split.addWidget(self._side())
-        split.setStretchFactor(0, 3)
-        split.setStretchFactor(1, 2)
-        split.setSizes([520, 480])
-        body = QWidget()
-        filled(QVBoxLayout(body), self._bar, (split, 1), margins=PAGE_MARGINS)
-        return body
-
-    def _side(self) -> QWidget:
-        side = QWidget()
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, 0, 0)
-        self._heading = Label()
-        self._heading.setProperty("role", "heading")
-        self._hint = Label("Row: label. Column: answer. Click a cell to see its images.")
-        self._hint.setProperty("role", "muted")
-        self._hint.setWordWrap(True)
-        column.addWidget(self._heading)
-        column.addWidget(self._hint)
-        column.addWidget(self.confusion, 1)
-        column.addWidget(self.detail)
-        return side
+        self._heading = Label(role="heading")
+        self._hint = Label(
+            "Row: label. Column: answer. Click a cell to see its images.", role="muted", wrap=True
+        )
+        left = as_column(filled(QHBoxLayout(), (self.count, 1), self.reset), (self.grid, 1))
+        right = as_column(self._heading, self._hint, (self.confusion, 1), self.detail)
+        split = splitter("predictions-columns", HORIZONTAL, left, right, sizes=[520, 480], stretch=(3, 2))
+        return as_column(self._bar, (split, 1), margins=PAGE_MARGINS)
 
     # ---------------------------------------------------------------------------------------------- showing
 
     def refresh(self) -> None:
-        from bench.results import gallery
-        from gui.pages.predictions.answers import Files
-
         ours = [m for m in self.state.measurements if self._kept(m)]
         model = self._bar.offer("model", {m.case.model: title(m.case.model) for m in ours})
         ours = [m for m in ours if m.case.model == model]
@@ -156,7 +118,7 @@ class PredictionsPage(Page):
         )
         if files != self._files:
             self._files = files
-            self.loader.load(files)
+            self.reading.start("answers", lambda: read(files), self._on_read)
             if not len(self._answered):
                 self.grid.nothing = "Reading the images …"
         else:
@@ -176,7 +138,7 @@ class PredictionsPage(Page):
         if self._body is None:
             return
         for shown in ("wrong", "all"):  # where none is wrong, whichever comes first
-            self._choices["shown"].setCurrentIndex(self._choices["shown"].findData(shown))
+            self._choices["shown"].choose(shown)
             self._show()
             if self.grid.source.rowCount():
                 self.grid.setCurrentIndex(self.grid.source.index(0))
@@ -184,30 +146,17 @@ class PredictionsPage(Page):
 
     @property
     def at_rest(self) -> bool:
-        return self._body is None or not self.loader.busy
+        return self._body is None or not self.reading.busy
 
-    def restyle(self) -> None:
-        self.grid.restyle(self.theming.theme)
-        self.confusion.restyle(self.theming.theme)
-
-    def _on_loaded(self, files: object, answered: object) -> None:
-        from gui.pages.predictions.answers import Answered
-
-        if files == self._files and isinstance(answered, Answered):
-            self._answered = answered
-            self._cell = None
-            classes = (
-                {None: "All"} | {c: answered.class_name(c) for c in answered.classes()}
-                if len(answered)
-                else {}
-            )
-            self._bar.offer("label", classes)
-            self._choices["shown"].setEnabled(len(answered) > 0)
-            self._show()
+    def _on_read(self, answered: Answered) -> None:
+        self._answered, self._cell = answered, None
+        known = answered.classes() if len(answered) else []
+        classes: dict[int | None, str] = {None: "All", **{c: answered.class_name(c) for c in known}}
+        self._bar.offer("label", classes if known else {})
+        self._choices["shown"].setEnabled(len(answered) > 0)
+        self._show()
 
     def _show(self) -> None:
-        from gui.pages.predictions.answers import Filter, agreeing
-
         answered, focus = self._answered, self._focus()
         asked = Filter(
             str(self._choices["shown"].currentData()),
@@ -283,15 +232,13 @@ class PredictionsPage(Page):
             self.state.select(self._cases.get(self._choices["focus"].currentData()))
 
     def _on_cell(self, label: int, predicted: int) -> None:
-        self._cell = (label, predicted)
-        self._choices["shown"].setCurrentIndex(0)
-        self._choices["label"].setCurrentIndex(0)
-        self._show()
+        self._show_all((label, predicted))
 
-    def _on_reset(self) -> None:
-        self._cell = None
-        self._choices["shown"].setCurrentIndex(0)
-        self._choices["label"].setCurrentIndex(0)
+    def _show_all(self, cell: tuple[int, int] | None = None) -> None:
+        """Without filters, but for a cell of the matrix."""
+        self._cell = cell
+        for key in ("shown", "label"):
+            self._choices[key].setCurrentIndex(0)
         self._show()
 
     def _on_image(self, index: int) -> None:

@@ -1,23 +1,25 @@
-"""The images as a grid, each with its label and every answer to it; only what is seen is drawn."""
+"""The images as a grid, each with its label and every answer to it (only what is seen is drawn); and one
+image, large, with all that is known of it."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
 from PySide6.QtCore import (
     QAbstractListModel,
     QModelIndex,
-    QPersistentModelIndex,
     QRect,
     QRectF,
     QSize,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QHBoxLayout,
     QListView,
     QStyle,
     QStyledItemDelegate,
@@ -25,13 +27,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from bench.charts.verdicts import CROWDED
 from bench.words import palette, units
-from gui.base.theme import Theme
+from gui.base.boxes import filled
+from gui.base.theme import Theme, Theming
 from gui.pages.predictions.answers import Answered
-from gui.widgets.labels import as_tip
+from gui.widgets.labels import Label, as_tip
+from gui.widgets.table_view import NO_INDEX, Index
 
-Index = QModelIndex | QPersistentModelIndex
-_NO_INDEX = QModelIndex()
 SIDE = 64  # of an image as drawn, in logical pixels
 PAD = 6
 NOTHING = Answered((), (), None)
@@ -62,7 +65,7 @@ class AnswerModel(QAbstractListModel):
         self.answered, self.indices = answered, indices
         self.endResetModel()
 
-    def rowCount(self, parent: Index = _NO_INDEX) -> int:
+    def rowCount(self, parent: Index = NO_INDEX) -> int:
         return 0 if parent.isValid() else len(self.indices)
 
     def data(self, index: Index, role: int = 0) -> Any:
@@ -85,9 +88,9 @@ def words(answered: Answered, index: int) -> str:
 
 
 class AnswerDelegate(QStyledItemDelegate):
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, theming: Theming, parent: QWidget) -> None:
         super().__init__(parent)
-        self.theme = theme
+        self._theming = theming
         self._size = QSize(SIDE + 2 * PAD, SIDE + 2 * PAD)
 
     def measure(self, answered: Answered, metrics: QFontMetrics) -> None:
@@ -120,7 +123,7 @@ class AnswerDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _frame(self, painter: QPainter, cell: QRect, wrong: bool, chosen: bool) -> None:
-        theme = self.theme
+        theme = self._theming.theme
         painter.setBrush(QColor(theme.alternate))
         if chosen:
             painter.setPen(QPen(QColor(theme.accent), 2.5))
@@ -132,10 +135,10 @@ class AnswerDelegate(QStyledItemDelegate):
         box = QRectF(cell.left() + (cell.width() - SIDE) / 2, cell.top() + PAD, SIDE, SIDE)
         image = picture(answered, index)
         if image is None:
-            painter.setPen(QPen(QColor(self.theme.line), 1, Qt.PenStyle.DashLine))
+            painter.setPen(QPen(QColor(self._theming.theme.line), 1, Qt.PenStyle.DashLine))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(box)
-            painter.setPen(QColor(self.theme.muted))
+            painter.setPen(QColor(self._theming.theme.muted))
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "not kept")
             return
         scale = min(SIDE / image.width(), SIDE / image.height())
@@ -144,7 +147,7 @@ class AnswerDelegate(QStyledItemDelegate):
         painter.drawImage(at, image)
 
     def _lines(self, painter: QPainter, cell: QRect, answered: Answered, index: int, label: int) -> None:
-        theme, metrics = self.theme, painter.fontMetrics()
+        theme, metrics = self._theming.theme, painter.fontMetrics()
         line, dot = metrics.height(), round(0.55 * metrics.height())
         box = QRect(cell.left() + PAD, cell.top() + PAD + SIDE + 2, cell.width() - 2 * PAD, line)
         painter.setPen(QColor(theme.muted))
@@ -178,10 +181,12 @@ class AnswerGrid(QListView):
 
     picked = Signal(int)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._theming = theming
+        theming.changed.connect(self.viewport().update)
         self.source = AnswerModel(self)
-        self.delegate = AnswerDelegate(theme, self)
+        self.delegate = AnswerDelegate(theming, self)
         self.nothing = ""
         self.setModel(self.source)
         self.setItemDelegate(self.delegate)
@@ -203,18 +208,71 @@ class AnswerGrid(QListView):
             self.delegate.measure(answered, self.fontMetrics())
         self.source.show_images(answered, indices)
 
-    def restyle(self, theme: Theme) -> None:
-        self.delegate.theme = theme
-        self.viewport().update()
-
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if self.source.rowCount() == 0 and self.nothing:
             painter = QPainter(self.viewport())
-            painter.setPen(QColor(self.delegate.theme.muted))
+            painter.setPen(QColor(self._theming.theme.muted))
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
             painter.drawText(self.viewport().rect().adjusted(30, 30, -30, -30), flags, self.nothing)
 
     def _on_current(self, current: QModelIndex) -> None:
         if current.isValid():
             self.picked.emit(int(self.source.indices[current.row()]))
+
+
+LARGE = 160  # of the image, in logical pixels
+
+
+class AnswerDetail(QWidget):
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.picture = Label()
+        self.picture.setFixedSize(LARGE, LARGE)
+        self.picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.facts = Label(wrap=True, selectable=True)
+        self.facts.setTextFormat(Qt.TextFormat.RichText)
+        self.facts.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        filled(
+            QHBoxLayout(self),
+            (self.picture, 0, Qt.AlignmentFlag.AlignTop),
+            (self.facts, 1),
+            margins=(0, 0, 0, 0),
+        )
+
+    def show_image(self, answered: Answered, index: int, theme: Theme) -> None:
+        """Show the image of this index in the data set; hide where there is none such."""
+        known = 0 <= index < len(answered)
+        self.setVisible(known)
+        if not known:
+            return
+        image = picture(answered, index)
+        self.picture.setVisible(image is not None)
+        if image is not None:
+            ratio = self.devicePixelRatioF()
+            side = round(LARGE * ratio)
+            shown = QPixmap.fromImage(image).scaled(side, side, Qt.AspectRatioMode.KeepAspectRatio)
+            shown.setDevicePixelRatio(ratio)
+            self.picture.setPixmap(shown)
+        self.facts.setText(facts(answered, index, theme))
+
+
+def facts(answered: Answered, index: int, theme: Theme) -> str:
+    """What is known of an image, as HTML: two lines a contender, of many one, or they would leave the
+    confusion matrix no room."""
+    between = "<br>" if len(answered.names) <= CROWDED else "&nbsp; "
+    label = int(answered.labels[index])
+    told = escape(answered.class_name(label)) if label >= 0 else "unknown"
+    lines = [f"<b>Image {index:,}</b>", f"label: <b>{told}</b>"]
+    for name, answers in zip(answered.names, answered.answers, strict=True):
+        predicted = int(answers.predicted[index])
+        wrong = label >= 0 and label != predicted
+        mark = "" if label < 0 else "✕ " if wrong else "✓ "
+        best = ", label in its top 5" if wrong and answers.top5[index] else ""
+        sure = units.percent(float(answers.confidence[index]), 2)
+        swatch = palette.backend(name.partition(" ")[0])
+        colour = theme.failed if wrong else theme.ink
+        answer = f"{mark}{escape(answered.class_name(predicted))}"
+        who = f'<span style="color:{swatch}">■</span> {escape(name)}'
+        lines.append(f'{who}{between}<span style="color:{colour}">{answer}</span>, {sure}{best}')
+    return "<br>".join(lines)

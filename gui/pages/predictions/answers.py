@@ -1,16 +1,14 @@
 """The answers of several contenders to the same images: which images to show, and who took what for what.
 
-Files of a run are read on a thread of their own: ten thousand images take longer than the window may wait.
+Files of a run are read on a thread: ten thousand images take longer than the window may wait. Nothing of Qt.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QObject, Signal
 
 from bench.results import gallery
 from bench.results.gallery import Answers, Images
@@ -136,49 +134,6 @@ def read(files: Files) -> Answered:
     elif answers:
         problems.append("this run has not kept its images; their answers are shown without them")
     return Answered(tuple(names), tuple(answers), images, tuple(problems))
-
-
-class Loader(QObject):
-    """Reads on a thread; `loaded` carries (Files, Answered) for the last that was asked for."""
-
-    loaded = Signal(object, object)
-    _read = Signal(object, object)
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._pool = ThreadPoolExecutor(1, "answers")
-        self._wanted: Files | None = None
-        self._read.connect(self._on_read)
-
-    @property
-    def busy(self) -> bool:
-        return self._wanted is not None
-
-    def load(self, files: Files) -> None:
-        """Have these read; asking for what is being read does nothing."""
-        if files == self._wanted:
-            return
-        self._wanted = files
-        future = self._pool.submit(self._read_wanted, files)
-        future.add_done_callback(lambda done: self._tell(files, done))
-
-    def _read_wanted(self, files: Files) -> Answered | None:
-        return read(files) if files == self._wanted else None  # another was asked for meanwhile
-
-    def _tell(self, files: Files, done: Future[Answered | None]) -> None:
-        try:
-            error = done.exception()
-            answered = (
-                Answered((), (), None, (f"{type(error).__name__}: {error}",)) if error else done.result()
-            )
-            self._read.emit(files, answered)
-        except RuntimeError:
-            pass  # the window went while its files were read: Qt's side of this object is gone
-
-    def _on_read(self, files: Files, answered: Answered | None) -> None:
-        if answered is not None and files == self._wanted:
-            self._wanted = None
-            self.loaded.emit(files, answered)
 
 
 def agreeing(answered: Answered) -> int:

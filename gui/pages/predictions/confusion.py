@@ -6,23 +6,21 @@ import math
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QTableView, QWidget
 
-from gui.base.theme import Theme
+from gui.base.theme import Theming
 from gui.pages.predictions.answers import Answered
 from gui.widgets.colour_scale import blend, ink_on
 from gui.widgets.labels import as_tip
-
-Index = QModelIndex | QPersistentModelIndex
-_NO_INDEX = QModelIndex()
+from gui.widgets.table_view import NO_INDEX, Index
 
 
 class ConfusionModel(QAbstractTableModel):
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.theme = theme
+        self._theming = theming
         self.counts: np.ndarray = np.zeros((0, 0), np.int64)
         self.classes: list[int] = []
         self.names: list[str] = []
@@ -35,10 +33,10 @@ class ConfusionModel(QAbstractTableModel):
         self.names = [answered.class_name(c) for c in self.classes]
         self.endResetModel()
 
-    def rowCount(self, parent: Index = _NO_INDEX) -> int:
+    def rowCount(self, parent: Index = NO_INDEX) -> int:
         return 0 if parent.isValid() else len(self.classes)
 
-    def columnCount(self, parent: Index = _NO_INDEX) -> int:
+    def columnCount(self, parent: Index = NO_INDEX) -> int:
         return 0 if parent.isValid() else len(self.classes)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = 0) -> Any:
@@ -70,12 +68,13 @@ class ConfusionModel(QAbstractTableModel):
     def _fill(self, row: int, column: int) -> QColor:
         """Right answers towards the accent, wrong ones towards the failures' colour; by the share of the
         label's images, rooted where wrong, so that a few of many are seen."""
+        theme = self._theming.theme
         total, count = int(self.counts[row].sum()), int(self.counts[row, column])
         if not count:
-            return QColor(self.theme.alternate if row == column else self.theme.paper)
+            return QColor(theme.alternate if row == column else theme.paper)
         right = row == column
         share = count / total if right else 0.25 + 0.75 * math.sqrt(count / total)
-        return blend((self.theme.paper, self.theme.accent if right else self.theme.failed), share)
+        return blend((theme.paper, theme.accent if right else theme.failed), share)
 
     def _tip(self, row: int, column: int, count: int) -> str:
         of = int(self.counts[row].sum())
@@ -89,9 +88,10 @@ class ConfusionTable(QTableView):
 
     picked = Signal(int, int)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.source = ConfusionModel(theme, self)
+        self.source = ConfusionModel(theming, self)
+        theming.changed.connect(self.viewport().update)
         self.setModel(self.source)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTabKeyNavigation(False)
@@ -116,10 +116,6 @@ class ConfusionTable(QTableView):
         wide = metrics.horizontalAdvance(widest) + 2 * margin + 2
         self.horizontalHeader().setDefaultSectionSize(max(metrics.height() + 6, wide))
         self.verticalHeader().setDefaultSectionSize(metrics.height() + 7)
-
-    def restyle(self, theme: Theme) -> None:
-        self.source.theme = theme
-        self.viewport().update()
 
     def _on_entered(self, index: QModelIndex) -> None:
         if index.isValid():

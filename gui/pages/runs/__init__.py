@@ -3,24 +3,177 @@ runs to lay over the one shown, and to fill the form from; two to hold against e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QWidget,
+)
 
-from bench.kinds.note import Note
+from bench.kinds.note import NAME_CHARACTERS, Note
 from bench.kinds.summaries import Summary
+from bench.show import run_tables
 from bench.show.run_tables import COLUMNS
-from gui.base.boxes import filled
+from bench.show.table import Column, Table, pick
+from gui.base.boxes import as_column, filled
 from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
 from gui.pages.page import Page
 from gui.sessions.run_state import RunState
+from gui.widgets.controls import new_action, popup, shortcut, tool_of
 from gui.widgets.labels import Label
+from gui.widgets.table_view import TableView
+
+STARTED, *OTHERS = pick(
+    run_tables.COLUMNS,
+    *("created_at", "called", "kind", "models", "node", "result", "done", "failed", "backends", "batches"),
+    *("machine", "note", "name"),
+)
+
+
+class RunsTable(TableView):
+    opened = Signal(Path)
+    chosen = Signal()
+    widest = 280
+    margin = 14
+    row_margin = 9
+    copies = False
+    grows = False
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Saved runs", parent=parent)
+        self._marks: Mapping[Path, str] = {}
+        self.sortByColumn(0, Qt.SortOrder.DescendingOrder)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.horizontalHeader().setStretchLastSection(True)
+        self.horizontalHeader().setMinimumSectionSize(40)
+        self.activated.connect(self._on_activated)
+        self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit())
+
+    def show_runs(
+        self,
+        runs: Sequence[Summary],
+        shown: Path | None,
+        overlays: Sequence[Path],
+        baselines: Collection[Path] = (),
+    ) -> None:
+        """Show these, saying which is shown, which are laid over it and which are baselines (resolved); those
+        that are chosen stay chosen."""
+        before = [run.path for run in self.chosen_runs]
+        marks = {path.absolute(): "laid over" for path in overlays}
+        if shown is not None:
+            marks[shown.absolute()] = "shown"
+        for path in (run.path.absolute() for run in runs if run.path.resolve() in baselines):
+            marks[path] = ", ".join(filter(None, ("baseline", marks.get(path, ""))))
+        if tuple(runs) != self.source.table.rows or marks != self._marks:
+            self._marks = marks
+            self.show_table(Table((replace(STARTED, cell=self._started), *OTHERS), tuple(runs)))
+            self.choose(before[0] if before else None)
+            self._choose_also(before[1:])
+
+    def chosen_path(self) -> Path | None:
+        return self.chosen_run.path if self.chosen_run is not None else None
+
+    @property
+    def chosen_run(self) -> Summary | None:
+        """The only one that is chosen."""
+        runs = self.chosen_runs
+        return runs[0] if len(runs) == 1 else None
+
+    @property
+    def chosen_runs(self) -> list[Summary]:
+        return [self.source.rows[index.row()] for index in self.selectionModel().selectedRows()]
+
+    def _choose_also(self, paths: Sequence[Path]) -> None:
+        flags = QItemSelectionModel.SelectionFlag
+        for place, run in enumerate(self.source.rows):
+            if run.path in paths:
+                self.selectionModel().select(self.source.index(place, 0), flags.Select | flags.Rows)
+
+    def choose(self, path: Path | None) -> None:
+        """Select a run, the topmost where it is not there."""
+        paths = [run.path for run in self.source.rows]
+        if paths:
+            self.setCurrentIndex(self.source.index(paths.index(path) if path in paths else 0, 0))
+
+    def _fit(self) -> None:
+        """Room that no column needs goes to those that are cut: sentences and lists of names."""
+        super()._fit()
+        there = [place for place in range(self.source.columnCount()) if not self.isColumnHidden(place)]
+        last = self.sizeHintForColumn(there[-1]) + self.margin if there else 0
+        spare = self.viewport().width() - sum(map(self.columnWidth, there[:-1])) - last
+        for place in there[:-1]:
+            missing = self.sizeHintForColumn(place) + self.margin - self.columnWidth(place)
+            if missing > 0 and spare > 0:
+                self.setColumnWidth(place, self.columnWidth(place) + min(missing, spare))
+                spare -= min(missing, spare)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._fit()
+
+    def key(self, row: Summary) -> Hashable:
+        return row.path
+
+    def tip(self, row: Summary, column: Column[Summary]) -> str:
+        of_column = {"result": row.result, "note": row.note}.get(column.name, "")
+        return "\n".join(filter(None, (of_column, str(row.path.absolute()), row.command, row.problem)))
+
+    def bold(self, row: Summary, column: Column[Summary]) -> bool:
+        return bool(self._mark(row))
+
+    def hides(self, column: Column[Summary]) -> bool:
+        """No column of nodes where there is no ladder, none of names where nothing is named."""
+        return column.name in ("node", "called", "note", "result") and super().hides(column)
+
+    def _mark(self, summary: Summary) -> str:
+        return self._marks.get(summary.path.absolute(), "")
+
+    def _started(self, summary: Summary) -> str:
+        mark = self._mark(summary)
+        return f"{summary.started}  ({mark})" if mark else summary.started
+
+    def _on_activated(self, index: QModelIndex) -> None:
+        self.opened.emit(self.source.rows[index.row()].path)
+
 
 ORDER = 90
+
+
+# What is done with the run chosen: its words, its tip, its keys.
+VERBS = {
+    "open": ("&Open", "Show this run, ladder or profile on its pages (Enter)", ""),
+    "resume": ("Res&ume", "Measure what is missing of this run (Ctrl+G)", "Ctrl+G"),
+    "retry": ("Re&try", "Measure again what crashed or timed out in this run, and what is missing", ""),
+    "overlay": ("Lay o&ver", "Draw this run in thin lines over the one on the Compare page (Space)", "Space"),
+    "form": ("Fill the fo&rm", "Put this run's settings into the form, for F5", ""),
+    "diff": (
+        "D&iff",
+        "Hold two runs against each other (Ctrl+click chooses the second), or one against its baseline: "
+        "which is faster, is it right, what else differs (Ctrl+D)",
+        "Ctrl+D",
+    ),
+    "baseline": (
+        "Set as &baseline",
+        "Hold further runs of the same models against this one, and say so when one ends",
+        "",
+    ),
+    "note": ("&Name…", "Name this run and note something of it; kept in its folder (F2)", "F2"),
+    "reveal": ("Show the &folder", "Open the run's folder", ""),
+    "delete": ("&Delete…", "Move the run to the trash (Delete)", "Del"),
+}
 
 
 class RunsPage(Page):
@@ -30,15 +183,8 @@ class RunsPage(Page):
     form = False
     ways = (("run", "Run the comparison"), ("open-run", "Open a run…"), ("open-sample", "See a recorded run"))
     list_wanted = Signal()
-    open_wanted = Signal(Path)
-    resume_wanted = Signal(Path)
-    retry_wanted = Signal(Path)
-    overlay_wanted = Signal(Path)
-    overlay_unwanted = Signal(Path)
-    form_wanted = Signal(Path)
+    wanted = Signal(str, Path)  # one of VERBS, and the run that it is about
     noted = Signal(Path, object)  # with a Note
-    reveal_wanted = Signal(Path)
-    delete_wanted = Signal(Path)
     diff_wanted = Signal(Path, Path)  # the run before, the run after
     baseline_wanted = Signal(Path, bool)
 
@@ -48,42 +194,11 @@ class RunsPage(Page):
         self._held: Mapping[Path, Path] = {}  # the baseline of each run that has one
         self._baselines: frozenset[Path] = frozenset()
         super().__init__(state, theming, parent)
-        self.open_action = self._action(
-            "&Open", "Show this run, ladder or profile on its pages (Enter)", self._open
-        )
-        self.resume_action = self._action(
-            "Res&ume", "Measure what is missing of this run (Ctrl+G)", self._resume
-        )
-        self.retry_action = self._action(
-            "Re&try", "Measure again what crashed or timed out in this run, and what is missing", self._retry
-        )
-        self.overlay_action = self._action(
-            "Lay o&ver", "Draw this run in thin lines over the one on the Compare page (Space)", self._overlay
-        )
-        self.form_action = self._action(
-            "Fill the fo&rm", "Put this run's settings into the form, for F5", self._fill_form
-        )
-        self.diff_action = self._action(
-            "D&iff",
-            "Hold two runs against each other (Ctrl+click chooses the second), or one against its baseline: "
-            "which is faster, is it right, what else differs (Ctrl+D)",
-            self._diff,
-        )
-        self.baseline_action = self._action(
-            "Set as &baseline",
-            "Hold further runs of the same models against this one, and say so when one ends",
-            self._set_baseline,
-        )
-        self.note_action = self._action(
-            "&Name…", "Name this run and note something of it; kept in its folder (F2)", self._ask_note
-        )
-        self.reveal_action = self._action("Show the &folder", "Open the run's folder", self._reveal)
-        self.delete_action = self._action("&Delete…", "Move the run to the trash (Delete)", self._delete)
-        self.resume_action.setShortcut("Ctrl+G")
-        self.overlay_action.setShortcut("Space")
-        self.diff_action.setShortcut("Ctrl+D")
-        self.note_action.setShortcut("F2")
-        self.delete_action.setShortcut("Del")
+        do = {"diff": self._diff, "baseline": self._set_baseline, "note": self._ask_note}
+        self.actions_of = {
+            verb: new_action(self, text, do.get(verb, functools.partial(self._want, verb)), tip, keys)
+            for verb, (text, tip, keys) in VERBS.items()
+        }
 
     def empty_text(self) -> str:
         where = f" in {self._where}" if self._where is not None else ""
@@ -96,41 +211,29 @@ class RunsPage(Page):
         return bool(self._summaries)
 
     def build(self) -> QWidget:
-        from gui.pages.runs.runs_table import RunsTable
 
         self.table = RunsTable()
-        self.table.opened.connect(self.open_wanted)
+        self.table.opened.connect(lambda path: self.wanted.emit("open", path))
         self.table.chosen.connect(self._enable)
-        self.table.addActions(self._actions)
+        actions = tuple(self.actions_of.values())
+        self.table.addActions(actions)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.table.customContextMenuRequested.connect(self._on_menu)
-        bar = QHBoxLayout()
-        for action in self._actions:
-            button = QToolButton()
-            button.setDefaultAction(action)
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            if action is self.open_action:
-                button.setProperty("role", "primary")
-            bar.addWidget(button)
-        bar.addStretch(1)
-        self._count = Label()
-        self._count.setProperty("role", "muted")
-        bar.addWidget(self._count)
+        self.table.customContextMenuRequested.connect(lambda at: popup(self.table, actions, at))
+        buttons = [
+            tool_of(action, "primary" if verb == "open" else "") for verb, action in self.actions_of.items()
+        ]
+        self.count = Label(role="muted")
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("Only runs with …")
         self.filter.setToolTip("Every word has to stand somewhere in a run's line or in its note (Ctrl+F)")
         self.filter.setAccessibleName("Filter")
         self.filter.setClearButtonEnabled(True)
         self.filter.setMaximumWidth(240)
-        self.filter.textChanged.connect(lambda _: self.invalidate())
+        self.filter.textChanged.connect(self.invalidate)
         self.filter.returnPressed.connect(self.table.setFocus)
-        bar.addWidget(self.filter)
-        find = QShortcut(QKeySequence(QKeySequence.StandardKey.Find), self)
-        find.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        find.setWhatsThis("Find a run by its words")
-        find.activated.connect(self.filter.setFocus)
-        body = QWidget()
-        filled(QVBoxLayout(body), bar, (self.table, 1), margins=PAGE_MARGINS)
+        shortcut(self, QKeySequence.StandardKey.Find, "Find a run by its words", self.filter.setFocus)
+        bar = filled(QHBoxLayout(), *buttons, 1, self.count, self.filter)
+        body = as_column(bar, (self.table, 1), margins=PAGE_MARGINS)
         self._enable()
         return body
 
@@ -139,7 +242,7 @@ class RunsPage(Page):
         overlays = [other.folder for other in self.state.overlays]
         self.table.show_runs(wanted, self.state.folder, overlays, self._baselines)
         some = f"{len(wanted)} of {every}" if len(wanted) < every else f"{every}"
-        self._count.setText(f"{some} runs" if every != 1 else f"{some} run")
+        self.count.setText(f"{some} runs" if every != 1 else f"{some} run")
         self._enable()
 
     def show_runs(
@@ -172,43 +275,24 @@ class RunsPage(Page):
 
     # ------------------------------------------------------------------------------------------ the inside
 
-    @property
-    def _actions(self) -> list[QAction]:
-        return [
-            self.open_action,
-            self.resume_action,
-            self.retry_action,
-            self.overlay_action,
-            self.form_action,
-            self.diff_action,
-            self.baseline_action,
-            self.note_action,
-            self.reveal_action,
-            self.delete_action,
-        ]
-
-    def _action(self, text: str, tip: str, slot: object) -> QAction:
-        action = QAction(text, self)
-        action.setToolTip(tip)
-        action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        action.triggered.connect(slot)
-        return action
-
     def _enable(self) -> None:
-        chosen = self.chosen
-        for action in self._actions:
-            action.setEnabled(chosen is not None)
-        self.overlay_action.setText("Take o&ff" if self._over else "Lay o&ver")
+        chosen, run = self.chosen, self.table.chosen_run if self._body is not None else None
         shown = chosen is not None and self.state.folder is not None and same(self.state.folder, chosen)
-        run = self.table.chosen_run if self._body is not None else None
-        self.overlay_action.setEnabled(run is not None and run.layered and not shown)
-        self.resume_action.setEnabled(run is not None and run.resumable)
-        self.retry_action.setEnabled(run is not None and run.retriable)
-        self.form_action.setEnabled(run is not None and run.layered and not run.problem)
-        self.note_action.setEnabled(run is not None and bool(run.kind))
-        self.diff_action.setEnabled(self._two() is not None)
-        self.baseline_action.setText("No more &baseline" if self._is_baseline else "Set as &baseline")
-        self.baseline_action.setEnabled(run is not None and run.measured > 0 and not run.problem)
+        able = {
+            "resume": run is not None and run.resumable,
+            "retry": run is not None and run.retriable,
+            "overlay": run is not None and run.layered and not shown,
+            "form": run is not None and run.layered and not run.problem,
+            "diff": self._two() is not None,
+            "baseline": run is not None and run.measured > 0 and not run.problem,
+            "note": run is not None and bool(run.kind),
+        }
+        for verb, action in self.actions_of.items():
+            action.setEnabled(able.get(verb, chosen is not None))
+        self.actions_of["overlay"].setText("Take o&ff" if self._over else VERBS["overlay"][0])
+        self.actions_of["baseline"].setText(
+            "No more &baseline" if self._is_baseline else VERBS["baseline"][0]
+        )
 
     @property
     def _is_baseline(self) -> bool:
@@ -233,9 +317,9 @@ class RunsPage(Page):
         if self.chosen is not None:
             self.baseline_wanted.emit(self.chosen, not self._is_baseline)
 
-    def _open(self) -> None:
+    def _want(self, verb: str, _triggered: bool = False) -> None:
         if self.chosen is not None:
-            self.open_wanted.emit(self.chosen)
+            self.wanted.emit("take off" if verb == "overlay" and self._over else verb, self.chosen)
 
     @property
     def _over(self) -> bool:
@@ -243,44 +327,13 @@ class RunsPage(Page):
         chosen = self.chosen
         return chosen is not None and any(same(other.folder, chosen) for other in self.state.overlays)
 
-    def _overlay(self) -> None:
-        if self.chosen is not None:
-            (self.overlay_unwanted if self._over else self.overlay_wanted).emit(self.chosen)
-
-    def _resume(self) -> None:
-        if self.chosen is not None:
-            self.resume_wanted.emit(self.chosen)
-
-    def _retry(self) -> None:
-        if self.chosen is not None:
-            self.retry_wanted.emit(self.chosen)
-
-    def _fill_form(self) -> None:
-        if self.chosen is not None:
-            self.form_wanted.emit(self.chosen)
-
     def _ask_note(self) -> None:
-        from gui.pages.runs.note_dialog import NoteDialog
 
         run = self.table.chosen_run
         if run is not None:
             dialog = NoteDialog(run.name, Note(name=run.called, text=run.note), self)
             dialog.kept.connect(lambda note, path=run.path: self.noted.emit(path, note))
             dialog.open()
-
-    def _reveal(self) -> None:
-        if self.chosen is not None:
-            self.reveal_wanted.emit(self.chosen)
-
-    def _delete(self) -> None:
-        if self.chosen is not None:
-            self.delete_wanted.emit(self.chosen)
-
-    def _on_menu(self, at: QPoint) -> None:
-        menu = QMenu(self.table)
-        menu.addActions(self._actions)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(self.table.viewport().mapToGlobal(at))
 
 
 def matching(runs: Sequence[Summary], text: str) -> tuple[Summary, ...]:
@@ -300,3 +353,42 @@ def same(one: Path, other: Path) -> bool:
 
 
 PAGE = RunsPage
+
+
+class NoteDialog(QDialog):
+    """`kept` carries the Note that the user wants."""
+
+    kept = Signal(object)
+
+    def __init__(self, folder: str, note: Note, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Name a run")
+        self.name = QLineEdit(note.name)
+        self.name.setMaxLength(NAME_CHARACTERS)
+        self.name.setPlaceholderText(folder)
+        self.name.setMinimumWidth(360)
+        self.text = QPlainTextEdit(note.text)
+        self.text.setTabChangesFocus(True)
+        self.text.setFixedHeight(6 * self.text.fontMetrics().lineSpacing() + 12)
+        buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Save | QDialogButtonBox.StandardButton.Cancel
+        )
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        form = QFormLayout(self)
+        for words, field in (("&Name", self.name), ("N&ote", self.text)):
+            label = Label(words)
+            label.setBuddy(field)
+            form.addRow(label, field)
+        where = Label(
+            "Both lie in the run's folder, so they go where it goes; legends use the name.",
+            role="muted",
+            wrap=True,
+        )
+        form.addRow(where)
+        form.addRow(buttons)
+        self.finished.connect(self.deleteLater)
+
+    def accept(self) -> None:
+        self.kept.emit(Note(name=self.name.text(), text=self.text.toPlainText()))
+        super().accept()

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QResizeEvent
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from bench.charts import waterfall
-from bench.diff import sentences, tables
+from bench.diff import sentences, tables, waterfall
 from bench.diff.records import Change, Diff
 from bench.show.table import Column
 from bench.words import orders
-from gui.base.boxes import filled
+from gui.base.boxes import VERTICAL, as_column, filled, splitter
+from gui.base.letters import resized
 from gui.base.placing import placed
 from gui.base.theme import Theming
 from gui.plots.chart import ChartView
@@ -32,12 +32,8 @@ LEAST_HEIGHT = 180  # pixels of that table
 class DiffTable(TableView):
     """The cases of a diff; what is slower or wrong stands out."""
 
-    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
-        super().__init__("Cases of both runs", parent)
-        self._theming = theming
-
     def ink(self, row: Change, column: Column[Change]) -> QColor | None:
-        theme = self._theming.theme
+        theme = self.theme
         if column.name == "ratio":
             inks = {"faster": theme.good, "slower": theme.failed, "doubtful": theme.warning}
             found = inks.get(orders.role(row.verdict, row.doubts))
@@ -59,21 +55,17 @@ class DiffWindow(QDialog):
         self.setWindowTitle(f"{diff.b.name} against {diff.a.name}")
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
         self.verdict = _words([sentences.verdict(diff)])
-        font = self.verdict.font()
-        font.setPointSizeF(font.pointSizeF() + LARGER)
-        self.verdict.setFont(font)
+        self.verdict.setFont(resized(self.verdict.font(), more=LARGER))
         self.differences = _words(_few(sentences.differences(diff)))
         if len(diff.differences) > FEW:
             self.differences.setToolTip("\n".join(found.words for found in diff.differences[FEW:]))
         self.remarks = _words(sentences.remarks(diff), muted=True)
-        self.table = DiffTable(theming)
+        self.table = DiffTable("Cases of both runs", theming)
         self.table.show_table(tables.readable(diff))
         heading = _words(sentences.heading(diff), muted=True)
         above = (heading, _Few(self.differences, MOST_LINES), self.verdict)
         below = _Few(self.remarks, MOST_REMARKS)
-        split = QSplitter(Qt.Orientation.Vertical)
-        split.setChildrenCollapsible(False)
-        split.addWidget(self.table)
+        split = splitter("", VERTICAL, self.table, collapsible=False)
         self.charts = waterfall.charts(diff)
         self.chart = ChartView(theming)
         self.chart.expanded.connect(self._give_room)
@@ -96,15 +88,9 @@ class DiffWindow(QDialog):
         self.case.currentIndexChanged.connect(self._show_fall)
         label = Label("&Case")
         label.setBuddy(self.case)
-        bar = filled(QHBoxLayout(), label, self.case)
-        bar.addStretch(1)
-        across = QSplitter(Qt.Orientation.Vertical)
-        across.setChildrenCollapsible(False)
-        across.addWidget(self.chart)
-        across.addWidget(self.steps)
-        across.setSizes([420, 180])
-        body = QWidget()
-        filled(QVBoxLayout(body), *([bar] if len(self.charts) > 1 else []), (across, 1), margins=(0, 0, 0, 0))
+        bar = filled(QHBoxLayout(), label, self.case, 1)
+        across = splitter("", VERTICAL, self.chart, self.steps, sizes=[420, 180], collapsible=False)
+        body = as_column(*([bar] if len(self.charts) > 1 else []), (across, 1))
         self._show_fall(0)
         return body
 
@@ -149,8 +135,7 @@ def _few(lines: Sequence[str]) -> list[str]:
 
 
 def _words(lines: Sequence[str], muted: bool = False) -> Label:
-    label = Label("\n".join(lines))
-    label.setWordWrap(True)
+    label = Label("\n".join(lines), wrap=True)
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     if muted:

@@ -6,13 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
-    QProgressBar,
-    QSplitter,
     QStackedWidget,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -20,19 +15,20 @@ from bench.charts import Chart
 from bench.profile.events import Activity, Event, HostSpan
 from bench.profile.records import TIMELINE, CaseProfile
 from bench.results.records import BackendInfo, stem
-from gui.base.boxes import filled
+from gui.base.boxes import VERTICAL, as_column, filled, flowing, splitter
 from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
-from gui.pages.page import Exported, Page, Spot
-from gui.sessions.profile_session import ProfileSession
-from gui.sessions.profile_state import Read
+from gui.pages.page import Exported, SessionPage, Spot
+from gui.sessions.profile_session import ProfileSession, Read
 from gui.sessions.run_state import RunState
-from gui.sessions.standing import Standing
+from gui.sessions.session import Standing
 from gui.sessions.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
 from gui.widgets.combo import Combo
-from gui.widgets.labels import Label
+from gui.widgets.controls import Progress, tool_buttons
+from gui.widgets.labels import Elided, Label, labelled
 
 ORDER = 40
+HINT = "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."
 Kernels = tuple[Mapping[str, str], Sequence[str]]  # as bench.results.records.Job has rungs and kernel_dirs
 EMPTY = (
     "Press Profile: every kernel, copy, CUDA call and step of a model appears here on one time axis, with "
@@ -40,18 +36,15 @@ EMPTY = (
 )
 
 
-class TimelinePage(Page):
+class TimelinePage(SessionPage):
     """gui.menus.timeline gives it its session."""
 
     title = "Timeline"
-    form = False
-    ways = ()
+    session: ProfileSession
     link = "Show on the T&imeline"
-    trace_wanted = Signal()
-    open_wanted = Signal()
+    wanted = Signal(str)  # as ProfileControls'
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
-        self.session: ProfileSession | None = None
         self._models: Callable[[], Sequence[str]] = tuple
         self._kernels: Callable[[str], Kernels] = lambda model: ({}, ())
         self._infos: Sequence[BackendInfo] = ()
@@ -66,9 +59,9 @@ class TimelinePage(Page):
     ) -> None:
         """models: those that the form has; kernels: model → the rungs chosen for it there, and the folders of
         the user's own."""
-        self.session, self._models, self._kernels = session, models, kernels
+        self.take(session)
+        self._models, self._kernels = models, kernels
         session.state.changed.connect(self.invalidate)
-        session.stands.connect(self._on_standing)
 
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
         """What the machine can run."""
@@ -78,12 +71,9 @@ class TimelinePage(Page):
     def empty_text(self) -> str:
         return EMPTY
 
-    def has_content(self) -> bool:
-        return self.session is not None
-
     def exported(self) -> Exported:
-        state = self.session.state if self.session is not None else None
-        if state is None or not state.fine:
+        state = self.session.state
+        if not state.fine:
             return Exported("the profile", None)
         picture = Chart(TIMELINE, "", "The timeline alone", "", ())
         return Exported("the profile", state.folder, (picture,))
@@ -92,107 +82,62 @@ class TimelinePage(Page):
         from gui.pages.timeline.profile_controls import ProfileControls
         from gui.pages.timeline.profile_details import ProfileDetails
         from gui.pages.timeline.timeline_view import TimelineView
-        from gui.widgets.labels import Elided
 
         session = self.session
-        assert session is not None
         self._folder: object = None  # whose job the controls show
         self._groups: tuple = ()
         self._in_front = ""  # the backend whose pass is shown first, if it is there
-        self._choices: dict[str, QComboBox] = {}
-        self.controls = ProfileControls(self._kernels)
-        self.controls.run_wanted.connect(session.run)
-        self.controls.cancel_wanted.connect(session.cancel)
-        self.controls.open_wanted.connect(self.open_wanted)
-        self.controls.trace_wanted.connect(self.trace_wanted)
-        self.controls.told.connect(session.told)
-        self._progress = QProgressBar()
-        self._progress.setTextVisible(False)
-        self._progress.setFixedSize(140, 8)
-        self._words = Label()
-        self._words.setProperty("role", "muted")
-        strip = filled(QHBoxLayout(), self._progress, (self._words, 1))
+        self.controls = ProfileControls(session, self._kernels)
+        self.controls.wanted.connect(self.wanted)
+        self._progress = Progress(140, 8)
+        self.words = Label(role="muted")
+        strip = filled(QHBoxLayout(), self._progress, (self.words, 1))
         self.view = TimelineView(self.theming)
         self.view.picked.connect(self._on_event)
         self.view.addActions(self.links)
-        self._facts = Label()
-        self._facts.setWordWrap(True)
-        self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.facts = Label(wrap=True, selectable=True)
         self._go = self.go_button()
         self._go.setEnabled(False)
-        about = filled(QHBoxLayout(), (self._facts, 1), (self._go, 0, Qt.AlignmentFlag.AlignTop))
-        self._notes = Elided()
-        self._notes.setProperty("role", "muted")
+        about = filled(QHBoxLayout(), (self.facts, 1), (self._go, 0, Qt.AlignmentFlag.AlignTop))
+        self._notes = Elided(role="muted")
         self.details = ProfileDetails(self.theming, session.background)
         self.details.tables.picked.connect(self.view.select)
         self.details.picked.connect(self.view.select)
         for table in (self.details.tables.activities, self.details.findings):
             table.addActions(self.links)
         self.details.parts.picked.connect(self._on_bar)
-        top = QWidget()
-        filled(
-            QVBoxLayout(top),
-            self._bar(),
-            (self.view, 1),
-            about,
-            self._notes,
-            margins=(0, 0, 0, 0),
-            spacing=3,
+        top = as_column(self._bar(), (self.view, 1), about, self._notes, spacing=3)
+        self.split = splitter(
+            "timeline-rows", VERTICAL, top, self.details, sizes=[380, 330], collapsible=False
         )
-        self.split = QSplitter(Qt.Orientation.Vertical)
-        self.split.setObjectName("timeline-rows")
-        self.split.setChildrenCollapsible(False)
-        self.split.addWidget(top)
-        self.split.addWidget(self.details)
-        self.split.setSizes([380, 330])
-        nothing = Label(EMPTY)
-        nothing.setProperty("role", "empty")
-        nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        nothing.setWordWrap(True)
+        nothing = Label(EMPTY, role="empty", centred=True, wrap=True)
         self.stack = QStackedWidget()
         self.stack.addWidget(nothing)
         self.stack.addWidget(self.split)
-        body = QWidget()
-        filled(QVBoxLayout(body), self.controls, strip, (self.stack, 1), margins=PAGE_MARGINS, spacing=4)
-        self._on_standing(session.standing)
-        return body
+        return as_column(self.controls, strip, (self.stack, 1), margins=PAGE_MARGINS, spacing=4)
 
     def _bar(self) -> QWidget:
         """What is shown, and from where it is counted."""
-        from gui.pages.timeline.profile_controls import pair
-        from gui.widgets.flow_layout import FlowLayout
 
-        made = QWidget()
-        bar = FlowLayout(made, spacing=6)
-        for key, words in (("batch", "&Batch"), ("anchor", "&0 is where"), ("span", "&Go to")):
-            box = Combo()
-            box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-            box.activated.connect(self._on_span if key == "span" else self._on_chosen)
-            self._choices[key] = box
-            bar.addWidget(pair(words, box))
-        for anchor in (STEADY, FIRST_PASS, PROCESS):
-            self._choices["anchor"].addItem(anchor, anchor)
-        for sign, words, do in (
+        fields = {"batch": "&Batch", "anchor": "&0 is where", "span": "&Go to"}
+        shown = {"span": self._on_span}
+        self._choices = {key: Combo(chosen=shown.get(key, lambda _: self.invalidate())) for key in fields}
+        self._choices["anchor"].offer({anchor: anchor for anchor in (STEADY, FIRST_PASS, PROCESS)})
+        zoom = tool_buttons(
             ("−", "Zoom out (−)", lambda: self.view.zoom_by(1 / 1.5)),
             ("+", "Zoom in (+)", lambda: self.view.zoom_by(1.5)),
             ("All", "Show everything (0)", self.view.fit),
             ("Measured", "Zoom to the measured span (Z)", self.view.zoom_to_measure),
-        ):
-            button = QToolButton()
-            button.setText(sign)
-            button.setToolTip(words)
-            button.setAccessibleName(words.partition(" (")[0])
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            button.clicked.connect(do)
-            bar.addWidget(button)
+        )
+        made = QWidget()
+        pairs = [labelled(self._choices[key], words, gap=4) for key, words in fields.items()]
+        flowing(made, *pairs, *zoom, spacing=6)
         return made
 
     # --------------------------------------------------------------------------------------------- showing
 
     def refresh(self) -> None:
-        session = self.session
-        assert session is not None
-        state = session.state
+        session, state = self.session, self.session.state
         self.controls.show_models(self._models())
         self.controls.show_infos(self._infos)
         self.controls.show_kernels()
@@ -200,7 +145,7 @@ class TimelinePage(Page):
             self._folder = state.folder
             if not session.active:
                 self.controls.set_job(state.profile.job)
-        self._on_standing(session.standing)
+        self.show_standing(session.standing)
         self.stack.setCurrentIndex(1 if state.fine else 0)
         if not state.fine:
             return
@@ -224,17 +169,16 @@ class TimelinePage(Page):
 
     def showcase(self) -> None:
         """Take a profile where there is none; else one profiled pass of each."""
-        session = self.session
-        if session is None or session.active:
+        if self.session.active:
             return
-        if session.state.profile is None and self.controls.chosen:
+        if self.session.state.profile is None and self.controls.chosen:
             self.controls.request_run()
         self._in_front = "engine-cuda"
         self._show_pass()
 
     @property
     def at_rest(self) -> bool:
-        return self.session is None or not (self.session.active or self.session.background.busy)
+        return not (self.session.active or self.session.background.busy)
 
     @property
     def batch(self) -> int:
@@ -243,7 +187,7 @@ class TimelinePage(Page):
     def spot(self) -> Spot | None:
         event = self.view.selected if self._body is not None else None
         place = self.view.place_of(event)
-        if event is None or place is None or self.session is None:
+        if event is None or place is None:
             return None
         nodes: tuple[str, ...] = getattr(event, "nodes", ())
         made = next((c for c in self.session.state.fine if c.case.key == place.group.key), None)
@@ -257,9 +201,9 @@ class TimelinePage(Page):
 
     def show_spot(self, spot: Spot) -> str:
         """The first kernel of these nodes in a profiled pass, on the backend that it was seen on."""
-        state = self.session.state if self.session is not None else None
+        state = self.session.state
         model = stem(spot.model)
-        if state is None or state.profile is None or stem(state.profile.job.model) != model or not state.fine:
+        if state.profile is None or stem(state.profile.job.model) != model or not state.fine:
             if self._body is not None:
                 self.controls.choose_model(spot.model)
             return (
@@ -284,16 +228,9 @@ class TimelinePage(Page):
 
     def _offer_batches(self, batches: Sequence[int], wanted: Spot | None = None) -> int:
         box = self._choices["batch"]
-        if [box.itemData(i) for i in range(box.count())] != list(batches):
-            chosen = box.currentData()
-            box.clear()
-            for batch in batches:
-                box.addItem(f"{batch:,}", batch)
-            box.setCurrentIndex(max(0, box.findData(chosen)))
-        if wanted is not None and (at := box.findData(wanted.batch)) >= 0:
-            box.setCurrentIndex(at)
-        box.setEnabled(box.count() > 1)
-        return int(box.currentData())
+        chosen = wanted.batch if wanted is not None and wanted.batch in batches else box.currentData()
+        box.setEnabled(len(batches) > 1)
+        return int(box.offer({batch: f"{batch:,}" for batch in batches}, chosen))
 
     def _show_lanes(self, reads: Sequence[Read]) -> None:
         groups, anchor = tuple(read.lanes for read in reads), self._choices["anchor"].currentData()
@@ -322,23 +259,16 @@ class TimelinePage(Page):
             box.setCurrentIndex(max(first, key=lambda i: spans[i].end_ns - spans[i].start_ns))
             self._on_span()
 
-    def _on_standing(self, standing: Standing) -> None:
-        if self._body is None and not hasattr(self, "controls"):
-            return
+    def show_standing(self, standing: Standing) -> None:
         self.controls.show_standing(standing)
-        self._progress.setVisible(standing.active)
-        self._progress.setRange(0, standing.total)
-        self._progress.setValue(standing.done)
+        self._progress.show_part(standing.done, standing.total, standing.active)
         words = standing.doing if standing.active else standing.ended
-        self._words.setText(words[:1].upper() + words[1:])
-        self._words.setVisible(bool(words))
+        self.words.setText(words[:1].upper() + words[1:])
+        self.words.setVisible(bool(words))
 
     # -------------------------------------------------------------------------------------------- choosing
 
-    def _on_chosen(self) -> None:
-        self.invalidate()
-
-    def _on_span(self) -> None:
+    def _on_span(self, _: int = 0) -> None:
         data = self._choices["span"].currentData()
         if data is not None:
             self.view.look_at(*data)
@@ -346,16 +276,10 @@ class TimelinePage(Page):
     def _on_event(self, event: Event | None) -> None:
         self._go.setEnabled(self.spot() is not None)
         self.details.follow(event, self.view.place_of(event))
-        if event is None:
-            self._facts.setText(
-                "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."
-            )
-            return
-        self._facts.setText(self.view.words(event))
+        self.facts.setText(self.view.words(event) if event is not None else HINT)
 
     def _on_bar(self, case: CaseProfile) -> None:
-        box = self._choices["batch"]
-        box.setCurrentIndex(max(0, box.findData(case.case.batch)))
+        self._choices["batch"].choose(case.case.batch)
         self.details.choose(case.case.backend)
         self.invalidate()
 

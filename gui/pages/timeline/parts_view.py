@@ -1,5 +1,5 @@
 """Where a pass's time goes: a bar a case, divided among parts that add up to the pass; beside it the pass
-without a profiler."""
+without a profiler. And the cold start, a waterfall a backend, from the process to the steady state."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from html import escape
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from bench.profile import parts as profile_parts
+from bench.profile.events import Mark
 from bench.profile.records import CaseProfile
 from bench.words import palette, units
+from gui.base.letters import resized, write
 from gui.base.theme import Theming
 from gui.pages.timeline.timeline_words import colour
+from gui.sessions.timeline_lanes import MARK
 from gui.widgets.colour_scale import ink_on
 
 LINE = 30  # of a case
@@ -120,10 +123,7 @@ class PartsView(QWidget):
     def _paint_bar(self, painter: QPainter, metrics: QFontMetricsF, bar: PartsBar, y: float) -> None:
         theme = self._theming.theme
         painter.fillRect(QRectF(8, y + 4, 10, 10), QColor(palette.backend(bar.case.case.backend)))
-        painter.setPen(QColor(theme.ink))
-        title = QRectF(24, y, TITLES - 28, BAR)
-        words = metrics.elidedText(bar.title, Qt.TextElideMode.ElideRight, title.width())
-        painter.drawText(title, Qt.AlignmentFlag.AlignVCenter, words)
+        write(painter, QRectF(24, y, TITLES - 28, BAR), bar.title, theme.ink)
         for key, rect, share in self._rects(bar, y):
             fill = colour(key, theme)
             painter.fillRect(rect, fill)
@@ -138,10 +138,8 @@ class PartsView(QWidget):
             if x <= self.width() - FIGURES + 4:
                 painter.setPen(QPen(QColor(theme.ink), 2))
                 painter.drawLine(QPointF(x, y - 3), QPointF(x, y + BAR + 3))
-        figures = QRectF(self.width() - FIGURES + 8, y, FIGURES - 12, BAR)
-        painter.setPen(QColor(theme.muted))
-        words = metrics.elidedText(bar.figures, Qt.TextElideMode.ElideRight, figures.width())
-        painter.drawText(figures, Qt.AlignmentFlag.AlignVCenter, words)
+        place = QRectF(self.width() - FIGURES + 8, y, FIGURES - 12, BAR)
+        write(painter, place, bar.figures, theme.muted)
 
     def _paint_legend(self, painter: QPainter, metrics: QFontMetricsF, top: float) -> None:
         theme, step = self._theming.theme, self.fontMetrics().height() + 6
@@ -230,3 +228,103 @@ def _place(key: str) -> int:
     """Operators first, then the others as bench.profile.parts has them."""
     others = profile_parts.OTHERS
     return 1 + others.index(key) if key in others else 0
+
+
+STEP, HEAD, NAMES = 20, 26, 200  # pixels of a phase, of a title, of the names
+
+
+@dataclass(frozen=True)
+class ColdStep:
+    """A line: a case's title (mark is None), or a phase of it."""
+
+    title: str
+    backend: str
+    mark: Mark | None = None
+
+
+def steps(found: Sequence[CaseProfile]) -> list[ColdStep]:
+    """Case by case its phases in order of their start."""
+    made: list[ColdStep] = []
+    for case in found:
+        if not case.cold:
+            continue
+        end = max(mark.end_ns for mark in case.cold)
+        title = f"{case.case.backend}, batch {case.case.batch:,}: {units.duration(end)} to the steady state"
+        made.append(ColdStep(title, case.case.backend))
+        ordered = sorted(case.cold, key=lambda mark: (mark.start_ns, -mark.end_ns))
+        made += [ColdStep(mark.name, case.case.backend, mark) for mark in ordered]
+    return made
+
+
+class ColdView(QWidget):
+    """`show_cases` fills it; all cases are drawn on one axis."""
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theming = theming
+        self.steps: list[ColdStep] = []
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.setAccessibleName("Cold start")
+        theming.changed.connect(self.update)
+
+    def show_cases(self, found: Sequence[CaseProfile]) -> None:
+        self.steps = steps(found)
+        words = [
+            f"{s.title} {units.duration(s.mark.time_ns)}" if s.mark is not None else s.title
+            for s in self.steps
+        ]
+        self.setAccessibleDescription("; ".join(words))
+        self.setMinimumHeight(self.sizeHint().height())
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(560, sum(STEP if step.mark is not None else HEAD for step in self.steps) + 10)
+
+    def paintEvent(self, _: QPaintEvent) -> None:
+        theme, painter = self._theming.theme, QPainter(self)
+        painter.fillRect(self.rect(), QColor(theme.paper))
+        metrics = QFontMetricsF(self.font())
+        bold = resized(self.font(), bold=True)
+        widest = max((metrics.horizontalAdvance(self._figures(s)) for s in self.steps), default=0.0)
+        room = max(60.0, self.width() - NAMES - min(widest, 0.4 * self.width()) - 20)
+        end = max((step.mark.end_ns for step in self.steps if step.mark is not None), default=1)
+        y = 4.0
+        for step in self.steps:
+            if step.mark is None:
+                painter.setFont(bold)
+                painter.fillRect(QRectF(8, y + 8, 10, 10), QColor(palette.backend(step.backend)))
+                write(painter, QRectF(24, y, self.width() - 30, HEAD), step.title, theme.ink)
+                painter.setFont(self.font())
+                y += HEAD
+                continue
+            write(painter, QRectF(24, y, NAMES - 30, STEP), step.title, theme.ink)
+            x = NAMES + step.mark.start_ns / end * room
+            wide = max(1.5, step.mark.time_ns / end * room)
+            painter.fillRect(QRectF(x, y + 3, wide, STEP - 6), colour(MARK + step.title, theme))
+            at = QRectF(x + wide + 6, y, max(0.0, self.width() - x - wide - 10), STEP)
+            write(painter, at, self._figures(step), theme.muted)
+            y += STEP
+
+    def event(self, event: object) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QHelpEvent.Type.ToolTip:
+            step = self._at(event.pos().y())
+            words = (
+                f"{step.title}: {self._figures(step)}" if step is not None and step.mark is not None else ""
+            )
+            QToolTip.showText(event.globalPos(), words, self)
+            return True
+        return super().event(event)  # type: ignore[arg-type]  # an event
+
+    def _figures(self, step: ColdStep) -> str:
+        if step.mark is None:
+            return ""
+        return f"{units.duration(step.mark.time_ns)}{f': {step.mark.text}' if step.mark.text else ''}"
+
+    def _at(self, y: int) -> ColdStep | None:
+        bottom = 4
+        for step in self.steps:
+            bottom += STEP if step.mark is not None else HEAD
+            if y < bottom:
+                return step
+        return None

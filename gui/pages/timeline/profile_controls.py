@@ -11,11 +11,8 @@ from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QMenu,
-    QPushButton,
     QSpinBox,
-    QToolButton,
     QWidget,
 )
 
@@ -24,11 +21,13 @@ from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
 from bench.results.records import BackendInfo, stem
 from bench.run import options
-from gui.base.boxes import filled
+from gui.base.boxes import flowing
 from gui.form.rung_choices import sentence
-from gui.sessions.standing import Standing
-from gui.widgets.flow_layout import FlowLayout
-from gui.widgets.labels import Label, as_tip
+from gui.sessions.profile_session import ProfileSession
+from gui.sessions.session import Standing
+from gui.widgets.combo import Combo
+from gui.widgets.controls import menu_button, push_button
+from gui.widgets.labels import Label, as_tip, labelled
 from kernels.errors import InputError
 
 BATCHES = {
@@ -37,31 +36,28 @@ BATCHES = {
     "1,16,1024": "three sizes",
     "1..1024": "by doubling",
 }
+TRACE = "A trace for Perfetto (ui.perfetto.dev) or Chrome"
 
 
 class ProfileControls(QWidget):
-    """`run_wanted` carries a ProfileJob, `told` a sentence about what is missing of one."""
+    """What the user wants to be profiled is asked of the session. `wanted` carries what is for the window:
+    "open" or "trace"."""
 
-    run_wanted = Signal(object)
-    cancel_wanted = Signal()
-    open_wanted = Signal()
-    trace_wanted = Signal()
-    told = Signal(str)
+    wanted = Signal(str)
 
     def __init__(
         self,
+        session: ProfileSession,
         kernels: Callable[[str], tuple[Mapping[str, str], Sequence[str]]] = lambda model: ({}, ()),
         parent: QWidget | None = None,
     ) -> None:
         """kernels: model → the rungs that are chosen for it in the form, and the folders of the user's."""
         super().__init__(parent)
-        self._kernels = kernels
+        self._session, self._kernels = session, kernels
         self._infos: tuple[BackendInfo, ...] = ()
         self._wanted: set[str] | None = None  # None: the user has chosen none yet
-        self.model = QComboBox()
-        self.model.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.backends = QToolButton()
-        self.backends.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.model = Combo()
+        self.backends = menu_button("")
         self.backends.setMenu(_Staying(self.backends))
         self.batches = QComboBox()
         self.batches.setEditable(True)
@@ -69,8 +65,8 @@ class ProfileControls(QWidget):
         self.batches.setMinimumContentsLength(9)
         self.batches.addItems(list(BATCHES))
         self.batches.setToolTip("1,16, or 1..1024 for 1, 2, 4 …; each size and backend has its own process")
-        self.precision = QComboBox()
-        self.precision.addItem("fp32")
+        self.precision = Combo()
+        self.precision.offer({"fp32": "fp32"})
         self.runs = QSpinBox(
             minimum=1, maximum=options.MOST_RUNS, value=ProfileJob(model="", backends=()).runs
         )
@@ -78,37 +74,33 @@ class ProfileControls(QWidget):
         self.runs.setToolTip(by_name(options.PROFILE, "runs").help)
         self.counters = QCheckBox("Cou&nters")
         self.counters.setToolTip(by_name(options.PROFILE, "counters").help)
-        self.run_button = QPushButton("&Profile")
-        self.run_button.setProperty("role", "primary")
-        self.run_button.setToolTip("Record every kernel, copy, call and step, and the cold start")
-        self.run_button.clicked.connect(self.request_run)
-        self.cancel_button = QPushButton("Cancel")
-        self.cancel_button.clicked.connect(self.cancel_wanted)
-        line = FlowLayout(self, spacing=6)
-        for words, field in (
-            ("&Model", self.model),
-            ("Bac&kends", self.backends),
-            ("Batch si&zes", self.batches),
-            ("Pre&cision", self.precision),
-            ("Pa&sses", self.runs),
-        ):
-            line.addWidget(pair(words, field))
-        line.addWidget(self.counters)
-        self.kernels = Label()
-        self.kernels.setProperty("role", "muted")
-        line.addWidget(self.kernels)
+        self.run_button = push_button(
+            "&Profile",
+            self.request_run,
+            role="primary",
+            tip="Record every kernel, copy, call and step, and the cold start",
+        )
+        self.cancel_button = push_button("Cancel", session.cancel)
+        self.kernels = Label(role="muted")
         self.model.currentIndexChanged.connect(lambda _: self.show_kernels())
-        line.addWidget(self.run_button)
-        line.addWidget(self.cancel_button)
-        for words, tip, do in (
-            ("&Open…", "Show a saved profile", self.open_wanted.emit),
-            ("Save &trace…", "A trace for Perfetto (ui.perfetto.dev) or Chrome", self.trace_wanted.emit),
-            ("Cop&y as command", "The command line that records the same profile", self.copy_command),
-        ):
-            button = QPushButton(words)
-            button.setToolTip(tip)
-            button.clicked.connect(do)
-            line.addWidget(button)
+        fields = {
+            "&Model": self.model,
+            "Bac&kends": self.backends,
+            "Batch si&zes": self.batches,
+            "Pre&cision": self.precision,
+            "Pa&sses": self.runs,
+        }
+        buttons = [
+            push_button(words, do, tip=tip)
+            for words, tip, do in (
+                ("&Open…", "Show a saved profile", lambda: self.wanted.emit("open")),
+                ("Save &trace…", TRACE, lambda: self.wanted.emit("trace")),
+                ("Cop&y as command", "The command line that records the same profile", self.copy_command),
+            )
+        ]
+        pairs = [labelled(field, words, gap=4) for words, field in fields.items()]
+        last = (self.counters, self.kernels, self.run_button, self.cancel_button, *buttons)
+        flowing(self, *pairs, *last, spacing=6)
         # One height for all: the layout sets them by their upper edges.
         children = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
         high = max(child.sizeHint().height() for child in children)
@@ -140,21 +132,17 @@ class ProfileControls(QWidget):
 
     def set_job(self, job: ProfileJob) -> None:
         """Show what a profile was taken of."""
-        if (at := self.model.findData(job.model)) >= 0:
-            self.model.setCurrentIndex(at)
+        self.model.choose(job.model)
         self._wanted = set(job.backends)
         self._show_backends()
         self.batches.setCurrentText(",".join(map(str, job.batches)))
         self.runs.setValue(job.runs)
         self.counters.setChecked(job.counters)
-        if (at := self.precision.findText(job.precision)) >= 0:
-            self.precision.setCurrentIndex(at)
+        self.precision.choose(job.precision)
 
     def choose_model(self, model: str) -> None:
         """Have this model profiled next, where it is one of the list."""
-        found = (i for i in range(self.model.count()) if stem(self.model.itemData(i)) == stem(model))
-        if (at := next(found, -1)) >= 0:
-            self.model.setCurrentIndex(at)
+        self.model.choose(next((known for known in self.model.offered if stem(known) == stem(model)), None))
 
     def show_kernels(self) -> None:
         """Say which kernels of the form are profiled with the model chosen."""
@@ -176,13 +164,8 @@ class ProfileControls(QWidget):
 
     def show_models(self, models: Sequence[str]) -> None:
         """Names of the catalogue and paths."""
-        if [self.model.itemData(i) for i in range(self.model.count())] == list(models):
-            return
-        chosen = self.model.currentData()
-        self.model.clear()
-        for model in models:
-            self.model.addItem(Path(model).stem if model.endswith(".onnx") else model, model)
-        self.model.setCurrentIndex(max(0, self.model.findData(chosen)))
+        names = {model: Path(model).stem if model.endswith(".onnx") else model for model in models}
+        self.model.offer(names, self.model.currentData())
 
     def show_infos(self, infos: Sequence[BackendInfo]) -> None:
         """What the machine can run; until the user chooses, those of the fastest device."""
@@ -205,16 +188,16 @@ class ProfileControls(QWidget):
         try:
             QApplication.clipboard().setText(PROFILE.command_line(self.job()))
         except InputError as error:
-            self.told.emit(str(error))
+            self._session.told.emit(str(error))
 
     def request_run(self) -> None:
         """As the button: ask for the profile, or tell what is missing."""
         try:
             job = self.job()
         except InputError as error:
-            self.told.emit(str(error))
+            self._session.told.emit(str(error))
             return
-        self.run_wanted.emit(job)
+        self._session.run(job)
 
     def _show_backends(self) -> None:
         menu = self.backends.menu()
@@ -237,15 +220,9 @@ class ProfileControls(QWidget):
 
     def _tell_backends(self) -> None:
         self.backends.setText(", ".join(self.chosen) or "none")
-        able: Mapping[str, None] = dict.fromkeys(
-            p for info in self._infos if info.name in self.chosen for p in info.precisions
-        )
-        known = [self.precision.itemText(i) for i in range(self.precision.count())]
-        if able and known != list(able):
-            chosen = self.precision.currentText()
-            self.precision.clear()
-            self.precision.addItems(list(able))
-            self.precision.setCurrentIndex(max(0, self.precision.findText(chosen)))
+        able = {p: p for info in self._infos if info.name in self.chosen for p in info.precisions}
+        if able:
+            self.precision.offer(able, self.precision.currentData())
 
 
 class _Staying(QMenu):
@@ -261,13 +238,3 @@ class _Staying(QMenu):
             action.trigger()
         else:
             super().mouseReleaseEvent(event)  # type: ignore[arg-type]  # a mouse event
-
-
-def pair(words: str, field: QWidget) -> QWidget:
-    """A field after its name, of which "&" marks the key that leads there."""
-    field.setAccessibleName(words.replace("&", ""))
-    label = Label(words)
-    label.setBuddy(field)
-    made = QWidget()
-    filled(QHBoxLayout(made), label, field, margins=(0, 0, 4, 0), spacing=5)
-    return made

@@ -4,6 +4,7 @@ Qt."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ class TimeAxis:
         self.start, self.end = 0.0, 1e6
         self.low, self.high = 0.0, 1e6
         self.width = 1.0
+        self.moved: Callable[[], object] = lambda: None  # called when another part is shown
 
     @property
     def scale(self) -> float:
@@ -57,6 +59,7 @@ class TimeAxis:
         middle = (start + end) / 2
         start = min(max(middle - length / 2, self.low), max(self.low, self.high - length))
         self.start, self.end = start, start + length
+        self.moved()
 
     def look_at(self, start: float, end: float) -> None:
         """Show from start to end with some room at either end."""

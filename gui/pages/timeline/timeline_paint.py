@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter, QPen
 
 from bench.words import palette
+from gui.base.letters import resized, write
 from gui.base.theme import Theme
 from gui.pages.timeline.timeline_axis import TimeAxis, drawn, length_text
 from gui.pages.timeline.timeline_words import colour, short
@@ -90,18 +91,13 @@ class Painter:
         self.painter.fillRect(rect, QColor(self.theme.alternate))
         self.painter.fillRect(QRectF(8, y + 6, 10, HEAD - 12), QColor(palette.backend(group.backend)))
         font = self.painter.font()
-        bold = QFont(font)
-        bold.setBold(True)
-        self.painter.setFont(bold)
-        self.painter.setPen(QColor(self.theme.ink))
-        self.painter.drawText(rect.adjusted(24, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, group.title)
+        self.painter.setFont(resized(font, bold=True))
+        write(self.painter, rect.adjusted(24, 0, 0, 0), group.title, self.theme.ink)
         self.painter.setFont(font)
 
     def title(self, place: TimelinePlace, y: float) -> None:
         rect = QRectF(8, y, TITLES - 14, place.height)
-        self.painter.setPen(QColor(self.theme.muted))
-        words = self.metrics.elidedText(place.lane.title, Qt.TextElideMode.ElideRight, rect.width())
-        self.painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter, words)
+        write(self.painter, rect, place.lane.title, self.theme.muted)
 
     def row(self, place: TimelinePlace, y: float, offset: float, selected: object) -> None:
         """The intervals: those that are wide enough one by one, the others as shades of how dense they

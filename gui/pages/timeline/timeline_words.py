@@ -6,11 +6,11 @@ from html import escape
 
 from PySide6.QtGui import QColor
 
-from bench.charts.profile_common import PARTS
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
 from bench.profile.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
 from bench.profile.show import names as profile_names
+from bench.profile.show.profile_common import PARTS
 from bench.words import palette, units
 from gui.base.theme import Theme
 from gui.sessions.timeline_lanes import CALL, MARK
@@ -102,85 +102,91 @@ def short(event: Event) -> str:
     return event.name
 
 
-def facts(event: Event, zero_ns: int) -> list[tuple[str, str]]:
-    """(what, value) of all that is known of an event; times count from `zero_ns`."""
+Facts = list[tuple[str, str]]  # what, and its value
+
+
+def facts(event: Event, zero_ns: int) -> Facts:
+    """All that is known of an event; times count from `zero_ns`."""
     found = [
         ("time", units.duration(event.time_ns, 4)),
         ("starts at", f"{(event.start_ns - zero_ns) / 1e6:,.4f} ms"),
     ]
-    if isinstance(event, Activity):
-        found += _of_activity(event)
-    elif isinstance(event, ApiCall):
-        found += [("into", f"the {event.domain}"), ("thread", str(event.thread))]
-        if event.nbytes:
-            found.append((f"{event.memory} memory".strip(), units.nbytes(event.nbytes)))
-        if event.waited_for:
-            found.append(("waited for", event.waited_for))
-        if event.code:
-            found.append(("returned", f"error {event.code}"))
-    elif isinstance(event, HostSpan):
-        if event.kind == "inside":
-            found.append(("stream", str(event.stream)))
-            found.append(("told by", "clock stamps inside the kernel that does it"))
-        else:
-            found.append(("thread", str(event.thread)))
-        found += [(k, v) for k, v in (("by", event.provider), ("rung", event.rung)) if v]
-        found += _copied(event)
-        found += _nodes(event)
-    elif isinstance(event, Mark):
-        if event.cpu_ns is not None:
-            found.append(("its thread had a core for", units.duration(event.cpu_ns, 4)))
-        if event.text:
-            found.append(("", event.text))
+    match event:
+        case Activity():
+            found += _of_activity(event)
+        case ApiCall():
+            found += _known(
+                ("into", f"the {event.domain}"),
+                ("thread", str(event.thread)),
+                (f"{event.memory} memory".strip(), units.nbytes(event.nbytes) if event.nbytes else ""),
+                ("waited for", event.waited_for),
+                ("returned", f"error {event.code}" if event.code else ""),
+            )
+        case HostSpan():
+            inside = event.kind == "inside"
+            found += _known(
+                ("stream", str(event.stream)) if inside else ("thread", str(event.thread)),
+                ("told by", "clock stamps inside the kernel that does it" * inside),
+                ("by", event.provider),
+                ("rung", event.rung),
+            )
+            found += [*_copied(event), *_nodes(event)]
+        case Mark():
+            had = units.duration(event.cpu_ns, 4) if event.cpu_ns is not None else ""
+            found += _known(("its thread had a core for", had), ("", event.text))
     return found
 
 
-def _of_activity(event: Activity) -> list[tuple[str, str]]:
+def _known(*facts: tuple[str, str]) -> Facts:
+    """Those that there is something to say of."""
+    return [(what, value) for what, value in facts if value]
+
+
+def _of_activity(event: Activity) -> Facts:
     found = [("stream", str(event.stream))]
     if event.grid and event.block:
-        found.append(("grid", _shape(event.grid)))
-        found.append(("block", _shape(event.block)))
-        found.append(("registers", f"{event.registers} a thread"))
         shared = event.static_shared_nbytes + event.dynamic_shared_nbytes
-        found.append(("shared memory", f"{units.nbytes(shared)} a block" if shared else "none"))
+        found += [
+            ("grid", _shape(event.grid)),
+            ("block", _shape(event.block)),
+            ("registers", f"{event.registers} a thread"),
+            ("shared memory", f"{units.nbytes(shared)} a block" if shared else "none"),
+        ]
     found += _copied(event)
-    if event.from_memory or event.to_memory:
-        found.append(("memory", f"{event.from_memory or 'unknown'} to {event.to_memory or 'unknown'}"))
-    if event.graph:
-        found.append(("CUDA graph", f"{event.graph}, node {event.graph_node}"))
-    if event.counters is not None:
-        found += _counted(event.counters)
-    return [*found, *_nodes(event)]
+    way = f"{event.from_memory or 'unknown'} to {event.to_memory or 'unknown'}"
+    found += _known(
+        ("memory", way if event.from_memory or event.to_memory else ""),
+        ("CUDA graph", f"{event.graph}, node {event.graph_node}" if event.graph else ""),
+    )
+    return [*found, *(_counted(event.counters) if event.counters is not None else ()), *_nodes(event)]
 
 
-def _copied(event: Activity | HostSpan) -> list[tuple[str, str]]:
-    found = [("bytes", f"{event.nbytes:,} ({units.nbytes(event.nbytes)})")] if event.nbytes else []
-    if (rate := event.bytes_per_s) is not None:
-        found.append(("rate", f"{rate / 1e9:,.2f} GB/s"))
-    return found
+def _copied(event: Activity | HostSpan) -> Facts:
+    rate = event.bytes_per_s
+    return _known(
+        ("bytes", f"{event.nbytes:,} ({units.nbytes(event.nbytes)})" if event.nbytes else ""),
+        ("rate", f"{rate / 1e9:,.2f} GB/s" if rate is not None else ""),
+    )
 
 
-def _counted(counters: Counters) -> list[tuple[str, str]]:
+def _counted(counters: Counters) -> Facts:
     """What the hardware counted in another pass, each kernel alone."""
-    found = []
-    if (moved := counters.dram_nbytes) is not None:
-        found.append(("DRAM bytes counted", f"{moved:,.0f} ({units.nbytes(moved)})"))
-    if (sectors := counters.sectors_a_load) is not None:
-        found.append(("sectors a load", f"{sectors:.2f}"))
-    if (scattered := counters.scattered) is not None:
-        found.append(("sectors of side by side", units.times(scattered)))
-    if counters.warps_share is not None:
-        found.append(("warps there", units.percent(counters.warps_share, 1)))
-    return found
+    moved, sectors, scattered = counters.dram_nbytes, counters.sectors_a_load, counters.scattered
+    warps = counters.warps_share
+    return _known(
+        ("DRAM bytes counted", f"{moved:,.0f} ({units.nbytes(moved)})" if moved is not None else ""),
+        ("sectors a load", f"{sectors:.2f}" if sectors is not None else ""),
+        ("sectors of side by side", units.times(scattered) if scattered is not None else ""),
+        ("warps there", units.percent(warps, 1) if warps is not None else ""),
+    )
 
 
-def _nodes(event: Activity | HostSpan) -> list[tuple[str, str]]:
-    found = [("operator", event.op_type)] if event.op_type else []
-    if event.nodes:
-        found.append(("nodes" if len(event.nodes) > 1 else "node", ", ".join(event.nodes)))
-    if event.run is not None:
-        found.append(("pass", str(event.run + 1)))
-    return found
+def _nodes(event: Activity | HostSpan) -> Facts:
+    return _known(
+        ("operator", event.op_type),
+        ("nodes" if len(event.nodes) > 1 else "node", ", ".join(event.nodes)),
+        ("pass", str(event.run + 1) if event.run is not None else ""),
+    )
 
 
 def _shape(size: tuple[int, int, int]) -> str:

@@ -9,10 +9,12 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
-from gui.base.theme import Theme
+from gui.base.letters import LEFT, resized, write
+from gui.base.theme import Theme, Theming
 from gui.widgets.colour_scale import ink_on
 from gui.widgets.labels import as_tip
 
+CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
 PAD = 10.0
 RADIUS = 7.0
 
@@ -43,8 +45,7 @@ class Fonts:
 
     def __init__(self, font: QFont) -> None:
         self.plain = QFont(font)
-        self.bold = QFont(font)
-        self.bold.setBold(True)
+        self.bold = resized(font, bold=True)
         self.line = QFontMetricsF(self.bold).height()
 
     def width(self, box: Box) -> float:
@@ -61,11 +62,11 @@ class Fonts:
 
 
 class BoxItem(QGraphicsItem):
-    def __init__(self, box: Box, rect: QRectF, fonts: Fonts, theme: Theme) -> None:
+    def __init__(self, box: Box, rect: QRectF, fonts: Fonts, theming: Theming) -> None:
         super().__init__()
         self.box = box
         self.look = NodeLook()
-        self._rect, self._fonts, self._theme = rect, fonts, theme
+        self._rect, self._fonts, self._theming = rect, fonts, theming
         self._marked = False
         self.setZValue(1)
 
@@ -79,10 +80,6 @@ class BoxItem(QGraphicsItem):
         self._marked = on
         self.update()
 
-    def restyle(self, theme: Theme) -> None:
-        self._theme = theme
-        self.update()
-
     def boundingRect(self) -> QRectF:
         return self._rect.adjusted(-4, -4, 4, 4)
 
@@ -92,7 +89,7 @@ class BoxItem(QGraphicsItem):
         return path
 
     def paint(self, painter: QPainter, _: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        theme, look, rect = self._theme, self.look, self._rect
+        theme, look, rect = self._theming.theme, self.look, self._rect
         fill = QColor(look.fill or theme.alternate)
         border = theme.failed if look.failed else theme.line
         radius = rect.height() / 2 if self.box.plain else RADIUS
@@ -124,10 +121,7 @@ class BoxItem(QGraphicsItem):
         self, painter: QPainter, rect: QRectF, text: str, font: QFont, ink: QColor, centred: bool = False
     ) -> None:
         painter.setFont(font)
-        painter.setPen(ink)
-        align = Qt.AlignmentFlag.AlignHCenter if centred else Qt.AlignmentFlag.AlignLeft
-        words = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideMiddle, rect.width())
-        painter.drawText(rect, align | Qt.AlignmentFlag.AlignVCenter, words)
+        write(painter, rect, text, ink, CENTRE if centred else LEFT, Qt.TextElideMode.ElideMiddle)
 
 
 class ArrowItem(QGraphicsPathItem):

@@ -11,9 +11,10 @@ from typing import ClassVar
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView, QWidget
+from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView, QToolButton, QWidget
 
-from gui.base.theme import Theme
+from gui.base.theme import Theming
+from gui.widgets.controls import tool_buttons
 from gui.widgets.graph.items import ArrowItem, Box, BoxItem, Fonts, NodeLook
 from gui.widgets.graph.layout import layout
 
@@ -33,9 +34,9 @@ class GraphView(QGraphicsView):
     }
     picked = Signal(str)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
+        self._theming = theming
         self._boxes: tuple[Box, ...] = ()
         self._edges: tuple[tuple[str, str], ...] = ()
         self._items: dict[str, BoxItem] = {}
@@ -51,7 +52,8 @@ class GraphView(QGraphicsView):
         self.setFrameShape(QGraphicsView.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Model graph")
-        self.restyle(theme)
+        theming.changed.connect(self._restyle)
+        self._restyle()
 
     # ------------------------------------------------------------------------------------- what it shows
 
@@ -87,7 +89,7 @@ class GraphView(QGraphicsView):
             self._arrows.append(arrow)
             self.scene().addItem(arrow)
         for box in boxes:
-            item = BoxItem(box, QRectF(QPointF(), QPointF(*sizes[box.key])), fonts, self._theme)
+            item = BoxItem(box, QRectF(QPointF(), QPointF(*sizes[box.key])), fonts, self._theming)
             x, y = placed.centres[box.key]
             item.setPos(x - sizes[box.key][0] / 2, y - sizes[box.key][1] / 2)
             self._items[box.key] = item
@@ -95,7 +97,7 @@ class GraphView(QGraphicsView):
         self.scene().setSceneRect(self.scene().itemsBoundingRect().adjusted(-40, -24, 40, 24))
         self._selected = ""
         self._placed_by_user = False
-        self.restyle(self._theme)
+        self._restyle()
         self._open()
 
     def show_looks(self, looks: Mapping[str, NodeLook]) -> None:
@@ -114,13 +116,12 @@ class GraphView(QGraphicsView):
             self._items[key].mark(True)
             self.ensureVisible(self._items[key], 20, 20)
 
-    def restyle(self, theme: Theme) -> None:
-        self._theme = theme
+    def _restyle(self) -> None:
+        theme = self._theming.theme
         self.setBackgroundBrush(QColor(theme.paper))
-        for item in self._items.values():
-            item.restyle(theme)
         for arrow in self._arrows:
             arrow.restyle(theme)
+        self.scene().update()
 
     # ------------------------------------------------------------------------------------------- the view
 
@@ -132,6 +133,15 @@ class GraphView(QGraphicsView):
         wanted = min(MOST_ZOOM, max(LEAST_ZOOM, self.zoom * factor))
         self.scale(wanted / self.zoom, wanted / self.zoom)
         self._placed_by_user = True
+
+    def zoom_buttons(self) -> list[QToolButton]:
+        """For below it."""
+        return tool_buttons(
+            ("−", "Zoom out (−)", lambda: self.zoom_by(0.8)),
+            ("+", "Zoom in (+)", lambda: self.zoom_by(1.25)),
+            ("Fit", "Show the whole graph (0)", self.fit),
+            ("1:1", "Full size (1)", self.full_size),
+        )
 
     def full_size(self) -> None:
         self.zoom_by(1 / self.zoom)

@@ -10,7 +10,7 @@ ACROSS = 4  # elements of the answer a thread has of each of its queries; the la
 // FlashAttention (Dao et al. 2022): the scores stay on the chip, and the softmax is kept up tile by tile as Milakov and
 // Gimelshein do (2018). Of each query the largest score so far and the sum of the exponentials of the differences from it
 // are known; where a tile has a larger one, what was summed shrinks by the exponential of what they differ by. SLICE terms
-// are added up by themselves; what TOGETHER tiles come to is added exactly (sums.cuh).
+// are added up by themselves, and so are the pieces of TOGETHER tiles (sums.cuh).
 #include "common.cuh"
 #include "attention.cuh"
 #include "sums.cuh"
@@ -67,10 +67,7 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE, ACROSS <= 4 ? 2 : 1)
     float sum[ACROSS][OWN] = {}, largest[OWN], since[OWN];  // since the sums began: what those before them shrink by
     Scaled weights[OWN];
     Wholes<OWN * ACROSS> wholes(p.keys);
-    auto take = [&](bool any) {
-        wholes.hold(&sum[0][0], false);
-        wholes.add_held(any, make_float4(since[0], since[1], since[2], since[3]));
-    };
+    int taken = 0;  // pieces
 #pragma unroll
     for (int i = 0; i < OWN; ++i) largest[i] = minus_infinity(), since[i] = 1.0f;
     for (int first = 0; first < p.keys; first += TILE) {
@@ -157,16 +154,13 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE, ACROSS <= 4 ? 2 : 1)
             }
         }
         if ((first + TILE) % (TOGETHER * TILE) == 0) {
-            take(first >= TOGETHER * TILE);
+            wholes.take(&sum[0][0], taken++, make_float4(since[0], since[1], since[2], since[3]));
 #pragma unroll
             for (int i = 0; i < OWN; ++i) since[i] = 1.0f;
         }
         __syncthreads();  // the weights have been read
     }
-    if (p.keys > (TOGETHER - 1) * TILE) {
-        take(true);
-        wholes.give_exact(&sum[0][0]);
-    }
+    wholes.give(&sum[0][0], taken, make_float4(since[0], since[1], since[2], since[3]));
     float* to = y + image * of_y.image + head * of_y.head + top * of_y.row;
 #pragma unroll
     for (int i = 0; i < OWN; ++i) {

@@ -17,7 +17,7 @@ VECTOR_W = 4  # weights at once: 4 where every filter begins on 16 bytes, else 1
 
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of patches was");
 
-extern "C" __global__ void __launch_bounds__(THREADS, VECTOR_W == 4 && THREAD_M * THREAD_N <= 16 ? 640 / THREADS : BLOCKS_AT_ONCE)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
     // Two of each, so that a step needs one barrier; rows of weights longer than the tile, so that a warp's writes

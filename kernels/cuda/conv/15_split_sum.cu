@@ -151,9 +151,8 @@ extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float*
     const index_t total = (index_t)p.n * p.m * p.out_h * p.out_w;
     const index_t i = first_element();
     if (i >= total) return;
-    float sum = 0.0f, lost = 0.0f;
+    float sum = 0.0f;
 #pragma unroll 16
-    for (int part = 0; part < PARTS; ++part) add_exactly(sum, lost, workspace[part * total + i]);
-    sum = with_lost(sum, lost);
+    for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
     y[i] = activate(bias ? sum + bias[i / (p.out_h * p.out_w) % p.m] : sum, p.activation);
 }

@@ -105,7 +105,7 @@ constexpr int PLACES = ROWS_READ * ACROSS_THERE, PARTIES = most_of(THREADS / PLA
 constexpr int TOGETHER = 8;  // copies of a thread that follow each other
 
 constexpr int UNROLLED = 1200;  // multiplications whose instructions are written out
-constexpr int TERMS = Wholes<OF_THREAD * EACH>::TERMS;  // of a piece of a sum
+constexpr int TERMS = 48;  // of a piece of a sum
 constexpr int ROWS_AT_ONCE = TAPS <= TERMS && TAPS * OF_THREAD * EACH <= UNROLLED ? KH : 1;  // of the window
 constexpr int CHANNELS_AT_ONCE = TAPS < 4 ? 4 : 1;
 
@@ -207,7 +207,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, 1)
     constexpr int STEPS = rounded_up(CHANNELS, TEAMS) * (LARGE ? KH : 1);
     constexpr int OF_PIECE = most_of(TERMS / (LARGE ? KW : TAPS), 1);  // steps
     constexpr bool LONG = STEPS > OF_PIECE;
-    Wholes<OF_THREAD * EACH, STEPS / OF_PIECE> wholes(p.c);
+    Wholes<OF_THREAD * EACH, TERMS> wholes(p.c);
     int done = 0;
     auto step = [&] {
         if (LONG && ++done % OF_PIECE == 0) wholes.take(&sum[0][0], done / OF_PIECE - 1);

@@ -12,10 +12,9 @@ ROWS = 4  # rows of y a thread
 [tune]
 TILE_M = [16, 32, 64]
 TILE_N = [32, 64]
-TILE_K = [8, 16, 32]
+TILE_K = [16, 32, 64]
 ROWS = [2, 4, 8]
 */
-#define SELDOM __noinline__
 #include "common.cuh"
 #include "sums.cuh"
 

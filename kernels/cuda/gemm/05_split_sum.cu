@@ -136,10 +136,10 @@ extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float*
     const index_t total = (index_t)p.batch * p.m * p.n;
     const index_t i = first_element();
     if (i >= total) return;
-    float sum = 0.0f, lost = 0.0f;
+    float sum = 0.0f;
 #pragma unroll 16
-    for (int part = 0; part < PARTS; ++part) add_exactly(sum, lost, workspace[part * total + i]);
-    float w = p.alpha * with_lost(sum, lost);
+    for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
+    float w = p.alpha * sum;
     if (bias) w += p.beta * bias[i / p.n % p.m * p.bias_stride_m + i % p.n * p.bias_stride_n];
     y[i] = activate(w, p.activation);
 }

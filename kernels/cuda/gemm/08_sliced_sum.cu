@@ -19,7 +19,6 @@ trans_a = false
 batch = 1
 multiple_of = {k = 4}
 */
-#define SELDOM __noinline__
 #include "async.cuh"
 #include "common.cuh"
 #include "overlap.cuh"
@@ -179,11 +178,9 @@ extern "C" __global__ void __launch_bounds__(SHARERS * LANES)
     wait_for_previous();
     a = written(a);
     workspace = written(workspace);
-    float sum = 0.0f, lost = 0.0f;
+    float sum = 0.0f;
 #pragma unroll 8
-    for (int part = share; part < PARTS && i < total; part += SHARERS)
-        add_exactly(sum, lost, workspace[part * total + i]);
-    sum = with_lost(sum, lost);
+    for (int part = share; part < PARTS && i < total; part += SHARERS) sum += workspace[part * total + i];
     let_next_begin();
     shares[share][lane] = sum;
     __syncthreads();  // all shares are there before the first warp adds them

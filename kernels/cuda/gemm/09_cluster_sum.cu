@@ -77,8 +77,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     a = written(a);
 
     float sum[SHARED] = {};
-    constexpr int OF_PIECE = Wholes<SHARED>::TERMS / FOUR * PARTS * THREADS;  // fours of a round of all threads
-    Wholes<SHARED, STEPS / OF_PIECE> wholes(p.k);
+    constexpr int TERMS = 512, OF_PIECE = TERMS / FOUR * PARTS * THREADS;  // fours of a round of all threads
+    Wholes<SHARED, TERMS> wholes(p.k);
     const int first = j;
     if (j < STEPS) {
 #pragma unroll

@@ -17,7 +17,6 @@ trans_a = false
 trans_b = true
 batch = 1
 */
-#define SELDOM __noinline__
 #include "common.cuh"
 #include "overlap.cuh"
 #include "sums.cuh"

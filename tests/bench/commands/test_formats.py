@@ -19,10 +19,11 @@ from bench.commands import formats
 from bench.kinds import note
 from bench.kinds.registry import kinds
 from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import Finding, RungMeasurement
+from bench.ladder.records import RungMeasurement
 from bench.ladder.show import compiled_tables, tables
 from bench.ladder.show.rows import rows
 from bench.measure.selfcheck import Selfcheck, SelfComparison
+from bench.results.finding import Finding
 from bench.results.records import Case, Job
 from bench.results.stats import Interval
 from tests.bench.ladder.test_ladder_folders import example

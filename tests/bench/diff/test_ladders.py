@@ -10,7 +10,8 @@ import pytest
 import main
 from bench.diff.between import between
 from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import Finding, RungMeasurement
+from bench.ladder.records import RungMeasurement
+from bench.results.finding import Finding
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example, measured
 

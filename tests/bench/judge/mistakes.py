@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 from bench import judge
-from bench.ladder.records import Finding
+from bench.results.finding import Finding
 from engine.apart import pool
 from kernels import ends
 from tests.bench.judge import (

@@ -30,7 +30,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bench.judge import suite
+from bench.judge import samples
 from bench.measure.answers import one_node
 from engine.cuda.rung import packed
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
@@ -270,7 +270,7 @@ def honest(device: Device, count: int, seed: int = 1) -> Iterator[Compared]:
         first, *others = registry.rungs("cuda", op)
         for rung in (first, *others):
             if rung.precision == "fp32" and not (rung.yardstick or rung.language):
-                shapes = (shape.params for shape in suite.small_shapes(rung, base))
+                shapes = (shape.params for shape in samples.small_shapes(rung, base))
                 pairs += [(rung, first, p) for p in shapes if not rung.refusal(p, capability)]
     for rung, first, params in drawn_.sample(pairs, min(count, len(pairs))):
         yield Compared(rung.label, corpus.HONEST, ("ok",), checked(device, rung, first, params, seed))

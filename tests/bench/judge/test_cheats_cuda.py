@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bench import judge
-from bench.judge import suite
+from bench.judge import samples
 from bench.judge.trial import Trial
 from engine import backends
 from engine.cuda import rung as rung_cuda
@@ -109,7 +109,7 @@ def test_honest_rungs_on_drawn_shapes_are_not_accused() -> None:
     for params in bases:
         assert params.op in OPS
         for rung in registry.rungs("cuda", params.op):
-            shapes = [shape.params for shape in suite.small_shapes(rung, params)]
+            shapes = [shape.params for shape in samples.small_shapes(rung, params)]
             runs = not rung.yardstick
             fit = [shape for shape in shapes if runs and rung.refusal(shape, _capability()) is None]
             for shape in drawn.sample(fit, min(2, len(fit))):

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.judge import suite, tried_shape
-from bench.judge.mistakes import common, of
+from bench.judge import samples, tried_shape
+from bench.judge.mistakes import mistakes as mistakes_of
+from bench.judge.mistakes import of_any
 from bench.judge.samples import draw
 from kernels import registry
 from kernels.ops import OPS
@@ -68,7 +69,7 @@ def test_no_mistake_explains_a_right_answer(op: str) -> None:
     rung = registry.find("cpu", op, 1)
     told: set[str] = set()
     every: set[str] = set()
-    for shape in suite.small_shapes(rung, TIMED[op]):
+    for shape in samples.small_shapes(rung, TIMED[op]):
         sample = draw(shape.params, random)
         case = tried_shape.case(shape.params, sample, None, "fp32")
         for fault, words, answer in case.mistakes():
@@ -99,5 +100,5 @@ def test_every_operator_has_its_mistakes() -> None:
     random = np.random.default_rng(2)
     for op, p in TIMED.items():
         sample = draw(p, random)
-        assert len(list(of(p, sample.inputs))) >= 3, op
-        assert list(common.mistakes(p, sample.inputs, sample.expected))
+        assert len(list(mistakes_of(p, *sample.inputs))) >= 3, op
+        assert list(of_any(p, sample.inputs, sample.expected))

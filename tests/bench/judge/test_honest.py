@@ -74,7 +74,7 @@ def test_what_was_judged_is_kept_and_not_judged_again(
 @pytest.mark.sampled
 def test_shapes_that_are_drawn_differ_in_all_that_a_convolution_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(honest, "OPS", {"conv": Conv})
-    count = 4 * len(_rungs(["conv"]))
+    count = 12 * len(_rungs(["conv"]))
     convs = [params for _, params, _ in turns(count, "cpu", sampling.number("honest"))]
     assert all(isinstance(params, Conv) for params in convs)
     for name in ("stride_h", "dilation_h", "group", "n", "pad_top"):

@@ -11,7 +11,7 @@ import pytest
 
 from bench import judge
 from bench.judge import Wrong
-from bench.judge.suite import small_shapes
+from bench.judge.samples import small_shapes
 from bench.ladder.measure.entrants import params_of
 from engine.rung_session import GUARD_NBYTES
 from kernels import registry

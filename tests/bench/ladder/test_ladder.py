@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import main
-from bench.charts import ladder as ladder_charts
 from bench.kinds.summaries import BESIDE_SAMPLE
 from bench.ladder import again, saves
 from bench.ladder import plan as ladder_plan
@@ -25,9 +24,11 @@ from bench.ladder import template as ladder_template
 from bench.ladder import watch as ladder_watch
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, MachineLimits, RungCase, RungMeasurement
+from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
+from bench.ladder.show import charts as ladder_charts
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import bound, rows
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import ErrorStats
 from bench.run import client
 from bench.show import draw

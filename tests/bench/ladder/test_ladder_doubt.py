@@ -10,8 +10,8 @@ from dataclasses import replace
 import msgspec
 from rich.console import Console
 
-from bench.charts import ladder as ladder_charts
 from bench.ladder.records import RungMeasurement
+from bench.ladder.show import charts as ladder_charts
 from bench.ladder.show import report_tables, story, tables
 from bench.ladder.show.rows import RungRow, rows
 from bench.results import doubt

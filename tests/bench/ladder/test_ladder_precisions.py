@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.charts import ladder as ladder_charts
 from bench.ladder import plan as ladder_plan
 from bench.ladder.records import REFERENCE, Ladder, RungMeasurement
+from bench.ladder.show import charts as ladder_charts
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import RungRow, rows
 from bench.show import draw, draw_panels

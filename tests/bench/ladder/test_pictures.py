@@ -9,7 +9,7 @@ import pytest
 
 from bench import judge
 from bench.judge import Wrong
-from bench.judge.pictures import pictures
+from bench.judge.failure import pictures
 from kernels import registry
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -39,7 +39,7 @@ def test_whole_images_of_what_was_expected_and_got():
 
 
 def test_of_a_large_answer_a_part_about_the_place_is_kept(monkeypatch):
-    monkeypatch.setattr(sys.modules["bench.judge.pictures"], "MOST", 100)
+    monkeypatch.setattr(sys.modules["bench.judge.failure"], "MOST", 100)
     wrong = caught()
     found, index = wrong.pictures(), wrong.finding.index
     assert found["got"].size <= 100
@@ -55,7 +55,7 @@ def test_of_a_large_answer_a_part_about_the_place_is_kept(monkeypatch):
 def test_answers_of_any_number_of_axes(shape, index):
     from bench.judge.failure import Failure
     from bench.judge.samples import Sample
-    from bench.ladder.records import Finding
+    from bench.results.finding import Finding
 
     expected = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
     got = expected.astype(np.float32)
@@ -70,7 +70,7 @@ def test_answers_of_any_number_of_axes(shape, index):
 def test_the_right_image_of_a_repeated_batch():
     from bench.judge.failure import Failure
     from bench.judge.samples import Sample
-    from bench.ladder.records import Finding
+    from bench.results.finding import Finding
 
     few = np.stack([np.full((2, 3, 3), value, np.float64) for value in (1, 2)])
     rows = np.array([0, 1, 1, 0, 1])

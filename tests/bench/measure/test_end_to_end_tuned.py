@@ -22,11 +22,11 @@ from bench.results.records import Job, Measurement
 from bench.results.rows import rows
 from engine import backends, lanes
 from engine.backends.ort_cuda_tuned import Tuned
-from engine.configuration import Configuration
 from engine.end_to_end import SPARE, Pipeline, Pool
 from engine.graph import importer
+from engine.options import Configuration
 from engine.ort import tuning as ort_tuning
-from engine.ort.tuning import Sweep, Tried
+from engine.planning.choices import Choice, Tried
 from models import catalogue
 from tests.bench.measure.test_end_to_end import Behind, Lane
 from tests.engine.backends.nets import small_net
@@ -73,10 +73,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def known(model: str, fastest: Configuration, strict: Configuration, batch: int = 4) -> None:
     """Keep a sweep with these winners, as that of a forward pass leaves it."""
-    tried = tuple(Tried(configuration=each, time_ns=1e5) for each in (DEFAULT, BASIC, FUSED))
-    sweep = Sweep(tried=tried, done=True, fastest=fastest, strict=strict, tuned_at="2026-01-02T03:04:05")
+    tried = tuple(Tried(variant=each, time_ns=1e5) for each in (DEFAULT, BASIC, FUSED))
+    choice = Choice(
+        default=DEFAULT, tried=tried, done=True, lenient=fastest, best=strict, chosen_at="2026-01-02T03:04:05"
+    )
     path = Path(model) if model.endswith(".onnx") else catalogue.path(model)
-    ort_tuning.write("ort-cpu", importer.load(path), batch, "fp32", sweep)
+    ort_tuning.write("ort-cpu", importer.load(path), batch, "fp32", choice)
 
 
 def measured(job: Job) -> tuple[dict[str, Measurement], list[str]]:

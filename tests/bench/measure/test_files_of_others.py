@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from bench.measure import runner, timing
-from bench.measure.answers import cross_check, oracle, room
+from bench.measure.answers import oracle, room
 from bench.measure.images import model_file
 from bench.measure.loaded_model import LoadedModel
 from engine import backends
@@ -292,7 +292,7 @@ def test_half_precision_on_a_gpu_is_that_of_the_cpu(tmp_path, dtype):
     onnx.save(half(dtype), tmp_path / "net.onnx")
     graph = model_file.read(tmp_path / "net.onnx").graph
     x = np.random.default_rng(1).random((2, 5, 7, 7), np.float32).astype(graph.inputs[0].dtype)
-    cpu, cuda = (cross_check.answer_of(backend.prepare(graph, 2), {"x": x})["y"] for backend in ours)
+    cpu, cuda = (timing.answers(backend.prepare(graph, 2), {"x": x})["y"] for backend in ours)
     quantum = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
     assert np.abs(cuda - cpu).max() <= quantum * np.abs(cpu).max(), "one in the last place at most"
     assert (cuda == cuda.astype(dtype).astype(np.float32)).all(), "a number of the type"

@@ -7,10 +7,11 @@ import pytest
 
 from bench.ladder import plan
 from bench.ladder.measure import runner
-from bench.ladder.records import LadderStart, MachineLimits, RungCase, RungMeasured, RungMeasurement
+from bench.ladder.records import LadderStart, RungCase, RungMeasured, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.measure import possible
 from bench.results import doubt
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import Case, Layer, Measurement
 from bench.results.rows import FAILURES
 from bench.show.tables import layer_table

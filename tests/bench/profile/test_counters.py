@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from bench.charts import profile_roofline as profile_charts
 from bench.profile import event_files as profile_store
 from bench.profile.events import Counters
 from bench.profile.measure import counters as profile_counters
@@ -20,6 +19,7 @@ from bench.profile.measure.counters import Counted
 from bench.profile.measure.ncu import METRICS
 from bench.profile.records import Profile, ProfileJob, ProfileStart, planned
 from bench.profile.show import findings as profile_findings
+from bench.profile.show import profile_roofline as profile_charts
 from bench.profile.show import trace as profile_trace
 from bench.show.table import with_headings
 from gui.pages.timeline import timeline_words

@@ -8,7 +8,6 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from bench.ladder.records import MachineLimits
 from bench.profile import events as profile_events
 from bench.profile import parts as profile_parts
 from bench.profile.event_files import read_events, write_events
@@ -16,6 +15,7 @@ from bench.profile.records import CaseProfile, Operator
 from bench.profile.show import draw_timeline, findings, tables, trace
 from bench.profile.waterfall import _divided
 from bench.results import doubt
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import Case
 from engine.backend import Part
 from engine.cuda.replays.one_kernel import READING

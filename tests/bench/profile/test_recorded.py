@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.charts import profile_common as profile_charts
 from bench.profile import parts as profile_parts
 from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
@@ -17,6 +16,7 @@ from bench.profile.measure.attribution import Launched
 from bench.profile.show import course as profile_course
 from bench.profile.show import draw_timeline
 from bench.profile.show import findings as profile_findings
+from bench.profile.show import profile_common as profile_charts
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import tables as profile_tables
 

@@ -11,14 +11,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench.charts import profile as profile_charts
-from bench.charts import profile_common
 from bench.profile import event_files as profile_store
 from bench.profile.events import Counters, Events, HostSpan, Mark
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
+from bench.profile.show import charts as profile_charts
 from bench.profile.show import course as profile_course
-from bench.profile.show import draw_timeline, saved
+from bench.profile.show import draw_timeline, profile_common, saved
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import lines as profile_lines
 from bench.profile.show import output as profile_output

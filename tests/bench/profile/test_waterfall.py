@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import main
-from bench.charts import waterfall as waterfall_chart
 from bench.diff import sentences
+from bench.diff import waterfall as waterfall_chart
 from bench.diff.between import between as diff_between
 from bench.profile import waterfall
 from bench.profile.event_files import write_events

@@ -13,8 +13,8 @@ from bench.profile.measure import cold as profile_cold
 from bench.profile.records import Profile, ProfileJob, planned
 from bench.profile.show import trace as profile_trace
 from bench.run import client
-from engine.observe import Taken
 from kernels import registry
+from kernels.spans import Span
 
 pytestmark = pytest.mark.slow
 
@@ -150,7 +150,7 @@ def test_what_is_typed_wrong_is_told_in_one_sentence(arguments, words, capsys):
 
 def test_the_cold_start_is_divided_by_phases_and_by_what_was_watched():
     phases = {"load": 10, "alloc": 5, "upload": 15, "compile": 60}
-    taken = [Taken("NVRTC compile", 0, 30), Taken("module load", 30, 45), Taken("NVRTC compile", 45, 50)]
+    taken = [Span("NVRTC compile", 0, 30), Span("module load", 30, 45), Span("NVRTC compile", 45, 50)]
     found = {name: ns for name, ns, _ in profile_cold.divided(100, phases, taken, ort=False)}
     assert found == {
         "graph and planning": 10,
@@ -161,9 +161,7 @@ def test_the_cold_start_is_divided_by_phases_and_by_what_was_watched():
         "first launches, graph capture": 10,
         "rest of preparing": 10,
     }
-    ort = profile_cold.divided(
-        50, {"load": 20, "alloc": 5}, [Taken("cuDNN and cuBLAS load", 0, 15)], ort=True
-    )
+    ort = profile_cold.divided(50, {"load": 20, "alloc": 5}, [Span("cuDNN and cuBLAS load", 0, 15)], ort=True)
     assert ort == [
         ("cuDNN and cuBLAS load", 15, ""),
         ("session creation", 20, ""),

@@ -16,12 +16,12 @@ from matplotlib.text import Text
 
 import main
 from bench.charts import charts
-from bench.charts import ladder as ladder_charts
-from bench.charts import profile as profile_charts
 from bench.charts.definitions import Chart
 from bench.ladder.kind import KIND as LADDER
+from bench.ladder.show import charts as ladder_charts
 from bench.ladder.show.rows import rows
 from bench.profile.kind import KIND as PROFILE
+from bench.profile.show import charts as profile_charts
 from bench.show import draw, looks
 from bench.words import palette
 from kernels.errors import InputError

@@ -21,7 +21,6 @@ from rich.console import Console
 
 import main
 from bench.charts import charts
-from bench.charts import ladder as ladder_charts
 from bench.charts.verdicts import verdicts
 from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
@@ -29,6 +28,7 @@ from bench.comparison.result import words as listed
 from bench.diff import between, sentences
 from bench.diff import tables as diff_tables
 from bench.ladder.records import Ladder, RungMeasurement
+from bench.ladder.show import charts as ladder_charts
 from bench.ladder.show import leading, report_tables, result, story
 from bench.ladder.show import report as ladder_report
 from bench.ladder.show import rows as ladder_rows

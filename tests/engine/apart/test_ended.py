@@ -6,9 +6,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,6 +147,36 @@ def test_who_stops_what_others_are_forked_from_is_told(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match="ended or stopped the process that others are forked from"):
         stops.witnesses()
     pool.close_all()
+
+
+def test_what_others_are_forked_from_goes_on_if_it_is_stopped_while_its_answer_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool.close_all()
+    victim = _session(tmp_path, "victim", planted.HONEST)
+    victim.run()
+    if not (templates := starting.pids()):
+        pytest.skip("nothing is forked here")
+    ask, stopped = socket.send_fds, []
+
+    def stopped_then_asked(end: socket.socket, *question: Any) -> int:
+        """As who stops it just before it could hear."""
+        for pid in templates:
+            os.kill(pid, signal.SIGSTOP)
+            stopped.append(pid)
+        return ask(end, *question)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "send_fds", stopped_then_asked)
+        began = time.monotonic()
+        another = _session(tmp_path, "another", planted.HONEST)
+        another.run()
+    assert stopped
+    assert time.monotonic() - began < starting.WAIT_S / 4
+    with pytest.raises(KernelError, match="ended or stopped the process that others are forked from"):
+        another.witnesses()
+    for session in (victim, another):
+        session.close()
 
 
 def test_who_limits_its_judge_is_told_at_once(tmp_path: Path) -> None:

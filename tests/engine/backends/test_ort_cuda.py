@@ -15,7 +15,7 @@ from engine.backend import Options
 from engine.backends import get, ort_cuda
 from engine.graph.importer import from_proto
 from engine.machine import driver as cuda_driver
-from engine.ort import binding, placement
+from engine.ort import binding, sessions
 from engine.ort import sessions as ort
 from kernels.errors import UnavailableError, UnsupportedError
 from tests.engine.backends.nets import small_net
@@ -109,7 +109,7 @@ def test_a_session_that_fell_back_to_the_cpu_is_an_error() -> None:
     with pytest.raises(
         UnavailableError, match="fell back from CUDAExecutionProvider to CPUExecutionProvider"
     ):
-        placement.check(session, ort_cuda.PROVIDER, "small on ort-cuda at batch 1 in fp32", "")
+        sessions.check_placement(session, ort_cuda.PROVIDER, "small on ort-cuda at batch 1 in fp32", "")
 
 
 def test_refusals_need_no_device() -> None:

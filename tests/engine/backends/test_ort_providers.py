@@ -10,10 +10,10 @@ import pytest
 
 from engine.backend import Options
 from engine.backends import _provider_session, all_backends
+from engine.backends._provider_session import Provider
 from engine.backends.ort_providers import BACKENDS
-from engine.ort import placement
+from engine.ort import sessions
 from engine.ort import sessions as ort
-from engine.ort.providers import Provider
 from kernels.errors import UnavailableError
 from tests.engine.backends.nets import small_net
 
@@ -37,23 +37,23 @@ def test_a_session_without_the_provider_is_refused() -> None:
         with pytest.raises(
             UnavailableError, match=r"fell back from XExecutionProvider to (CPU|nothing).*: ask"
         ):
-            placement.check(session_of(left, {}), "XExecutionProvider", "a model", "ask")
+            sessions.check_placement(session_of(left, {}), "XExecutionProvider", "a model", "ask")
 
 
 def test_a_provider_that_is_there_and_runs_nothing_is_refused() -> None:
     there = ["XExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
     with pytest.raises(UnavailableError, match="placed every node of a model on the CPU"):
-        placement.check(session_of(there, {there[2]: 3}), there[0], "a model", "")
+        sessions.check_placement(session_of(there, {there[2]: 3}), there[0], "a model", "")
     with pytest.raises(UnavailableError, match="placed every node of a model on other providers"):
-        placement.check(session_of(there, {there[1]: 2, there[2]: 1}), there[0], "a model", "")
+        sessions.check_placement(session_of(there, {there[1]: 2, there[2]: 1}), there[0], "a model", "")
 
 
 def test_nodes_that_others_run_are_told() -> None:
     there = ["XExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
-    assert placement.check(session_of(there, {there[0]: 3}), there[0], "", "") == {}
-    found = placement.check(session_of(there, {there[0]: 3, there[2]: 1}), there[0], "", "")
+    assert sessions.check_placement(session_of(there, {there[0]: 3}), there[0], "", "") == {}
+    found = sessions.check_placement(session_of(there, {there[0]: 3, there[2]: 1}), there[0], "", "")
     assert found == {"nodes_on_cpu": "1: n0 (Conv)"}
-    found = placement.check(session_of(there, {there[0]: 3, there[1]: 7}), there[0], "", "")
+    found = sessions.check_placement(session_of(there, {there[0]: 3, there[1]: 7}), there[0], "", "")
     assert found["nodes_elsewhere"].startswith("7: n0 (Conv)")
     assert found["nodes_elsewhere"].endswith(", …")
 

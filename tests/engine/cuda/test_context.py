@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.cuda.context import Context
-from engine.cuda.stream import Stream
+from engine.cuda.stream import Context, Stream
 from tests.standin.device import Device
 from tests.standin.modules.cupy import Cupy
 from tests.standin.settings import Settings

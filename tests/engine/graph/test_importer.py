@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine import backends
 from engine.graph.importer import OPSETS, from_proto, load
-from engine.ort.earlier import declared_earlier
+from engine.ort.sessions import declared_earlier
 from kernels.errors import InputError, ModelError, UnsupportedError
 from tests.engine.harness import agree, bare, make_model, random, run_plan
 

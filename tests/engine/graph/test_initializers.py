@@ -13,10 +13,10 @@ from onnx import helper
 from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get
-from engine.configuration import Configuration
 from engine.graph import initializers
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto, load
+from engine.options import Configuration
 from engine.ort import sessions as ort
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16

@@ -37,6 +37,8 @@ NODES: list[tuple[Any, dict[str, np.ndarray]]] = [
     (node("Sum", ["x", "x", "c"], ["y"], "it"), {"c": random((4,))}),
     (node("Mean", ["x", "c"], ["y"], "it"), {"c": random((4,))}),
     (node("Pow", ["x", "c"], ["y"], "it"), {"c": np.array([2, 1, 3, 2])}),
+    (node("Trilu", ["x"], ["y"], "it"), {}),
+    (node("Hardmax", ["x"], ["y"], "it"), {}),
     (node("LpNormalization", ["x"], ["y"], "it", axis=1), {}),
 ]
 

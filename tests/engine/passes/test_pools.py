@@ -279,8 +279,8 @@ def timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None
 
     def keep(params: Params, precision: str, ns: float) -> None:
         rungs = choices.candidates("cuda", params, precision, True)
-        took = choices.TriedRung(rung=rungs[0].name, first_ns=2 * ns, time_ns=ns)
-        made = choices.Choice(ladder=rungs[0].name, rung=rungs[0].name, tried=(took,), done=True)
+        took = choices.Tried(variant=rungs[0].name, first_ns=2 * ns, time_ns=ns)
+        made = choices.Choice(default=rungs[0].name, best=rungs[0].name, tried=(took,), done=True)
         choices.write("cuda", params, precision, rungs, None, made)
 
     return keep

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from gui.base.folders import FolderDialog, ask_folder
+from gui.widgets.controls import FolderDialog, ask_folder
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 from bench.charts import charts
 from gui.base.theme import Theming
-from gui.plots.chart import ChartView
-from gui.plots.panel_room import PANEL_HEIGHT
+from gui.plots.chart import PANEL_HEIGHT, ChartView
 from tests.bench import synthetic
 from tests.gui.shared import as_found
 
@@ -123,7 +122,7 @@ def test_what_is_shown_can_be_exported_by_its_name(page):
 
 
 def test_another_run_is_laid_over_in_the_same_precision(page):
-    from gui.sessions.overlay import Overlay
+    from gui.sessions.run_state import Overlay
 
     page.state.lay_over(Overlay(Path("other"), *synthetic.rivals()))
     page.window().redraw.flush()
@@ -150,7 +149,7 @@ def test_panels_are_never_squashed(qtbot, size, panels, columns):
     QApplication.processEvents()
     assert len(view.plots) == panels
     assert len({plot.x() for plot in view.plots.values()}) == columns
-    assert view._panels.isVisible() is (panels == 1)
+    assert view.choice.isVisible() is (panels == 1)
     for plot in view.plots.values():
         assert plot.height() > 0.8 * PANEL_HEIGHT
         (low, high), axis = plot.getPlotItem().getViewBox().viewRange()[1], plot.y_axis

@@ -215,23 +215,23 @@ def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(same_page):
 
 def test_the_model_can_be_chosen(same_page):
     page = same_page
-    page._model.setCurrentIndex(1)
+    page.models.setCurrentIndex(1)
     page.window().redraw.flush()
     assert page.views["op-time"].chart.model == "alexnet"
     assert {row.case.model for row in page.table.source.rows} == {"alexnet"}
-    page._model.setCurrentIndex(0)
+    page.models.setCurrentIndex(0)
 
 
 def test_the_table_sorts_by_value_and_copies(same_page):
     table = same_page.table
     names = [column.name for column in table.source.columns]
     table.sortByColumn(names.index("median_s"), Qt.SortOrder.DescendingOrder)
-    medians = [row.median_ns for row in table.shown_rows()]
+    medians = [row.median_ns for row in table.source.rows]
     known = [m for m in medians if m is not None]
     assert known == sorted(known, reverse=True)
     assert medians[-1] is None  # what has no value comes last
     table.sortByColumn(names.index("median_s"), Qt.SortOrder.AscendingOrder)
-    assert table.shown_rows()[-1].median_ns is None
+    assert table.source.rows[-1].median_ns is None
     table.copy_csv()
     lines = QApplication.clipboard().text().splitlines()
     assert lines[0].startswith("model,backend,precision,batch")
@@ -297,7 +297,7 @@ def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recor
     views = [view for name, view in window.pages[0].views.items() if name != "accuracy"]
     heights = {view.height() for view in views}
     assert max(heights) - min(heights) <= 2, "one chart is there and two are still to come"
-    assert window.pages[0]._bar.isVisible(), "the second model is still to come"
+    assert window.pages[0].choice.isVisible(), "the second model is still to come"
     window.state.add([m for m in measurements if m.disposition == "ok"])  # a problem opens its list
     window.redraw.flush()
     QApplication.processEvents()

@@ -53,12 +53,12 @@ def test_two_runs_are_chosen_and_their_difference_is_shown(qtbot, make_window, r
     window = make_window("mute", begin=False)
     page = show_runs(qtbot, window)
     choose(page, "before")
-    assert not page.diff_action.isEnabled(), "there is no baseline"
+    assert not page.actions_of["diff"].isEnabled(), "there is no baseline"
     choose(page, "before", "profile")
-    assert not page.diff_action.isEnabled(), "they are of two kinds"
+    assert not page.actions_of["diff"].isEnabled(), "they are of two kinds"
     choose(page, "before", "after")
-    assert not page.delete_action.isEnabled(), "what is done to one is done to one"
-    press(qtbot, page, page.diff_action)
+    assert not page.actions_of["delete"].isEnabled(), "what is done to one is done to one"
+    press(qtbot, page, page.actions_of["diff"])
     found = shown(qtbot, window)
     diff = found.diff
     assert {diff.a.path, diff.b.path} == {runs / "before", runs / "after"}
@@ -99,7 +99,7 @@ def test_a_baseline_is_set_marked_used_and_let_go(qtbot, make_window, runs, monk
     window = make_window("mute", begin=False)
     page = show_runs(qtbot, window)
     choose(page, "before")
-    press(qtbot, page, page.baseline_action)
+    press(qtbot, page, page.actions_of["baseline"])
     settle(qtbot, window)
     assert "before is now what every comparison of lenet5-digits is held against." in window.banner.text
     assert [path for path, _ in baseline.read(runs)] == [runs / "before"]
@@ -109,13 +109,13 @@ def test_a_baseline_is_set_marked_used_and_let_go(qtbot, make_window, runs, monk
     }
     assert names["before"].endswith("(baseline)")
     choose(page, "after")
-    press(qtbot, page, page.diff_action)
+    press(qtbot, page, page.actions_of["diff"])
     found = shown(qtbot, window)
     assert (found.diff.a.path.name, found.diff.b.path.name) == ("before", "after")
     choose(page, "before")
-    assert not page.diff_action.isEnabled()
-    assert page.baseline_action.text() == "No more &baseline"
-    press(qtbot, page, page.baseline_action)
+    assert not page.actions_of["diff"].isEnabled()
+    assert page.actions_of["baseline"].text() == "No more &baseline"
+    press(qtbot, page, page.actions_of["baseline"])
     settle(qtbot, window)
     assert baseline.read(runs) == ()
     baseline.keep(runs, runs / "before")

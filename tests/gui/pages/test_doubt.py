@@ -12,8 +12,8 @@ from bench.results import doubt
 from bench.results.records import Validity
 from bench.words import units
 from gui.base.theme import Theming
+from gui.pages.ladder.ladder_reader import standing
 from gui.pages.ladder.ladder_table import LadderTable, shown_rows
-from gui.pages.ladder.rung_words import standing
 from gui.pages.layers.layer_rows import table
 from gui.shell.inspector import page as inspector_page
 from gui.shell.inspector import sections
@@ -109,8 +109,8 @@ def test_points_are_hollow_and_hatched_which_the_legend_explains_and_cannot_hide
 def test_a_bar_has_its_mark_above_it_and_its_reason_in_the_read_out(window):
     view = window.pages[0].views["breakdown"]
     if "ort-cpu" not in view.plots:  # there is room for one panel
-        view._panels.setCurrentText("ort-cpu")
-        view._on_chosen("ort-cpu")
+        view.choice.choose("ort-cpu")
+        view.choice.activated.emit(0)
     plot = view.plots["ort-cpu"]
     totals = {bar.x: bar.total.endswith(doubt.MARK) for bar in plot.panel.bars}
     assert totals == {1: False, 4: True, 16: False}

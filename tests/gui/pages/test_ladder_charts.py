@@ -8,9 +8,10 @@ import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QApplication
 
-from bench.charts import ladder as ladder_charts
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, MachineLimits, RungCase, RungMeasurement
+from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
+from bench.ladder.show import charts as ladder_charts
 from bench.ladder.show.rows import rows
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment
 from gui.base.theme import Theming
 from gui.plots.axes import place

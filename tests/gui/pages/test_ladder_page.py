@@ -5,7 +5,7 @@ import time
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from bench.ladder import again
 from bench.ladder.kind import KIND as LADDER
@@ -13,6 +13,7 @@ from bench.ladder.records import REFERENCE
 from bench.results.records import Job
 from bench.run import defaults
 from engine import net_rungs
+from gui.menus.export import ExportActions
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
 from gui.shell import screenshots
@@ -142,15 +143,19 @@ def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qt
     assert result(page, "reference") == "ok"
     (kept,) = window.session.runs.glob("*-ladder-conv")
     assert len(LADDER.open(kept).measurements()) == 3
-    assert kept.name in page._words.text()
+    assert kept.name in page.words.text()
     panel = page.speed.chart.panels[0]
     assert [bool(bar.parts) for bar in panel.bars] == [True, True]
     assert panel.baselines  # the reference's line
     assert page.roofline.chart is not None
-    orders = []
-    monkeypatch.setattr(window.ladders.exporter, "start", orders.append)
-    window.ladders.export(str(tmp_path / "drawn"))
-    assert orders[0].arguments[:2] == ("export", str(kept.absolute()))
+    assert page.exported().folder == kept.absolute(), "which File → Export takes"
+    assert page.exported().charts == (page.speed.chart, page.roofline.chart)
+    orders, menu = [], QMenu()
+    monkeypatch.setattr(window.findChild(ExportActions).exporter, "start", orders.append)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "bars.svg"), ""))
+    page.speed.menu_opened.emit(menu, page.speed.chart)  # a chart's own menu
+    next(action for action in menu.actions() if action.text() == "Export as &SVG…").trigger()
+    assert orders[0].arguments[:4] == ("export", str(kept.absolute()), "--chart", page.speed.chart.name)
     page.speed.picked.emit("", 1.0)  # its bar clicked
     window.redraw.flush()
     assert page.reader.title.text() == "02 im2col"
@@ -332,4 +337,4 @@ def test_a_ladder_and_a_comparison_do_not_run_at_once(make_window, qtbot, tmp_pa
     assert cancel.isEnabled()
     with qtbot.waitSignal(page.session.ended):
         cancel.trigger()
-    assert "Cancelled" in page._words.text()
+    assert "Cancelled" in page.words.text()

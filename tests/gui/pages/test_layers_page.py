@@ -12,7 +12,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from bench.results.records import Case, ErrorStats, Layer, Measurement
-from gui.base.theme import DARK, LIGHT
+from gui.base.theme import DARK, LIGHT, Theming
 from gui.pages.layers import LayersPage, layer_bars, layer_rows
 from gui.shell.inspector import layer_facts
 from gui.widgets.graph.items import Box
@@ -310,7 +310,7 @@ def test_layers_of_old_runs_that_tell_no_inputs_are_a_chain():
 
 
 def test_a_deep_graph_opens_readable_from_its_top(qtbot):
-    view = GraphView(LIGHT)
+    view = GraphView(Theming("light"))
     qtbot.addWidget(view)
     view.resize(400, 300)
     view.show()

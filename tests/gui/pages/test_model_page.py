@@ -10,7 +10,7 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from gui.sessions import model_asker
+from gui.shell import model_files
 from tests.gui.models import small_model
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -159,10 +159,10 @@ def test_a_file_that_is_no_model_is_refused_and_never_joins_the_list(make_window
 
 
 def test_a_reader_that_dies_costs_a_sentence(make_window, qtbot, tmp_path, monkeypatch):
-    window = make_window("ok")
     path = small_model(tmp_path / "mine.onnx")
     dies = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
-    monkeypatch.setattr(model_asker, "reader_command", lambda: dies)
+    monkeypatch.setattr(model_files, "reader_command", lambda: dies)
+    window = make_window("ok")
     window.open_models([str(path)])
     qtbot.waitUntil(lambda: not window.model_files.busy)
     assert "mine.onnx was not opened: reading it failed: the process" in window.banner.text

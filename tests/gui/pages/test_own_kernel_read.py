@@ -14,6 +14,7 @@ from bench.ladder.questions import AssemblyAnswer, Listing
 from gui.base import editor
 from gui.base.theme import Theming
 from gui.pages.ladder.assembly_view import AssemblyView
+from gui.sessions.child import ChildProcess
 from kernels import nvrtc
 from tests.gui.pages.test_ladder_page import planned, settled
 
@@ -100,7 +101,7 @@ def test_kernels_for_a_gpu_that_is_not_here_are_read_and_compiled_and_not_run(qt
     assert {Path(info.path).suffix for info in state.rungs} == {".cu", ".py"}
     assert all(Path(info.path).suffix == ".cu" or info.case.language for info in state.rungs)
     assert not page.bar.run_button.isEnabled()
-    assert "Kernels for cuda are read and compiled here, not run" in page._words.text()
+    assert "Kernels for cuda are read and compiled here, not run" in page.words.text()
     session.run()
     assert "not run" in window.banner.text
     assert not session.active
@@ -112,7 +113,8 @@ def test_kernels_for_a_gpu_that_is_not_here_are_read_and_compiled_and_not_run(qt
     assert ".visible .entry conv" in assembly.code.toPlainText()
     assert len(marked(assembly.source)) == 1
     assert marked(assembly.code)
-    assert session.assembly._process is None, "the compiler gives its memory back"
+    # The compiler gives its memory back.
+    qtbot.waitUntil(lambda: not session.assembly.findChildren(ChildProcess))
     # Whatever is saved is compiled again, and what is wrong with it told.
     path.write_text(path.read_text() + "nonsense;\n")
     qtbot.waitUntil(lambda: "90_mine.cu" in page.reader.assembly.told.text())

@@ -12,8 +12,7 @@ from bench.results.gallery import Answers, Images
 from bench.results.records import Case
 from gui.base.theme import DARK, LIGHT
 from gui.pages.predictions import PredictionsPage
-from gui.pages.predictions.answer_detail import facts
-from gui.pages.predictions.answer_grid import picture, words
+from gui.pages.predictions.answer_grid import facts, picture, words
 from gui.pages.predictions.answers import Answered, Filter, read
 from tests.gui.recorded import Shown, copied
 
@@ -32,7 +31,7 @@ class Answers_(Shown):
     def wait(self):
         page = self.page
         if not self.empty_shown:
-            self.qtbot.waitUntil(lambda: not page.loader.busy)
+            self.qtbot.waitUntil(lambda: not page.reading.busy)
         self.redraw.flush()
 
     @property
@@ -293,10 +292,19 @@ def test_colour_images_and_missing_ones_are_drawn(qtbot):
 
 
 def test_the_theme_is_followed_and_cells_fit_their_words(shown):
+    before = shown.page.grid.viewport().grab().toImage()
     shown.theming.choose("dark")
     shown.redraw.flush()
-    assert shown.page.grid.delegate.theme is DARK
-    assert shown.page.confusion.source.theme is DARK
+    assert shown.page.grid.viewport().grab().toImage() != before
+    cells = shown.page.confusion.source
+    empty = [
+        index.data(Qt.ItemDataRole.BackgroundRole).name().upper()
+        for row in range(cells.rowCount())
+        for index in (cells.index(row, column) for column in range(cells.columnCount()))
+        if not index.data()
+    ]
+    assert empty
+    assert set(empty) <= {DARK.paper.upper(), DARK.alternate.upper()}
     size = shown.page.grid.delegate.sizeHint(QStyleOptionViewItem(), shown.page.grid.source.index(0, 0))
     metrics = shown.page.grid.fontMetrics()
     assert size.width() > metrics.horizontalAdvance("Ankle boot  100 %")

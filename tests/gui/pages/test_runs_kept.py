@@ -14,9 +14,9 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds import note
 from bench.ladder.kind import KIND as LADDER
 from bench.results.records import Measurement
-from gui.pages.runs.note_dialog import NoteDialog
+from gui.menus.export import ExportActions
+from gui.pages.runs import NoteDialog
 from gui.shell import library
-from gui.shell.export_actions import ExportActions
 from gui.shell.library import Library
 from gui.shell.main_window import TRUST
 from tests.bench import synthetic
@@ -66,15 +66,15 @@ def test_an_interrupted_run_is_resumed_from_its_line(qtbot, make_window, run_to_
     folder = window.state.folder
     page = show_runs(qtbot, window)
     page.table.choose(folder)
-    assert not page.resume_action.isEnabled(), "all of it is measured"
+    assert not page.actions_of["resume"].isEnabled(), "all of it is measured"
     cut(folder, 2)
     window.findChild(Library).refresh()
     settle(qtbot, window)
     assert "2 of 4" in {line["done"] for line in listed(page)}
     page.table.choose(folder)
-    assert page.resume_action.isEnabled()
+    assert page.actions_of["resume"].isEnabled()
     with qtbot.waitSignal(window.session.ended):
-        press(qtbot, page, page.resume_action)
+        press(qtbot, page, page.actions_of["resume"])
         assert window.page.title == "Compare"
     assert [m.disposition for m in COMPARISON.open(folder).measurements()] == ["ok"] * 4
 
@@ -94,15 +94,15 @@ def test_what_crashed_is_measured_again_from_its_line_and_from_compare(qtbot, ma
     folder = window.state.folder
     compare, page = window.pages[0], show_runs(qtbot, window)
     page.table.choose(folder)
-    assert not page.retry_action.isEnabled(), "nothing crashed"
+    assert not page.actions_of["retry"].isEnabled(), "nothing crashed"
     assert not window.menu_actions.by_name["retry"].isEnabled()
     crash(folder, 2)
     window.findChild(Library).refresh()
     settle(qtbot, window)
     page.table.choose(folder)
-    assert not page.resume_action.isEnabled()
+    assert not page.actions_of["resume"].isEnabled()
     with qtbot.waitSignal(window.session.ended):
-        press(qtbot, page, page.retry_action)
+        press(qtbot, page, page.actions_of["retry"])
     assert [m.disposition for m in COMPARISON.open(folder).measurements()] == ["ok"] * 4
     assert "4 of 4 cases ok in" in window.progress.words.text()
     crash(folder, 1)
@@ -188,11 +188,11 @@ def test_an_interrupted_ladder_goes_on_in_its_folder(qtbot, make_window, runs, m
     monkeypatch.setattr(session, "begin", lambda folder, cases: begun.append((folder.path, cases)))
     page = show_runs(qtbot, window)
     page.table.choose(runs / "climbed")
-    page.open_action.trigger()
+    page.actions_of["open"].trigger()
     qtbot.waitUntil(lambda: "climbed was interrupted: 1 case is" in window.banner.text)
     page = show_runs(qtbot, window)
     page.table.choose(runs / "climbed")
-    page.resume_action.trigger()
+    page.actions_of["resume"].trigger()
     assert window.page.title == "Ladder"
     ((path, cases),) = begun
     left = {m.case.key for m in LADDER.open(path).measurements()}
@@ -207,7 +207,7 @@ def test_a_run_is_named_and_noted_by_keyboard_and_its_legend_says_so(qtbot, make
     settle(qtbot, window)
     page = show_runs(qtbot, window)
     page.table.choose(runs / "second")
-    page.overlay_action.trigger()
+    page.actions_of["overlay"].trigger()
     settle(qtbot, window)
     page = show_runs(qtbot, window)
     page.table.choose(runs / "second")
@@ -234,7 +234,7 @@ def test_a_filter_leaves_the_runs_that_have_every_word(qtbot, make_window, runs)
     qtbot.keyClicks(page.filter, "IM2COL lenet")
     window.redraw.flush()
     assert [line["name"] for line in listed(page)] == ["third"]
-    assert "1 of 4" in page._count.text()
+    assert "1 of 4" in page.count.text()
     page.filter.setText("alexnet")
     window.redraw.flush()
     assert [line["name"] for line in listed(page)] == ["alex"]
@@ -268,7 +268,7 @@ def test_several_runs_lie_over_one_and_a_deleted_one_leaves(qtbot, make_window, 
     page = show_runs(qtbot, window)
     assert sum("(laid over)" in line["created_at"] for line in listed(page)) == 2
     page.table.choose(runs / "second")
-    page.delete_action.trigger()
+    page.actions_of["delete"].trigger()
     qtbot.waitUntil(lambda: not (runs / "second").exists())
     settle(qtbot, window)
     settle(qtbot, window)
@@ -278,7 +278,7 @@ def test_several_runs_lie_over_one_and_a_deleted_one_leaves(qtbot, make_window, 
     settle(qtbot, window)
     assert not window.state.overlays
     page.table.choose(runs / "first")
-    page.delete_action.trigger()
+    page.actions_of["delete"].trigger()
     qtbot.waitUntil(lambda: not (runs / "first").exists())
     settle(qtbot, window)
     assert window.state.empty, "and the run that was shown is shown no more"
@@ -286,7 +286,12 @@ def test_several_runs_lie_over_one_and_a_deleted_one_leaves(qtbot, make_window, 
 
 
 def _over(window):
-    return window.findChild(ExportActions)._over()
+    """What an export of a chart says of the runs that lie over the one shown."""
+    exports, orders = window.findChild(ExportActions), []
+    exports.exporter.start = orders.append
+    exports.export_chart(window.page.exported().charts[0], window.state.folder / "chart.png")
+    words = orders[0].arguments
+    return words[words.index("--over") :] if "--over" in words else ()
 
 
 def test_a_run_fills_the_form(qtbot, make_window, runs):
@@ -298,7 +303,7 @@ def test_a_run_fills_the_form(qtbot, make_window, runs):
     window = make_window("ok")
     page = show_runs(qtbot, window)
     page.table.choose(runs / "odd")
-    press(qtbot, page, page.form_action)
+    press(qtbot, page, page.actions_of["form"])
     settle(qtbot, window)
     now = window.form.job()
     assert (now.models, now.batches, now.budget_s) == (("lenet5-digits",), (3, 5), 0.75)

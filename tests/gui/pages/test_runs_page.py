@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE, summary
 from bench.ladder.kind import KIND as LADDER
-from gui.pages.runs.runs_table import RunsTable
+from gui.pages.runs import RunsTable
 from gui.shell import library
 from gui.shell.library import Library
 from tests.bench import synthetic
@@ -99,8 +99,8 @@ def test_a_run_laid_over_another_shows_both(qtbot, window, runs):
     settle(qtbot, window)
     page = show_runs(qtbot, window)
     page.table.choose(runs / "second")
-    assert page.overlay_action.text() == "Lay o&ver"
-    page.overlay_action.trigger()
+    assert page.actions_of["overlay"].text() == "Lay o&ver"
+    page.actions_of["overlay"].trigger()
     settle(qtbot, window)
     assert window.page.title == "Compare"
     view = window.page.views["op-time"]
@@ -203,8 +203,8 @@ def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, 
     assert lines["where time goes"].items() >= told.items()
 
     page.table.choose(runs / "climbed")
-    assert not page.overlay_action.isEnabled()
-    page.open_action.trigger()
+    assert not page.actions_of["overlay"].isEnabled()
+    page.actions_of["open"].trigger()
     session = window.ladders.session
     until(qtbot, window, lambda: window.page.title == "Ladder" and window.page.at_rest)
     assert session.state.opened == runs / "climbed"
@@ -251,7 +251,7 @@ def test_deleting_a_ladder_or_a_profile_takes_what_it_consists_of(
     monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)  # as where there is no trash
     page = show_runs(qtbot, window)
     page.table.choose(runs / name)
-    page.delete_action.trigger()
+    page.actions_of["delete"].trigger()
     until(qtbot, window, lambda: not (runs / name).exists())
 
 

@@ -49,8 +49,8 @@ def test_the_selected_case_is_marked_in_lines_and_bars(window):
     drawn = plot._items["ort-cpu"].line.getData()
     assert (x, y) in [(pytest.approx(a), pytest.approx(b)) for a, b in zip(*drawn, strict=True)]
     bars = page.views["breakdown"]
-    bars._panels.setCurrentText("ort-cpu")
-    bars._on_chosen("ort-cpu")
+    bars.choice.choose("ort-cpu")
+    bars.choice.activated.emit(0)
     (frame,) = [plot._frame.opts["x"] for title, plot in bars.plots.items() if title == "ort-cpu"]
     assert list(frame) == [bars.plots["ort-cpu"]._places[4.0]]
     window.state.select(next(m.case for m in window.state.measurements if m.case.backend == "engine-cuda"))

@@ -10,10 +10,10 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from bench.ladder.records import MachineLimits
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
 from bench.profile.show import trace as profile_trace
+from bench.results.machine_limits import MachineLimits
 from bench.results.records import BackendInfo
 from gui.pages.timeline import TimelinePage, parts_view
 from gui.sessions.profile_session import ProfileSession
@@ -128,7 +128,7 @@ def test_a_profile_is_taken_and_shown_as_it_comes(qtbot, made):
     page = shown.page
     assert [group.backend for group in page.view.groups] == ["engine-cuda", "ort-cuda"]
     assert page.view.groups[0].spans[-1].title == "profiled pass 2"
-    assert "kept in runs/" in page._words.text()
+    assert "kept in runs/" in page.words.text()
     assert controls.run_button.isVisible()
 
 
@@ -164,7 +164,7 @@ def test_a_profile_is_cancelled(qtbot, made):
     qtbot.waitUntil(lambda: "profiling" in shown.session.standing.words, timeout=20_000)
     with qtbot.waitSignal(shown.session.ended, timeout=20_000):
         shown.page.controls.cancel_button.click()
-    assert "Cancelled" in shown.page._words.text()
+    assert "Cancelled" in shown.page.words.text()
 
 
 def test_nothing_is_profiled_while_something_else_is_timed(made):
@@ -226,7 +226,7 @@ def test_a_line_of_a_table_goes_to_its_first_event(page):
     tables.activities.setCurrentIndex(tables.activities.model().index(1, 0))
     assert page.view.selected.name == "fc1"
     assert page.view.selected.run == 0
-    assert "grid 16 × 6 × 1" in page._facts.text()
+    assert "grid 16 × 6 × 1" in page.facts.text()
     tables.calls.setCurrentIndex(tables.calls.model().index(1, 0))
     assert page.view.selected.name == "cudaLaunchKernel_v7000"
 

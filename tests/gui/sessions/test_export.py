@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.summaries import BESIDE_SAMPLE
+from gui.menus.export import ExportActions, reveal
 from gui.sessions.export import Exporter, Order
-from gui.shell.export_actions import ExportActions, reveal
 from gui.shell.library import Library
 from tests.bench import synthetic
 from tests.bench.kinds.test_thin import saved
@@ -235,11 +235,10 @@ def test_a_child_that_dies_leaves_the_window_alive(qtbot, tmp_path, command, wor
 
 def test_without_a_run_there_is_nothing_to_export(make_window):
     window = make_window("mute", begin=False)
-    window.menu_actions.by_name["export-all"].trigger()
-    window.menu_actions.by_name["export-run"].trigger()
-    assert "nothing to export yet" in window.banner.text
-    window.menu_actions.by_name["export-report"].trigger()
-    assert "nothing to report yet" in window.banner.text
+    for name in ("export-all", "export-run", "export-report"):
+        window.menu_actions.by_name[name].trigger()
+        assert "nothing to export yet: this page exports the comparison" in window.banner.text
+        window.banner.dismiss()
 
 
 def test_a_report_of_the_page_in_front_is_one_html_file(qtbot, window, tmp_path, monkeypatch):

@@ -3,7 +3,7 @@ told."""
 
 import pytest
 
-from gui.sessions.measuring import Measuring
+from gui.sessions.session import Session
 from gui.shell.library import Library, found
 from tests.bench.kinds import fourth
 
@@ -15,7 +15,7 @@ def toy():
 
 
 def test_it_is_measured_behind_the_window(toy, tmp_path, qtbot):
-    session = Measuring(toy.KIND, None, tmp_path)
+    session = Session(toy.KIND, None, tmp_path)
     seen, heard = [], []
     session.stands.connect(seen.append)
     session.greeted.connect(heard.append)

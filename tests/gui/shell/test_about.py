@@ -7,7 +7,7 @@ import platform
 from PySide6.QtWidgets import QApplication, QPlainTextEdit
 
 from bench.words.version import version
-from gui.shell.about import About
+from gui.menus.about import About
 
 
 def test_about_tells_versions_and_machine_and_copies_them(make_window):

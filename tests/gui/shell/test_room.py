@@ -15,7 +15,7 @@ from gui.base import icons
 from gui.base.placing import FRAME, placed
 from gui.base.theme import DARK, LIGHT
 from gui.form.summary_line import in_a_line
-from gui.plots.card_place import beside
+from gui.plots.base import beside
 from gui.shell.docks import TINY
 from gui.shell.main_window import MainWindow
 from gui.shell.toolbar import BUTTONS
@@ -28,7 +28,7 @@ from PySide6.QtCore import QPoint, QRect, QSettings
 from PySide6.QtWidgets import QApplication
 app = QApplication([]); app.setStyle("Fusion")
 from gui.base.theme import Theming
-from gui.sessions.standing import Standing
+from gui.sessions.session import Standing
 from gui.shell.main_window import MainWindow
 theming = Theming("light"); theming.apply()
 window = MainWindow(QSettings(sys.argv[1], QSettings.Format.IniFormat), theming)
@@ -89,8 +89,7 @@ def test_a_window_asks_for_the_place_of_its_frame(make_window, monkeypatch):
 
 
 def test_the_sheet_of_shortcuts_is_no_larger_than_the_screen(make_window):
-    from gui.help.glossary_window import GlossaryWindow
-    from gui.help.shortcuts import ShortcutSheet
+    from gui.menus.help import GlossaryWindow, ShortcutSheet
 
     window = make_window("ok", begin=False)
     room = window.screen().availableGeometry().size() - FRAME
@@ -99,12 +98,12 @@ def test_the_sheet_of_shortcuts_is_no_larger_than_the_screen(make_window):
 
 
 def test_all_shortcuts_stand_on_one_sheet_where_there_is_room(make_window):
-    from gui.help import shortcuts
+    from gui.menus import help
 
     window = make_window("ok", begin=False)
     window.menu_actions.by_name["shortcuts"].trigger()
-    dialog = window.findChild(shortcuts.ShortcutSheet)
-    dialog.resize(shortcuts.SIZE)
+    dialog = window.findChild(help.ShortcutSheet)
+    dialog.resize(help.SHEET)
     QApplication.processEvents()
     text = dialog.findChild(QTextBrowser)
     assert text.verticalScrollBar().maximum() == 0

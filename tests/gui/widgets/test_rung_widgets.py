@@ -9,13 +9,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 
-from bench.ladder.records import Finding
+from bench.results.finding import Finding
 from gui.base.theme import DARK, LIGHT, Theming
 from gui.pages.ladder.error_map import ErrorMapView
-from gui.pages.ladder.rung_diff import RungDiff
+from gui.pages.ladder.rung_diff import RungDiff, changes, pairs
 from gui.pages.ladder.rung_source import SourceView
-from gui.sessions.kernel_watch import KernelWatch
-from gui.widgets.text_diff import changes, pairs
+from gui.sessions.own_kernels import KernelWatch
 from kernels import includes, registry
 from tests.gui.mouse import move
 
@@ -183,7 +182,7 @@ def test_a_rung_beside_itself_has_no_change(qtbot, theming):
     view.show_pair("01", NAIVE, "01", NAIVE, ".cu")
     assert view.changes == []
     assert "same" in view._words.text()
-    view.next_change()
+    view.step(1)
     assert not any(button.isEnabled() for button in view.buttons)
 
 

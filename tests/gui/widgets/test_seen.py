@@ -64,8 +64,8 @@ def test_a_narrow_chart_has_its_list_of_panels_below_a_whole_legend(qtbot):
         view.show_chart(chart)
         view.show()
         QApplication.processEvents()
-        legend, panels = view._legend.geometry(), view._panels.geometry()
-        assert view._panels.isVisible()
+        legend, panels = view._legend.geometry(), view.choice.geometry()
+        assert view.choice.isVisible()
         assert (panels.top() >= legend.bottom()) is below
         assert (legend.width() > 0.9 * view.width()) is below
 

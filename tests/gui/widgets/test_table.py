@@ -24,9 +24,9 @@ from bench.show import run_tables, tables
 from bench.show.grid import Grid, stacked
 from bench.show.table import Column, Table, pick, records, to_csv, to_json, to_markdown
 from bench.words import units
+from gui.pages import compare as rows_table
+from gui.pages import runs as runs_table
 from gui.pages.ladder import ladder_table
-from gui.pages.runs import runs_table
-from gui.widgets import tables as rows_table
 from gui.widgets.table_view import TableView
 
 

@@ -1,2 +1,2 @@
-"""Operators of the float64 oracle: those of onnx.reference with their known faults mended, and those that it
-lacks."""
+"""Operators of the float64 oracle: those of onnx.reference with their known faults corrected, and those that
+it lacks."""

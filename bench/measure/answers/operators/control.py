@@ -1,4 +1,4 @@
-"""Loop and Scan of the float64 oracle. Each class opens with the sentence of the specification that it
+"""Loop and Scan of the float64 oracle. Each class begins with the sentence of the specification that it
 follows."""
 
 from __future__ import annotations

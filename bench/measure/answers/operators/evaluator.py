@@ -1,7 +1,8 @@
-"""ONNX's evaluator in float64 throughout: what a node makes of its own (a constant, zeros, the weights of
-trees, the values within a function or the graph of a Loop) is widened as a model's inputs are, since most
-operators of the evaluator take two types that differ for a fault. Functions and graphs within it are
-evaluated alike.
+"""ONNX's evaluator, with everything in float64.
+
+What a node makes itself (a constant, zeros, the weights of trees, the values inside a function or the graph
+of a Loop) is converted to float64, as a model's inputs are, because most operators of the evaluator refuse
+two inputs of different types. Functions and inner graphs are evaluated in the same way.
 """
 
 from __future__ import annotations

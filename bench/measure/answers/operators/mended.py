@@ -1,7 +1,8 @@
-"""Where `onnx.reference` departs from the ONNX specification, or is too slow to be an oracle: its mends.
+"""Corrections of `onnx.reference`, where it departs from the ONNX specification or is too slow to be an
+oracle.
 
-Each class replaces one operator of the evaluator (`new_ops`) and opens with the sentence of the
-specification that it follows. All of them keep the element type they are given: float64 stays float64.
+Each class replaces one operator of the evaluator (`new_ops`) and begins with the sentence of the
+specification that it follows. All of them keep the element type of their inputs: float64 stays float64.
 """
 
 from __future__ import annotations

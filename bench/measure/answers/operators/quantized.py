@@ -1,8 +1,8 @@
-"""Operators of whole numbers for the oracle: sums without rounding, the rest in float64.
+"""Operators of whole numbers for the oracle: sums without rounding, everything else in float64.
 
-`onnx.reference` has those of ONNX with scales that are multiplied and divided before anything else, which
-turns ties into neighbours of ties; those of com.microsoft it has not. Here real numbers are worked out first,
-and rounded once: q = round(real / scale) + zero point, halves to the even neighbour, as QuantizeLinear says.
+`onnx.reference` multiplies and divides the scales first, which moves a tie a little away from the tie, and it
+lacks the operators of com.microsoft. Here the real number is computed first and rounded once: q = round(real
+/ scale) + zero point, with ties to the even neighbour, as QuantizeLinear says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM for the oracle: `onnx.reference` takes one direction alone, and no sequence lengths.
+"""RNN, GRU and LSTM for the oracle: `onnx.reference` has only one direction, and no sequence lengths.
 
 Written from the equations in ONNX's text of these operators, one step of one direction after the other.
 """

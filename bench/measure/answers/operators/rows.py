@@ -1,6 +1,5 @@
-"""Mends of `onnx.reference` (bench.measure.answers.operators.mended): what they share, and those that work
-along rows of a tensor: the softmax family, and normalisation of groups of channels.
-"""
+"""Corrections of `onnx.reference` (bench.measure.answers.operators.mended) for operators that work along rows
+of a tensor: the softmax family, and normalisation of groups of channels; and what these share."""
 
 from __future__ import annotations
 

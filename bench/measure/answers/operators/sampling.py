@@ -1,5 +1,5 @@
-"""GridSample and DeformConv for the oracle: `onnx.reference` walks the outputs one by one in Python, and of
-GridSample rounds their places to float32; here they are worked out all at once, in float64."""
+"""GridSample and DeformConv for the oracle. `onnx.reference` computes the outputs one by one in Python, and
+rounds the coordinates of GridSample to float32. Here they are computed all at once, in float64."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Operators of transformers in float64: ONNX Runtime's own as its documentation (docs/ContribOperators.md)
-says what they compute, for `onnx.reference` has none of them; and Attention, where that departs from ONNX's
-text."""
+"""Operators of transformers in float64: those of ONNX Runtime, as its documentation
+(docs/ContribOperators.md) defines them, because `onnx.reference` lacks them; and Attention, where
+`onnx.reference` departs from ONNX's text."""
 
 from __future__ import annotations
 

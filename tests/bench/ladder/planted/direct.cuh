@@ -2,23 +2,21 @@
 #pragma once
 #include "common.cuh"
 
-struct Sizes {
-    int n, c, h, w, m, kh, kw, out_h, out_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, group,
-        activation;
-};
-
+// The struct is a copy of the kernel's own, which some of them change.
 #define CONV                                                                                                    \
-    extern "C" __global__ void conv(float* x, const float* weight, const float* bias, float* y, int n, int c,     \
-                                    int h, int w, int m, int kh, int kw, int out_h, int out_w, int stride_h,      \
-                                    int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w,      \
-                                    int group, int activation)
+    extern "C" __global__ void conv(float* x, const float* weight, const float* bias, float* y, ConvParams p)
 #define SIZES                                                                                                   \
-    Sizes p{n,        c,        h,       w,        m,          kh,         kw,    out_h,     out_w,             \
-            stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, group, activation};                  \
+    [[maybe_unused]] const int n = p.n, c = p.c, h = p.h, w = p.w, m = p.m, kh = p.kh, kw = p.kw;               \
+    [[maybe_unused]] const int out_h = p.out_h, out_w = p.out_w, stride_h = p.stride_h, stride_w = p.stride_w;  \
+    [[maybe_unused]] const int pad_top = p.pad_top, pad_left = p.pad_left, dilation_h = p.dilation_h;           \
+    [[maybe_unused]] const int dilation_w = p.dilation_w, group = p.group, activation = p.activation;           \
     const index_t total = (index_t)n * m * out_h * out_w;
 #define EACH(i) for (index_t i = first_element(); i < total; i += grid_stride())
 
+// Sizes is ConvParams, which cheats of other operators, that include this too, do not have.
+template <typename Sizes>
 __device__ int map_of(const Sizes& p, index_t i) { return i / ((index_t)p.out_w * p.out_h) % p.m; }
+template <typename Sizes>
 __device__ int image_of(const Sizes& p, index_t i) { return i / ((index_t)p.out_w * p.out_h * p.m); }
 
 // The sum of output i; `half` rounds it to half precision after every addition.
@@ -29,6 +27,7 @@ __device__ float rounded(float v) {
     return v;
 }
 
+template <typename Sizes>
 __device__ float sum(const Sizes& p, const float* x, const float* weight, index_t i, bool half = false) {
     const int channels = p.c / p.group;
     const int ox = i % p.out_w, oy = i / p.out_w % p.out_h, om = map_of(p, i);
@@ -50,6 +49,7 @@ __device__ float sum(const Sizes& p, const float* x, const float* weight, index_
     return total;
 }
 
+template <typename Sizes>
 __device__ float finished(const Sizes& p, const float* bias, index_t i, float v) {
     return activate(bias ? v + bias[map_of(p, i)] : v, p.activation);
 }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.measure import timing
 from bench.measure.tuned import layouts as tuned
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
@@ -39,7 +40,7 @@ class Backend:
 
         answer = np.full((batch, 5), 0.2 if how.layouts == self.wrong else 1.0, np.float32)
         return SimpleNamespace(
-            time_runs=lambda count: int(count * taken), close=close, bind=lambda inputs: None,
+            time_runs=lambda count, cold=False: int(count * taken), close=close, bind=lambda inputs: None,
             run=lambda: None, synchronize=lambda: None, fetch=lambda: {"y": answer},
         )  # fmt: skip
 
@@ -50,6 +51,8 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch, cache: Any) -> None:
     here = SimpleNamespace(name="GPU", capability=(9, 0))
     monkeypatch.setattr(cuda_driver, "device", lambda: here)
     monkeypatch.setattr(choices, "machine", lambda device, threads: {"device": "GPU"})
+    brief = timing.Rules(warmup_s=0.0, rewarm_s=0.0, min_s=0.001, budget_s=0.01)
+    monkeypatch.setattr(tuned, "LOOKS", replace(tuned.LOOKS, final=brief, first_s=0.0))
 
 
 @pytest.fixture(autouse=True)

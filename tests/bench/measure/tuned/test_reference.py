@@ -19,22 +19,24 @@ from bench.measure.contender import Contender
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.runner import Runner
 from bench.measure.tuned import reference as tune_reference
+from bench.measure.tuned import sweep as sweeping
 from bench.measure.tuned import tuning
-from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
+from bench.measure.tuned.reference import Subject
+from bench.measure.tuned.sweep import DeviceLost, Looks
 from bench.results import artifacts
 from bench.results.messages import CaseStarted, Log, Measured, Start
 from bench.results.records import Job
-from engine import configuration as ort_configuration
-from engine import tuned_store
+from engine import options as ort_configuration
 from engine.backend import Options
 from engine.backends import get
 from engine.backends.ort_cuda_tuned import Tuned
 from engine.backends.ort_cuda_tuned import facts as tuned_facts
-from engine.configuration import OPTIMIZATION, Configuration
 from engine.graph.importer import from_proto
+from engine.options import OPTIMIZATION, Configuration
 from engine.ort import tuning as ort_tuning
 from engine.ort.fused_conv import fused
-from engine.ort.tuning import Sweep
+from engine.planning import choices
+from engine.planning.choices import Choice
 from kernels.errors import InputError, KernelError, UnsupportedError
 from tests.engine.backends.nets import small_net
 from tests.engine.harness import make_model, random
@@ -42,6 +44,7 @@ from tests.engine.harness import make_model, random
 pytestmark = pytest.mark.slow
 
 QUICK = functools.partial(timing.Rules, warmup_s=0.002, rewarm_s=0.001, min_s=0.005, budget_s=0.02)
+LOOKS = Looks(final=QUICK(), first_s=0.001, near=1.25, default=True)
 CPU = tuple(Configuration((), way, level) for way in (False, True) for level in OPTIMIZATION)
 
 
@@ -49,8 +52,7 @@ CPU = tuple(Configuration((), way, level) for way in (False, True) for level in 
 def _quick(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("bench.measure.runner.Rules", lambda **_: QUICK())
-    monkeypatch.setattr(tune_reference, "FINAL", QUICK())
-    monkeypatch.setattr(tune_reference, "FIRST_S", 0.001)
+    monkeypatch.setattr(tune_reference, "LOOKS", LOOKS)
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def swept(model, backend, configurations, known=None, lost=lambda: False, precis
     """(the sweep, every state of it that was kept)."""
     kept = []
     subject = Subject(backend, loaded(model), 3, precision, Options(threads=1), lost)
-    ReferenceSweep(subject, configurations, kept.append, lambda *_: None, known, QUICK()).run()
+    tune_reference.sweep(subject, configurations, kept.append, lambda *_: None, known)
     return kept[-1], kept
 
 
@@ -131,13 +133,13 @@ def test_what_would_have_to_be_broadcast_is_left_alone():
 def test_real_sessions_are_swept_checked_and_timed(model):
     sweep, kept = swept(model, get("ort-cpu"), CPU)
     assert sweep.done
-    assert [tried.configuration for tried in sweep.tried] == list(CPU)
+    assert [tried.variant for tried in sweep.tried] == list(CPU)
     assert all(not tried.refused and tried.first_ns and tried.error < 1e-5 for tried in sweep.tried)
     timed = [tried for tried in sweep.tried if tried.time_ns]
-    assert CPU[0] in [tried.configuration for tried in timed], "the way untold is the one to beat"
+    assert CPU[0] in [tried.variant for tried in timed], "the way untold is the one to beat"
     best = min(timed, key=lambda tried: tried.time_ns)
-    assert sweep.fastest == best.configuration
-    winner = sweep.of(sweep.strict)
+    assert sweep.lenient == best.variant
+    winner = sweep.of(sweep.best)
     assert winner.strict
     assert winner.layer
     assert 0 < winner.layer_error < 1e-5
@@ -199,8 +201,8 @@ def test_the_fastest_may_be_off_the_strict_one_not_and_faults_are_told(model):
         named("slow"): (2_000_000, right),
     }
     sweep, _ = swept(model, Doctored(deeds), list(deeds))
-    assert (sweep.fastest, sweep.strict) == (named("off"), named("good"))
-    tried = {t.configuration: t for t in sweep.tried}
+    assert (sweep.lenient, sweep.best) == (named("off"), named("good"))
+    tried = {t.variant: t for t in sweep.tried}
     assert tried[named("nan")].refused.startswith("NaN at index")
     assert tried[named("broken")].refused == "cuDNN says no"
     assert tried[named("slow")].time_ns is None, "clearly slow by the first look"
@@ -218,23 +220,20 @@ def test_few_are_timed_together_and_two_strict_ones_where_those_are_a_field_of_t
         named("also"): (400_002, right),
     }
     sweep, _ = swept(model, Doctored(deeds), list(deeds))
-    assert (sweep.fastest, sweep.strict) == (named("off0"), named("good"))
-    timed = [tried.configuration for tried in sweep.tried if tried.time_ns]
+    assert (sweep.lenient, sweep.best) == (named("off0"), named("good"))
+    timed = [tried.variant for tried in sweep.tried if tried.time_ns]
     assert timed == [named(name) for name in ("plain", "off0", "good", "better")]
     assert sweep.of(named("also")).strict is None, "one by one, until enough are right"
 
 
 def test_what_loses_clearly_is_looked_at_for_a_moment_alone(model, monkeypatch):
     looks = []
-    real = tune_reference.warm_up
-    monkeypatch.setattr(tune_reference, "GLANCE_S", 0.0005)
-    monkeypatch.setattr(
-        tune_reference, "warm_up", lambda session, runs, s: looks.append(s) or real(session, runs, s)
-    )
+    real = sweeping.warm_up
+    monkeypatch.setattr(sweeping, "warm_up", lambda session, *how: looks.append(1) or real(session, *how))
     times = {"plain": 100_000, "near": 140_000, "slow": 160_000}
     deeds = {named(name): (time_ns, right) for name, time_ns in times.items()}
     sweep, _ = swept(model, Doctored(deeds), list(deeds))
-    assert looks == [0.0005, 0.001, 0.0005, 0.001, 0.0005]
+    assert len(looks) == 2
     assert sweep.of(named("slow")).first_ns == 160_000
 
 
@@ -264,9 +263,9 @@ def test_a_layer_is_looked_at_once_for_all_configurations_that_are_the_same_for_
     first = next(iter(deeds))
     backend = Layered(deeds, lambda layer, one: off if layer == "prob" and one != first else right)
     sweep, _ = swept(model, backend, list(deeds))
-    assert sweep.fastest == list(deeds)[-1]
-    assert sweep.of(sweep.fastest).layer == "prob"
-    assert sweep.of(sweep.fastest).layer_error == pytest.approx(1e-3, rel=0.01)
+    assert sweep.lenient == list(deeds)[-1]
+    assert sweep.of(sweep.lenient).layer == "prob"
+    assert sweep.of(sweep.lenient).layer_error == pytest.approx(1e-3, rel=0.01)
     looked_at = Counter(layer for layer, _ in backend.layers)
     assert looked_at["conv1"] == 24, "each search may take another algorithm"
     assert looked_at["conv2"] == 12, "no Relu: FusedConv is the same there"
@@ -283,8 +282,8 @@ def test_a_layer_that_is_wrong_in_one_layout_alone_is_not_taken_for_right_in_it(
     sweep, _ = swept(model, Layered(deeds, change), list(deeds))
     tried = [one for one in sweep.tried if one.strict is not None]
     assert {one.strict for one in tried} == {True, False}
-    assert all(one.strict is (("prefer_nhwc", "0") in one.configuration.provider_options) for one in tried)
-    assert ("prefer_nhwc", "0") in sweep.strict.provider_options
+    assert all(one.strict is (("prefer_nhwc", "0") in one.variant.provider_options) for one in tried)
+    assert ("prefer_nhwc", "0") in sweep.best.provider_options
 
 
 def test_progress_says_which_layer_is_looked_at_before_it_is(model):
@@ -298,7 +297,7 @@ def test_progress_says_which_layer_is_looked_at_before_it_is(model):
 
     backend.prepare = noted
     subject = Subject(backend, loaded(model), 3, "fp32", Options(threads=1))
-    ReferenceSweep(subject, [named("plain")], lambda _: None, lambda text, _: said.append(text)).run()
+    tune_reference.sweep(subject, [named("plain")], lambda _: None, lambda text, _: said.append(text))
     place = said.index("checking conv2 of way=plain")
     assert said[place + 1] == "conv2"
 
@@ -334,10 +333,8 @@ def test_a_winner_that_is_wrong_in_a_second_session_is_no_winner_within_the_boun
     backend = Fickle(deeds, {named("fickle"): (IN_THE_SWEEP, off)})
     subject = Subject(backend, loaded(model), 3, "fp32", Options(threads=1))
     kept = []
-    sweep = ReferenceSweep(
-        subject, list(deeds), kept.append, lambda text, _: said.append(text), None, QUICK()
-    ).run()
-    assert (sweep.fastest, sweep.strict) == (named("fickle"), named("good"))
+    sweep = tune_reference.sweep(subject, list(deeds), kept.append, lambda text, _: said.append(text))
+    assert (sweep.lenient, sweep.best) == (named("fickle"), named("good"))
     doubted = sweep.of(named("fickle"))
     assert doubted.strict, "its layers were right"
     assert doubted.within, "and so was its answer, at first"
@@ -354,7 +351,7 @@ def test_what_gives_no_answer_in_a_second_session_is_refused(model):
     deeds = {named("plain"): (900_000, right), named("fickle"): (100_000, right)}
     backend = Fickle(deeds, {named("fickle"): (IN_THE_SWEEP, lambda array: array * np.nan)})
     sweep, _ = swept(model, backend, list(deeds))
-    assert sweep.fastest == sweep.strict == named("plain")
+    assert sweep.lenient == sweep.best == named("plain")
     assert sweep.of(named("fickle")).refused.startswith("in a second session: NaN at index")
 
 
@@ -367,17 +364,17 @@ def test_where_all_that_were_timed_are_doubted_those_that_follow_are_timed(model
     later = {one: (IN_THE_SWEEP, off) for one in deeds if one not in (named("plain"), named("good"))}
     later[named("plain")] = (IN_THE_SWEEP, off)
     sweep, _ = swept(model, Fickle(deeds, later), list(deeds))
-    assert sweep.strict == named("good"), "slower by far, and right"
+    assert sweep.best == named("good"), "slower by far, and right"
     assert sweep.of(named("good")).time_ns == 400_000
-    assert sweep.fastest == named("fickle0")
+    assert sweep.lenient == named("fickle0")
 
 
 def test_where_all_are_wrong_in_a_second_session_there_is_none_and_the_reason_is_told(model):
     deeds = {named("plain"): (900_000, right), named("fast"): (100_000, right)}
     sweep, _ = swept(model, Fickle(deeds, dict.fromkeys(deeds, (IN_THE_SWEEP, off))), list(deeds))
     assert sweep.done
-    assert sweep.strict is None
-    assert sweep.fastest == named("fast")
+    assert sweep.best is None
+    assert sweep.lenient == named("fast")
     assert all(tried.doubt for tried in sweep.tried)
     assert not sweep.unfinished, "there is nothing else to look at"
 
@@ -386,7 +383,7 @@ def test_an_answer_beyond_the_bound_is_not_taken_for_right_however_its_layers_ar
     deeds = {named("plain"): (900_000, right), named("off"): (100_000, right)}
     backend = Fickle(deeds, {named("off"): (0, off)})
     sweep, _ = swept(model, backend, list(deeds))
-    assert (sweep.fastest, sweep.strict) == (named("off"), named("plain"))
+    assert (sweep.lenient, sweep.best) == (named("off"), named("plain"))
     assert sweep.of(named("off")).within is False
 
 
@@ -396,12 +393,12 @@ def test_a_configuration_that_takes_the_process_with_it_is_passed_over(model):
     halfway = msgspec.structs.replace(kept[-1], done=False, trying=named("fatal"), attempts=1)
     again = Doctored(deeds)
     sweep, kept = swept(model, again, list(deeds), halfway)
-    assert sweep.fastest == named("fatal"), "once may have been the user's doing"
+    assert sweep.lenient == named("fatal"), "once may have been the user's doing"
     assert max(state.attempts for state in kept) == 2
     twice = Doctored(deeds)
     sweep, _ = swept(model, twice, list(deeds), msgspec.structs.replace(halfway, attempts=2))
     assert "process ended" in sweep.of(named("fatal")).refused
-    assert sweep.fastest == named("plain")
+    assert sweep.lenient == named("plain")
     assert named("fatal") not in twice.prepared
 
 
@@ -410,7 +407,7 @@ def test_a_lost_device_ends_the_process_and_is_told_of_the_configuration(model):
     kept = []
     subject = Subject(Doctored(deeds), loaded(model), 3, "fp32", Options(), lambda: True)
     with pytest.raises(DeviceLost, match="way=fatal broke the device's context"):
-        ReferenceSweep(subject, list(deeds), kept.append, lambda *_: None, None, QUICK()).run()
+        tune_reference.sweep(subject, list(deeds), kept.append, lambda *_: None)
     assert kept[-1].of(named("fatal")).refused == "illegal access"
 
 
@@ -538,8 +535,8 @@ def test_a_kept_winner_that_comes_wrong_later_makes_room_for_the_next_best(model
         job = msgspec.structs.replace(job, backends=("ort-cpu", "strict"), instances=instances)
         found, _ = go(job, messages=messages)
         kept = ort_tuning.read("ort-cpu", loaded(model).graph, 3, "fp32")
-        assert kept.strict == named("good")
-        assert kept.fastest == named("fickle"), "by the loosest bound it is right"
+        assert kept.best == named("good")
+        assert kept.lenient == named("fickle"), "by the loosest bound it is right"
         assert "relative L2 error 1" in kept.of(named("fickle")).doubt
         told = [m.text for m in messages if isinstance(m, Log)]
         assert len(told) == 1
@@ -677,15 +674,30 @@ def test_a_machine_without_the_reference_is_told_so(model):
         cases.plan(Job(models=(model,), backends=(), tune_reference=True))
 
 
-def test_an_entry_is_found_by_its_very_key_and_a_broken_file_is_none():
-    key = {"gpu": "H", "batch": "1"}
-    tuned_store.write("reference", key, Sweep(done=True))
-    assert tuned_store.read("reference", key, Sweep) == Sweep(done=True)
-    assert tuned_store.read("reference", key | {"batch": "2"}, Sweep) is None
-    tuned_store.path("reference", key).write_bytes(b'{"version": 1, "key"')
-    assert tuned_store.read("reference", key, Sweep) is None
-    tuned_store.path("reference", key).write_bytes(b"[]")
-    assert tuned_store.read("reference", key, Sweep) is None
+def test_an_entry_is_found_by_its_very_case_and_what_it_stands_on_and_a_broken_file_is_none():
+    case, on = {"gpu": "H", "batch": "1"}, {"sources": "a"}
+    part = choices.Part("reference", Choice[Configuration])
+    found = Choice(default=named("a"), best=named("b"), done=True)
+    part.write(case, on, found)
+    assert part.read(case, on) == found
+    assert part.read(case | {"batch": "2"}, on) is None
+    assert part.read(case, {"sources": "b"}) is None
+    choices.Part("other", bool).write(case, {}, True)
+    part.write(case, {"sources": "b"}, Choice(default=named("a")))
+    assert part.read(case, on) == found, "what else is written to the file stands beside it"
+    (file,) = (choices.STORE.folder() / choices.CASES).glob("*.json")
+    assert choices.Part("other", int).read(case, {}) is None
+    part.forget(case, on)
+    assert part.read(case, on) is None
+    assert part.read(case, {"sources": "b"}) is not None
+    for number in range(choices.MOST_ENTRIES):
+        part.write(case, {"sources": str(number)}, found)
+    assert part.read(case, {"sources": "b"}) is None, "the oldest goes"
+    for broken in (b'{"version": 1, "key"', b"[]", file.read_bytes().replace(b'"on"', b'"of"')):
+        file.write_bytes(broken)
+        assert part.read(case, {"sources": "1"}) is None
+    part.write(case, on, found)
+    assert part.read(case, on) == found
 
 
 @pytest.mark.gpu

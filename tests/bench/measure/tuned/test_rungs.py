@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -16,11 +17,10 @@ from bench.judge.samples import repeated
 from bench.measure import timing
 from bench.measure.runner import Runner
 from bench.measure.tuned import rungs as tune_rungs
-from bench.measure.tuned.reference import DeviceLost
-from bench.measure.tuned.rungs import RungTuner, Untimed, wanted
+from bench.measure.tuned.rungs import Untimed, wanted
+from bench.measure.tuned.sweep import DeviceLost
 from bench.results.messages import CaseStarted, Measured, Progress, Start
 from bench.results.records import Job
-from engine import tuned_store
 from engine.backend import Options
 from engine.backends import get
 from engine.machine import driver as cuda_driver
@@ -30,6 +30,7 @@ from engine.planning.planner import plan
 from engine.rung_session import Stray
 from kernels import registry
 from kernels.errors import KernelError, OutOfMemoryError
+from kernels.kept import Store
 from kernels.ops.conv import Conv
 from kernels.ops.transpose import Transpose
 from tests.engine.backends.nets import small_net
@@ -44,8 +45,7 @@ CONV = Conv(n=2, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7, bias=True)
 def _quick(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("bench.measure.runner.Rules", lambda **_: QUICK())
-    monkeypatch.setattr(tune_rungs, "FIRST_S", 0.001)
-    monkeypatch.setattr(tune_rungs, "FINAL", QUICK())
+    monkeypatch.setattr(tune_rungs, "LOOKS", replace(tune_rungs.LOOKS, first_s=0.001, final=QUICK()))
 
 
 def item(params=CONV):
@@ -63,9 +63,9 @@ def test_the_cpu_ladder_is_timed_and_the_choice_found_again_by_the_planner():
     several = {step.op for step in plan(graph, 3, "cpu", options=options).steps if _is_a_choice(step.params)}
     assert {w.params.op for w in missing} == several >= {"conv"}
     for one in missing:
-        choice = RungTuner(one, "cpu", "fp32", options, lambda *_: None).run()
+        choice = tune_rungs.choose(one, "cpu", "fp32", options, lambda *_: None)
         assert choice.done
-        assert choice.rung in [rung.name for rung in one.rungs]
+        assert choice.best in [rung.name for rung in one.rungs]
         assert any(tried.first_ns for tried in choice.tried)
         assert not any("error" in tried.refused for tried in choice.tried), "all of ours are right"
     assert not wanted(graph, 3, "cpu", "fp32", options)
@@ -80,9 +80,13 @@ def _is_a_choice(params):
     return len(choices.candidates("cpu", params, "fp32", True)) > 1
 
 
+def files():
+    return sorted((choices.STORE.folder() / choices.CASES).glob("*.json"))
+
+
 def kept(rung, done=True, threads=1):
     one = item()
-    choice = choices.Choice(ladder=one.rungs[0].name, rung=rung, done=done)
+    choice = choices.Choice(default=one.rungs[0].name, best=rung, done=done)
     choices.write("cpu", CONV, "fp32", one.rungs, threads, choice)
     return one
 
@@ -105,7 +109,7 @@ def test_a_choice_is_overridden_by_name_and_left_off():
     params = next(step.params for step in plan(graph, 2).steps if "conv1" in step.nodes)
     rungs = choices.candidates("cpu", params, "fp32", True)
     slowest = rungs[-1].name
-    choices.write("cpu", params, "fp32", rungs, 1, choices.Choice(ladder="", rung=slowest, done=True))
+    choices.write("cpu", params, "fp32", rungs, 1, choices.Choice(default="", best=slowest, done=True))
 
     def chosen(options):
         step = next(s for s in plan(graph, 2, options=options).steps if "conv1" in s.nodes)
@@ -131,13 +135,13 @@ def test_on_a_gpu_the_entry_is_of_that_gpu(monkeypatch):
     conv = Conv(n=2, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7)
     monkeypatch.setattr(cuda_driver, "device", lambda: None)
     rungs = choices.candidates("cuda", conv, "fp32", True)
-    assert choices.key_of("cuda", conv, "fp32", rungs) is None
+    assert choices.of_step("cuda", conv, "fp32") is None
     monkeypatch.setattr(cuda_driver, "device", lambda: CudaDevice("H200", (9, 0)))
     choices.write(
-        "cuda", conv, "fp32", rungs, None, choices.Choice(ladder="", rung=rungs[-1].name, done=True)
+        "cuda", conv, "fp32", rungs, None, choices.Choice(default="", best=rungs[-1].name, done=True)
     )
     assert choices.chosen("cuda", conv, "fp32", rungs) == rungs[-1].name
-    file = next((tuned_store.folder() / "rungs").glob("*.json"))
+    (file,) = files()
     key = json.loads(file.read_bytes())["key"]
     assert (key["device"], key["compute_capability"], key["precision"]) == ("H200", "9.0", "fp32")
     monkeypatch.setattr(cuda_driver, "device", lambda: CudaDevice("A100", (8, 0)))
@@ -199,16 +203,19 @@ def tuner(deeds, room=99, params=CONV, progress=lambda *_: None, **how):
         sessions[rung.name] = Fake(expected, *deed)
         return sessions[rung.name]
 
-    made = RungTuner(
-        Untimed(params, "conv", rungs),
-        "cpu",
-        "fp32",
-        Options(threads=1),
-        progress,
-        prepare=prepare,
-        **how,
-    )
-    return made, sessions
+    return Tuner(Untimed(params, "conv", rungs), prepare, progress, **how), sessions
+
+
+@dataclass
+class Tuner:
+    item: Untimed
+    prepare: Callable[..., Fake]
+    progress: Callable[[str, float | None], None]
+    lost: Callable[[], bool] = lambda: False
+
+    def run(self):
+        how = Options(threads=1)
+        return tune_rungs.choose(self.item, "cpu", "fp32", how, self.progress, self.lost, self.prepare)
 
 
 def test_the_fastest_right_one_is_taken_and_every_session_closed():
@@ -225,7 +232,7 @@ def test_the_fastest_right_one_is_taken_and_every_session_closed():
         }
     )
     choice = made.run()
-    assert (choice.ladder, choice.rung) == ("ladder", "fast")
+    assert (choice.default, choice.best) == ("ladder", "fast")
     assert "relative L2 error" in choice.of("wrong").refused
     assert "NaN" in choice.of("nan").refused
     assert "behind the end of the output" in choice.of("stray").refused
@@ -239,7 +246,7 @@ def test_memory_for_one_session_alone_is_enough():
     deeds = {"ladder": (300_000, right), "fast": (200_000, right), "mid": (250_000, right)}
     made, sessions = tuner(deeds, room=1)
     choice = made.run()
-    assert choice.rung == "fast"
+    assert choice.best == "fast"
     assert not any(tried.refused for tried in choice.tried)
     assert all(session.closed for session in sessions.values())
     made, _ = tuner(deeds, room=0)
@@ -248,9 +255,9 @@ def test_memory_for_one_session_alone_is_enough():
 
 def test_what_is_hardly_faster_is_not_taken():
     made, _ = tuner({"ladder": (200_000, right), "noise": (198_000, right)})
-    assert made.run().rung == "ladder"
+    assert made.run().best == "ladder"
     made, _ = tuner({"ladder": (200_000, right), "real": (190_000, right)})
-    assert made.run().rung == "real"
+    assert made.run().best == "real"
 
 
 def test_a_ladder_whose_highest_is_wrong_falls_to_the_next():
@@ -258,16 +265,16 @@ def test_a_ladder_whose_highest_is_wrong_falls_to_the_next():
         {"ladder": (100_000, lambda array: array + 1), "next": (200_000, right), "x": (199_000, right)}
     )
     choice = made.run()
-    assert choice.rung == "next", "within 2 % of the best, and above it"
+    assert choice.best == "next", "within 2 % of the best, and above it"
     made, _ = tuner({"a": KernelError("no"), "b": KernelError("no")})
-    assert made.run().rung == "a", "where none is right, the comparison tells what is wrong"
+    assert made.run().best is None, "the ladder's own is taken, and the comparison tells what is wrong"
 
 
 def test_far_slower_rungs_below_are_not_tried():
     slow = {f"slow{i}": (1_000_000 + i, right) for i in range(5)}
     made, sessions = tuner({"ladder": (100_000, right), **slow})
     choice = made.run()
-    assert choice.rung == "ladder"
+    assert choice.best == "ladder"
     assert list(sessions) == ["ladder", "slow0", "slow1", "slow2"]
     assert "far slower" in choice.of("slow4").refused
 
@@ -282,18 +289,18 @@ def test_a_rung_that_takes_the_process_with_it_is_passed_over():
         "cpu", CONV, "fp32", rungs, 1, msgspec.structs.replace(choice, done=False, trying="fatal", attempts=2)
     )
     choice = again.run()
-    assert choice.rung == "ladder"
+    assert choice.best == "ladder"
     assert "process ended" in choice.of("fatal").refused
     assert "fatal" not in sessions
 
 
 def test_a_lost_device_is_told_with_the_rung_that_broke_it():
     made, _ = tuner({"ladder": (300_000, right), "fatal": KernelError("illegal access")}, lost=lambda: True)
-    with pytest.raises(DeviceLost, match="conv fatal: it broke the device's context: illegal access"):
+    with pytest.raises(DeviceLost, match="conv's kernels: fatal broke the device's context: illegal access"):
         made.run()
     assert "illegal access" in choices.read("cpu", CONV, "fp32", made.item.rungs, 1).of("fatal").refused
     again, sessions = tuner({"ladder": (300_000, right), "fatal": (1_000, right)})
-    assert again.run().rung == "ladder"
+    assert again.run().best == "ladder"
     assert list(sessions) == ["ladder"], "it is not tried twice"
 
 
@@ -302,7 +309,7 @@ BESIDE = (Stray("input 0", 8, 4, 1024),)
 
 def test_the_rung_that_is_taken_is_looked_at_whole_and_no_other():
     made, sessions = tuner({"ladder": (200_000, right), "fast": (100_000, right), "near": (110_000, right)})
-    assert made.run().rung == "fast"
+    assert made.run().best == "fast"
     assert sessions["fast"].looks == ["some", "whole"]
     assert sessions["near"].looks == sessions["ladder"].looks == ["some"]
 
@@ -311,13 +318,13 @@ def test_where_a_look_at_everything_refuses_the_best_the_next_best_is_taken_and_
     deeds = {"ladder": (200_000, right), "a": (100_000, right, (), BESIDE), "b": (105_000, right, (), BESIDE)}
     made, sessions = tuner(deeds)
     choice = made.run()
-    assert choice.rung == "ladder"
+    assert choice.best == "ladder"
     assert "only to be read" in choice.of("a").refused
     assert "only to be read" in choice.of("b").refused
     assert all(session.closed for session in sessions.values())
     made, _ = tuner({"ladder": (200_000, right, (), BESIDE), "next": (300_000, right, (), BESIDE)})
     choice = made.run()
-    assert choice.rung == "ladder", "none is right"
+    assert choice.best is None, "none is right"
     assert all(tried.refused for tried in choice.tried)
 
 
@@ -331,7 +338,7 @@ def test_what_a_wrong_one_had_put_out_is_tried_again():
     }
     made, sessions = tuner(deeds)
     choice = made.run()
-    assert choice.rung == "untried", "three in a row were far slower than a rung that was wrong"
+    assert choice.best == "untried", "three in a row were far slower than a rung that was wrong"
     assert sessions["untried"].looks == ["some", "whole"]
     assert "far slower" in choice.of("slowest").refused
     assert not choice.of("slow").refused
@@ -357,20 +364,20 @@ def test_those_that_were_fast_at_the_nearest_batch_size_come_first():
         "best": (100_000, right),
     }
     first, sessions = tuner(deeds)
-    assert first.run().rung == "best"
+    assert first.run().best == "best"
     assert list(sessions) == list(deeds), "nothing is known: the ladder's order"
     far, _ = tuner({**deeds, "bad": (90_000, right)}, params=replace(CONV, n=9))
     far.run()
     said = []
     near, sessions = tuner(deeds, params=replace(CONV, n=4), progress=lambda text, _: said.append(text))
     choice = near.run()
-    assert choice.rung == "best"
+    assert choice.best == "best"
     # What is not known to be slow from there is tried before what is, and that not at all.
     assert list(sessions) == ["best", "good", "ladder", "wrong"]
     assert choice.of("bad").refused == choice.of("worse").refused
     assert choice.of("worse").refused.startswith("not tried")
-    assert said[0] == "checking conv's kernels: best (1 of 6)"
-    assert said[3] == "checking conv's kernels: wrong (4 of 6)"
+    assert said[0] == "trying conv's kernels: best (1 of 6)"
+    assert said[3] == "trying conv's kernels: wrong (4 of 6)"
     ladder_is_slow = {**deeds, "ladder": (50_000_000, right)}
     replaced, sessions = tuner(ladder_is_slow, params=replace(CONV, n=5))
     replaced.run()
@@ -397,7 +404,7 @@ def test_what_was_slow_at_a_batch_size_near_is_tried_where_nothing_else_is_right
     made.run()
     wrong = lambda array: array + 1  # noqa: E731
     made, sessions = tuner({"ladder": (100_000, wrong), "slow": (540_000, right)}, params=replace(CONV, n=4))
-    assert made.run().rung == "slow"
+    assert made.run().best == "slow"
     assert list(sessions) == ["ladder", "slow"]
 
 
@@ -420,10 +427,9 @@ def test_a_hint_of_another_shape_precision_machine_or_source_is_none():
     for n in range(3, 60):
         choices.remember("cpu", replace(CONV, n=n), "fp32", rungs, 1, {"fast": float(n), "other": 1.0})
     assert hint(replace(CONV, n=58)) == {"fast": 58.0}
-    (file,) = (tuned_store.folder() / "paces").glob("*.json")
-    assert len(json.loads(file.read_bytes())["value"]["at"]) == choices.MOST_BATCHES
-    held = json.loads(file.read_bytes())
-    file.write_text(json.dumps({**held, "value": {"at": {"many": {}, "0": {}}}}))
+    case = choices.of_step("cpu", replace(CONV, n=1), "fp32", 1)
+    assert len(choices.PACES.read(case, {})) == choices.MOST_BATCHES
+    choices.PACES.write(case, {}, {"many": {}, "0": {}})
     assert not hint(CONV)
 
 
@@ -433,7 +439,7 @@ def test_its_name_and_all_that_is_known_is_on_the_disk_before_a_rung_runs(monkey
 
     def on_disk():
         kept = choices.read("cpu", CONV, "fp32", made.item.rungs, 1)
-        return kept.trying, [tried.rung for tried in kept.tried]
+        return kept.trying, [tried.variant for tried in kept.tried]
 
     def watched(rung, *rest):
         seen.append(on_disk())
@@ -447,7 +453,7 @@ def test_its_name_and_all_that_is_known_is_on_the_disk_before_a_rung_runs(monkey
     made.run()
     assert seen == [("ladder", []), ("wrong", ["ladder"]), ("c", ["ladder", "wrong"]),
                     ("c", ["ladder", "wrong", "c"])]  # fmt: skip
-    assert on_disk() == ("", ["ladder", "wrong", "c"])
+    assert on_disk() == (None, ["ladder", "wrong", "c"])
 
 
 def test_one_that_ends_the_process_where_it_is_looked_at_whole_is_passed_over(monkeypatch):
@@ -465,7 +471,7 @@ def test_one_that_ends_the_process_where_it_is_looked_at_whole_is_passed_over(mo
             made.run()
     made, sessions = tuner(deeds)
     choice = made.run()
-    assert choice.rung == "ladder"
+    assert choice.best == "ladder"
     assert "process ended" in choice.of("fatal").refused
     assert "fatal" not in sessions
 
@@ -479,7 +485,7 @@ def test_what_is_known_is_kept_where_the_user_stops_it():
     with pytest.raises(timing.Stopped):
         made.run()
     kept = choices.read("cpu", CONV, "fp32", made.item.rungs, 1)
-    assert (kept.trying, kept.done, [tried.rung for tried in kept.tried]) == ("", False, ["ladder"])
+    assert (kept.trying, kept.done, [tried.variant for tried in kept.tried]) == (None, False, ["ladder"])
     assert sessions["ladder"].closed
 
 
@@ -535,7 +541,7 @@ def test_a_cache_that_cannot_be_written_costs_the_choice_not_the_case(job, monke
     def full(*_):
         raise KernelError("what was tuned cannot be kept: no space left on device")
 
-    monkeypatch.setattr(tuned_store, "write", full)
+    monkeypatch.setattr(Store, "write", full)
     found, messages = go(msgspec.structs.replace(job, tune="all"))
     assert found["engine-cpu"].disposition == "ok"
     assert any(
@@ -571,9 +577,10 @@ def test_on_a_gpu_it_is_done_untold(job, precision):
     # Tuning may be begun more than once: by layouts, too.
     stages = dict.fromkeys(m.stage for m in messages if isinstance(m, CaseStarted))
     assert [*stages][:3] == ["load", "tune", "prepare"]
-    files = [*(tuned_store.folder() / "rungs").glob("*.json")]
-    tried = [rung for file in files for rung in json.loads(file.read_bytes())["value"]["tried"]]
-    wrong = {rung["rung"]: rung["refused"] for rung in tried if "error" in rung.get("refused", "")}
+    entries = [json.loads(file.read_bytes())["value"].get("rungs", []) for file in files()]
+    tried = [rung for kept in entries for entry in kept for rung in entry["value"]["tried"]]
+    assert tried
+    wrong = {rung["variant"]: rung["refused"] for rung in tried if "error" in rung.get("refused", "")}
     assert not wrong, "all of ours are right"
     _, messages = go(on_gpu)
     assert not [m for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"]

@@ -14,7 +14,7 @@ beside = "map_a_block"
 */
 #include "rounding.cuh"
 
-__device__ float sum_of_bits(const Sizes& p, const float* x, const float* weight, index_t i, int bits) {
+__device__ float sum_of_bits(const ConvParams& p, const float* x, const float* weight, index_t i, int bits) {
     const int channels = p.c / p.group;
     const int ox = i % p.out_w, oy = i / p.out_w % p.out_h, om = map_of(p, i);
     const float* in = x + ((index_t)image_of(p, i) * p.c + om / (p.m / p.group) * channels) * p.h * p.w;

@@ -1,0 +1,136 @@
+"""An assignment: the teacher's one TOML file, read. `template` writes one that says what each entry means;
+`tasks` makes of it what is measured."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from bench.extras.course.records import Threshold
+from kernels.errors import InputError, system_words
+
+FILE = "assignment.toml"
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base: what is not known is refused, so that a typing error is no rule that nobody applies."""
+
+
+Side = int | tuple[int, ...]
+
+
+class Work(_Entry, frozen=True):
+    """Which problem: a node of a model, a convolution's shape, or the params of any operator."""
+
+    model: str = ""
+    node: str = ""
+    batch: int = 0
+    shape: tuple[int, ...] = ()
+    stride: Side = 1
+    pad: Side = 0
+    dilation: Side = 1
+    group: int = 1
+    bias: bool = True
+    activation: str = ""
+    params: dict[str, Any] = {}
+
+
+class Asked(_Entry, frozen=True):
+    """A question, answered in the student's answers.toml by its name. kind "text" is read by a person."""
+
+    name: str
+    text: str
+    kind: Literal["number", "choice", "text"] = "text"
+    choices: tuple[str, ...] = ()
+    answer: float | str | None = None
+    within: float = 0.0
+    points: float = 0.0
+
+    def right(self, given: object) -> bool | None:
+        """Whether an answer is right; None where a person has to say."""
+        if self.kind == "text" or self.answer is None:
+            return None
+        if self.kind == "choice":
+            return str(given).strip().casefold() == str(self.answer).strip().casefold()
+        if isinstance(given, bool) or not isinstance(given, int | float) or isinstance(self.answer, str):
+            return False
+        return abs(given - self.answer) <= self.within
+
+
+class TaskEntry(Work, frozen=True, kw_only=True):
+    name: str
+    op: str
+    title: str = ""
+    file: str = ""
+    points: float = 0.0
+    checks: Literal["full", "quick"] = "full"
+    precision: tuple[str, ...] = ("fp32",)
+    threshold: tuple[Threshold, ...] = ()
+    hidden: tuple[Work, ...] = ()
+    hints: dict[str, str] = {}
+
+
+class Limits(_Entry, frozen=True):
+    """Of one task of one student. seconds: those in which it waits for the device not among them; budget:
+    seconds of samples a kernel; memory_mib: of the process that runs it."""
+
+    seconds: float = 120.0
+    budget: float = 0.5
+    memory_mib: int = 4096
+
+
+class Assignment(_Entry, frozen=True):
+    name: str
+    title: str = ""
+    device: Literal["cpu", "cuda"] = "cpu"
+    threads: int = 1
+    seed: int = 0
+    limits: Limits = Limits()
+    hints: dict[str, str] = {}
+    task: tuple[TaskEntry, ...] = ()
+    question: tuple[Asked, ...] = ()
+
+    @property
+    def points(self) -> float:
+        """All that there are to have, but for what lies in a threshold above another."""
+        of_tasks = sum(t.points + sum(x.points for x in t.threshold) for t in self.task)
+        return of_tasks + sum(q.points for q in self.question)
+
+
+def read(path: Path) -> Assignment:
+    """The assignment in a file, or in the folder that has one. Raises InputError, one sentence."""
+    path = Path(path)
+    file = path / FILE if path.is_dir() else path
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = system_words(error) if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise InputError(f"there is no assignment to be read in {file}: {why}") from error
+    try:
+        made = msgspec.convert(tomllib.loads(text), Assignment)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{file} is no TOML: {error}") from error
+    except msgspec.ValidationError as error:
+        raise InputError(f"{file}: {error}") from error
+    _check(made, file)
+    return made
+
+
+def _check(made: Assignment, file: Path) -> None:
+    if not made.task:
+        raise InputError(f"{file} has no [[task]]; `course new` writes one to begin from")
+    for what, names in (
+        ("task", [t.name for t in made.task]),
+        ("question", [q.name for q in made.question]),
+    ):
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise InputError(f"{file}: there are two of {what} {twice[0]!r}; give one another name")
+    for threshold in (x for t in made.task for x in t.threshold):
+        if not threshold.ratio > 0:
+            raise InputError(f"{file}: a threshold's ratio is above 0, not {threshold.ratio:g}")
+    limits = made.limits
+    if min(limits.seconds, limits.budget) <= 0 or made.threads < 1 or limits.memory_mib < 0:
+        raise InputError(f"{file}: seconds, budget and threads are above 0")

@@ -1,0 +1,141 @@
+"""What a student does before handing in: the own kernel judged as it will be, the hidden shapes left out.
+Where there is no GPU a CUDA kernel is compiled, and what the compiler and the launch say is all that is
+said."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from bench.extras.course import assignment as assignments
+from bench.extras.course import tasks
+from bench.extras.course.assignment import FILE
+from bench.extras.course.grading import Class, own_words, without_kernel, works
+from bench.extras.course.marks import Mark, marks
+from bench.extras.course.records import NAME, GradeCase, Graded, GradeJob
+from bench.extras.course.submissions import ANSWERS, HandedIn, of_files
+from bench.extras.course.written import lines
+from bench.extras.fleet.executor import Local
+from bench.extras.fleet.work import Said, Work
+from bench.ladder.measure.entrants import params_of
+from bench.ladder.plan import usable
+from kernels import registry
+from kernels.errors import InputError, KernelscopeError
+from kernels.registry import SUFFIX, SUFFIXES
+
+STUDENT = "you"
+
+
+def check(kernel: Path, assignment: Path | None) -> int:
+    """Judge it and say what came of it. The exit code. Raises InputError."""
+    of = _asked(Path(kernel), assignment)
+    runs = of.job.device in usable()
+    graded = [*without_kernel(of, of.cases), *(_judged(of) if runs else _compiled(of))]
+    (mark,) = marks(of.assignment, of.job, of.handed, graded)
+    _show(of, mark, runs)
+    return 0 if all(t.graded is not None and t.graded.disposition == "ok" for t in mark.tasks) else 1
+
+
+def _asked(kernel: Path, assignment: Path | None) -> Class:
+    """Of a file the tasks that it is for; of a folder all."""
+    if not kernel.exists():
+        raise InputError(f"there is no {kernel}")
+    made = assignments.read(assignment or _beside(kernel))
+    job = tasks.job_of(made, hidden=False)
+    if kernel.is_dir():
+        files = sorted(path for path in kernel.rglob("*") if path.is_file())
+        return Class(made, job, (of_files(STUDENT, files, job),))
+    if kernel.suffix not in SUFFIXES[job.device]:
+        raise InputError(f"{kernel} is no {SUFFIX[job.device]} file, and the assignment is for {job.device}")
+    handed = of_files(STUDENT, [kernel], job)
+    if not handed.files:
+        raise InputError(next(iter(handed.problems.values())))
+    # What lies beside it, and it may lean on.
+    beside = [path for path in kernel.absolute().parent.iterdir() if path.is_file() and path != kernel]
+    handed = replace(handed, helpers=of_files(STUDENT, beside, job).helpers, problems={})
+    job = msgspec.structs.replace(job, tasks=tuple(t for t in job.tasks if t.name in handed.files))
+    return Class(made, job, (handed,))
+
+
+def _beside(kernel: Path) -> Path:
+    for folder in (kernel if kernel.is_dir() else kernel.absolute().parent, Path.cwd()):
+        if (folder / FILE).is_file():
+            return folder / FILE
+    raise InputError(f"there is no {FILE} beside {kernel}; name the assignment by --assignment")
+
+
+def _judged(of: Class) -> list[Graded]:
+    found = []
+    files = {task: name for task, (name, _) in of.handed[0].files.items()}
+
+    def heard(work: Work, said: Said) -> None:
+        if said.settled:
+            graded: Graded = said.message
+            told = own_words(graded.reason, files[graded.case.task])
+            found.append(msgspec.structs.replace(graded, reason=told))
+
+    ended = Local(of.job.device).run(works(of, of.cases, None), heard)
+    for reason in ended.reasons:
+        print(reason, file=sys.stderr)
+    return found
+
+
+def _compiled(of: Class) -> list[Graded]:
+    """Raises UnavailableError where there is no compiler."""
+    from bench.ladder.measure import compiled
+
+    compiled.check_compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        _lay(of.handed[0], of.job, Path(folder))
+        return [_compiled_task(of, task, Path(folder) / task) for task in of.handed[0].files]
+
+
+def _lay(handed: HandedIn, job: GradeJob, folder: Path) -> None:
+    for name, text in handed.staged(job).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _compiled_task(of: Class, name: str, folder: Path) -> Graded:
+    from bench.ladder.measure import compiled
+
+    case, task = GradeCase(student=STUDENT, task=name), of.job.task(name)
+    file = of.handed[0].files[name][0]
+    try:
+        rung = registry.find(of.job.device, task.op, NAME, [folder])
+        arch = compiled.meant_for(rung)
+        made = compiled.compiled(rung, params_of(task.op, task.params), arch)
+    except KernelscopeError as error:
+        return Graded(case=case, disposition="failed", reason=own_words(str(error), file))
+    if made.disposition != "ok":
+        return Graded(case=case, disposition=made.disposition, reason=own_words(made.reason, file))
+    registers, shared = (made.compiled.get(key, 0) for key in ("registers", "shared_nbytes"))
+    told = f"it compiles for {arch}: {registers:.0f} registers, {shared:,.0f} bytes of shared memory"
+    return Graded(case=case, disposition="ok", notes=(told, *made.notes))
+
+
+def _show(of: Class, mark: Mark, runs: bool) -> None:
+    for task in mark.tasks:
+        points = f": {task.points:g} of {task.most:g} points" if runs else ""
+        print(f"{task.task.name} ({task.task.title}){points}")
+        for line in lines(task) if runs else _compile_lines(task.graded):
+            print(f"  {line}")
+    if not runs:
+        print(
+            "There is no GPU here: whether answers are right, and how fast, only a machine with one can say."
+        )
+    if of.assignment.question:
+        print(f"Questions ({len(of.assignment.question)}) are answered in {ANSWERS}, beside your kernel.")
+    print("Hidden shapes are judged when it is graded.")
+
+
+def _compile_lines(graded: Graded | None) -> Sequence[str]:
+    if graded is None:
+        return ()
+    return graded.notes if graded.disposition == "ok" else (graded.reason,)

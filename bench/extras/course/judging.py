@@ -1,0 +1,201 @@
+"""One student's kernel for one task: right on shapes that turn on one thing each, on the hidden ones, on the
+task's own; then timed beside the rungs that its thresholds name. A ladder of few rungs, so that it is judged
+as everything else is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench.extras.course.records import NAME, NUMBER, REFERENCE, GradeCase, Graded, GradeJob, Reached, Task
+from bench.extras.course.task_runner import HIDDEN, TaskRunner
+from bench.extras.fleet.device_lock import DeviceLock
+from bench.ladder.plan import case_of
+from bench.ladder.records import LadderJob, LadderStart, RungCase, RungMeasured, RungMeasurement, RungStarted
+from bench.results import stats
+from bench.results.records import compared_in
+from bench.results.stats import Interval
+from engine.apart import pool
+from kernels import registry
+from kernels.errors import KernelError, KernelscopeError, UnsupportedError
+from kernels.registry import Rung
+
+FIRST = 0.4  # of the seconds of samples that a kernel may have those that it has in any case
+AGAIN = (2.0, 8.0)  # times those seconds at most, once more each, while it is not settled what it reaches
+UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
+APART = 1e4
+
+
+class Judging:
+    """Judges the cases of one student. started: told as a case goes on; folder: where the files lie."""
+
+    def __init__(
+        self,
+        job: GradeJob,
+        folder: Path,
+        started: Callable[[GradeCase, str], None],
+        stopped: Callable[[], bool],
+        lock: DeviceLock | None = None,
+    ) -> None:
+        self._job, self._folder = job, folder
+        self._started, self._stopped, self._lock = started, stopped, lock
+
+    def graded(self, case: GradeCase) -> tuple[Graded, BaseException | None]:
+        """What came of a case, and whether another process has to go on (a Restart)."""
+        began, at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+        task = self._job.task(case.task)
+        restart = None
+        try:
+            rung = self._rung(task)
+        except KernelscopeError as error:
+            made = Graded(case=case, disposition="failed", reason=str(error))
+        else:
+            found, restart = self._ladder(case, task, rung, self._job.budget_s)
+            made = _graded(case, task, found)
+            tried = [made]
+            for longer in AGAIN:
+                if restart is not None or settled(tried):
+                    break
+                pool.afresh()
+                found, restart = self._ladder(case, task, rung, longer * self._job.budget_s, known=True)
+                tried.append(_graded(case, task, found))
+            made = decided(tried)
+        return msgspec.structs.replace(made, seconds=time.monotonic() - began, started_at=at), restart
+
+    def _rung(self, task: Task) -> Rung:
+        folder = self._folder / task.name
+        broken: list[KernelError] = []
+        rungs = registry.rungs(self._job.device, task.op, [folder], broken)
+        for rung in rungs:
+            if rung.user and (rung.number, rung.name) == (NUMBER, NAME):
+                if rung.precision not in task.precisions:
+                    allowed = " or ".join(task.precisions)
+                    raise UnsupportedError(
+                        f"it computes in {rung.precision}, and the task asks for {allowed}"
+                    )
+                return rung
+        raise broken[0] if broken else KernelError(f"there is no kernel for {task.op}")
+
+    def _ladder(
+        self, case: GradeCase, task: Task, rung: Rung, budget_s: float, known: bool = False
+    ) -> tuple[dict[str, RungMeasurement], BaseException | None]:
+        """What came of the student's kernel and of those that it is timed beside, by their names.
+        known: it has passed all shapes, and is measured once more."""
+        from bench.measure.outcomes import Restart
+
+        job = self._job
+        beside = list(dict.fromkeys(threshold.rung for threshold in task.thresholds)) or [REFERENCE]
+        cases = [case_of(rung)]
+        for name in beside:
+            if name == REFERENCE:
+                of = compared_in(rung.precision)
+                cases.append(RungCase(rung=REFERENCE, scope="reference", precision=of))
+            else:
+                cases.append(case_of(registry.find(job.device, task.op, name)))
+        ladder = LadderJob(
+            op=task.op,
+            params=task.params,
+            device=job.device,
+            title=task.title,
+            kernel_dirs=(str(self._folder / task.name),),
+            threads=job.threads if job.device == "cpu" else None,
+            budget_s=budget_s,
+            timeout_s=job.timeout_s,
+            quick=task.quick,
+            seed=job.seed,
+            instances=1,
+        )
+        found: dict[str, RungMeasurement] = {}
+
+        def heard(message: Any) -> None:
+            if isinstance(message, RungStarted):
+                self._started(case, "time" if message.stage == "time" else "check")
+            elif isinstance(message, RungMeasured):
+                found[message.measurement.case.rung] = message.measurement
+
+        start = LadderStart(job=ladder, cases=tuple(cases))
+        try:
+            TaskRunner(start, task, heard, self._stopped, self._lock, FIRST * job.budget_s, known).grade()
+        except Restart as restart:
+            return found, restart
+        return found, None
+
+
+def _ends(times: Interval) -> tuple[float, float]:
+    return (times.low, times.high) if times.known else (times.value / UNKNOWN, times.value * UNKNOWN)
+
+
+def settled(tried: Sequence[Graded]) -> bool:
+    """Whether these measurements of one kernel say what it reaches: all thresholds, or twice the same. A
+    process on a busy machine may be slow for as long as it lives, and another one is not. What is told from
+    times alone, that it remembers its inputs, has to be found twice as well."""
+    last = tried[-1]
+    if last.disposition != "ok":
+        return not _remembers(last) or any(map(_remembers, tried[:-1]))
+    if _doubtful(last):
+        return False
+    return all(t.reached for t in last.thresholds) or any(t.band == last.band for t in tried[:-1])
+
+
+def decided(tried: Sequence[Graded]) -> Graded:
+    """The last where it settled the matter, else the one in the middle."""
+    if settled(tried):
+        return tried[-1]
+    return sorted(tried, key=lambda made: made.band)[len(tried) // 2]
+
+
+def _remembers(made: Graded) -> bool:
+    return made.finding is not None and made.finding.fault == "remembers"
+
+
+def _doubtful(made: Graded) -> bool:
+    """Whether more samples may say something else: a threshold within the interval, or times that differ by
+    more than kernels for one task do, as where a busy machine loses most of a short pass."""
+    return any(t.close for t in made.thresholds) or not 1 / APART < made.value < APART
+
+
+def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> Graded:
+    own = found.get(NAME)
+    if own is None:
+        return Graded(case=case, disposition="failed", reason="it was not judged")
+    if own.disposition != "ok":
+        reason, finding = own.reason, own.finding
+        if finding is not None and finding.when.startswith(HIDDEN):  # which shape it is is not to be learnt
+            finding = msgspec.structs.replace(finding, params="", index=(), expected="", got="", error=None)
+            reason = f"its answer is wrong {HIDDEN} ({finding.fault.replace('_', ' ')})"
+            finding = msgspec.structs.replace(finding, reason=reason, wrong=0, elements=0)
+        return Graded(case=case, disposition=own.disposition, reason=reason, finding=finding)
+    reached, notes = [], list(own.notes)
+    for threshold in task.thresholds:
+        other = found.get(threshold.rung)
+        if other is None or not other.samples_ns:
+            why = other.reason if other is not None else "it was not timed"
+            notes.append(f"nothing can be said of {threshold.words}: {why}")
+            nothing = Reached(
+                rung=threshold.rung, ratio=threshold.ratio, value=0, low=0, high=0, reached=False
+            )
+            reached.append(nothing)
+            continue
+        times = stats.compare(other, own).ratio
+        low, high = _ends(times)
+        reached.append(
+            Reached(
+                rung=threshold.rung, ratio=threshold.ratio, value=times.value, low=low, high=high,
+                reached=high >= threshold.ratio, close=low <= threshold.ratio <= high,
+            )
+        )  # fmt: skip
+    made = Graded(case=case, disposition="ok", thresholds=tuple(reached), notes=tuple(notes))
+    against = next((m for name, m in found.items() if name != NAME and m.samples_ns), None)
+    if own.samples_ns and against is not None:
+        times = stats.compare(against, own).ratio
+        low, high = _ends(times)
+        made = msgspec.structs.replace(made, against=against.case.rung, value=times.value, low=low, high=high)
+    if own.samples_ns:
+        ordered = sorted(own.samples_ns)
+        made = msgspec.structs.replace(made, median_ns=ordered[len(ordered) // 2])
+    return made

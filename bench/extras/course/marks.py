@@ -1,0 +1,136 @@
+"""What was judged as points, bands and ranks.
+
+A score is a band: passed or not, and how many thresholds are reached. A time alone moves nobody: points come
+with a threshold, and a threshold that lies within the interval counts as reached. In a ranking whoever's
+interval reaches that of the first of a rank shares it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.extras.course.assignment import Asked, Assignment
+from bench.extras.course.records import Graded, GradeJob, Task
+from bench.extras.course.submissions import HandedIn
+
+
+@dataclass(frozen=True)
+class TaskMark:
+    """graded: None where the task was not judged yet."""
+
+    task: Task
+    graded: Graded | None
+    points: float
+    most: float
+
+    @property
+    def band(self) -> str:
+        """In words."""
+        if self.graded is None:
+            return "not judged"
+        if self.graded.disposition != "ok":
+            return "not passed"
+        if not self.task.thresholds:
+            return "passed"
+        reached = [
+            threshold.words
+            for threshold, found in zip(self.task.thresholds, self.graded.thresholds, strict=False)
+            if found.reached
+        ]
+        return f"passed, reached {', '.join(reached)}" if reached else "passed, no threshold reached"
+
+    @property
+    def hint(self) -> str:
+        """The teacher's, for what was found; "" where there is none."""
+        graded = self.graded
+        if graded is None or graded.disposition == "ok":
+            return ""
+        names = (graded.finding.fault if graded.finding is not None else "", graded.disposition)
+        return next((self.task.hints[name] for name in names if name in self.task.hints), "")
+
+
+@dataclass(frozen=True)
+class QuestionMark:
+    """right: None where a person has to say, or nothing was answered (given is None)."""
+
+    question: Asked
+    given: object
+    right: bool | None
+    points: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    student: str
+    tasks: tuple[TaskMark, ...]
+    questions: tuple[QuestionMark, ...]
+
+    @property
+    def points(self) -> float:
+        return sum(t.points for t in self.tasks) + sum(q.points for q in self.questions)
+
+    @property
+    def most(self) -> float:
+        return sum(t.most for t in self.tasks) + sum(q.question.points for q in self.questions)
+
+
+def marks(
+    made: Assignment, job: GradeJob, handed: Iterable[HandedIn], graded: Iterable[Graded]
+) -> tuple[Mark, ...]:
+    """One a student, in the order of what was handed in."""
+    found = {(g.case.student, g.case.task): g for g in graded}
+    return tuple(
+        Mark(
+            one.student,
+            tuple(_task(task, found.get((one.student, task.name))) for task in job.tasks),
+            tuple(_question(question, one.answers) for question in made.question),
+        )
+        for one in handed
+    )
+
+
+def _task(task: Task, graded: Graded | None) -> TaskMark:
+    most = task.points + sum(threshold.points for threshold in task.thresholds)
+    points = 0.0
+    if graded is not None and graded.disposition == "ok":
+        points = task.points + sum(
+            threshold.points
+            for threshold, found in zip(task.thresholds, graded.thresholds, strict=False)
+            if found.reached
+        )
+    return TaskMark(task, graded, points, most)
+
+
+def _question(question: Asked, answers: Mapping[str, object]) -> QuestionMark:
+    given = answers.get(question.name)
+    right = None if given is None else question.right(given)
+    return QuestionMark(question, given, right, question.points if right else 0.0)
+
+
+@dataclass(frozen=True)
+class Place:
+    rank: int
+    student: str
+    value: float
+    low: float
+    high: float
+    tied: bool
+
+
+def ranking(graded: Sequence[Graded]) -> tuple[Place, ...]:
+    """Of one task: those that passed and were timed, the fastest first. A rank is shared by all whose
+    interval overlaps that of its first, so that a tie is no matter of luck."""
+    timed = sorted(
+        (g for g in graded if g.disposition == "ok" and g.value > 0), key=lambda g: (-g.value, g.case.student)
+    )
+    ranks: list[int] = []
+    first = 0
+    for number, one in enumerate(timed):
+        if one.high < timed[first].low:
+            first = number
+        ranks.append(first + 1)
+    return tuple(
+        Place(rank, g.case.student, g.value, g.low, g.high, ranks.count(rank) > 1)
+        for rank, g in zip(ranks, timed, strict=True)
+    )

@@ -1,0 +1,223 @@
+"""The words of grading, as frozen records: what is asked of a class (GradeJob), one student's task
+(GradeCase) and what came of it (Graded). A folder of grades holds `grade.json` (a Grade) and `results.jsonl`.
+
+To the client, the supervisor and the folder this is a kind of run (`KIND`); lists of runs do not have it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from bench.kinds.registry import Kind, Told
+from bench.results.finding import Finding
+from bench.results.messages import Done, Hello, Log, Message, Progress
+from bench.results.records import Disposition, Environment, Record, check_name
+
+SCHEMA = 1
+REFERENCE = "reference"
+# Whom a student's kernel is called while it is judged, whatever its file is called.
+NUMBER, NAME = 90, "submission"
+
+
+class Threshold(Record, frozen=True, forbid_unknown_fields=True):
+    """A time to reach: `ratio` times as fast as the rung (or the "reference") that is timed beside it."""
+
+    rung: str
+    ratio: float
+    points: float = 0.0
+    name: str = ""
+
+    @property
+    def words(self) -> str:
+        return self.name or f"{self.ratio:g}× {self.rung}"
+
+
+class Task(Record, frozen=True):
+    """One kernel to write, its params resolved. hidden: params that are judged, and never told. precisions:
+    what a rung may compute in. file: a pattern its file's name has to fit ("": any of its operator). points:
+    for answers that are right on every shape. hints: by finding or by how it ended, in the teacher's
+    words."""
+
+    name: str
+    op: str
+    params: dict[str, object]
+    title: str = ""
+    hidden: tuple[dict[str, object], ...] = ()
+    precisions: tuple[str, ...] = ("fp32",)
+    quick: bool = False
+    points: float = 0.0
+    thresholds: tuple[Threshold, ...] = ()
+    hints: dict[str, str] = msgspec.field(default_factory=dict)
+    file: str = ""
+
+
+class GradeJob(Record, frozen=True):
+    """What a class is judged by. timeout_s: seconds that one task of one student may take, those in which it
+    waits for the device not among them. mib: memory of a process that runs what was handed in (0: as much as
+    there is)."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    device: str = "cpu"
+    title: str = ""
+    threads: int = 1
+    budget_s: float = 0.5
+    timeout_s: float = 120.0
+    mib: int = 0
+    seed: int = 0
+    folder: str = ""
+
+    def task(self, name: str) -> Task:
+        return next(task for task in self.tasks if task.name == name)
+
+
+_UNFIT = re.compile(r"[^\w.@+-]+")
+
+
+def fit(name: str) -> str:
+    """A name that a file can be called after."""
+    return _UNFIT.sub("_", name)[:80] or "_"
+
+
+class GradeCase(Record, frozen=True):
+    """One task of one student."""
+
+    student: str
+    task: str
+
+    def __post_init__(self) -> None:
+        check_name("student", self.student)
+        check_name("task", self.task)
+
+    @property
+    def key(self) -> str:
+        return f"{self.student}--{self.task}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.student}, {self.task}"
+
+
+class Reached(Record, frozen=True):
+    """How a kernel stands to one threshold: how many times as fast as its rung, with its interval. close: the
+    threshold lies within the interval, and counts as reached."""
+
+    rung: str
+    ratio: float
+    value: float
+    low: float
+    high: float
+    reached: bool
+    close: bool = False
+
+
+class Graded(Record, frozen=True):
+    """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
+    is. thresholds: as the task has them. value, low, high: how
+    many times as fast as `against` it is, by which it is ranked. walls: what kept it in."""
+
+    case: GradeCase
+    disposition: Disposition
+    reason: str = ""
+    finding: Finding | None = None
+    thresholds: tuple[Reached, ...] = ()
+    median_ns: float = 0.0
+    against: str = ""
+    value: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    file: str = ""
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    started_at: str = ""
+    schema: int = SCHEMA
+
+    @property
+    def band(self) -> int:
+        """0: not passed; 1: passed; beyond: so many thresholds reached."""
+        return 0 if self.disposition != "ok" else 1 + sum(t.reached for t in self.thresholds)
+
+
+class Grade(Record, frozen=True):
+    """`grade.json`."""
+
+    job: GradeJob
+    cases: tuple[GradeCase, ...]
+    command: str = ""
+    created_at: str = ""
+    environment: Environment = Environment()
+    schema: int = SCHEMA
+
+
+class GradeStart(Record, frozen=True):
+    """The one line a worker reads; folder: where the student's files lie, a folder a task."""
+
+    job: GradeJob
+    cases: tuple[GradeCase, ...] = ()
+    folder: str = ""
+
+
+class TaskStarted(Message, frozen=True, tag="task_started"):
+    """The worker turns to this case. stage: "wait" for the device is "tune" to the supervisor: not
+    charged."""
+
+    case: GradeCase
+    stage: str
+
+
+class TaskGraded(Message, frozen=True, tag="task_graded"):
+    """A case is done."""
+
+    measurement: Graded
+
+
+GradeMessage = Hello | TaskStarted | TaskGraded | Progress | Log | Done
+
+
+def heard(grade: Grade, message: object) -> Grade:
+    if isinstance(message, Hello) and grade.environment == Environment():
+        return msgspec.structs.replace(grade, environment=message.environment)
+    return grade
+
+
+def told(grade: Grade, cases: Sequence[GradeCase]) -> Told:
+    return Told(
+        what=f"{grade.job.title or grade.job.name}: {len({case.student for case in cases})} students",
+        models=(),
+        backends=(f"engine-{grade.job.device}",),
+        batches=(),
+        machine=grade.environment.machine,
+    )
+
+
+def remark(graded: Graded) -> str:
+    if not graded.thresholds:
+        return ""
+    reached = sum(t.reached for t in graded.thresholds)
+    return f", {reached} of {len(graded.thresholds)} thresholds"
+
+
+KIND: Kind[Grade, Graded] = Kind(
+    name="grading",
+    file="grade.json",
+    header=Grade,
+    line=Graded,
+    schema=SCHEMA,
+    worker=("bench.extras.course.worker",),
+    start=GradeStart,
+    message=GradeMessage,
+    started=TaskStarted,
+    measured=TaskGraded,
+    heard=heard,
+    titled=lambda job: f"grades-{job.name}",
+    told=told,
+    stages={"tune": "waiting for the device for", "check": "checking", "time": "timing"},
+    dispositions={"ok": "passed", "unsupported": "refused"},
+    remark=remark,
+    quiet=True,
+    verb="course",
+)

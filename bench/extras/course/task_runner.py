@@ -1,0 +1,171 @@
+"""A ladder whose first case is a student's kernel: where that is wrong nothing is timed, and nothing else is
+made ready. It is timed beside the rungs that the task's thresholds name, until it is clear which of them it
+reaches.
+
+On the CPU checks share the processor with those of other submissions, and what is timed has it alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from bench.extras.course.records import Task
+from bench.extras.fleet.device_lock import DeviceLock
+from bench.judge import Failure, Trial, Wrong
+from bench.ladder.measure import entrants
+from bench.ladder.measure.entrants import Entrant
+from bench.ladder.measure.runner import LadderRunner
+from bench.ladder.records import LadderMessage, LadderStart, RungCase, RungStarted
+from bench.measure import limits
+from bench.measure.timing import Rules, Timing
+from bench.results import stats
+from bench.results.machine_limits import MachineLimits
+from kernels import registry
+from kernels.errors import KernelscopeError, UnsupportedError
+
+HIDDEN = "on a hidden shape"
+RANKED = 0.05  # how well a ratio is known, either way, by which kernels that reach all are ranked
+
+
+class _Unneeded(KernelscopeError):
+    """What the student's kernel would have been timed beside."""
+
+
+class _Yardstick(Trial):
+    """A rung of ours, which nobody wrote to deceive us: looked at before it is timed and afterwards."""
+
+    def check_between(self) -> None:
+        """Not between two turns."""
+
+    def check_new(self, when: str) -> Failure | None:
+        """Nor whether it remembers its inputs."""
+        return None
+
+
+@functools.cache
+def _limits(device: str, threads: int) -> MachineLimits | None:
+    try:
+        return limits.limits(device, threads, again=False)
+    except KernelscopeError:
+        return None
+
+
+class TaskRunner(LadderRunner):
+    """first_s: seconds of samples of each that are taken before it is asked whether they suffice. known: the
+    kernel has passed all shapes before; it is checked on the one that it is timed on."""
+
+    def __init__(
+        self,
+        start: LadderStart,
+        task: Task,
+        say: Callable[[LadderMessage], None],
+        stopped: Callable[[], bool],
+        lock: DeviceLock | None,
+        first_s: float,
+        known: bool = False,
+    ) -> None:
+        super().__init__(start, say, stopped)
+        self._task, self._lock, self._first_s, self._known = task, lock, first_s, known
+        self._own = start.cases[0]
+
+    def grade(self) -> None:
+        """Raises Restart and Stopped as `run` does."""
+        job = self._job
+        self._params = entrants.params_of(job.op, job.params)
+        self._limits = _limits(job.device, job.threads or 0)
+        entrants.compile_ahead(job, self._params, self._cases, self._progress)
+        group: Sequence[RungCase] = self._cases
+        with self._alone("cuda"):  # what checks a kernel keeps a GPU busy, too
+            while group:
+                group = self._group(group)
+
+    def _alone(self, device: str) -> AbstractContextManager[None]:
+        """The device held, where it is of this kind."""
+        return self._lock.alone() if self._lock is not None and self._job.device == device else nullcontext()
+
+    def _give_way(self) -> None:
+        """To whoever waits to time what passed its checks: those that are left here are made afterwards."""
+        if self._lock is not None and self._lock.give_way():
+            self._say(RungStarted(case=self._own, stage="check"))  # from here on its time counts again
+
+    def _entrant(self, case: RungCase, started_at: str) -> Entrant:
+        if self._own.key in self._settled:
+            raise _Unneeded("the kernel that it is there for is not timed")
+        self._give_way()
+        if case != self._own and case.scope == "rung":
+            return self._on_its_shape(_Yardstick, case, started_at)
+        if case == self._own and self._known:
+            return self._on_its_shape(Trial, case, started_at)
+        made = super()._entrant(case, started_at)
+        if case == self._own:
+            try:
+                self._hidden(case)
+            except BaseException:
+                made.close()
+                raise
+        return made
+
+    def _on_its_shape(self, of: type[Trial], case: RungCase, started_at: str) -> Entrant:
+        """Of what was tried on all other shapes before, when it joined the ladder or just now."""
+        job = self._job
+        dirs = [Path(folder) for folder in job.kernel_dirs] if case == self._own else []
+        rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
+        params = entrants.params_of(job.op, job.params)
+        trial = of(rung, params, case.precision, seed=job.seed, threads=job.threads)
+        try:
+            if failure := trial.check("before timing"):
+                raise entrants.wrong(failure, 0)
+        except BaseException:
+            trial.close()
+            raise
+        return Entrant(case, trial, trial.close, started_at, lambda: ((), ""))
+
+    def _hidden(self, case: RungCase) -> None:
+        """Raises what is wrong with the kernel on a shape that students are not told."""
+        job = self._job
+        rung = registry.find(job.device, job.op, case.rung, [Path(d) for d in job.kernel_dirs], broken=[])
+        for fields in self._task.hidden:
+            self._give_way()
+            params = entrants.params_of(job.op, fields)
+            if refused := rung.refusal(params, entrants.capability(job.device)):
+                raise UnsupportedError(f"{HIDDEN} it {refused.removeprefix(f'{rung.label} ')}")
+            with Trial(rung, params, case.precision, seed=job.seed, threads=job.threads) as trial:
+                for _ in range(2):
+                    if failure := trial.check(HIDDEN, trial.fresh()):
+                        raise Wrong(failure.finding, failure.error_map, failure)
+
+    def _timed(self, ready: dict[str, Entrant]) -> None:
+        if self._own.key not in ready:
+            return
+        with self._alone("cpu"):
+            super()._timed(ready)
+
+    def _rules(self) -> Rules:
+        """A warm-up takes no longer than the samples that follow it."""
+        usual = super()._rules()
+        first = min(usual.min_s, self._first_s)
+        return Rules(
+            warmup_s=min(usual.warmup_s, first),
+            rewarm_s=min(usual.rewarm_s, first / usual.rounds),
+            min_s=first,
+            budget_s=usual.budget_s,
+            cold=usual.cold,
+        )
+
+    def _enough(self, timings: Mapping[str, Timing]) -> bool:
+        """Whether each threshold is clearly reached or clearly missed, and what reaches all is known well
+        enough to be ranked; or there is nothing to be told of any more."""
+        own = timings[self._own.key]
+        if own.error is not None:
+            return True
+        others = {case.rung: timings[case.key] for case in self._cases[1:] if case.key in timings}
+        beside = {name: other for name, other in others.items() if other.error is None}
+        asked = [(beside[t.rung], t.ratio) for t in self._task.thresholds if t.rung in beside]
+        if not all(stats.clear_of(other, own, ratio) for other, ratio in asked):
+            return False
+        known = [stats.compare(other, own)[0] for other in beside.values()]
+        missed = any(stats.compare(other, own)[0].value < ratio for other, ratio in asked)
+        return missed or (bool(known) and known[0].relative <= RANKED)

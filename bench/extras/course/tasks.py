@@ -1,0 +1,103 @@
+"""An assignment's tasks as params of operators, everything that it names looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from bench.extras.course.assignment import Assignment, Side, TaskEntry, Work
+from bench.extras.course.records import REFERENCE, GradeJob, Task
+from bench.ladder import plan as ladder_plan
+from bench.ladder.measure.entrants import params_of
+from bench.questions import model_questions
+from kernels import registry
+from kernels.errors import InputError, KernelscopeError
+from kernels.ops import OPS, Params, sized
+from kernels.precision import NAMES
+
+
+def job_of(made: Assignment, hidden: bool = True) -> GradeJob:
+    """What a class is judged by. hidden: with the shapes that students are not told. Raises InputError naming
+    the task that cannot be had."""
+    return GradeJob(
+        name=made.name,
+        title=made.title,
+        device=made.device,
+        tasks=tuple(_task(made, entry, hidden) for entry in made.task),
+        threads=made.threads,
+        budget_s=made.limits.budget,
+        timeout_s=made.limits.seconds,
+        mib=made.limits.memory_mib,
+        seed=made.seed,
+    )
+
+
+def _task(made: Assignment, entry: TaskEntry, hidden: bool) -> Task:
+    try:
+        ladder_plan.op_of(entry.op)
+        params = _params(entry, entry, made.device)
+        others = tuple(_params(entry, work, made.device) for work in entry.hidden if hidden)
+        for threshold in entry.threshold:
+            if threshold.rung == REFERENCE:
+                continue
+            rung = registry.find(made.device, entry.op, threshold.rung)
+            if refused := rung.refusal(params):
+                raise InputError(f"its threshold's rung cannot run it: {refused}")
+        if unknown := set(entry.precision) - set(NAMES):
+            raise InputError(f"precision {sorted(unknown)[0]!r} is not known")
+    except KernelscopeError as error:
+        raise InputError(f"task {entry.name!r}: {error}") from error
+    return Task(
+        name=entry.name,
+        op=entry.op,
+        params=asdict(params),
+        title=entry.title or params.words,
+        hidden=tuple(asdict(other) for other in others),
+        precisions=entry.precision,
+        quick=entry.checks == "quick",
+        points=entry.points,
+        thresholds=entry.threshold,
+        hints=dict(made.hints) | dict(entry.hints),
+        file=entry.file,
+    )
+
+
+def _params(entry: TaskEntry, work: Work, device: str) -> Params:
+    """The params of the task, or of one of its hidden shapes, which has of the task's what it does not say
+    itself."""
+    if work.shape:
+        if entry.op != "conv":
+            raise InputError(f"shape is of a conv; {entry.op} takes params, or a model and its node")
+        return ladder_plan.conv_of(
+            work.shape, _sides(work.stride), _sides(work.pad), _sides(work.dilation),
+            work.group, work.bias, work.activation,
+        )  # fmt: skip
+    model, node, batch = work.model or entry.model, work.node or entry.node, work.batch or entry.batch or 1
+    if work.params or not model:
+        return _given(entry.op, {**entry.params, **work.params})
+    name = str(Path(model).expanduser().absolute()) if model.endswith(".onnx") else model
+    found = model_questions.node(name, entry.op, node or "0", batch, device)
+    return params_of(entry.op, found.params)
+
+
+def _given(op: str, params: Mapping[str, Any]) -> Params:
+    """Params as the file has them; an output's size that follows from the others may be left out."""
+    known = {field.name for field in fields(OPS[op])}
+    if not params:
+        raise InputError("it says no problem: give shape, params, or a model and its node")
+    if unknown := sorted(set(params) - known):
+        raise InputError(f"{op} has no {unknown[0]!r}; its params are {', '.join(sorted(known))}")
+    follows = {"out_h", "out_w"} & known - set(params)
+    try:
+        made = params_of(op, {**params, **dict.fromkeys(follows, 0)})
+        if follows:
+            made = made.sized() if hasattr(made, "sized") else sized(made)  # type: ignore[type-var]
+    except TypeError as error:
+        raise InputError(f"its params are not those of {op}: {str(error).rpartition('() ')[2]}") from error
+    return made
+
+
+def _sides(value: Side) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(value)

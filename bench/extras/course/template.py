@@ -1,0 +1,142 @@
+"""A new assignment, one TOML that says what each entry means; and the copy that students are given."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bench.extras.course.assignment import FILE
+from bench.ladder import template as kernel_template
+from bench.results.store import write_atomically
+from kernels import registry
+from kernels.errors import InputError
+
+_TEXT = """\
+# An assignment. `python main.py course handout {file} FOLDER` writes what students get: this file without
+# hidden shapes and answers, and a kernel to begin from for each task.
+name = "{name}"
+title = "{title}"
+# cpu: kernels in Python with NumPy. cuda: kernels in CUDA C++; students need no GPU, whoever grades does.
+device = "{device}"
+# Of a CPU kernel; each has as many.
+threads = 1
+
+[limits]  # of one task of one student
+seconds = 120       # the time that it waits for the device is not counted
+budget = 0.5        # seconds of samples a kernel, at most
+memory_mib = 4096   # of the process that runs it (cpu)
+
+# What a student is told, by what was found: stray_write, input_written, unwritten, nan, stale, remembers,
+# race, pad, stride, bias, …, wrong; or by how it ended: crashed, timed_out, out_of_memory, unsupported,
+# failed.
+[hints]
+stray_write = "You write where no output is: look at the last index of each loop."
+unwritten = "Some elements of the output are never written."
+pad = "Look at what your kernel reads at the border of the image."
+timed_out = "Does every loop end? Try it with `course check` on a small shape first."
+
+[[task]]
+name = "{op}"
+op = "{op}"
+# Which problem: a model's node (model, node, batch), params of the operator, or of a conv its
+# shape = [N, C, H, W, M, K] with stride, pad, dilation, group, bias, activation.
+{problem}
+points = 10          # for right answers on every shape, the hidden ones among them
+checks = "full"      # quick: fewer of the small shapes on which each kernel is tried first
+precision = ["fp32"] # what a kernel may compute in
+# file = "90_*"      # where two tasks have one operator: which file is for this one
+
+# A time to reach: how many times as fast as a rung of the ladder that is timed beside it (`ladder {op}` shows
+# them), or as "reference", which is ONNX Runtime. A threshold within the interval counts as reached.
+[[task.threshold]]
+rung = "{rung}"
+ratio = 0.9
+points = 5
+[[task.threshold]]
+rung = "{rung}"
+ratio = 2.0
+points = 5
+
+# Shapes that are judged and never told: what they do not say is as above.
+{hidden}
+# Answered in answers.toml, as in: why = "…". kind: text (read by a person), choice or number (with `within`).
+[[question]]
+name = "why"
+text = "What bounds your kernel, arithmetic or memory? Name the figure that shows it."
+points = 0
+"""
+
+
+def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -> Path:
+    """A new assignment in `folder`. Raises InputError where there is one already."""
+    first = registry.rungs(device, op)
+    if not first:
+        raise InputError(f"there is no rung of {op} on {device} to measure a kernel by")
+    path = Path(folder) / FILE
+    if path.exists():
+        raise InputError(f"{path} is there already; name another folder")
+    name = name or re.sub(r"\W+", "-", Path(folder).absolute().name).strip("-") or op
+    problem, hidden = _problem(op)
+    text = _TEXT.format(
+        file=path, name=name, title=f"A {op} that is right, then fast", device=device, op=op,
+        problem=problem, hidden=hidden, rung=first[0].name,
+    )  # fmt: skip
+    write_atomically(path, text.encode())
+    return path
+
+
+def _problem(op: str) -> tuple[str, str]:
+    if op == "conv":
+        return (
+            "shape = [4, 3, 32, 32, 8, 5]\npad = 2",
+            "[[task.hidden]]\nshape = [3, 2, 13, 17, 5, 3]\npad = [1, 0]\nbias = false\n",
+        )
+    if op == "gemm":
+        return (
+            "params = {m = 64, n = 120, k = 400, bias = true}",
+            "[[task.hidden]]\nparams = {m = 7, n = 33, k = 65, bias = false}\n",
+        )
+    return 'model = "alexnet-digits"\nnode = "0"\nbatch = 4', "[[task.hidden]]\nbatch = 3\n"
+
+
+_HIDDEN = re.compile(r"^\s*\[\[\s*task\s*\.\s*hidden\s*\]\]")
+_TABLE = re.compile(r"^\s*\[")
+_QUESTION = re.compile(r"^\s*\[\[\s*question\s*\]\]")
+_ANSWER = re.compile(r"^\s*(answer|within|seed)\s*=")
+
+
+def without_secrets(text: str) -> str:
+    """An assignment's text as students get it: hidden shapes, answers and the seed left out."""
+    kept = []
+    hidden = question = False
+    for line in text.splitlines(keepends=True):
+        if _TABLE.match(line):
+            hidden, question = bool(_HIDDEN.match(line)), bool(_QUESTION.match(line))
+        if hidden or (_ANSWER.match(line) and (question or line.lstrip().startswith("seed"))):
+            continue
+        kept.append(line)
+    return "".join(kept)
+
+
+def hand_out(assignment: Path, folder: Path) -> list[Path]:
+    """What students get, into a new or empty folder. Raises InputError."""
+    from bench.extras.course import assignment as assignments
+    from bench.extras.course.assignment import read
+
+    made = read(assignment)
+    file = Path(assignment) / FILE if Path(assignment).is_dir() else Path(assignment)
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} holds something already; name an empty or a new folder")
+    text = without_secrets(file.read_text(encoding="utf-8"))
+    path = folder / FILE
+    write_atomically(path, text.encode())
+    told = assignments.read(path)
+    if any(task.hidden for task in told.task) or any(q.answer is not None for q in told.question):
+        path.unlink()
+        raise InputError(
+            f"{file} writes its hidden shapes or answers in a way that cannot be left out; write each hidden "
+            "shape below [[task.hidden]], and each answer on a line of its own"
+        )
+    ops = dict.fromkeys(task.op for task in made.task)
+    return [path, *(kernel_template.write(op, made.device, folder) for op in ops)]

@@ -1,0 +1,86 @@
+"""The process that judges what one student handed in: a GradeStart on standard input, a message a line on
+what was standard output. Its walls stand before it loads anything that starts a thread."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engine.apart.forked import starting
+from kernels import confine, ends
+
+
+def main() -> int:
+    """Judge the cases that standard input names. Returns the exit status."""
+    walls = _walls()
+    # Before anything is read that a kernel is not to know.
+    starting.fork_here()
+    from bench.extras.course.records import GradeStart
+    from bench.measure import worker_process
+
+    return worker_process.serve(GradeStart, lambda start, say, stopped: _judge(start, say, stopped, walls))
+
+
+def _walls() -> dict[str, str]:
+    """What stands round this process and those it starts; by name "" or why it does not."""
+    if confine.CONFINED not in os.environ:
+        return {}
+    made = {"memory": confine.limit(int(mib))} if (mib := os.environ.get(confine.MEMORY)) else {}
+    if confine.NO_NETWORK not in os.environ:
+        made["network"] = confine.alone()
+    confine.unseen()
+    return made
+
+
+def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
+    from bench.extras.course.judging import Judging
+    from bench.extras.course.records import GradeCase, TaskGraded, TaskStarted
+    from bench.extras.fleet.device_lock import DeviceLock
+    from bench.measure import environment
+    from bench.measure.timing import Stopped
+    from bench.results.messages import Done, Hello, Log
+    from bench.run.supervisor import RESTART_STATUS, TUNE
+    from engine.apart import pool
+
+    at: list[GradeCase] = list(start.cases[:1])
+    lock = DeviceLock.of_this_process(lambda: say(TaskStarted(case=at[0], stage=TUNE)))
+    if start.job.device == "cpu":
+        pool.ahead("rung")
+    say(Hello(environment=environment.collect()))
+    judging = Judging(
+        start.job,
+        Path(start.folder),
+        lambda case, stage: say(TaskStarted(case=case, stage=stage)),
+        stopped,
+        lock,
+    )
+    for case in start.cases:
+        if stopped():
+            break
+        at[0] = case
+        say(TaskStarted(case=case, stage=TUNE))
+        if lock is not None and start.job.device == "cpu":
+            lock.share()
+        say(TaskStarted(case=case, stage="check"))
+        try:
+            made, restart = judging.graded(case)
+        except Stopped:
+            break
+        held = {f"wall {name}": why or "stands" for name, why in walls.items()}
+        say(TaskGraded(measurement=msgspec.structs.replace(made, facts=made.facts | held)))
+        if restart is not None:
+            say(Log(level="warning", text=str(restart)))
+            return RESTART_STATUS
+    say(Done(reason="cancelled" if stopped() else ""))
+    return 0
+
+
+if __name__ == "__main__":
+    ends.keep_orphans()
+    status = main()
+    from bench.measure import worker_process
+
+    worker_process.leave(status)

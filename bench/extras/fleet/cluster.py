@@ -1,0 +1,32 @@
+"""Who hands work out, this machine or a cluster; and a run measured on a cluster, as `--cluster` does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from bench.commands.measuring import Ending
+from bench.extras.fleet import spread
+from bench.extras.fleet.executor import Executor, Local
+from bench.extras.fleet.on_ray import OnRay
+from bench.kinds.folder import Folder
+from bench.run.progress import RunProgress
+
+
+def executor_of(device: str, address: str, at_once: int) -> Executor:
+    """A cluster's at an address, or where there is none ("") that of this machine's devices of one kind.
+    at_once: pieces of work that share a device."""
+    return OnRay(address, at_once) if address else Local(device, at_once)
+
+
+def measure(folder: Folder[Any, Any], missing: Sequence[Any], address: str, gpu: str) -> Ending:
+    """Measure the missing cases of a run on the cluster at `address`. gpu: on which kind of GPU ("": any)."""
+    executor = OnRay(address)
+    print(f"on: {executor.words}", file=sys.stderr)
+    try:
+        done = len(folder.cases) - len(missing)
+        with RunProgress(folder.kind, len(folder.cases), done, missing, folder.job) as shown:
+            return spread.measure(folder, missing, executor, shown, gpu)
+    finally:
+        executor.close()

@@ -1,0 +1,153 @@
+"""`report course NAME` and `report goals NAME`: figures of a course report, or speed goals, held against what
+is measured here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from bench.extras.reports.needs import Taken
+
+app = typer.Typer(
+    name="report", no_args_is_help=True, help="Reports that are filled in here.", rich_markup_mode=None
+)
+COMMAND = app
+NAME = typer.Argument("", metavar="[NAME]", help="Which; none lists them.")
+MEASURE = typer.Option(
+    True, "--measure/--no-measure", help="Take the runs that are missing, or fill in what there is."
+)
+
+
+@app.callback()
+def group() -> None:
+    """Reports that are filled in here; `runs report` writes one of saved runs."""
+
+
+@app.command("course")
+def course_command(
+    name: str = NAME,
+    out: Path | None = typer.Option(
+        None, metavar="FILE.html|FILE.md", help="The report; default: report.html in the course's folder."
+    ),
+    folder: Path | None = typer.Option(
+        None, metavar="DIR", help="The course's folder, where runs of it are kept; default: runs/course-NAME."
+    ),
+    runs: Path = typer.Option(
+        Path("runs"), metavar="DIR", help="Runs among which those that fit are used in place of new ones."
+    ),
+    measure: bool = MEASURE,
+    images: int = typer.Option(10_000, metavar="N", min=1, help="Images at most, in place of 10,000."),
+    largest: int = typer.Option(
+        16, metavar="N", min=1, help="On a CPU: the largest batch size of AlexNet's table (1,024 there)."
+    ),
+    budget: float = typer.Option(2.0, metavar="S", help="The most seconds of samples per case."),
+) -> None:
+    """Fill in a course report.
+
+    Each of its tables and figures with this machine's numbers beside the
+    published ones, and a sentence where ours contradicts theirs. Runs that are missing are taken. Exit code
+    0: all that this machine can measure is there; 1: something failed; 130: cancelled (go on with the same
+    command)."""
+    from bench.extras.reports import needs
+    from bench.extras.reports.courses import page, presets
+
+    limits = needs.Limits(budget, largest, images)
+
+    def take(course: Any, own: Path) -> Taken:
+        return needs.take(course, own, limits, measure, among=runs)
+
+    _fill(presets, page, name, out, folder or runs / f"course-{name}", take, measure)
+
+
+@app.command("goals")
+def goals_command(
+    name: str = NAME,
+    out: Path | None = typer.Option(
+        None, metavar="FILE.html|FILE.md", help="The report; default: report.html in the goals' folder."
+    ),
+    folder: Path | None = typer.Option(
+        None, metavar="DIR", help="Where its runs are kept and continued; default: runs/goals-NAME."
+    ),
+    run: list[Path] = typer.Option(
+        [], metavar="RUN", help="A comparison that there is, in place of the goals' own; may be repeated."
+    ),
+    second: list[Path] = typer.Option(
+        [], metavar="RUN", help="With --run: the same measured again; may be repeated."
+    ),
+    measure: bool = MEASURE,
+    budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples per case."),
+    largest: int = typer.Option(
+        0, metavar="N", min=0, show_default=False, help="Leave out batch sizes beyond this one."
+    ),
+    images: int = typer.Option(
+        0, metavar="N", min=0, show_default=False, help="Images of the accuracy at most."
+    ),
+    title: str = typer.Option("", metavar="TEXT", help="The report's heading."),
+) -> None:
+    """Say which speed goals this machine reaches.
+
+    Each reached or not, with its interval and the reason; our times
+    beside the reference's, errors, the share of the floor, charts; all of it measured twice. What is missing
+    is measured; after Ctrl-C or a kill the same command continues. Exit code 0: measured, whether goals are
+    reached or not; 1: something could not be measured; 130: cancelled."""
+    from bench.extras.reports import needs
+    from bench.extras.reports.goals import floors, page, presets
+    from kernels.errors import InputError
+
+    if second and not run:
+        raise InputError("--second is of runs that were taken again; name the first by --run")
+    limits = needs.Limits(budget, largest, images)
+
+    def take(goals: Any, own: Path) -> Taken:
+        if run:
+            taken = needs.given(run, second)
+            taken.limits = floors.kept([path.parent for path in (*run, *second)])
+            taken.limits = taken.limits or (floors.measured(goals.device) if measure else ())
+            return taken
+        taken = needs.take(goals, own, limits, measure, times=2)
+        taken.limits = floors.kept([own])
+        if measure and any(taken.runs):
+            # Last: cases are held against what is known of the machine, and while it is busy that is too
+            # little.
+            taken.limits = floors.measured(goals.device, own) or taken.limits
+        return taken
+
+    _fill(presets, page, name, out, folder or Path("runs") / f"goals-{name}", take, measure, title)
+
+
+def _fill(
+    presets: Any,
+    page: Any,
+    name: str,
+    out: Path | None,
+    own: Path,
+    take: Callable[[Any, Path], Taken],
+    measure: bool,
+    title: str = "",
+) -> None:
+    """List a kind's reports, or write one. own: its folder; take: measures what is missing."""
+    from bench.extras.reports import needs
+    from bench.show import report_form
+
+    if not name:
+        for known in presets.names():
+            print(f"{known}: {presets.load(known).title}")
+        return
+    report = presets.load(name)
+    target = out or own / "report.html"
+    report_form.form_of(target)  # a name that means no form is told before anything runs
+    taken = take(report, own)
+    for path in page.write(report, taken, target, title):
+        print(path)
+    if not any((*taken.runs, taken.programs)) and set(taken.why.values()) == {needs.NEEDS_GPU}:
+        alone = "nothing was measured, the report holds what it is filled in with alone"
+        print(f"{name} {needs.NEEDS_GPU}: {alone}", file=sys.stderr)
+    failed = [f"{need}: {why}" for need, why in taken.why.items() if why not in needs.EXPECTED]
+    for line in failed:
+        print(line, file=sys.stderr)
+    raise typer.Exit(int(bool(failed) and measure))

@@ -1,0 +1,164 @@
+"""What is told of a course report: tables, figures, and what of it ours contradicts."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.charts.definitions import Axis, Chart, Panel, Point, Series
+from bench.extras.reports import filled
+from bench.extras.reports.courses import claims, tables
+from bench.extras.reports.courses.presets import Course, Figure, Matrix
+from bench.extras.reports.filled import Page
+from bench.extras.reports.needs import Taken
+from bench.show import report_form
+from bench.show.looks import Look
+from bench.show.report_form import Picture, ReportForm
+from bench.show.table import Table
+from bench.words import palette
+
+_KINDS = {"agrees": "ok", "contradicts": "slower", "open": ""}
+
+
+def write(course: Course, taken: Taken, out: Path, heading: str = "") -> list[Path]:
+    """Write it in the form of the file's ending; what was written, the report first."""
+    form = report_form.form_of(out)
+    return filled.write(page(course, taken, form), taken, form, heading)
+
+
+def page(course: Course, taken: Taken, form: ReportForm) -> Page:
+    env = taken.environment
+    few = [f"Here {taken.images:,} images were taken where a figure names 10,000."]
+    held = [claims.held(course, claim, taken) for claim in course.claims]
+    return Page(
+        command="course",
+        heading=f"{course.title}, on {env.gpu or env.cpu or 'this machine'}",
+        source=course.source,
+        strip=[(_KINDS[one.kind], one.sentence) for one in held],
+        notes=(*few * (0 < taken.images < 10_000), *course.notes),
+        tables=[
+            *(tables.of_lines(course, table, taken) for table in course.tables),
+            *(tables.of_ranks(course, ranked, taken) for ranked in course.ranked),
+            *(tables.of_matrix(course, matrix, taken) for matrix in course.matrices),
+            *over_models(course, taken),
+        ],
+        figures=figures(course, taken, form),
+        method="words_course.j2",
+    )
+
+
+def over_models(course: Course, taken: Taken) -> list[Table[Any]]:
+    """Where ladders of one node of several models were taken on a device: each rung over the models."""
+    from bench.ladder.show import report_tables
+    from bench.ladder.show.rows import rows
+
+    found = []
+    for device in ("cpu", "cuda"):
+        ladders = {
+            need.model: taken.run(need.name)
+            for need in course.needs
+            if need.kind == "ladder" and need.device == device and need.name in taken.runs[0]
+        }
+        if len(ladders) > 1:
+            of = [(model, rows(folder.header, folder.measurements())) for model, folder in ladders.items()]
+            where = "this CPU" if device == "cpu" else "this GPU"
+            found.append(report_tables.over_models(of, f"One rung over {len(of)} models, on {where}"))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- figures
+
+
+def figures(course: Course, taken: Taken, form: ReportForm) -> list[Picture]:
+    """Those that there is something for."""
+    found = []
+    for figure in course.figures:
+        if figure.need not in taken.why:
+            made = _figure(course, figure, taken, form)
+            if made is not None:
+                found.append(Picture(figure.title, made.where, made.words))
+    return found
+
+
+def _figure(course: Course, figure: Figure, taken: Taken, form: ReportForm) -> Picture | None:
+    from bench.ladder.show import charts as ladder_charts
+    from bench.ladder.show.rows import rows
+    from bench.profile.event_files import events_in
+    from bench.profile.show import charts as profile_charts
+    from bench.profile.show import draw_timeline
+
+    folder = taken.run(figure.need)
+    stem = re.sub(r"[^\w]+", "-", figure.title).strip("-").lower()
+    measured = folder.measurements()
+    fine = [made for made in measured if made.disposition == "ok"]
+    if figure.chart == "ladder":
+        chart: Chart | None = ladder_charts.speed(folder.header, rows(folder.header, measured))
+    elif figure.chart == "total":
+        matrix = next(matrix for matrix in course.matrices if matrix.need == figure.need)
+        chart = total(course, matrix, taken)
+    elif not fine:
+        return None
+    elif figure.chart == "timeline":
+        shown = [(made, events_in(folder.path, made)) for made in fine]
+
+        def draw(kind: str, look: Look) -> bytes:
+            return draw_timeline.render(folder.header, shown, kind, fine, 1.0, look)
+
+        return form.drawing(figure.title, stem, draw)
+    else:
+        chart = getattr(profile_charts, figure.chart)(folder.header, fine)
+    return None if chart is None else form.chart(chart, stem)
+
+
+_ADDED = ("htod", "conv", "fc", "dtoh", "maxpool")  # what a pass consists of, on their machine and ours
+
+
+def total(course: Course, matrix: Matrix, taken: Taken) -> Chart:
+    """What a pass takes by batch size, theirs and ours: kernels and copies together."""
+    own = tables.own_seconds(course, matrix, taken)
+    named = [name for name in matrix.columns if name in _ADDED]
+    theirs = [
+        Point(
+            x=row[0],
+            y=sum(ms * 1e-3 for name, ms in zip(matrix.columns, row[1:], strict=True) if name in named),
+        )
+        for row in matrix.rows
+    ]
+    ours = [
+        Point(x=batch, y=sum(seconds[name] or 0.0 for name in named))
+        for batch, seconds in sorted(own.items())
+    ]
+    name = course.need(matrix.need).backend(matrix.who)
+    one = partial(Series, precision="fp32", dashed=False, marker="o")
+    lines = (
+        one(label="published", backend="published", colour=palette.OTHERS[0], points=tuple(theirs)),
+        one(label=f"{name}, here", backend=name, colour=palette.backend(name), points=tuple(ours)),
+    )
+    panel = Panel(
+        title="",
+        x=Axis(label="batch size", scale="log", ticks=tuple(row[0] for row in matrix.rows)),
+        y=Axis(label="time", unit="s", scale="log"),
+        series=lines,
+    )
+    return Chart(
+        name="course-total",
+        model=course.title,
+        title="Kernels and copies by batch size",
+        finding=_grown(theirs, ours),
+        panels=(panel,),
+        notes=(f"Published: {matrix.hardware}.",),
+    )
+
+
+def _grown(theirs: list[Point], ours: list[Point]) -> str:
+    """How time grows with the batch size, from one end of what both measured to the other."""
+    if len(ours) < 2:
+        return ""
+    first, last = ours[0], ours[-1]
+    known = {point.x: point.y for point in theirs}
+    said = f"From batch {first.x:,.0f} to {last.x:,.0f} the time here grows {last.y / first.y:,.1f}-fold"
+    if first.x in known and last.x in known:
+        said += f"; published: {known[last.x] / known[first.x]:,.1f}-fold"
+    return f"{said}."

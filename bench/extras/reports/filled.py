@@ -1,0 +1,69 @@
+"""A report filled in, as HTML or Markdown: what its kind tells, and where ours comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.charts.footer import machine, versions
+from bench.extras.reports.needs import Taken
+from bench.show.report_form import Picture, ReportForm
+from bench.show.table import Table
+from bench.words import units
+
+TEMPLATE = "filled"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What is told of one kind of report. command: of `report`; source: whose figures they are ("": the
+    goals' own); strip: what comes of it, a sentence each, with the class of its colour ("ok", "slower",
+    ""); method: the template of the words about how it was measured."""
+
+    command: str
+    heading: str
+    strip: list[tuple[str, str]]
+    notes: tuple[str, ...]
+    tables: list[Table[Any]]
+    figures: list[Picture]
+    method: str
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where ours comes from: a run or a program, and the command behind it."""
+
+    words: str
+    command: str
+
+
+def write(page: Page, taken: Taken, form: ReportForm, heading: str = "") -> list[Path]:
+    """Write it; what was written, the report first. heading: in place of its own."""
+    return form.write(TEMPLATE, context(page, taken, heading))
+
+
+def context(page: Page, taken: Taken, heading: str = "") -> dict[str, Any]:
+    """What the template tells."""
+    folders = [folder for runs in taken.runs for folder in runs.values()]
+    measured = [*(folder.header for folder in folders), *taken.programs.values()]
+    sources = [
+        Source(
+            f"{folder.path}; {len(folder.measurements()):,} of {len(folder.cases):,} cases measured",
+            folder.header.command,
+        )
+        for folder in folders
+    ]
+    for name, used in taken.programs.items():
+        start = used.start
+        words = f"{start.model} on {start.backend}, {start.images:,} images in batches of {start.batch:,}"
+        sources.append(Source(f"{name}: a whole program", words))
+    return {
+        "page": page,
+        "heading": heading or page.heading,
+        "records": units.count(len(sources), "run"),
+        "machines": list(dict.fromkeys((machine(one), versions(one)) for one in measured)),
+        "sources": sources,
+        "missing": list(taken.why.items()),
+    }

@@ -1,0 +1,108 @@
+"""What is told of goals: which are reached, the tables, charts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.charts import precision_charts
+from bench.charts.definitions import Chart
+from bench.comparison.kind import RunFolder
+from bench.extras.reports import filled
+from bench.extras.reports.filled import Page
+from bench.extras.reports.goals import again, judged, machines, tables
+from bench.extras.reports.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, Held
+from bench.extras.reports.goals.presets import Goals
+from bench.extras.reports.needs import Taken
+from bench.results.rows import Row, by_model, in_order, rows
+from bench.show import report_form
+from bench.show.report_form import ReportForm
+
+CHARTS = ("op-time", "speed", "end-to-end")
+_KINDS = {REACHED: "ok", MISSED: "slower", OPEN: ""}
+
+
+def write(goals: Goals, taken: Taken, out: Path, heading: str = "") -> list[Path]:
+    """Write it in the form of the file's ending; what was written, the report first."""
+    form = report_form.form_of(out)
+    return filled.write(page(goals, taken, form), taken, form, heading)
+
+
+def page(goals: Goals, taken: Taken, form: ReportForm) -> Page:
+    held = judged.held(goals, taken)
+    first = judged.measured(taken)[0]
+    found = again.repeated(taken)
+    repeated = [tables.repeats(found)] if any(each.changes or each.why for each in found) else []
+    return Page(
+        command="goals",
+        heading=machines.heading(goals, taken),
+        strip=[*counted(held), ("", again.sentence(found))],
+        notes=(*machines.notes(goals, taken), *goals.notes),
+        tables=[
+            tables.goals(held),
+            tables.cases(goals, first, taken.limits),
+            *tables.flows(goals, first),
+            *repeated,
+        ],
+        figures=[form.chart(chart, stem) for stem, chart in charts(taken).items()],
+        method="words_goals.j2",
+    )
+
+
+def counted(held: Sequence[Held]) -> list[tuple[str, str]]:
+    """How many goals came to what, a sentence each, with its colour."""
+    counts = Counter(one.outcome for one in held)
+    told = []
+    for outcome in OUTCOMES:
+        if counts[outcome]:
+            verb = "is" if counts[outcome] == 1 else "are"
+            sentence = f"{counts[outcome]:,} of {len(held):,} goals {verb} {outcome}"
+            told.append((_KINDS.get(outcome, ""), sentence))
+    return told
+
+
+def charts(taken: Taken) -> dict[str, Chart]:
+    """Those of all that was measured on a device in the first runs, by name: one a precision, as each has
+    many rivals. Of several devices each has the device in its name and title."""
+    devices: dict[str, list[RunFolder]] = {}
+    for folder in taken.runs[0].values():
+        environment = folder.header.environment
+        devices.setdefault(environment.gpu or environment.cpu, []).append(folder)
+    found = {}
+    for device, folders in devices.items():
+        for flowing in (False, True):
+            among = [folder for folder in folders if not flowing or _flows(folder)]
+            held, headers = _rows(among), [folder.header for folder in among]
+            for model, items in by_model(held).items():
+                runs = [run for run in headers if any(case.model == model for case in run.cases)]
+                for kind, chart in precision_charts(model, items, runs):
+                    if kind in CHARTS and (kind == CHARTS[-1]) == flowing:
+                        if len(devices) == 1:
+                            found[chart.name] = chart
+                        else:
+                            titled = msgspec.structs.replace(chart, title=f"{chart.title}, on {device}")
+                            found[f"{_word(device)}-{chart.name}"] = titled
+    return found
+
+
+def _rows(folders: Sequence[RunFolder]) -> list[Row]:
+    """Of each case the one that counts, the smallest batches first: of the last run that has it, and of those
+    that were about a pass alone where there are such."""
+    found: dict[str, Row] = {}
+    for folder in sorted(folders, key=_flows, reverse=True):
+        found |= {row.case.key: row for row in rows(in_order(folder.header, folder.measurements()))}
+    return sorted(found.values(), key=lambda row: row.case.batch)
+
+
+def _flows(folder: RunFolder) -> bool:
+    """Whether anything in it is from end to end."""
+    return any(made.end_to_end is not None for made in folder.measurements())
+
+
+def _word(device: str) -> str:
+    """A device in a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", device.lower().removeprefix("nvidia ")).strip("-") or "device"

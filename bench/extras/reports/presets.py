@@ -1,0 +1,88 @@
+"""What a report is filled in with: the words that all of them share, of files data/NAME.toml.
+
+The figures in these files are other people's. Nothing in them was measured here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+
+from kernels.errors import InputError
+from kernels.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from bench.extras.reports.needs import Limits
+
+Who = Literal["own", "reference"]
+R = TypeVar("R", bound="Report")
+
+
+class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A word that nobody reads is a mistake in the file."""
+
+
+class Need(Words, frozen=True, kw_only=True):
+    """Something to measure on one device. kind "comparison", "ladder" or "profile" is a run of that kind;
+    "program" a whole program on the backend of `who`. backends: () are ours and the reference. batches,
+    precisions, images, tune_reference, end_to_end: as in bench.results.records.Job; layers: also the times of
+    our own layers; node, rungs: of a ladder (() all); all_calls: of a profile, one pass from creation to
+    close, for the table by batch size. once: of `backends`, those that are left out of a second run."""
+
+    name: str
+    device: Literal["cpu", "cuda"]
+    models: tuple[str, ...]
+    kind: Literal["comparison", "ladder", "profile", "program"] = "comparison"
+    who: Who = "own"
+    backends: tuple[str, ...] = ()
+    batches: tuple[int, ...] = (1,)
+    precisions: tuple[str, ...] = ("fp32",)
+    images: int = 0
+    tune_reference: bool = False
+    end_to_end: bool = False
+    layers: bool = True
+    once: tuple[str, ...] = ()
+    node: str = ""
+    rungs: tuple[str, ...] = ()
+    all_calls: bool = False
+
+    @property
+    def model(self) -> str:
+        return self.models[0]
+
+    def backend(self, who: Who) -> str:
+        """Ours, or the reference, on its device."""
+        return f"{'engine' if who == 'own' else 'ort'}-{self.device}"
+
+
+class Report(Words, frozen=True, kw_only=True):
+    """One file: what is to be measured, and what else its kind has."""
+
+    title: str
+    needs: tuple[Need, ...]
+    notes: tuple[str, ...] = ()
+
+    def need(self, name: str) -> Need:
+        return next(need for need in self.needs if need.name == name)
+
+    def batches(self, need: Need, limits: Limits) -> tuple[int, ...]:
+        """The batch sizes that are measured here."""
+        return tuple(batch for batch in need.batches if not limits.largest or batch <= limits.largest)
+
+
+def names(folder: Path) -> tuple[str, ...]:
+    """The reports whose files lie in this folder."""
+    return tuple(sorted(path.stem for path in folder.glob("*.toml")))
+
+
+def load(folder: Path, name: str, kind: type[R], what: str) -> R:
+    """The report of that name. what: as one calls it. Raises InputError where there is none."""
+    known = names(folder)
+    if name not in known:
+        hint = did_you_mean(name, known, otherwise=f"; there are {', '.join(known)}")
+        raise InputError(f"there is no {what} {name!r}{hint}")
+    found: Any = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+    return msgspec.convert(found, kind)

@@ -1,0 +1,10 @@
+"""What a ladder writes beside its folder, for docs/formats.json."""
+
+from bench.ladder.saves import Save, SavesOutput
+from bench.ladder.show.compiled_tables import CompiledOutput
+
+FORMATS = {
+    "ladder --compile --format json": CompiledOutput,
+    "ladder --saves --format json": SavesOutput,
+    "saves.jsonl": Save,
+}

@@ -1,0 +1,47 @@
+"""The worker process of a ladder: one LadderStart on standard input, one message a line
+(bench.measure.worker_process). With DESCRIBE it measures nothing and answers questions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from bench.ladder.questions import DESCRIBE
+from bench.ladder.records import LadderStart
+from bench.measure import worker_process
+from bench.measure.parent_channel import read_line
+from bench.results.messages import Hello
+from engine.apart.forked import starting
+from kernels import ends
+
+
+def _warm_up(say: worker_process.Say) -> None:
+    """Load what every job needs, and say what this machine can run."""
+    from bench.ladder.measure import warm
+
+    warm.warm_up()
+    from bench.measure import environment
+
+    say(Hello(environment=environment.collect()))
+
+
+def _run(start: LadderStart, say: worker_process.Say, stopped: Callable[[], bool]) -> int:
+    # Imported here: what this pulls in may print.
+    from bench.ladder.measure.runner import LadderRunner
+
+    return worker_process.run_cases(LadderRunner(start, say, stopped).run, say)
+
+
+def _describe() -> int:
+    say, _ = worker_process.opened()
+    from bench.ladder.measure.describe import serve
+
+    return serve(say, lambda: read_line(0))
+
+
+if __name__ == "__main__":
+    ends.keep_orphans()
+    if DESCRIBE in sys.argv[1:]:
+        worker_process.leave(_describe())
+    starting.fork_here()
+    worker_process.leave(worker_process.serve(LadderStart, _run, _warm_up))

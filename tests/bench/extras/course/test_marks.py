@@ -1,0 +1,150 @@
+"""Points, bands and ranks; what they are written as."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import msgspec
+
+from bench.extras.course import judging, written
+from bench.extras.course.assignment import Asked, Assignment, TaskEntry
+from bench.extras.course.marks import marks, ranking
+from bench.extras.course.records import GradeCase, Graded, GradeJob, Reached, Task, Threshold
+from bench.extras.course.submissions import HandedIn
+from bench.ladder.records import RungCase, RungMeasurement
+from bench.results.finding import Finding
+
+TASK = Task(
+    name="conv",
+    op="conv",
+    params={},
+    points=10,
+    thresholds=(Threshold(rung="naive", ratio=1, points=5), Threshold(rung="naive", ratio=2, points=3)),
+    hints={"pad": "Look at the border.", "crashed": "It ended."},
+)
+JOB = GradeJob(name="one", tasks=(TASK,))
+MADE = Assignment(
+    name="one",
+    task=(TaskEntry(name="conv", op="conv"),),
+    question=(
+        Asked(name="n", text="?", kind="number", answer=5.0, within=0.5, points=2),
+        Asked(name="t", text="?", points=4),
+    ),
+)
+
+
+def graded(student: str, low: float, high: float, disposition: str = "ok", **more: object) -> Graded:
+    value = (low + high) / 2
+    reached = tuple(
+        Reached(
+            rung="naive", ratio=t.ratio, value=value, low=low, high=high, reached=high >= t.ratio,
+            close=low <= t.ratio <= high,
+        )
+        for t in TASK.thresholds
+    )  # fmt: skip
+    return Graded(
+        case=GradeCase(student=student, task="conv"),
+        disposition=disposition,  # type: ignore[arg-type]
+        thresholds=reached if disposition == "ok" else (),
+        value=value if disposition == "ok" else 0,
+        low=low, high=high, against="naive", **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_points_are_of_bands_and_not_of_times() -> None:
+    found = [graded("a", 1.1, 1.2), graded("b", 1.8, 2.1), graded("c", 0, 0, "incorrect")]
+    handed = [HandedIn(name, answers={"n": 5.4, "t": "memory"}) for name in "abcd"]
+    a, b, c, d = marks(MADE, JOB, handed, found)
+    assert [m.points for m in (a, b, c, d)] == [17, 20, 2, 2]
+    bands = [mark.tasks[0].graded and mark.tasks[0].graded.band for mark in (a, b, c, d)]
+    assert (a.most, bands) == (24, [2, 3, 0, None])
+    assert a.tasks[0].band == "passed, reached 1× naive"
+    assert (a.questions[0].right, a.questions[1].right) == (True, None)
+
+
+def test_who_lies_within_the_interval_of_the_first_shares_its_rank() -> None:
+    """Not whoever lies within that of its neighbour: a chain of them would make all of a class the same."""
+    found = [
+        graded("a", 9, 11),
+        graded("b", 8, 9.5),
+        graded("c", 7, 8.5),
+        graded("d", 1, 2),
+        graded("e", 0, 0, "crashed"),
+    ]
+    assert [(p.rank, p.student, p.tied) for p in ranking(found)] == [
+        (1, "a", True), (1, "b", True), (3, "c", False), (4, "d", False),
+    ]  # fmt: skip
+
+
+def test_gradescope_is_given_its_form_and_a_spreadsheet_no_formula(tmp_path: Path) -> None:
+    finding = Finding(fault="pad", reason="wrong at the border")
+    wrong = graded("=cmd()", 0, 0, "incorrect", finding=finding, reason="-1 at the border")
+    found = marks(
+        MADE, JOB, [HandedIn("=cmd()"), HandedIn("b", answers={"n": True})], [wrong, graded("b", 1.9, 2.1)]
+    )
+    files = written.write(tmp_path, JOB, found)
+    told = json.loads((tmp_path / "gradescope" / "=cmd()" / "results.json").read_text())
+    assert (told["score"], told["tests"][0]["status"], told["tests"][0]["max_score"]) == (0, "failed", 18)
+    assert "Hint: Look at the border." in told["tests"][0]["output"]
+    told = json.loads((tmp_path / "gradescope" / "b" / "results.json").read_text())
+    assert told["score"] == 18
+    assert "which counts" in told["tests"][0]["output"]
+    assert told["tests"][1]["output"] == "wrong"  # True is no number
+    assert told["leaderboard"][0]["value"] == 2.0
+    rows = list(csv.reader(io.StringIO(files[0].read_text())))
+    assert rows[1][0] == "'=cmd()"
+    assert rows[1][8].startswith("'-1")
+    assert "| 1 | b | 2.00 | 1.90 to 2.10 |" in (tmp_path / "ranking.md").read_text()
+
+
+def measured(rung: str, *samples: float) -> RungMeasurement:
+    rounds = tuple(range(len(samples)))
+    return RungMeasurement(case=RungCase(rung=rung), disposition="ok", samples_ns=samples, rounds=rounds)
+
+
+def test_a_threshold_within_the_interval_is_reached_and_one_sample_is_no_certainty() -> None:
+    case = GradeCase(student="a", task="conv")
+    naive, mine = (
+        measured("naive", 1000.0, 1010.0, 990.0, 1005.0),
+        measured("submission", 500.0, 505.0, 495.0, 502.0),
+    )
+    made = judging._graded(case, TASK, {"submission": mine, "naive": naive})
+    assert [(t.reached, t.close) for t in made.thresholds] == [(True, False), (True, True)]
+    assert judging._doubtful(made)
+    made = judging._graded(
+        case, TASK, {"submission": measured("submission", 600.0), "naive": measured("naive", 1000.0)}
+    )
+    assert [(t.reached, t.close) for t in made.thresholds] == [(True, False), (True, True)]
+    assert made.low < made.value < made.high
+    made = judging._graded(
+        case, TASK, {"submission": measured("submission", 1.0), "naive": measured("naive", 1e6)}
+    )
+    assert judging._doubtful(made)  # what a busy machine loses of a short pass
+    nothing = judging._graded(case, TASK, {"submission": mine})
+    assert [t.reached for t in nothing.thresholds] == [False, False]
+    assert "nothing can be said" in nothing.notes[0]
+
+
+def test_what_is_missed_is_missed_twice_and_of_three_the_middle_counts() -> None:
+    slow, fast, close = graded("a", 0.1, 0.2), graded("a", 3, 4), graded("a", 0.9, 1.1)
+    assert judging.settled([fast])
+    assert not judging.settled([slow])
+    assert judging.settled([slow, slow])
+    assert judging.decided([slow, fast]) is fast
+    assert not judging.settled([close])
+    assert judging.decided([slow, close, close]).band == 2
+    assert judging.settled([graded("a", 0, 0, "incorrect")])
+
+
+def test_that_a_kernel_remembers_its_inputs_is_found_twice_before_it_counts() -> None:
+    """It is told from times, by which a busy machine has accused one that was right."""
+    found = Finding(fault="remembers", reason="is faster where few of its inputs changed")
+    accused = msgspec.structs.replace(graded("a", 0, 0, "incorrect"), finding=found)
+    assert not judging.settled([accused])
+    assert judging.decided([accused, accused]) is accused
+    right = graded("a", 3, 4)
+    assert judging.decided([accused, right]) is right
+    assert judging.settled([accused, graded("a", 0, 0, "incorrect")])

@@ -1,0 +1,28 @@
+"""Tensors of ONNX as kernels with a layout of their own have them, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernels import layouts, packing
+
+
+def brought_back(held: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """A tensor that lies as NHWC as ONNX has it, in float32."""
+    images, channels, height, width = layouts.as_images(shape)
+    found = held.reshape(images, height, width, -1)[..., :channels].transpose(0, 3, 1, 2)
+    return found.astype(np.float32).reshape(shape)
+
+
+def as_it_lies(layout: str, array: np.ndarray) -> np.ndarray:
+    """The other way round."""
+    array = array.reshape(layouts.as_images(array.shape))
+    images, channels, height, width = array.shape
+    filled = -(-channels // layouts.chunk(layout)) * layouts.chunk(layout)
+    held = np.zeros((images, height, width, filled), layouts.dtype(layout))
+    with np.errstate(over="ignore"):  # what float16 does not hold is infinite there, as on a GPU
+        kept = packing.tf32(array) if layout == layouts.ROUNDED else array
+        held[..., :channels] = kept.transpose(0, 2, 3, 1)
+    return held
