@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QComboBox,
-    QFrame,
     QLabel,
     QListWidget,
     QListWidgetItem,
@@ -211,9 +210,7 @@ class CheckedText(QWidget):
         line = self.box.lineEdit()
         assert line is not None
         line.setPlaceholderText(placeholder)
-        self._wrong = Label()
-        self._wrong.setProperty("role", "failed")
-        self._wrong.setWordWrap(True)
+        self._wrong = Label(role="failed", wrap=True)
         self._wrong.hide()
         filled(QVBoxLayout(self), self.box, self._wrong, margins=(0, 0, 0, 0), spacing=2)
         self.box.editTextChanged.connect(self._on_edited)
@@ -257,9 +254,3 @@ def heading(text: str, buddy: QWidget | None = None) -> QLabel:
     if buddy is not None:
         label.setBuddy(buddy)
     return label
-
-
-def rule() -> QFrame:
-    line = QFrame()
-    line.setFrameShape(QFrame.Shape.HLine)
-    return line

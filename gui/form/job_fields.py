@@ -10,10 +10,7 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QFormLayout,
-    QFrame,
     QHBoxLayout,
-    QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -21,13 +18,14 @@ from PySide6.QtWidgets import (
 from bench.kinds.options import Option
 from bench.results.records import stem
 from bench.run import options
-from gui.base.boxes import filled
+from gui.base.boxes import as_column, filled, scrolled
 from gui.base.scale import GAP, TIGHT, WIDE
 from gui.form.form_fields import CheckColumn, CheckedText, CheckList, heading
 from gui.form.model_note import ModelNote
 from gui.form.option_fields import Field, field
 from gui.form.rung_choices import RungChoices
 from gui.widgets.combo import Combo
+from gui.widgets.controls import push_button
 from gui.widgets.labels import Label, TermLabel
 from kernels.errors import InputError
 from kernels.nearest import did_you_mean
@@ -67,8 +65,7 @@ class JobFields(QWidget):
 
     def _make(self) -> None:
         self.models = CheckList("Models")
-        self.open_button = QPushButton("&Open…")
-        self.open_button.setToolTip("Add an .onnx file (Ctrl+O); or drop one on the window")
+        self.open_button = push_button("&Open…", tip="Add an .onnx file (Ctrl+O); or drop one on the window")
         self.backends = CheckList("Backends")
         self.precisions = CheckColumn(columns=4)
         # The fields of options that say how they are called here, by the option's name.
@@ -84,67 +81,47 @@ class JobFields(QWidget):
         # Those that the form itself has to do with.
         self.batches, self.labels, self.axes = map(self._text, ("batch", "labels", "dim"))
         self.tune = self.fields["tune-reference"].widget
-        self.dataset = Combo()
+        self.dataset = Combo("Data set", grows=False)
         self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.dataset.setMinimumContentsLength(8)
-        self.dataset.setAccessibleName("Data set")
-        self.dataset.addItem("the model's own", None)
-        for key, title in names.dataset_titles().items():
-            spec = FOLDER if key.startswith(FOLDER) else key
-            self.dataset.addItem(title, spec)
-            self.dataset.setItemData(self.dataset.count() - 1, title, Qt.ItemDataRole.ToolTipRole)
+        titles = names.dataset_titles().items()
+        specs = {FOLDER if key.startswith(FOLDER) else key: title for key, title in titles}
+        self.dataset.offer({None: "the model's own"} | specs)
         self.note = ModelNote()
         self.rungs = RungChoices()
-        self._summary = Label()
-        self._summary.setWordWrap(True)
-        self.run_button = QPushButton("Run")
-        self.run_button.setProperty("role", "primary")
-        self.run_button.setToolTip("Run the comparison (F5)")
-        self.copy_button = QPushButton("&Copy as command")
-        self.copy_button.setToolTip("The command line that runs the same comparison without a window")
+        self._summary = Label(wrap=True)
+        self.run_button = push_button("Run", role="primary", tip="Run the comparison (F5)")
+        self.copy_button = push_button(
+            "&Copy as command", tip="The command line that runs the same comparison without a window"
+        )
 
     def _lay_out(self) -> None:
-        fields = QWidget()
-        column = QVBoxLayout(fields)
-        column.setContentsMargins(WIDE, GAP, WIDE, GAP)
-        column.setSpacing(TIGHT)
-        top = filled(QHBoxLayout(), (heading("&Models", self.models), 1), self.open_button)
-        column.addLayout(top)
-        column.addWidget(self.models)
-        column.addWidget(self.note)
-        column.addWidget(heading("&Backends", self.backends))
-        column.addWidget(self.backends)
-        column.addWidget(heading("Precision"))
-        column.addWidget(self.precisions)
-        column.addWidget(heading("Batch sizes, data and measuring"))
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.setContentsMargins(0, 0, 0, 0)
         form.setVerticalSpacing(TIGHT)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        boxes = [made for made in self.fields.values() if isinstance(made.widget, QCheckBox)]
-        rows = [(made.option.label, made.widget) for made in self.fields.values() if made not in boxes]
+        boxes = [made.widget for made in self.fields.values() if isinstance(made.widget, QCheckBox)]
+        rows = [(made.option.label, made.widget) for made in self.fields.values() if made.widget not in boxes]
         for text, widget in (rows[0], ("&Data set", self.dataset), *rows[1:]):
             label = TermLabel(text)
             label.setBuddy(widget.box if isinstance(widget, CheckedText) else widget)
             form.addRow(label, widget)
-        column.addLayout(form)
-        for made in boxes:
-            column.addWidget(made.widget)
-        column.addWidget(self.rungs)
-        column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidget(fields)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        fields = as_column(
+            filled(QHBoxLayout(), (heading("&Models", self.models), 1), self.open_button),
+            *(self.models, self.note, heading("&Backends", self.backends), self.backends),
+            *(heading("Precision"), self.precisions, heading("Batch sizes, data and measuring"), form),
+            *(*boxes, self.rungs, 1),
+            margins=(WIDE, GAP, WIDE, GAP),
+            spacing=TIGHT,
+        )
+        scroll = scrolled(fields, sideways=False)
         # Never narrower than its fields: there is no scrolling sideways.
         scroll.setMinimumWidth(
             fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
         )
-        foot = filled(QVBoxLayout(), self._summary, margins=(WIDE, GAP, WIDE, GAP))
         buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button)
-        foot.addLayout(buttons)
+        foot = filled(QVBoxLayout(), self._summary, buttons, margins=(WIDE, GAP, WIDE, GAP))
         filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)
 
     def _text(self, name: str) -> CheckedText:

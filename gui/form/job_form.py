@@ -21,6 +21,7 @@ from bench.words import palette
 from bench.words.units import clock
 from gui.form.job_fields import FOLDER, LABELS_FILE, JobFields, of_models
 from gui.form.kept_axes import KeptAxes
+from gui.widgets.controls import set_role
 from kernels.errors import InputError
 from models import names
 
@@ -107,12 +108,9 @@ class JobForm(JobFields):
                 self.add_model(model, check=False)
         self.models.check(models)
         self._rivals = set(job.backends)
-        if job.backends:
-            self._left_out = set(self.backends.keys) - set(job.backends)
-            self.backends.check(job.backends)
-        else:
-            self._left_out = set()
-            self.backends.check([name for name in self.backends.keys if name not in self._asked_only])
+        shown = job.backends or [name for name in self.backends.keys if name not in self._asked_only]
+        self._left_out = set(self.backends.keys) - set(job.backends) if job.backends else set()
+        self.backends.check(shown)
         for precision in job.precisions:
             self.precisions.put(precision)
         self.precisions.check(job.precisions)
@@ -247,14 +245,12 @@ class JobForm(JobFields):
             job = self.job()
         except InputError as error:
             self._summary.setText(str(error))
-            self._summary.setProperty("role", "failed")
             ready = False
         else:
             ready = True
             self.note.look(job)
-            self._summary.setProperty("role", "muted")
             self._summary.setText(self._estimate(job))
-        self._summary.style().polish(self._summary)
+        set_role(self._summary, "muted" if ready else "failed")
         self.run_button.setEnabled(ready and not self._busy)
         self.copy_button.setEnabled(ready)
         self.changed.emit()

@@ -19,9 +19,7 @@ class ModelNote(Label):
     asked = Signal(object)
 
     def __init__(self) -> None:
-        super().__init__()
-        self.setWordWrap(True)
-        self.setProperty("role", "muted")
+        super().__init__(role="muted", wrap=True)
         self.setAccessibleName("What the model takes")
         self.hide()
         self._known: dict[str, Takes] = {}

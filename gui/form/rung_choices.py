@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from bench.run import chosen_rungs
-from gui.base.boxes import filled
+from gui.base.boxes import as_row, filled
 from gui.form.form_fields import heading
+from gui.widgets.controls import tool_button
 from gui.widgets.labels import Elided, as_tip
 
 
@@ -87,21 +88,14 @@ class RungChoices(QWidget):
             )
         self.setVisible(bool(self._lines))
 
-    def _add(self, words: str, remove: object, tip: str = "") -> None:
-        line = QWidget()
-        row = filled(QHBoxLayout(line), margins=(0, 0, 0, 0))
+    def _add(self, words: str, remove: Callable[[], None], tip: str = "") -> None:
         label = Elided(words)
         if tip:
             label.setToolTip(as_tip(tip))
-        button = QToolButton()
-        button.setText("✕")
-        button.setProperty("role", "switch")
-        button.setToolTip(as_tip(f"Take this away: {words}"))
-        button.setAccessibleName(f"Take away: {words}")
+        away = as_tip(f"Take this away: {words}")
+        button = tool_button("✕", lambda: remove(), away, "switch", name=f"Take away: {words}")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        button.clicked.connect(lambda _=False: remove())  # type: ignore[operator]
-        row.addWidget(label, 1)
-        row.addWidget(button)
+        line = as_row((label, 1), button)
         self._column.addWidget(line)
         self._lines.append(line)
 
