@@ -25,7 +25,15 @@ def compared(one: RunFolder, other: RunFolder) -> Compared:
     how many images an accuracy is of. Then also where all but the precision is."""
     a, b = (rows(in_order(folder.header, folder.measurements())) for folder in (one, other))
     meant = set(map(_key, other.cases))
-    found = matched(a, b, (lambda row: (_key(row.case), row.case.images), lambda row: _key(row.case), _loose))
+    found = matched(
+        a,
+        b,
+        (
+            lambda row: (_key(row.case), row.case.images),
+            lambda row: _key(row.case),
+            lambda row: (stem(row.case.model), row.case.backend, row.case.batch),
+        ),
+    )
     return Compared(
         pairs=[
             *(_pair(ours, theirs, meant) for ours, theirs in found),
@@ -40,10 +48,6 @@ def compared(one: RunFolder, other: RunFolder) -> Compared:
 
 def _key(case: Case) -> tuple[Hashable, ...]:
     return stem(case.model), case.backend, case.precision, case.batch
-
-
-def _loose(row: Row) -> Hashable:
-    return stem(row.case.model), row.case.backend, row.case.batch
 
 
 def _pair(a: Row | None, b: Row | None, meant: set[tuple[Hashable, ...]]) -> Pair:

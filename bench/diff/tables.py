@@ -215,10 +215,6 @@ def _ns(name: str) -> Callable[[Step], float | None]:
     return lambda step: None if (found := getattr(step, name)) is None else found * 1e-9
 
 
-def _unsure(step: Step) -> tuple[str, ...]:
-    return () if step.sure else (UNSURE,)
-
-
 def _of(change_ns: float) -> Callable[[Step], float | None]:
     return lambda step: step.change_ns / change_ns if change_ns else None
 
@@ -230,7 +226,13 @@ def steps(found: Waterfall) -> Table[Step]:
         Column("label", left=True, title="step"),
         Column("a_s", _ns("a_ns"), seconds, title="A"),
         Column("b_s", _ns("b_ns"), seconds, title="B"),
-        Column("change_s", _ns("change_ns"), lambda s: units.change(s * 1e9), _unsure, "change"),
+        Column(
+            "change_s",
+            _ns("change_ns"),
+            lambda s: units.change(s * 1e9),
+            lambda step: () if step.sure else (UNSURE,),
+            "change",
+        ),
         Column(
             "margin_s", _ns("margin_ns"), seconds, title="±", tip="How far the change may be off, at 95 %"
         ),

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bench.kinds.options import check
+from bench.kinds.options import check, one_of
 from bench.ladder import net
 from bench.ladder.measure.entrants import ENGINES, work_of
 from bench.ladder.net import Net, Whole
@@ -40,10 +40,8 @@ DEVICES = tuple(ENGINES)
 
 def device_of(asked: str) -> str:
     """The device asked for, else "cuda" where it can run, else "cpu". Raises InputError."""
-    if asked and asked not in DEVICES:
-        raise InputError(f"device {asked!r} is not known; known are {', '.join(DEVICES)}")
     if asked:
-        if reason := backends.get(ENGINES[asked]).unavailable():
+        if reason := backends.get(ENGINES[one_of(asked, DEVICES, "device")]).unavailable():
             instead = "; --compile compiles its rungs here all the same" if asked == "cuda" else ""
             raise InputError(f"the ladder cannot run on {asked} here: {reason}{instead}")
         return asked
@@ -76,8 +74,8 @@ def conv_of(
     (stride_h, stride_w), (dilation_h, dilation_w) = _pair(stride, "stride"), _pair(dilation, "dilation")
     if group < 1 or c % group or m % group:
         raise InputError(f"--group {group} does not divide the {c} input and {m} output channels")
-    if activation and activation not in ACTIVATIONS:
-        raise InputError(f"activation {activation!r} is not known; known are {', '.join(ACTIVATIONS)}")
+    if activation:
+        one_of(activation, ACTIVATIONS, "activation")
     made = Conv(
         n=n, c=c, h=h, w=w, m=m, kh=kh, kw=kw, out_h=0, out_w=0, stride_h=stride_h, stride_w=stride_w,
         pad_top=pads[0], pad_left=pads[1], pad_bottom=pads[2], pad_right=pads[3],

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.kinds.options import check as check_options
+from bench.kinds.options import one_of
 from bench.measure import rung_check
 from bench.measure.images import model_file
 from bench.results.records import Case, Job, stem
@@ -182,14 +183,8 @@ def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
 def choose_backends(asked: Sequence[str]) -> list[Backend]:
     """The backends asked for, or all that can run here, variants and rivals left out. Raises InputError with
     the nearest name, and where none of them can run, with the reasons."""
-    known = backends.all_backends()
-    for name in asked:
-        if name not in known:
-            raise InputError(
-                f"backend {name!r} is not known{did_you_mean(name, known)}; known are {', '.join(known)}"
-            )
-    plain = [backend for backend in known.values() if not isinstance(backend, Variant | Rival)]
-    chosen = [known[name] for name in dict.fromkeys(asked)] or plain
+    plain = [each for each in backends.all_backends().values() if not isinstance(each, Variant | Rival)]
+    chosen = [backends.get(name) for name in dict.fromkeys(asked)] or plain
     reasons = {backend.name: backend.unavailable() for backend in chosen}
     if all(reasons.values()):
         told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
@@ -197,12 +192,6 @@ def choose_backends(asked: Sequence[str]) -> list[Backend]:
     if asked:
         return chosen
     return [backend for backend in chosen if not reasons[backend.name]]
-
-
-def backend_names(job: Job) -> tuple[str, ...]:
-    """The backends that a job compares: those it names, else all that can run here. Raises InputError where
-    none can."""
-    return job.backends or tuple(backend.name for backend in choose_backends(()))
 
 
 def with_variants(chosen: Sequence[Backend]) -> list[Backend]:
@@ -268,11 +257,8 @@ def _check_dataset(spec: str) -> None:
         folder = Path(spec.removeprefix("folder:")).expanduser()
         if not folder.exists():
             raise InputError(f"data set {spec}: the folder {folder} does not exist")
-    elif spec != "random" and spec not in names.datasets():
-        known = [*names.datasets(), "random", "folder:DIR"]
-        raise InputError(
-            f"data set {spec!r} is not known{did_you_mean(spec, known)}; known are {', '.join(known)}"
-        )
+    else:
+        one_of(spec, (*names.datasets(), "random", "folder:DIR"), "data set")
 
 
 def _nearest_file(path: Path) -> str:
@@ -280,8 +266,3 @@ def _nearest_file(path: Path) -> str:
         return did_you_mean(path.name, (p.name for p in path.parent.glob("*.onnx")))
     except OSError:
         return ""
-
-
-def folders(names_: Iterable[str]) -> list[Path]:
-    """Paths as the user wrote them, with ~ resolved."""
-    return [Path(name).expanduser() for name in names_]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -62,7 +63,8 @@ class LoadedModel:
         self.path = self.spec.file(progress)
         # A job that names no backend means all that can run here: their devices say what is one group of
         # nodes, and a group must be no smaller than a step of any of them.
-        devices = sorted({backends.get(name).device for name in (*cases.backend_names(job), *compared)})
+        asked = job.backends or [backend.name for backend in cases.choose_backends(())]
+        devices = sorted({backends.get(name).device for name in (*asked, *compared)})
         found = self._read_graph()
         self.graph: Graph = replace(found.graph, devices=tuple(devices))
         self.notes = found.notes  # what was taken for what the file leaves open
@@ -72,7 +74,7 @@ class LoadedModel:
         self._plain = Options(
             threads=job.threads,
             cuda_graph=job.cuda_graph,
-            kernel_dirs=tuple(cases.folders(job.kernel_dirs)),
+            kernel_dirs=tuple(Path(name).expanduser() for name in job.kernel_dirs),
         )
         self.options = self.options_for("")  # with the rungs that are named for no device
         self._most = max(batches)

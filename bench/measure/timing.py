@@ -293,7 +293,11 @@ class _Sampler:
         number: int,
     ) -> Iterator[tuple[str, Exception | None]]:
         """A turn of each; says who has had it, or failed at it."""
-        alike = [key for key in keys if self._on_host(key) and _in_one_thread(instances[key])]
+        alike = [
+            key
+            for key in keys
+            if self._on_host(key) and isinstance(of := instances[key], Sequence) and in_one_thread(of[0])
+        ]
         groups = {key: alike if key in alike[:1] else [key] for key in keys if key not in alike[1:]}
         for group in groups.values():
             parts = _Parts(self._rules.slice_s if len(group) > 1 else math.inf)
@@ -435,10 +439,6 @@ class _Sampler:
                     return samples, seconds, done
                 if self._stopped():
                     raise Stopped
-
-
-def _in_one_thread(of: Instances) -> bool:
-    return isinstance(of, Sequence) and in_one_thread(of[0])
 
 
 @contextmanager

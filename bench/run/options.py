@@ -30,7 +30,6 @@ from kernels.errors import InputError
 from kernels.precision import NAMES
 
 MAX_BATCH = 100_000
-MOST_RUNS = 1000
 LONG = 10_000_000  # seconds or milliseconds
 # How many sessions of each contender are timed where nobody says how many.
 INSTANCES = 3
@@ -47,11 +46,6 @@ def _given(text: str) -> str:
     except ValueError:
         return absolute(text)
     return text
-
-
-def _preparation(text: str) -> str:
-    """A preprocessing as it is, a file of one by its whole path."""
-    return absolute(text) if text.endswith(".toml") else text
 
 
 def _folder(text: str) -> None:
@@ -183,6 +177,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             fields=("batch",),
             usual=1,
             always=True,
+            label="&Batch",
         ),
         Option(
             "device",
@@ -248,7 +243,10 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "preprocess",
-            Text(look="models.preparation:parse", keep=_preparation),
+            Text(
+                look="models.preparation:parse",
+                keep=lambda text: absolute(text) if text.endswith(".toml") else text,
+            ),
             "What is done to an image: unit (0 to 1), raw, imagenet, caffe, MEAN,STD or a .toml file; "
             "default: what the model's file says of itself, else unit.",
             "P",
@@ -358,11 +356,12 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "runs",
-            Number(most=MOST_RUNS),
+            Number(most=1000),
             "How many passes are profiled, after some to warm up.",
             "K",
             on=(P,),
             fields=("runs",),
+            label="Pa&sses",
         ),
         Option(
             "slower",
@@ -454,6 +453,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Nsight Compute (ncu) in a separate pass.",
             on=(P,),
             fields=("counters",),
+            label="Cou&nters",
         ),
         Option(
             "copies",
@@ -468,6 +468,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
             "Also run the whole model with each kernel in it.",
             on=(L,),
             fields=("whole_model",),
+            label="&Whole model too",
         ),
     ),
     "Kernels": (

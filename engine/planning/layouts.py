@@ -172,11 +172,6 @@ def _knowing(plan: Plan, op: str) -> list[Rung]:
     return [r for r in ours if max(len(r.reads), len(r.writes)) > 1 and r.precision == plan.precision]
 
 
-def _laying_out(plan: Plan, op: str) -> list[Rung]:
-    """Those of them that read such."""
-    return [rung for rung in _knowing(plan, op) if len(rung.reads) > 1]
-
-
 @dataclass
 class _Assignment:
     """steps, rungs: as they are by now. readers: by tensor that may be laid out anew, the steps that read it.
@@ -198,7 +193,7 @@ class _Assignment:
             free = known and step.params.weight_inputs and step.chosen != "named"
             if not free or len(rungs[place].reads) > 1 or len(rungs[place].writes) > 1:
                 continue
-            meant = (r for r in _laying_out(plan, step.op) if r.suits(step.params))
+            meant = (r for r in _knowing(plan, step.op) if len(r.reads) > 1 and r.suits(step.params))
             able = (r for r in meant if _able(step, r, PLAIN, PLAIN))
             if (other := next(able, None)) is not None:
                 steps[place] = replace(step, rung=other.name, precision=other.precision, chosen=CHOSEN)

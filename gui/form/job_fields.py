@@ -79,8 +79,9 @@ class JobFields(QWidget):
             if option.label
         }
         # Those that the form itself has to do with.
-        self.batches, self.labels, self.axes = map(self._text, ("batch", "labels", "dim"))
-        self.tune = self.fields["tune-reference"].widget
+        self.batches, self.labels, self.axes, self.tune = (
+            self.fields[name].widget for name in ("batch", "labels", "dim", "tune-reference")
+        )
         self.dataset = Combo("Data set", grows=False)
         self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.dataset.setMinimumContentsLength(8)
@@ -111,7 +112,9 @@ class JobFields(QWidget):
             filled(QHBoxLayout(), (heading("&Models", self.models), 1), self.open_button),
             *(self.models, self.note, heading("&Backends", self.backends), self.backends),
             *(heading("Precision"), self.precisions, heading("Batch sizes, data and measuring"), form),
-            *(*boxes, self.rungs, 1),
+            *boxes,
+            self.rungs,
+            1,
             margins=(WIDE, GAP, WIDE, GAP),
             spacing=TIGHT,
         )
@@ -123,11 +126,6 @@ class JobFields(QWidget):
         buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button)
         foot = filled(QVBoxLayout(), self._summary, buttons, margins=(WIDE, GAP, WIDE, GAP))
         filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)
-
-    def _text(self, name: str) -> CheckedText:
-        widget = self.fields[name].widget
-        assert isinstance(widget, CheckedText)
-        return widget
 
     def _reading(self, option: Option) -> Callable[[str], Any]:
         """How a line with sizes is read: models by name are those of the list. Raises InputError."""

@@ -21,6 +21,7 @@ from bench.words import palette
 from bench.words.units import clock
 from gui.form.job_fields import FOLDER, LABELS_FILE, JobFields, of_models
 from gui.form.kept_axes import KeptAxes
+from gui.form.option_fields import fill, values
 from gui.widgets.controls import set_role
 from kernels.errors import InputError
 from models import names
@@ -71,11 +72,7 @@ class JobForm(JobFields):
             raise InputError("Choose a backend.")
         if not self.precisions.checked:
             raise InputError("Choose a precision.")
-        fields = {
-            name: value
-            for made in self.fields.values()
-            for name, value in made.option.as_fields(made.get()).items()
-        }
+        fields = values(self.fields.values())
         fields["tune_reference"] &= self.tune.isEnabled()
         tuned = {info.variant_of for info in self._variants}
         if fields["tune_reference"] and self._infos and not tuned & set(chosen):
@@ -115,8 +112,7 @@ class JobForm(JobFields):
             self.precisions.put(precision)
         self.precisions.check(job.precisions)
         self._set_dataset(job.dataset)
-        for made in self.fields.values():
-            made.put(made.option.of(job))
+        fill(self.fields.values(), job)
         self.rungs.set_chosen(job.rungs, job.kernel_dirs, self.models.keys)
         self._update()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QSpinBox, QWidget
+from PySide6.QtCore import QSignalBlocker
+from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QSpinBox
 
 from bench.kinds.options import Number, Numbers, Option, Switch, Text
 from gui.base.scale import TIGHT
@@ -20,7 +21,7 @@ class Field:
     nothing; put: shows another value."""
 
     option: Option
-    widget: QWidget
+    widget: Any
     changed: Any
     get: Callable[[], Any]
     put: Callable[[Any], None]
@@ -46,6 +47,18 @@ def field(
     made.widget.setAccessibleDescription(option.help)
     getattr(made.widget, "box", made.widget).setToolTip(option.help)
     return made
+
+
+def values(fields: Iterable[Field]) -> dict[str, Any]:
+    """What is filled in, as fields of a job. Raises InputError."""
+    return {name: value for made in fields for name, value in made.option.as_fields(made.get()).items()}
+
+
+def fill(fields: Iterable[Field], job: Any) -> None:
+    """Fill in what a job has. Nothing is told of it."""
+    for made in fields:
+        with QSignalBlocker(made.widget):
+            made.put(made.option.of(job))
 
 
 def _switch(option: Option, value: Switch) -> Field:

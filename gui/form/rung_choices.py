@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -81,11 +82,9 @@ class RungChoices(QWidget):
             line.deleteLater()
         self._lines = []
         for key, rung in self._rungs.items():
-            self._add(sentence(key, rung, self._models), lambda key=key: self.remove(key))
+            self._add(sentence(key, rung, self._models), partial(self.remove, key))
         for folder in self._folders:
-            self._add(
-                f"kernels of {Path(folder).name}", lambda folder=folder: self.remove_folder(folder), folder
-            )
+            self._add(f"kernels of {Path(folder).name}", partial(self.remove_folder, folder), folder)
         self.setVisible(bool(self._lines))
 
     def _add(self, words: str, remove: Callable[[], None], tip: str = "") -> None:

@@ -59,7 +59,9 @@ class BarPlot(PanelPlot):
         bases = {bar.x: 0.0 for bar in bars}
         hollow = []
         for category in self.categories:
-            heights = {bar.x: _height(bar, category.key) for bar in bars}
+            heights = {
+                bar.x: sum(part.value for part in bar.parts if part.category == category.key) for bar in bars
+            }
             self._fill(category, bars, bases, heights)
             if category.key not in self.hidden:
                 for bar in bars:
@@ -256,7 +258,3 @@ class BarPlot(PanelPlot):
     def _bar_at(self, x: float) -> Bar | None:
         assert self.panel is not None
         return next((bar for bar in self.panel.bars if self._places.get(bar.x) == x), None)
-
-
-def _height(bar: Bar, category: str) -> float:
-    return sum(part.value for part in bar.parts if part.category == category)

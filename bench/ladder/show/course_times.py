@@ -79,11 +79,13 @@ def _like(published: Published, ladder: Ladder, rows: Sequence[RungRow]) -> Rung
     """The rung of a ladder that does what was published."""
     if ladder.job.device != published.device:
         return None
-    timed = [r for r in rows if r.time and r.case.precision == "fp32" and not _not_ours(r)]
+    timed = [
+        row
+        for row in rows
+        if row.time
+        and row.case.precision == "fp32"
+        and not (row.case.is_reference or row.case.yardstick or row.case.user)
+    ]
     if published.rung == "fastest":
         return min(timed, key=lambda row: row.time.value if row.time else 0.0, default=None)
     return next((row for row in timed if row.name == published.rung), None)
-
-
-def _not_ours(row: RungRow) -> bool:
-    return row.case.is_reference or row.case.yardstick or row.case.user

@@ -107,7 +107,7 @@ def by_nodes(
     for activity in activities:
         call = called.get(activity.correlation) or inner.get(activity.correlation)
         home = None
-        if call is not None and _on_the_device(activity):
+        if call is not None and (activity.kind == "memset" or _of_a_step(activity)):
             wanted = call.thread if call.thread in threads else None
             home = _home(nodes, starts, call.start_ns, wanted, error_ns)
         if home is not None:
@@ -163,10 +163,6 @@ def _home(
 
 def _of_a_step(activity: Activity) -> bool:
     return activity.kind == "kernel" or (activity.kind == "memcpy" and activity.copy == "DtoD")
-
-
-def _on_the_device(activity: Activity) -> bool:
-    return activity.kind == "memset" or _of_a_step(activity)
 
 
 def _call_starts(calls: Sequence[ApiCall]) -> dict[int, int]:

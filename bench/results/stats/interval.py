@@ -112,7 +112,8 @@ def median_interval(
     tick = max(tick, clock_tick(everything))
     value = median(everything, tick)
     if len(parts) == 1:
-        interval = _hull(value, median_draws(everything, DRAWS, np.random.default_rng(seed)))
+        draws = median_draws(everything, DRAWS, np.random.default_rng(seed))
+        interval = _around(value, *_percentiles(draws))
     else:
         spread = _spread(_logs(parts, tick), _labels(instances, len(parts)))
         apart = spread.centre - log(value)
@@ -262,10 +263,6 @@ def _logs(parts: Sequence[np.ndarray], tick: float, quantile: float = MEDIAN) ->
 
 def log(time: float) -> float:
     return math.log(max(time, TINY))
-
-
-def _hull(value: float, draws: np.ndarray) -> Interval:
-    return _around(value, *_percentiles(draws))
 
 
 def _percentiles(draws: np.ndarray) -> tuple[float, float]:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QStandardItemModel
 from PySide6.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QSpinBox,
     QWidget,
@@ -21,7 +20,9 @@ from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
 from bench.run import options
 from gui.base.boxes import flowing
-from gui.base.scale import GAP, TIGHT
+from gui.base.scale import GAP
+from gui.form.option_fields import field as option_field
+from gui.form.option_fields import fill, values
 from gui.sessions.ladder_session import LadderSession
 from gui.widgets.combo import Combo
 from gui.widgets.controls import menu_button, push_button
@@ -54,12 +55,10 @@ class LadderBar(QWidget):
         self.model, self.op, self.node, self.device, self.precision = (
             Combo(chosen=functools.partial(self._on_chosen, name)) for name in FOLLOWING
         )
-        self.batch = QSpinBox(minimum=1, maximum=options.MAX_BATCH)
+        self.fields = [option_field(by_name(options.LADDER, name)) for name in ("batch", "whole-model")]
+        self.batch, self.whole_model = (made.widget for made in self.fields)
         self.batch.setKeyboardTracking(False)
-        self.batch.lineEdit().setTextMargins(TIGHT, 0, 0, 0)
         self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())
-        self.whole_model = QCheckBox("&Whole model too")
-        self.whole_model.setToolTip(by_name(options.LADDER, "whole-model").help)
         self.rungs = menu_button("R&ungs", "Which rungs to run")
         self.kernels = menu_button("&Kernels", "Folders of your own kernels")
         self.run_button = push_button(
@@ -80,8 +79,8 @@ class LadderBar(QWidget):
         }
         pairs = [self._pair(words, field) for words, field in fields.items()]
         flowing(self, *pairs, self.rungs, self.kernels, self.whole_model, spacing=GAP)
-        self.batch.valueChanged.connect(lambda value: self._choose(batch=value))
-        self.whole_model.toggled.connect(lambda on: self._choose(whole_model=on))
+        for made in self.fields:
+            made.changed.connect(lambda _, made=made: self._choose(**values([made])))
 
     def show_choice(
         self, question: LadderQuestion, answer: LadderAnswer | None, models: Sequence[str], active: bool
@@ -93,9 +92,7 @@ class LadderBar(QWidget):
         self._shown, self._question = now, question
         names = dict.fromkeys([*models, question.model])
         self.model.offer({name: stem(name) for name in names}, question.model)
-        with QSignalBlocker(self.batch), QSignalBlocker(self.whole_model):
-            self.batch.setValue(question.batch)
-            self.whole_model.setChecked(question.whole_model)
+        fill(self.fields, question)
         if answer is not None:
             self._show_answer(question, answer)
         ladder = answer.ladder if answer is not None else None

@@ -9,10 +9,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QApplication,
-    QCheckBox,
     QComboBox,
     QMenu,
-    QSpinBox,
     QWidget,
 )
 
@@ -22,6 +20,8 @@ from bench.profile.records import ProfileJob
 from bench.results.records import BackendInfo, stem
 from bench.run import options
 from gui.base.boxes import flowing
+from gui.form.option_fields import field as option_field
+from gui.form.option_fields import fill, values
 from gui.form.rung_choices import sentence
 from gui.sessions.profile_session import ProfileSession
 from gui.sessions.session import Standing
@@ -67,13 +67,9 @@ class ProfileControls(QWidget):
         self.batches.setToolTip("1,16, or 1..1024 for 1, 2, 4 …; each size and backend has its own process")
         self.precision = Combo()
         self.precision.offer({"fp32": "fp32"})
-        self.runs = QSpinBox(
-            minimum=1, maximum=options.MOST_RUNS, value=ProfileJob(model="", backends=()).runs
-        )
-        self.runs.lineEdit().setTextMargins(4, 0, 0, 0)
-        self.runs.setToolTip(by_name(options.PROFILE, "runs").help)
-        self.counters = QCheckBox("Cou&nters")
-        self.counters.setToolTip(by_name(options.PROFILE, "counters").help)
+        self.fields = [option_field(by_name(options.PROFILE, name)) for name in ("runs", "counters")]
+        self.runs, self.counters = (made.widget for made in self.fields)
+        fill(self.fields, ProfileJob(model="", backends=()))
         self.run_button = push_button(
             "&Profile",
             self.request_run,
@@ -124,10 +120,9 @@ class ProfileControls(QWidget):
             backends=backends,
             batches=by_name(options.PROFILE, "batch").value.read_line(self.batches.currentText()),
             precision=self.precision.currentText(),
-            runs=self.runs.value(),
-            counters=self.counters.isChecked(),
             rungs=dict(rungs),
             kernel_dirs=tuple(folders),
+            **values(self.fields),
         )
 
     def set_job(self, job: ProfileJob) -> None:
@@ -136,8 +131,7 @@ class ProfileControls(QWidget):
         self._wanted = set(job.backends)
         self._show_backends()
         self.batches.setCurrentText(",".join(map(str, job.batches)))
-        self.runs.setValue(job.runs)
-        self.counters.setChecked(job.counters)
+        fill(self.fields, job)
         self.precision.choose(job.precision)
 
     def choose_model(self, model: str) -> None:

@@ -45,7 +45,12 @@ def notes(goals: Goals, taken: Taken) -> list[str]:
     elsewhere = {name: environment for name, environment in found.items() if not fits(goals, name)}
     if not elsewhere:
         return []
-    where = " and ".join(f"{_one(name)}{_driver(environment)}" for name, environment in elsewhere.items())
+    where = " and ".join(
+        f"{_one(name)} (driver {environment.driver})"
+        if environment.gpu and environment.driver
+        else _one(name)
+        for name, environment in elsewhere.items()
+    )
     part = "measured here on" if len(found) == len(elsewhere) else "measured here in part on"
     what = "ratios of what memory bounds ask"
     if times := sum(len(goal.wanted) for goal in goals.goals if goal.value in OF_TIME):
@@ -59,7 +64,3 @@ def notes(goals: Goals, taken: Taken) -> list[str]:
 
 def _one(name: str) -> str:
     return f"one {name}" if name else UNKNOWN
-
-
-def _driver(environment: Environment) -> str:
-    return f" (driver {environment.driver})" if environment.gpu and environment.driver else ""
