@@ -245,7 +245,7 @@ MISTAKES = {
     "compare --rung lenet5-digit:conv1=im2col": "has no node 'lenet5-digit:conv1'",
     "compare --rung alexnet-digits:conv1=im2col": "alexnet-digits is not compared",
     "compare --rung conv1=nonsense --backend engine-cpu": "no rung 'nonsense' of conv on cpu",
-    "compare --rung conv1=gpu/im2col": "there is no device 'gpu'",
+    "compare --rung conv1=gpu/im2col": "device 'gpu' is not known",
     "compare --rung flatten=ufunc": "which no kernel runs",
     "compare --kernels nowhere": "does not exist",
     "compare nowhere.onnx": "does not exist",

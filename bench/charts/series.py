@@ -81,7 +81,7 @@ def lines(
                 label=label(backend, precision) + suffix,
                 backend=backend,
                 precision=precision,
-                colour=palette.backend(backend, _user(own)),
+                colour=palette.backend(backend, any(r.measurement.facts.get("user_kernels") for r in own)),
                 dashed=all(r.is_reference for r in own),
                 marker=palette.marker(precision),
                 points=tuple(p for _, p in values if p is not None),
@@ -107,11 +107,6 @@ def with_gaps(chart: Chart, model: str, runs: Iterable[Run]) -> Chart:
         msgspec.structs.replace(panel, series=tuple(map(broken, panel.series))) for panel in chart.panels
     )
     return msgspec.structs.replace(chart, panels=tuple(panels))
-
-
-def _user(items: Iterable[Row]) -> bool:
-    """Whether the session says that it ran the user's own kernels."""
-    return any(row.measurement.facts.get("user_kernels") for row in items)
 
 
 def stacks(items: Sequence[Row], bar: Callable[[Row], Bar | None], y: Axis) -> tuple[Panel, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bench.kinds.options import check, one_of
+from bench.kinds.options import by_name, check, one_of
 from bench.ladder import net
 from bench.ladder.measure.entrants import ENGINES, work_of
 from bench.ladder.net import Net, Whole
@@ -20,7 +20,6 @@ from bench.measure.images import model_file
 from bench.results.records import Job, compared_in
 from bench.run import options
 from bench.run.defaults import JOB
-from bench.run.options import MAX_BATCH
 from engine import backends, net_rungs
 from engine.backend import Options
 from engine.graph.graph import Graph
@@ -126,8 +125,7 @@ def model_with(op: str, device: str, models: Sequence[str] = JOB.models) -> str:
 def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[Step | Whole, Path]:
     """The step of a model that covers a node, by the node's name or its 0-based index among this op's, and
     the model's file. Raises InputError naming those there are, ModelError, UnsupportedError."""
-    if not 1 <= batch <= MAX_BATCH:
-        raise InputError(f"batch {batch} is not within 1 to {MAX_BATCH:,}")
+    by_name(options.LADDER, "batch").value.check(batch, "batch")
     spec = comparison.model_spec(model, Job(models=(model,), backends=()))
     path = spec.file(None)
     of_model = steps_of(model_file.read(path).graph, batch, device)
@@ -258,12 +256,7 @@ def op_of(name: str, kernels: bool = True) -> str:
     not. Raises InputError with the nearest."""
     if kernels and name == net.OP:
         raise InputError(f"{net.OP} has no kernels but those of other operators; name one of these")
-    known = (*OPS, net.OP)
-    if name not in known:
-        raise InputError(
-            f"no operator {name!r} in the ladder{did_you_mean(name, known)}; there are {', '.join(known)}"
-        )
-    return name
+    return one_of(name, (*OPS, net.OP), "operator")
 
 
 def sources(job: LadderJob) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.kinds.options import one_of
 from bench.measure.images import model_file
 from bench.results.records import Job
 from bench.run import chosen_rungs
@@ -39,10 +40,8 @@ def check(
     for text, value in job.rungs.items():
         owner, node, device, _ = chosen_rungs.parts(text, value, job.models)
         said = f"--rung {text}={value}"
-        if device and device not in registry.SUFFIX:
-            known = ", ".join(registry.SUFFIX)
-            hint = did_you_mean(device, registry.SUFFIX)
-            raise InputError(f"{said}: there is no device {device!r}{hint}; there are {known}")
+        if device:
+            one_of(device, registry.SUFFIX, f"{said}: device")
         other = text.partition(":")[0]
         if not owner and other != text and other in names.models():
             raise InputError(f"{said}: {other} is not compared; compared are {', '.join(nodes)}")

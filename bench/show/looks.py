@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench.charts.definitions import Chart
-from kernels.errors import InputError
-from kernels.nearest import did_you_mean
+from bench.kinds.options import one_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,10 +95,7 @@ def look(
 ) -> Look:
     """The look of a width, with what is said otherwise (None: as the width has it; there is a caption where
     anything is left off). Raises InputError."""
-    if width not in WIDTHS:
-        hint = did_you_mean(width, tuple(WIDTHS), otherwise=f"; there are {', '.join(WIDTHS)}")
-        raise InputError(f"--width {width!r} is no width of a picture{hint}")
-    of = WIDTHS[width]
+    of = WIDTHS[one_of(width, WIDTHS, "--width")]
     title = of.title if title is None else title
     finding = of.finding if finding is None else finding
     footer = of.footer if footer is None else footer

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from bench.results.store import write_atomically
@@ -161,12 +160,8 @@ def templates() -> Environment:
     made.filters |= {
         "plain": plain.markdown,
         "table": to_markdown,
-        "titled": _titled,
+        "titled": lambda made, level=2: with_headings([made] if isinstance(made, Table) else made, level),
         "prose": str,
         "cell": plain.cell,
     }
     return made
-
-
-def _titled(made: Table[Any] | Iterable[Table[Any]], level: int = 2) -> str:
-    return with_headings([made] if isinstance(made, Table) else made, level)

@@ -66,10 +66,6 @@ def _flow_doubts(row: Row) -> tuple[str, ...]:
     return row.end_to_end.doubts if row.end_to_end is not None else ()
 
 
-def _flow_ratio(row: Row) -> tuple[str, ...]:
-    return row.end_to_end.speedup_doubts if row.end_to_end is not None else ()
-
-
 def _s(ns: float | None) -> float | None:
     return None if ns is None else ns * 1e-9
 
@@ -132,7 +128,8 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("end_to_end_batch_high_s", _flow(lambda f: _s(f.high_ns)), seconds),
     Column("end_to_end_images_per_s", _flow(lambda f: f.images_per_s), units.si, _flow_doubts,
            "end to end: images/s"),
-    Column("end_to_end_speedup", _flow(lambda f: f.speedup), units.times, _flow_ratio,
+    Column("end_to_end_speedup", _flow(lambda f: f.speedup), units.times,
+           lambda row: row.end_to_end.speedup_doubts if row.end_to_end is not None else (),
            "end to end: speed-up", cell=_flow_words(lambda f: orders.cell(f.verdict, f.speedup))),
     Column("end_to_end_speedup_low", _flow(lambda f: f.speedup_low), units.times),
     Column("end_to_end_speedup_high", _flow(lambda f: f.speedup_high), units.times),

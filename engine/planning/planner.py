@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -90,7 +90,9 @@ def plan(
         if not chosen_for:
             # Of a node whose rung is for another of its kernels: this one has no name to be asked for by.
             chosen_for = f"{name}:{item.params.op}" if name in options.rungs else name
-        chosen = choose(device, item.params, chosen_for, _weights_known(item, weights, aliases))
+        # A product's weights, its second and later inputs, may be constants of the model.
+        known = all(aliases.get(name, name) in weights for name in item.inputs[1:])
+        chosen = choose(device, item.params, chosen_for, known)
         steps.append(
             Step(
                 name=name if used[name] == 1 else f"{name}:{used[name]}",
@@ -232,11 +234,6 @@ def ladder_choice(
         raise UnsupportedError(f"node {node!r}: no {wanted.op} kernel for {device} takes it ({why})")
 
     return choose
-
-
-def _weights_known(item: Kernel, weights: Mapping[str, np.ndarray], aliases: Mapping[str, str]) -> bool:
-    """Whether a product's weights, its second and later inputs, are constants of the model."""
-    return all(aliases.get(name, name) in weights for name in item.inputs[1:])
 
 
 def _check_rungs(options: Options, graph: Graph) -> None:

@@ -207,9 +207,7 @@ class CheckedText(QWidget):
             self.box.addItem(preset)
             self.box.setItemData(self.box.count() - 1, tip or preset, Qt.ItemDataRole.ToolTipRole)
         self.box.setCurrentText("")
-        line = self.box.lineEdit()
-        assert line is not None
-        line.setPlaceholderText(placeholder)
+        self.box.lineEdit().setPlaceholderText(placeholder)  # type: ignore[union-attr]  # it is editable
         self._wrong = Label(role="failed", wrap=True)
         self._wrong.hide()
         filled(QVBoxLayout(self), self.box, self._wrong, margins=(0, 0, 0, 0), spacing=2)
@@ -222,9 +220,7 @@ class CheckedText(QWidget):
     @text.setter
     def text(self, text: str) -> None:
         self.box.setCurrentText(text)
-        line = self.box.lineEdit()
-        if line is not None:
-            line.setCursorPosition(0)
+        self.box.lineEdit().setCursorPosition(0)  # type: ignore[union-attr]  # it is editable
 
     @property
     def problem(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from PySide6.QtCore import QSettings, Qt, Signal
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.options import by_name
@@ -297,15 +297,11 @@ class JobForm(JobFields):
 
     def _on_dataset(self, index: int) -> None:
         if self.dataset.itemData(index) == FOLDER:
-            from PySide6.QtWidgets import QFileDialog
-
             folder = QFileDialog.getExistingDirectory(self, "A folder of images, one sub-folder per class")
             self._set_dataset(f"{FOLDER}{folder}" if folder else None)
 
     def _on_labels(self, index: int) -> None:
         if self.labels.box.itemText(index) == LABELS_FILE:
-            from PySide6.QtWidgets import QFileDialog
-
             file, _ = QFileDialog.getOpenFileName(self, "The model's classes, a line each, in its order")
             self.labels.text = file
 

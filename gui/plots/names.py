@@ -4,7 +4,7 @@ line to it. None is cut off, none lies on another, and no line runs through any.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,7 +130,9 @@ def above_lines(lines: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, fon
         for top in (y - height - MARGIN, y + MARGIN):
             rect = QRectF(left, top, width, height)
             struck = any(_crosses(other, rect) for _, other in lines)
-            if room.contains(rect) and not struck and not _meets(rect, (name.rect for name in made)):
+            grown = rect.adjusted(-MARGIN, 0, MARGIN, 0)
+            free = not struck and not any(grown.intersects(name.rect) for name in made)
+            if room.contains(rect) and free:
                 made.append(Name(wanted.text, wanted.colour, rect))
                 break
     return made
@@ -232,8 +234,3 @@ def _crosses(points: PointsXY, rect: QRectF) -> bool:
     inside = [x for x in xs if rect.left() < x < rect.right()]
     heights = np.interp([rect.left(), *inside, rect.right()], xs, ys)
     return bool(heights.min() < rect.bottom() + 1 and heights.max() > rect.top() - 1)
-
-
-def _meets(rect: QRectF, others: Iterable[QRectF]) -> bool:
-    grown = rect.adjusted(-MARGIN, 0, MARGIN, 0)
-    return any(grown.intersects(other) for other in others)

@@ -200,7 +200,9 @@ class _Line(Label):
             before, stress, after = (
                 clause.text.partition(clause.stress) if clause.stress else (clause.text, "", "")
             )
-            before, stress, after = map(escape, map(_unbroken, (before, stress, after)))
+            # Names of backends stay on one line.
+            unbroken = (part.replace("-", "\N{NON-BREAKING HYPHEN}") for part in (before, stress, after))
+            before, stress, after = map(escape, unbroken)
             if clause.who and not number:  # in the colour of its line in the charts
                 backend = clause.who.partition(" ")[0]
                 before = f'<span style="color:{palette.backend(backend)}">\N{BLACK SQUARE}</span> {before}'
@@ -233,8 +235,3 @@ class _Line(Label):
         place = places[self._last] + 1 if self._last in places else 0
         self._last = clause.cases[place % len(clause.cases)]
         self.asked.emit(self._last)
-
-
-def _unbroken(text: str) -> str:
-    """With names of backends that stay on one line."""
-    return text.replace("-", "\N{NON-BREAKING HYPHEN}")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
-from kernels.errors import InputError
-from kernels.nearest import did_you_mean
+from bench.kinds.options import one_of
 
 if TYPE_CHECKING:
     from bench.extras.reports.needs import Limits
@@ -80,9 +79,6 @@ def names(folder: Path) -> tuple[str, ...]:
 
 def load(folder: Path, name: str, kind: type[R], what: str) -> R:
     """The report of that name. what: as one calls it. Raises InputError where there is none."""
-    known = names(folder)
-    if name not in known:
-        hint = did_you_mean(name, known, otherwise=f"; there are {', '.join(known)}")
-        raise InputError(f"there is no {what} {name!r}{hint}")
+    one_of(name, names(folder), what)
     found: Any = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
     return msgspec.convert(found, kind)

@@ -91,10 +91,6 @@ def _type(code: Any, *_: Any) -> TypeInMaking:
     return made
 
 
-def _from_buffer(data: Any, kind: Any, shape: Any, order: Any) -> Any:
-    return array_of(shape, kind, order == "F", data)
-
-
 def _scalar(kind: Any, data: Any) -> Any:
     if isinstance(data, str):
         data = data[:16].encode("latin-1")
@@ -106,7 +102,11 @@ NUMPY: dict[str, Any] = {
     for name, modules, meaning in (
         ("_reconstruct", ("numpy.core.multiarray", "numpy._core.multiarray"), lambda *_: ArrayInMaking()),
         ("scalar", ("numpy.core.multiarray", "numpy._core.multiarray"), _scalar),
-        ("_frombuffer", ("numpy.core.numeric", "numpy._core.numeric"), _from_buffer),
+        (
+            "_frombuffer",
+            ("numpy.core.numeric", "numpy._core.numeric"),
+            lambda data, kind, shape, order: array_of(shape, kind, order == "F", data),
+        ),
         ("ndarray", ("numpy",), "ndarray"),
         ("dtype", ("numpy",), _type),
         ("OrderedDict", ("collections",), lambda *_: {}),

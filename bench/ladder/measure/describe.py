@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.kinds.options import by_name
 from bench.ladder import net
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
@@ -27,6 +28,7 @@ from bench.measure.images import model_file
 from bench.questions import confined, messages, model_questions
 from bench.results.messages import Done
 from bench.results.records import Job
+from bench.run import options
 from engine import backends
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
@@ -119,8 +121,7 @@ def _looked_at(model: str, mtime_ns: int) -> None:
 
 def _steps(model: str, batch: int, device: str) -> list[Step | Whole]:
     """The steps of a model that have rungs on the device. Raises InputError, ModelError, UnsupportedError."""
-    if not 1 <= batch <= ladder_plan.MAX_BATCH:
-        raise InputError(f"batch {batch} is not within 1 to {ladder_plan.MAX_BATCH:,}")
+    by_name(options.LADDER, "batch").value.check(batch, "batch")
     path = comparison.model_spec(model, Job(models=(model,), backends=())).file(None)
     changed_ns = path.stat().st_mtime_ns
     if not model_questions.received([model]):

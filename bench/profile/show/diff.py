@@ -52,17 +52,13 @@ def compared(one: ProfileFolder, other: ProfileFolder) -> Compared:
     told = any(
         pair.a is not None and pair.b is not None and pair.a.rounds and pair.b.rounds for pair in pairs
     )
+    in_rounds = any(all(made is not None and len(made.pass_rounds) > 1 for made in pair) for pair in found)
     return Compared(
         pairs=pairs,
         differences=(*differs.models(files[0], files[1]), *differs.jobs(one.job, other.job, _CASES)),
         waterfalls=falls,
-        no_verdict="" if told else OTHER_WORK if any(map(_in_rounds, found)) else NO_VERDICT,
+        no_verdict="" if told else OTHER_WORK if in_rounds else NO_VERDICT,
     )
-
-
-def _in_rounds(pair: tuple[CaseProfile | None, CaseProfile | None]) -> bool:
-    """Whether both have their passes in several rounds."""
-    return all(made is not None and len(made.pass_rounds) > 1 for made in pair)
 
 
 def _pair(a: CaseProfile | None, b: CaseProfile | None, meant: set[str]) -> Pair:

@@ -237,7 +237,12 @@ class LayersPage(Page):
                 return None
             most = max((row.layer.time_ns or 0.0 for row in rows if row.layer.output), default=0.0)
             marks = (("not timed", theme.alternate),) if any(r.layer.time_ns is None for r in rows) else ()
-            return Scale(f"Time of a layer, {who}", "time", 0.0, most, False, _time_text, theme, marks)
+            return Scale(
+                *(f"Time of a layer, {who}", "time", 0.0, most, False),
+                lambda value_ns: "0" if value_ns == 0 else units.duration(value_ns, 2),
+                theme,
+                marks,
+            )
         errors = [error for row in rows if (error := _error(row, colour)) is not None]
         if not errors:
             return None
@@ -283,10 +288,6 @@ class LayersPage(Page):
 
 def _error(row: LayerRow, kind: str) -> ErrorStats | None:
     return row.layer.isolated if kind == "isolated" else row.layer.propagated
-
-
-def _time_text(value_ns: float) -> str:
-    return "0" if value_ns == 0 else units.duration(value_ns, 2)
 
 
 def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
