@@ -230,10 +230,9 @@ def check(job: Job) -> None:
     for what, own in (("batch", job.own_batches), ("images", job.own_images)):
         for model in own:
             if model not in called:
-                hint = did_you_mean(model, called)
                 raise InputError(
-                    f"{what} sizes are given for {model}, which is not compared{hint}; "
-                    f"compared are {', '.join(job.models)}"
+                    f"{what} sizes are given for {model}, which is not compared"
+                    f"{did_you_mean(model, called)}; compared are {', '.join(job.models)}"
                 )
     for name in job.dims:
         owner = name.rpartition(":")[0]

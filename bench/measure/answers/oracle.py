@@ -73,7 +73,11 @@ def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] 
     model and inputs. Raises UnsupportedError naming a node the oracle cannot run, and OutOfMemoryError.
     """
     few = by_image.cut(graph, inputs, slice(MAX_IMAGES))  # a batch that is fixed cannot be cut
-    cut = {name: _as_fed(array) for name, array in few.items()}
+    # Float32 in one piece; whole numbers and Booleans as they are.
+    cut = {
+        name: np.ascontiguousarray(array, np.float32 if array.dtype.kind == "f" else array.dtype)
+        for name, array in few.items()
+    }
     images = by_image.count(graph, cut)
     if names is None:
         parts = grouping.groups(graph, images)
@@ -83,11 +87,6 @@ def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] 
     tensors = answered(graph, cut, wanted)
     wide = {name: widened(array) for name, array in cut.items()}
     return Golden(images, cut, {**wide, **tensors})
-
-
-def _as_fed(array: np.ndarray) -> np.ndarray:
-    """Float32 in one piece; whole numbers and Booleans as they are."""
-    return np.ascontiguousarray(array, np.float32 if array.dtype.kind == "f" else array.dtype)
 
 
 def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:

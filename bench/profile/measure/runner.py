@@ -137,7 +137,9 @@ class ProfileRunner:
         if plain is None:
             other = backends.prepared_within(backend, loaded.graph, case.batch, case.precision, profiled)
             try:
-                plain = in_rounds(other, inputs) if warm else first_passes(other, inputs, self._job.runs)
+                # Of a cold start, the first host-to-host passes of a session, none of which is warm.
+                cold = () if warm else tuple(_pass(other, inputs) for _ in range(self._job.runs))
+                plain = in_rounds(other, inputs) if warm else Passes(cold)
                 inside = _inside(other)
             finally:
                 other.close()
@@ -275,11 +277,6 @@ def in_rounds(session: Session, inputs: Mapping[str, np.ndarray]) -> Passes:
         while time.perf_counter() < end and len(found) - starts[-1] < PASSES[1] // ROUNDS:
             found.append(_pass(session, inputs))
     return Passes(tuple(found), tuple(starts))
-
-
-def first_passes(session: Session, inputs: Mapping[str, np.ndarray], count: int) -> Passes:
-    """The first host-to-host passes of a session, none of which is warm."""
-    return Passes(tuple(_pass(session, inputs) for _ in range(count)))
 
 
 def _pass(session: Session, inputs: Mapping[str, np.ndarray]) -> float:
