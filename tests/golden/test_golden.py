@@ -10,7 +10,7 @@ from tests.golden.outputs import Command, commands, output
 from tests.golden.store import changes, expected, names
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", commands(), ids=str)
 def test_what_is_printed_and_written_is_as_it_was(command: Command, tmp_path: Path) -> None:
     found, before = output(command, tmp_path), expected(command.name)

@@ -39,7 +39,7 @@ def _beyond(rungs: Sequence[Rung], answer: long_sums.Answer, lengths: Sequence[i
     ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", OPS)
 def test_long_sums_on_the_cpu_are_as_exact_as_onnx_runtimes(op: str) -> None:
     seed = sampling.number(f"long sums of {op}")

@@ -47,6 +47,7 @@ def top1(name: str, images: int | None = None) -> float:
     return float((answers(opened(name), name, data.images).argmax(1) == data.labels).mean())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", EVERY)
 def test_is_valid_onnx_with_named_nodes_and_a_dynamic_batch(name: str) -> None:
     file = catalogue.path(name)

@@ -164,6 +164,7 @@ def in_a_model(rung: str, **fields: object) -> LadderJob:
     )  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("l2", ["warm", "cold"])
 def test_a_kernel_in_a_whole_model_whose_time_hangs_on_what_changed_is_shown_with_that_over_new_inputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, l2: str

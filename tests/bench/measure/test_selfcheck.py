@@ -38,7 +38,7 @@ CONDITIONS = tuple(map(Condition, CASES))
 @pytest.fixture(autouse=True)
 def _nobody_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else this machine does meanwhile."""
-    monkeypatch.setattr(telemetry, "reading", lambda pids: None)
+    monkeypatch.setattr(telemetry, "reading", lambda pids, cores: None)
 
 
 class FakeSession:
