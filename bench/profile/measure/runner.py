@@ -137,9 +137,9 @@ class ProfileRunner:
         if plain is None:
             other = backends.prepared_within(backend, loaded.graph, case.batch, case.precision, profiled)
             try:
-                # Of a cold start, the first host-to-host passes of a session, none of which is warm.
-                cold = () if warm else tuple(_pass(other, inputs) for _ in range(self._job.runs))
-                plain = in_rounds(other, inputs) if warm else Passes(cold)
+                # Where nothing is warmed up, the first passes of a session from host to host.
+                first = (_pass(other, inputs) for _ in range(self._job.runs))
+                plain = in_rounds(other, inputs) if warm else Passes(tuple(first))
                 inside = _inside(other)
             finally:
                 other.close()
