@@ -104,7 +104,8 @@ class Number(Text):
         to = "or more works" if self.most == MUCH else f"to {self.most:,} works"
         for value in values:
             if not self.least <= value <= self.most:
-                raise said(called, f"{value:,} is out of range; {self.least:,} {to}")
+                least = f"{self.least:,.6f}".rstrip("0").rstrip(".")
+                raise said(called, f"{value:,} is out of range; {least} {to}")
 
 
 @dataclass(frozen=True)

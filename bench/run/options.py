@@ -319,7 +319,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "budget",
-            Number(kind=float, least=0.001, most=LONG),
+            Number(kind=float, least=1e-6, most=LONG),
             "The most seconds of samples for each case; sampling stops earlier once the result is clear.",
             "S",
             on=COMMANDS,
@@ -329,7 +329,7 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "timeout",
-            Number(kind=float, least=0.001, most=LONG),
+            Number(kind=float, least=1e-6, most=LONG),
             "Give up a case that is still running after S seconds.",
             "S",
             on=ALL,
