@@ -33,30 +33,32 @@ __device__ __forceinline__ void multiply(Factors& tile, const float* left, index
     next_left.keep(tile.left[0]);
     next_right.keep(tile.right[0]);
     __syncthreads();
-    for (int k0 = 0, slot = 0; k0 < steps; k0 += TILE_K, slot ^= 1) {
-        fetch(k0 + TILE_K);
+    for (int k0 = 0, slot = 0; k0 < steps;) {
+        if (k0) wholes.take(&sum[0][0], k0 / wholes.TERMS - 1);
+        for (const int last = min(steps, k0 + wholes.TERMS); k0 < last; k0 += TILE_K, slot ^= 1) {
+            fetch(k0 + TILE_K);
 #pragma unroll
-        for (int k = 0; k < TILE_K; ++k) {
-            Pack<ROWS> u[THREAD_M / ROWS];
-            Pack<COLUMNS> v[THREAD_N / COLUMNS];
+            for (int k = 0; k < TILE_K; ++k) {
+                Pack<ROWS> u[THREAD_M / ROWS];
+                Pack<COLUMNS> v[THREAD_N / COLUMNS];
 #pragma unroll
-            for (int i = 0; i < THREAD_M / ROWS; ++i)
-                u[i] = pack_at<ROWS>(&tile.left[slot][k][row + i * (BANDS * ROWS)]);
+                for (int i = 0; i < THREAD_M / ROWS; ++i)
+                    u[i] = pack_at<ROWS>(&tile.left[slot][k][row + i * (BANDS * ROWS)]);
 #pragma unroll
-            for (int j = 0; j < THREAD_N / COLUMNS; ++j)
-                v[j] = pack_at<COLUMNS>(&tile.right[slot][k][column + j * (ACROSS * COLUMNS)]);
+                for (int j = 0; j < THREAD_N / COLUMNS; ++j)
+                    v[j] = pack_at<COLUMNS>(&tile.right[slot][k][column + j * (ACROSS * COLUMNS)]);
 #pragma unroll
-            for (int i = 0; i < THREAD_M; ++i)
+                for (int i = 0; i < THREAD_M; ++i)
 #pragma unroll
-                for (int j = 0; j < THREAD_N; ++j)
-                    sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
+                    for (int j = 0; j < THREAD_N; ++j)
+                        sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
+            }
+            next_left.keep(tile.left[slot ^ 1]);
+            next_right.keep(tile.right[slot ^ 1]);
+            __syncthreads();
         }
-        next_left.keep(tile.left[slot ^ 1]);
-        next_right.keep(tile.right[slot ^ 1]);
-        __syncthreads();
-        if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(&sum[0][0], k0 / wholes.TERMS);
     }
-    wholes.give(&sum[0][0], (steps + TILE_K - 1) / wholes.TERMS);
+    wholes.give(&sum[0][0], (steps - 1) / wholes.TERMS);
     // Out through shared memory, a row of every band at a time: neighbouring threads then store neighbours.
     float(*out)[TILE_N + 4] = tile.right[0];
 #pragma unroll

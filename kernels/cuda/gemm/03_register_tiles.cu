@@ -89,27 +89,29 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         fetch(0);
         keep(0);
         __syncthreads();  // the first tiles are whole
-        for (int step = 0; step < steps; ++step) {
-            const int slot = step & 1;
-            if (step + 1 < steps) fetch((step + 1) * TILE_K);
+        constexpr int OF_PIECE = wholes.TERMS / TILE_K;  // steps
+        for (int step = 0; step < steps;) {
+            if (step) wholes.take(&sum[0][0], step / OF_PIECE - 1);
+            for (const int last = min(steps, step + OF_PIECE); step < last; ++step) {
+                const int slot = step & 1;
+                if (step + 1 < steps) fetch((step + 1) * TILE_K);
 #pragma unroll
-            for (int j = 0; j < TILE_K; ++j) {
-                float u[THREAD_M], v[THREAD_N];
+                for (int j = 0; j < TILE_K; ++j) {
+                    float u[THREAD_M], v[THREAD_N];
 #pragma unroll
-                for (int i = 0; i < THREAD_M; ++i) u[i] = left[slot][j][row + i];
+                    for (int i = 0; i < THREAD_M; ++i) u[i] = left[slot][j][row + i];
 #pragma unroll
-                for (int i = 0; i < THREAD_N; ++i) v[i] = right[slot][j][column + i];
+                    for (int i = 0; i < THREAD_N; ++i) v[i] = right[slot][j][column + i];
 #pragma unroll
-                for (int i = 0; i < THREAD_M; ++i)
+                    for (int i = 0; i < THREAD_M; ++i)
 #pragma unroll
-                    for (int l = 0; l < THREAD_N; ++l) sum[i][l] += u[i] * v[l];
+                        for (int l = 0; l < THREAD_N; ++l) sum[i][l] += u[i] * v[l];
+                }
+                if (step + 1 < steps) keep(slot ^ 1);
+                __syncthreads();  // the next tiles are whole, and nobody needs these any more
             }
-            if (step + 1 < steps) keep(slot ^ 1);
-            __syncthreads();  // the next tiles are whole, and nobody needs these any more
-            const int terms = (step + 1) * TILE_K;
-            if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms / wholes.TERMS - 1);
         }
-        wholes.give(&sum[0][0], steps * TILE_K / wholes.TERMS);
+        wholes.give(&sum[0][0], (steps - 1) / OF_PIECE);
 #pragma unroll
         for (int i = 0; i < THREAD_M; ++i) {
             const int r = first_row + row + i;

@@ -55,33 +55,35 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         next_left.keep(left[0]);
         next_right.keep(right[0]);
         __syncthreads();  // the first tiles are whole
-        for (int k0 = 0, slot = 0; k0 < p.k; k0 += TILE_K, slot ^= 1) {
-            const bool more = k0 + TILE_K < p.k;
-            if (more) fetch(k0 + TILE_K);
+        for (int k0 = 0, slot = 0; k0 < p.k;) {
+            if (k0) wholes.take(&sum[0][0], k0 / wholes.TERMS - 1);
+            for (const int last = min(p.k, k0 + wholes.TERMS); k0 < last; k0 += TILE_K, slot ^= 1) {
+                const bool more = k0 + TILE_K < p.k;
+                if (more) fetch(k0 + TILE_K);
 #pragma unroll
-            for (int j = 0; j < TILE_K; ++j) {
-                Pack<ROWS> u[THREAD_M / ROWS];
-                Pack<COLUMNS> v[THREAD_N / COLUMNS];
+                for (int j = 0; j < TILE_K; ++j) {
+                    Pack<ROWS> u[THREAD_M / ROWS];
+                    Pack<COLUMNS> v[THREAD_N / COLUMNS];
 #pragma unroll
-                for (int i = 0; i < THREAD_M / ROWS; ++i)
-                    u[i] = pack_at<ROWS>(&left[slot][j][row + i * (BANDS * ROWS)]);
+                    for (int i = 0; i < THREAD_M / ROWS; ++i)
+                        u[i] = pack_at<ROWS>(&left[slot][j][row + i * (BANDS * ROWS)]);
 #pragma unroll
-                for (int l = 0; l < THREAD_N / COLUMNS; ++l)
-                    v[l] = pack_at<COLUMNS>(&right[slot][j][column + l * (ACROSS * COLUMNS)]);
+                    for (int l = 0; l < THREAD_N / COLUMNS; ++l)
+                        v[l] = pack_at<COLUMNS>(&right[slot][j][column + l * (ACROSS * COLUMNS)]);
 #pragma unroll
-                for (int i = 0; i < THREAD_M; ++i)
+                    for (int i = 0; i < THREAD_M; ++i)
 #pragma unroll
-                    for (int l = 0; l < THREAD_N; ++l)
-                        sum[i][l] += u[i / ROWS].v[i % ROWS] * v[l / COLUMNS].v[l % COLUMNS];
+                        for (int l = 0; l < THREAD_N; ++l)
+                            sum[i][l] += u[i / ROWS].v[i % ROWS] * v[l / COLUMNS].v[l % COLUMNS];
+                }
+                if (more) {
+                    next_left.keep(left[slot ^ 1]);
+                    next_right.keep(right[slot ^ 1]);
+                }
+                __syncthreads();  // the next tiles are whole, and nobody needs these any more
             }
-            if (more) {
-                next_left.keep(left[slot ^ 1]);
-                next_right.keep(right[slot ^ 1]);
-            }
-            __syncthreads();  // the next tiles are whole, and nobody needs these any more
-            if ((k0 + TILE_K) % wholes.TERMS == 0) wholes.take(&sum[0][0], k0 / wholes.TERMS);
         }
-        wholes.give(&sum[0][0], (p.k + TILE_K - 1) / wholes.TERMS);
+        wholes.give(&sum[0][0], (p.k - 1) / wholes.TERMS);
         // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
         // elements, and no thread works out 64 places.
         float(*out)[TILE_N + 4] = right[0];

@@ -70,32 +70,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         next_left.keep(left[0]);
         next_right.keep(right[0]);
         __syncthreads();  // the first tiles are whole
-        int terms = 0;
-        for (int slot = 0; remain > -TILE_K; slot ^= 1) {
-            fetch();
+        int pieces = 0;
+        for (int slot = 0; remain > -TILE_K; ++pieces) {
+            if (pieces) wholes.take(&sum[0][0], pieces - 1);
+            for (const int last = max(remain - wholes.TERMS, -TILE_K); remain > last; slot ^= 1) {
+                fetch();
 #pragma unroll
-            for (int j = 0; j < TILE_K; ++j) {
-                Pack<ROWS> u[THREAD_M / ROWS];
-                Pack<COLUMNS> v[THREAD_N / COLUMNS];
+                for (int j = 0; j < TILE_K; ++j) {
+                    Pack<ROWS> u[THREAD_M / ROWS];
+                    Pack<COLUMNS> v[THREAD_N / COLUMNS];
 #pragma unroll
-                for (int i = 0; i < THREAD_M / ROWS; ++i)
-                    u[i] = pack_at<ROWS>(&left[slot][j][row + i * (BANDS * ROWS)]);
+                    for (int i = 0; i < THREAD_M / ROWS; ++i)
+                        u[i] = pack_at<ROWS>(&left[slot][j][row + i * (BANDS * ROWS)]);
 #pragma unroll
-                for (int l = 0; l < THREAD_N / COLUMNS; ++l)
-                    v[l] = pack_at<COLUMNS>(&right[slot][j][column + l * (ACROSS * COLUMNS)]);
+                    for (int l = 0; l < THREAD_N / COLUMNS; ++l)
+                        v[l] = pack_at<COLUMNS>(&right[slot][j][column + l * (ACROSS * COLUMNS)]);
 #pragma unroll
-                for (int i = 0; i < THREAD_M; ++i)
+                    for (int i = 0; i < THREAD_M; ++i)
 #pragma unroll
-                    for (int l = 0; l < THREAD_N; ++l)
-                        sum[i][l] += u[i / ROWS].v[i % ROWS] * v[l / COLUMNS].v[l % COLUMNS];
+                        for (int l = 0; l < THREAD_N; ++l)
+                            sum[i][l] += u[i / ROWS].v[i % ROWS] * v[l / COLUMNS].v[l % COLUMNS];
+                }
+                next_left.keep(left[slot ^ 1]);
+                next_right.keep(right[slot ^ 1]);
+                __syncthreads();  // the next tiles are whole, and nobody needs these any more
             }
-            next_left.keep(left[slot ^ 1]);
-            next_right.keep(right[slot ^ 1]);
-            __syncthreads();  // the next tiles are whole, and nobody needs these any more
-            terms += TILE_K;
-            if (terms % wholes.TERMS == 0) wholes.take(&sum[0][0], terms / wholes.TERMS - 1);
         }
-        wholes.give(&sum[0][0], terms / wholes.TERMS);
+        wholes.give(&sum[0][0], max(pieces - 1, 0));
         let_next_begin();
         // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
         // elements, and no thread works out 64 places.
