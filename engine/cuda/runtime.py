@@ -6,6 +6,7 @@ Only this module imports CuPy, and only when a session is prepared.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import threading
 import warnings
@@ -188,14 +189,30 @@ def held_back(stream: Any, most_s: float = 0.25) -> Iterator[None]:
     """Nothing that is put on the stream inside starts before the end of the block.
 
     A host function at the head of the queue waits for it, `most_s` at the most: work that waits for the
-    stream itself would otherwise wait for ever.
+    stream itself would otherwise wait for ever. Until it has ended Python collects no garbage. A collection
+    may run in any thread, and inside a host function CUDA permits no call, such as those that free CuPy's
+    objects.
     """
-    go = threading.Event()
-    stream.launch_host_func(lambda _: go.wait(most_s), None)
+    go, ended = threading.Lock(), threading.Lock()
+    go.acquire()
+    ended.acquire()
+
+    def wait(_: object) -> None:
+        go.acquire(timeout=most_s)
+        ended.release()
+
+    collects = gc.isenabled()
+    gc.disable()
     try:
-        yield
+        stream.launch_host_func(wait, None)
+        try:
+            yield
+        finally:
+            go.release()
+            ended.acquire(timeout=most_s)
     finally:
-        go.set()
+        if collects:
+            gc.enable()
 
 
 _kept: list[object] = []

@@ -107,7 +107,7 @@ WRONG = {
 
             def and_then(*given):
                 passes(*given)
-                for _ in range(10):
+                for _ in range(40):
                     np.add(junk, 1, out=junk)
 
             slots.passes = and_then
