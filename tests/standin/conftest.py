@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -30,6 +31,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the program keeps between runs: nothing at first."""
     return tmp_path_factory.mktemp("standin-cache")
+
+
+def choices(cache: Path) -> dict[tuple[str, str], object]:
+    """What was chosen by time, by the file of its case and the part of it."""
+    read = {path.name: json.loads(path.read_bytes())["value"] for path in (cache / "tuned").rglob("*.json")}
+    parts = ("rungs", "paces", "layouts", "nets", "early", "reference")
+    return {(name, part): held[part] for name, held in read.items() for part in parts if part in held}
 
 
 class Machine:

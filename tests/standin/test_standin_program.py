@@ -19,7 +19,7 @@ from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.run import defaults
 from tests.bench.ladder.test_judge import PLANTED
-from tests.standin.conftest import ROOT, Machine, told
+from tests.standin.conftest import ROOT, Machine, choices, told
 
 BACKENDS = ("engine-cpu", "engine-cuda", "ort-cpu", "ort-cuda")
 # The default comparison, but for its large model, its large batches and the time of its samples.
@@ -59,21 +59,14 @@ def test_the_default_comparison_ends_well_on_all_four_backends_and_keeps_its_ker
     assert {layer.chosen for layer in four["engine-cuda"].layers if layer.rung} == {"timed"}
     assert "Traceback" not in folder.log.read_text()
     # What was timed is kept: the next run times nothing anew, and has the same kernels.
-    kept = _choices(cache)
+    kept = choices(cache)
     assert "rungs" in {part for _, part in kept}
     batch = str(defaults.JOB.batches[0])
     words = ("--backend", "engine-cuda,ort-cuda", "--batch", batch, "--layers", "--instances", "1")
     again, _ = machine.main("compare", *words, *QUICK, "--format", "json", "--out", "again")
-    assert _choices(cache) == kept
+    assert choices(cache) == kept
     layers = [layer for layer in json.loads(again)["layers"] if layer["rung"]]
     assert {tuple(layer["nodes"].split()): layer["rung"] for layer in layers} == chosen
-
-
-def _choices(cache: Path) -> dict[tuple[str, str], object]:
-    """What was chosen by time, by the file of its case and the part of it."""
-    read = {path.name: json.loads(path.read_bytes())["value"] for path in (cache / "tuned").rglob("*.json")}
-    parts = ("rungs", "paces", "layouts", "nets", "early")
-    return {(name, part): held[part] for name, held in read.items() for part in parts if part in held}
 
 
 def test_a_comparison_that_was_killed_is_completed(machine: Machine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -232,7 +233,11 @@ class _Stream:
         self.it.synchronize()
 
     def launch_host_func(self, function: Callable[[Any], None], argument: Any) -> None:
-        self.it.put(Work(lambda: function(argument), call="cudaLaunchHostFunc"))
+        """On a thread of its own, as soon as what is in front of it is over."""
+        self.it.drain()
+        called = threading.Thread(target=function, args=(argument,), daemon=True)
+        called.start()
+        self.it.put(Work(called.join, call="cudaLaunchHostFunc"))
 
     def begin_capture(self) -> None:
         self.it.begin_capture()
