@@ -41,8 +41,10 @@ def command(options: Sequence[Option], kind: str = "") -> Callable[[Callable[...
             fields: dict[str, Any] = {}
             others: dict[str, Any] = {}
             for option in options:
-                if (found := typed[option.parameter]) in (None, "", []):
+                if (found := typed[option.parameter]) in (None, []):
                     continue
+                if found == "":
+                    raise InputError(f"{option.typed} is empty; give a value, or leave it away")
                 names.add(option.name)
                 if isinstance(option.value, Switch):
                     value = option.value.on if found else option.value.off

@@ -213,7 +213,7 @@ def test_nobody_cuts_shared_memory_off() -> None:
 def test_the_inputs_of_a_pass_are_not_there_before_it(tmp_path: Path) -> None:
     """All memory that it shares with us is its arena: of one pass."""
     body = """
-        maps = [line.split()[0].split('-') for line in open('/proc/self/maps') if 'kernelscope' in line]
+        maps = [line.split()[0].split('-') for line in open('/proc/self/maps') if 'memfd:kernelscope' in line]
         np.tanh(x, out=y)
         y[0] = sum(int(end, 16) - int(start, 16) for start, end in maps)
     """

