@@ -41,4 +41,6 @@ def percent(share: float) -> str:
     """A share of a limit: a decimal below a tenth, and where without it the share would read as BOUND."""
     if share < LEAST:
         return "less than 0.1 %"
-    return units.percent(share, 1 if share < 0.1 or BOUND - 0.005 <= share < BOUND else 0)
+    if BOUND - 0.005 <= share < BOUND:
+        return units.percent(min(share, BOUND - 0.001), 1)
+    return units.percent(share, 1 if share < 0.1 else 0)
