@@ -95,7 +95,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.base.faults.Faults`: what a slot raises is logged (rotating file) and shown in the banner; no dialog.
   `gui.base.garbage`: Python's garbage is collected on the GUI thread alone, lest a thread that reads a file
   ends objects of Qt.
-- `python -m gui.shell.screenshots --out DIR` takes pictures of the window: every page of the registry in
+- `python -m tests.gui.screenshots --out DIR` takes pictures of the window: every page of the registry in
   both themes, with something selected (`Page.showcase`), from the real window and worker, on a screen or
   offscreen, of the sample run with its ladder and profile, which measures nothing, or of one measured then
   (`--live`). Those that the README shows lie in docs/images.

@@ -22,9 +22,9 @@ from PySide6.QtWidgets import QApplication
 
 from bench.results.records import Case, Job
 from gui.base.theme import Theming
-from gui.shell import screenshots
 from gui.shell.main_window import TOUR_SEEN, MainWindow
 from tests.bench import synthetic
+from tests.gui import screenshots
 
 STARTS = 3
 CASES = 200

@@ -269,7 +269,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel
 app = QApplication([]); app.setStyle("Fusion")
 from gui.shell.main_window import MainWindow
 from gui.base.theme import Theming
-from gui.shell import screenshots
+from tests.gui import screenshots
 from bench.kinds.summaries import SAMPLE
 from pathlib import Path
 theming = Theming("light"); theming.apply()

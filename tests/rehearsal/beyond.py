@@ -238,7 +238,7 @@ def _refused() -> list[Step]:
 
 
 def _window(machine: Machine) -> list[Step]:
-    command = (PYTHON, "-m", "gui.shell.screenshots", "--out", "pictures", "--live")
+    command = (PYTHON, "-m", "tests.gui.screenshots", "--out", "pictures", "--live")
     return [
         Step(
             "the window while it measures",

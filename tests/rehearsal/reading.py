@@ -68,7 +68,7 @@ def step(command: Command, machine: Machine) -> Step:
     text = LACKS.get(command.text, command.text)
     text = re.sub(r"^python(?: main\.py(?= ))? ?", "", text) if text != "python main.py" else ""
     if command.text.startswith("python ") and not command.text.startswith("python main.py"):
-        module = re.match(r"python -m gui\.screenshots( .*)?$", command.text)
+        module = re.match(r"python -m tests\.gui\.screenshots( .*)?$", command.text)
         if module is None:
             return Step(name, group, written=command.text, unknown="which program that is")
         return _window(name, group, command, machine)

@@ -52,7 +52,7 @@ class Expect:
 
 
 NETS = "well-known nets"  # the group of those
-LONG = frozenset(("gui.shell.screenshots", "--whole-model", "--watch", "--counters", "--report"))
+LONG = frozenset(("tests.gui.screenshots", "--whole-model", "--watch", "--counters", "--report"))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from engine import net_rungs
 from gui.menus.export import ExportActions
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
-from gui.shell import screenshots
+from tests.gui import screenshots
 from tests.gui.recorded import RECORDED
 
 HEADER = '# op = "conv"\n# rung = 90\n# name = "mine"\n# idea = "Of a test."\n'

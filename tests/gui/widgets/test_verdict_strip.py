@@ -13,10 +13,10 @@ from PySide6.QtWidgets import QApplication
 from bench.charts.verdicts import verdicts
 from bench.kinds.summaries import SAMPLE
 from bench.results.records import Validity
-from gui.shell import screenshots
 from gui.shell.inspector import EMPTY
 from gui.widgets import verdict_strip
 from tests.bench import synthetic
+from tests.gui import screenshots
 
 # As a text is read: Qt writes a space that does not break as any other.
 RELIABLE = verdict_strip.RELIABLE.replace("\N{NO-BREAK SPACE}", " ")

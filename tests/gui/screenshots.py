@@ -1,4 +1,4 @@
-"""Pictures of the running window, every page in both themes: `python -m gui.shell.screenshots --out DIR`.
+"""Pictures of the running window, every page in both themes: `python -m tests.gui.screenshots --out DIR`.
 
 It opens the real window on whatever platform Qt has (a display, or QT_QPA_PLATFORM=offscreen), with settings
 and a runs folder of its own, shows a run (the sample with its ladder and profile, or --run, beside which a
@@ -191,7 +191,7 @@ def complaints(window: MainWindow) -> str:
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m gui.shell.screenshots", description=__doc__.partition("\n")[0]
+        prog="python -m tests.gui.screenshots", description=__doc__.partition("\n")[0]
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the pictures go")
     which = parser.add_mutually_exclusive_group()

@@ -10,8 +10,8 @@ from PySide6.QtGui import QImage
 from bench.run.beforehand import Looked
 from gui.pages.ladder import LadderPage
 from gui.pages.page import page_types
-from gui.shell import screenshots
 from tests import sampling
+from tests.gui import screenshots
 from tests.gui.recorded import RECORDED
 
 
