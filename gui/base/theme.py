@@ -1,7 +1,8 @@
-"""Light and dark, following the system unless the user says otherwise; Fusion style, palettes of our own.
+"""The look of the window: light and dark palettes, distances, type sizes, letters, icons.
 
-Backends and breakdown categories have their colours from bench.words.palette in both themes; what is defined
-here is the paper they are drawn on.
+The theme follows the system unless the user chooses one. Qt draws in its Fusion style with our palettes.
+Backends and breakdown categories have their colours from bench.words.palette in both themes; the paper that
+they are drawn on is defined here.
 """
 
 from __future__ import annotations
@@ -9,11 +10,53 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QObject, QRectF, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QFont, QFontMetricsF, QGuiApplication, QIcon, QPainter, QPalette
+from PySide6.QtWidgets import QAbstractButton, QApplication
 
-from gui.base.scale import BROAD, CONTROL, GAP, GRID, ROUND, TIGHT, WIDE, points
+GRID = 4  # pixels: every distance is a multiple of it
+TIGHT, GAP, WIDE, BROAD = GRID, 2 * GRID, 3 * GRID, 6 * GRID
+PAGE_MARGINS = (GAP, TIGHT, GAP, GAP)  # around what a page holds
+ROUND = 6  # of a surface's corners
+CONTROL = 5  # of a button's or a field's
+
+# Sizes of text by what it says, against the application's own; what was found is the largest of a page.
+SIZES = {"caption": 0.9, "body": 1.0, "heading": 1.1, "finding": 1.15, "empty": 1.2, "verdict": 1.5}
+
+
+def points(role: str) -> float:
+    """The size of a role's text in points."""
+    size = QApplication.font().pointSizeF()
+    return round((size if size > 0 else 9.0) * SIZES[role], 2)
+
+
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+def resized(
+    font: QFont, times: float = 1.0, more: float = 0.0, bold: bool = False, least: float = 1.0
+) -> QFont:
+    """A font `times` as large and `more` points larger, of at least `least` points; bold, or as it was."""
+    made = QFont(font)
+    if (times, more) != (1.0, 0.0):
+        made.setPointSizeF(max(least, times * font.pointSizeF() + more))
+    if bold:
+        made.setBold(True)
+    return made
+
+
+def write(
+    painter: QPainter,
+    place: QRectF,
+    text: str,
+    ink: QColor | str,
+    where: Qt.AlignmentFlag = LEFT,
+    cut: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+) -> None:
+    """A line in the painter's font; what there is no room for is cut off and told by "…"."""
+    painter.setPen(QColor(ink))
+    painter.drawText(place, where, QFontMetricsF(painter.font()).elidedText(text, cut, place.width()))
+
 
 _PICTURES = Path(__file__).with_name("pictures").as_posix()
 
@@ -327,3 +370,39 @@ def sheet(theme: Theme) -> str:
     QStatusBar::item {{ border: none; }}
     """
     )
+
+
+ICONS = {
+    "run": "play",
+    "cancel": "stop",
+    "open": "folder-open",
+    "export": "export",
+    "form": "sliders-horizontal",
+    "whole": "corners-out",
+    "back": "corners-in",
+    "notes": "info",
+}
+
+
+def icon(name: str, theming: Theming, role: str = "ink") -> QIcon:
+    """`name`: a key of ICONS; `role`: a colour of the theme."""
+    import qtawesome  # its fonts are wanted with the first icon, and not before
+
+    theme = theming.theme
+    return qtawesome.icon(
+        f"ph.{ICONS[name]}", color=QColor(getattr(theme, role)), color_disabled=QColor(theme.muted)
+    )
+
+
+def put_icon(target: QAction | QAbstractButton, name: str, theming: Theming, role: str = "ink") -> None:
+    """Give an action or a button its icon, in every theme to come, too. What was put before is forgotten."""
+    if not isinstance(target.property("icon-name"), str):
+        theming.changed.connect(lambda: _draw_icon(target, theming))
+    target.setProperty("icon-name", name)
+    target.setProperty("icon-role", role)
+    _draw_icon(target, theming)
+
+
+def _draw_icon(target: QObject, theming: Theming) -> None:
+    assert isinstance(target, QAction | QAbstractButton)
+    target.setIcon(icon(str(target.property("icon-name")), theming, str(target.property("icon-role"))))

@@ -1,30 +1,224 @@
-"""What to compare: the form makes a Job, says what is wrong with it while it is typed, and how long it
-takes."""
+"""The sizes of open axes that models were compared with, kept from one start to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from PySide6.QtCore import QSettings, Qt, Signal
-from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QVBoxLayout,
+    QWidget,
+)
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.options import by_name
+from bench.kinds.options import Option, by_name, numbers_text
 from bench.questions.asked import Takes
 from bench.results.names import plain_path, with_distinct_stems
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults, options
 from bench.words import palette
 from bench.words.units import clock
-from gui.form.job_fields import FOLDER, LABELS_FILE, JobFields, of_models
-from gui.form.kept_axes import KeptAxes
-from gui.form.option_fields import fill, values
-from gui.widgets.controls import set_role
+from gui.base.boxes import as_column, filled, scrolled
+from gui.base.theme import GAP, TIGHT, WIDE
+from gui.form.fields import (
+    CheckColumn,
+    CheckedText,
+    CheckList,
+    Field,
+    ModelNote,
+    RungChoices,
+    field,
+    fill,
+    heading,
+    values,
+)
+from gui.widgets.controls import Combo, Label, TermLabel, push_button, set_role
 from kernels.errors import InputError
-from models import names
+from kernels.nearest import did_you_mean
+from models import labels, names, preparation
+
+AXES = "axes"
+MOST_MODELS = 64  # models
+
+
+class KeptAxes:
+    """By a file's path, in the text of the form's field."""
+
+    def __init__(self, settings: QSettings) -> None:
+        self._settings = settings
+        self._shown = ""  # what was filled in for the model that is chosen
+
+    def keep(self, job: Job) -> None:
+        """What a job says of each of its files."""
+        held = self._held()
+        for model in map(plain_path, job.models):
+            if model not in names.models():
+                held.pop(model, None)
+                if text := by_name(options.COMPARE, "dim").value.line(job.dims_of(model)):
+                    held[model] = text
+        self._settings.setValue(AXES, json.dumps(dict([*held.items()][-MOST_MODELS:])))
+
+    def of(self, models: Sequence[str], text: str) -> str:
+        """What the field shows once these models are chosen. text: what it shows now, which stays where the
+        user has typed it, and where several files are chosen; models of the catalogue have no open axes."""
+        files = [model for model in models if model not in names.models()]
+        if len(files) > 1 or text not in ("", self._shown):
+            return text
+        self._shown = self._held().get(files[0], "") if files else ""
+        return self._shown
+
+    def _held(self) -> dict[str, str]:
+        try:
+            held = json.loads(str(self._settings.value(AXES, "{}")))
+        except ValueError:
+            return {}
+        return held if isinstance(held, dict) else {}
+
+
+MANY = 3  # names, beyond which they are counted
+
+
+def in_a_line(job: Job, backends: Sequence[str]) -> str:
+    """Models, backends, precisions and batch sizes; `backends`: those that are compared."""
+    parts = [
+        _several([stem(model) for model in job.models], "models"),
+        _several(list(backends), "backends"),
+        ", ".join(job.precisions),
+        f"batch {numbers_text(job.batches)}",
+    ]
+    return "  ·  ".join(filter(None, parts))
+
+
+def _several(names: Sequence[str], what: str) -> str:
+    return ", ".join(names) if len(names) <= MANY else f"{len(names)} {what}"
+
+
+BATCHES = {
+    "1..256": "1, 2, 4 … 256",
+    "1..256; alexnet-digits=1,4": "1, 2, 4 … 256, and two sizes for one model only",
+    "1..1024": "1, 2, 4 … 1,024",
+    "1,100,1000,10000": "the course's four sizes",
+    "1,16,64": "three sizes",
+    "1": "one image at a time",
+}
+LABELS_FILE = "file …"
+LABELS = {
+    "imagenet": "the 1,000 of the challenge of 2012, as torchvision, Keras and Caffe number them",
+    labels.ALPHABETICAL: "that of their names, as a model has it that was trained on such folders",
+    LABELS_FILE: "a text file, a class a line, in the model's order",
+}
+FOLDER = "folder:"
+PRESETS: dict[str, Mapping[str, str] | Sequence[str]] = {
+    "batch": BATCHES,
+    "images": ("100", "1000", "10000"),
+    "preprocess": preparation.TITLES,
+    "labels": LABELS,
+}
+Sizes = tuple[tuple[int, ...], dict[str, tuple[int, ...]]]
+
+
+class JobFields(QWidget):
+    """The fields, empty."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._make()
+        self._lay_out()
+
+    def _make(self) -> None:
+        self.models = CheckList("Models")
+        self.open_button = push_button("&Open…", tip="Add an .onnx file (Ctrl+O); or drop one on the window")
+        self.backends = CheckList("Backends")
+        self.precisions = CheckColumn(columns=4)
+        # The fields of options that say how they are called here, by the option's name.
+        self.fields: dict[str, Field] = {
+            option.name: field(
+                option,
+                PRESETS.get(option.name, ()),
+                self._reading(option) if len(option.fields) > 1 else None,
+            )
+            for option in options.COMPARE
+            if option.label
+        }
+        # Those that the form itself has to do with.
+        self.batches, self.labels, self.axes, self.tune = (
+            self.fields[name].widget for name in ("batch", "labels", "dim", "tune-reference")
+        )
+        self.dataset = Combo("Data set", grows=False)
+        self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.dataset.setMinimumContentsLength(8)
+        titles = names.dataset_titles().items()
+        specs = {FOLDER if key.startswith(FOLDER) else key: title for key, title in titles}
+        self.dataset.offer({None: "the model's own"} | specs)
+        self.note = ModelNote()
+        self.rungs = RungChoices()
+        self._summary = Label(wrap=True)
+        self.run_button = push_button("Run", role="primary", tip="Run the comparison (F5)")
+        self.copy_button = push_button(
+            "&Copy as command", tip="The command line that runs the same comparison without a window"
+        )
+
+    def _lay_out(self) -> None:
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setVerticalSpacing(TIGHT)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        boxes = [made.widget for made in self.fields.values() if isinstance(made.widget, QCheckBox)]
+        rows = [(made.option.label, made.widget) for made in self.fields.values() if made.widget not in boxes]
+        for text, widget in (rows[0], ("&Data set", self.dataset), *rows[1:]):
+            label = TermLabel(text)
+            label.setBuddy(widget.box if isinstance(widget, CheckedText) else widget)
+            form.addRow(label, widget)
+        fields = as_column(
+            filled(QHBoxLayout(), (heading("&Models", self.models), 1), self.open_button),
+            *(self.models, self.note, heading("&Backends", self.backends), self.backends),
+            *(heading("Precision"), self.precisions, heading("Batch sizes, data and measuring"), form),
+            *boxes,
+            self.rungs,
+            1,
+            margins=(WIDE, GAP, WIDE, GAP),
+            spacing=TIGHT,
+        )
+        scroll = scrolled(fields, sideways=False)
+        # Never narrower than its fields: there is no scrolling sideways.
+        scroll.setMinimumWidth(
+            fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
+        )
+        buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button)
+        foot = filled(QVBoxLayout(), self._summary, buttons, margins=(WIDE, GAP, WIDE, GAP))
+        filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)
+
+    def _reading(self, option: Option) -> Callable[[str], Any]:
+        """How a line with sizes is read: models by name are those of the list. Raises InputError."""
+
+        def read(line: str) -> Sizes:
+            found: Sizes = option.value.read_line(line)
+            called = sorted({*self.models.keys, *map(stem, self.models.keys)})
+            for model in found[1]:
+                if model not in called:
+                    hint = did_you_mean(model, called, otherwise="; name one of the list above")
+                    raise InputError(f"model {model!r} is not known{hint}")
+            return found
+
+        return read
+
+
+def of_models(models: Sequence[str], own: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """What is said of these models, by path or by stem."""
+    called = {*models, *map(stem, models)}
+    return {model: values for model, values in own.items() if model in called}
+
 
 MOST_RECENT = 8
 MODEL_ROWS = 11

@@ -19,11 +19,9 @@ from bench.results.records import Environment
 from bench.words import units
 from bench.words.version import ROOT, of_package, version
 from gui.base.boxes import filled
-from gui.base.letters import resized
-from gui.shell.actions import Actions
-from gui.shell.main_window import MainWindow
-from gui.widgets.controls import fixed_text
-from gui.widgets.labels import Label
+from gui.base.theme import resized
+from gui.shell.main_window import Actions, MainWindow
+from gui.widgets.controls import Label, fixed_text
 
 ORDER = 90
 

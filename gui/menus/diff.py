@@ -14,9 +14,8 @@ from bench.kinds import baseline
 from bench.kinds.folders import open_folder
 from gui.pages.runs import RunsPage
 from gui.sessions.session import Session
-from gui.shell.actions import Actions
 from gui.shell.library import Library
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import Actions, MainWindow
 
 ORDER = 21  # behind the runs, whose library it reads with
 SHOW = "Show the difference"

@@ -1,15 +1,107 @@
-"""File: which editor opens a kernel; and what opens one."""
+"""The user's editor: a file opened in it at a line. Which one that is, the window's settings say, else VISUAL
+or EDITOR; without any, the desktop's own choice for the file."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from PySide6.QtCore import QProcess, QSettings, QUrl
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QInputDialog
 
-from gui.base import editor
 from gui.pages.ladder import LadderPage
-from gui.shell.actions import Actions
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import Actions, MainWindow
+
+SETTING = "editor"
+FILE, LINE = "{file}", "{line}"  # as a command may have them
+# What follows the program's name to open a file at a line, by how editors take it.
+_GOTO = ("--goto", f"{FILE}:{LINE}")
+_COLON = (f"{FILE}:{LINE}",)
+_PLUS = (f"+{LINE}", FILE)
+_LONG = ("--line", LINE, FILE)
+_WAYS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("code", "code-insiders", "codium", "cursor", "windsurf"), _GOTO),
+    **dict.fromkeys(("subl", "sublime_text", "zed", "hx", "helix", "micro"), _COLON),
+    **dict.fromkeys(
+        ("vi", "vim", "nvim", "gvim", "nano", "emacs", "emacsclient", "gedit", "ne", "joe"), _PLUS
+    ),
+    **dict.fromkeys(("kate", "kwrite", "clion", "pycharm", "idea"), _LONG),
+    "mcedit": (f"{FILE}:{LINE}",),
+}
+IN_TERMINAL = ("vi", "vim", "nvim", "nano", "hx", "helix", "micro", "ne", "joe", "mcedit", "ed")
+# Terminals, and what stands between their name and a command.
+_TERMINALS: Mapping[str, tuple[str, ...]] = {
+    "x-terminal-emulator": ("-e",),
+    "gnome-terminal": ("--",),
+    "konsole": ("-e",),
+    "xfce4-terminal": ("-x",),
+    "kitty": (),
+    "alacritty": ("-e",),
+    "foot": (),
+    "wezterm": ("start", "--"),
+    "xterm": ("-e",),
+}
+
+
+def editor_command(settings: QSettings, environment: Mapping[str, str] = os.environ) -> str:
+    """The command of the editor, "" where there is none."""
+    named = str(settings.value(SETTING, "") or "").strip()
+    return named or environment.get("VISUAL", "").strip() or environment.get("EDITOR", "").strip()
+
+
+def command(editor: str, file: Path, line: int = 1) -> tuple[str, ...]:
+    """The program and its arguments that open a file at a line: "{file}" and "{line}" of the editor's own
+    command are filled in; without them, as that editor takes them. () for what is no command."""
+    try:
+        words = shlex.split(editor, posix=os.name != "nt")
+    except ValueError:
+        return ()
+    if not words:
+        return ()
+    if not any(FILE in word for word in words):
+        words += _WAYS.get(_program_name(words[0]), (FILE,))
+    return tuple(word.replace(FILE, str(file)).replace(LINE, str(max(1, line))) for word in words)
+
+
+def in_terminal(found: Sequence[str], environment: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
+    """The same command within a terminal where its editor takes one; None where no terminal is there."""
+    if _program_name(found[0]) not in IN_TERMINAL and "-nw" not in found:
+        return tuple(found)
+    named = environment.get("TERMINAL", "").strip()
+    for terminal in (*((named,) if named else ()), *_TERMINALS):
+        if shutil.which(terminal):
+            return (terminal, *_TERMINALS.get(_program_name(terminal), ("-e",)), *found)
+    return None
+
+
+def open_in_editor(file: Path, line: int, settings: QSettings) -> str:
+    """Open it; "", or in a sentence what hindered that and what helps."""
+    helps = "; File → Editor… names one"
+    if not file.is_file():
+        return f"{file} is not there any more."
+    if not (editor := editor_command(settings)):
+        if QDesktopServices.openUrl(QUrl.fromLocalFile(str(file))):
+            return ""
+        return f"No editor is known for {file}{helps}."
+    found = command(editor, file, line)
+    if not found or shutil.which(found[0]) is None:
+        return f"The editor {editor!r} is not found{helps}."
+    ready = in_terminal(found)
+    if ready is None:
+        return f"{found[0]} takes a terminal, and none is found{helps} that has a window."
+    started = QProcess.startDetached(ready[0], list(ready[1:]), str(file.parent))
+    if not (started[0] if isinstance(started, tuple) else started):
+        return f"The editor {editor!r} could not be started{helps}."
+    return ""
+
+
+def _program_name(program: str) -> str:
+    return Path(program).stem.lower() if program.lower().endswith(".exe") else Path(program).name
+
 
 ORDER = 16
 ASKED = (
@@ -20,13 +112,13 @@ ASKED = (
 
 def add_to(window: MainWindow, actions: Actions) -> None:
     def ask() -> None:
-        known = str(window.settings.value(editor.SETTING, "") or "")
+        known = str(window.settings.value(SETTING, "") or "")
         text, agreed = QInputDialog.getText(window, "Editor", ASKED, text=known)
         if agreed:
-            window.settings.setValue(editor.SETTING, text.strip())
+            window.settings.setValue(SETTING, text.strip())
 
     def edit(file: Path, line: int) -> None:
-        if reason := editor.open_in_editor(Path(file), line, window.settings):
+        if reason := open_in_editor(Path(file), line, window.settings):
             window.tell(reason)
 
     actions.add("file", "editor", "Ed&itor…", ask)

@@ -26,15 +26,12 @@ from PySide6.QtWidgets import (
 from bench.charts import Chart
 from bench.show.looks import WIDTHS, Look
 from gui.base.boxes import filled
-from gui.base.scale import WIDE
+from gui.base.theme import WIDE
 from gui.pages.page import Exported
-from gui.sessions.export import Exporter, ExportStanding, Order
-from gui.shell.actions import Actions
+from gui.sessions.processes import Exporter, ExportStanding, Order
 from gui.shell.library import reveal
-from gui.shell.main_window import MainWindow
-from gui.widgets.combo import Combo
-from gui.widgets.controls import Progress, ask_folder, new_action, push_button, tool_button
-from gui.widgets.labels import Label
+from gui.shell.main_window import Actions, MainWindow
+from gui.widgets.controls import Combo, Label, Progress, ask_folder, new_action, push_button, tool_button
 
 ORDER = 30
 

@@ -47,14 +47,10 @@ from PySide6.QtWidgets import (
 )
 
 from bench.words import glossary
-from gui.base.boxes import filled, fitting_height
-from gui.base.letters import resized
-from gui.base.placing import placed, put_on_screen
-from gui.base.theme import Theming
-from gui.shell.actions import Actions
-from gui.shell.main_window import TOUR_SEEN, MainWindow
-from gui.widgets.controls import push_button
-from gui.widgets.labels import TERM, Label, Linked, as_tip, meaning, with_links
+from gui.base.boxes import filled, fitting_height, placed, put_on_screen
+from gui.base.theme import Theming, resized
+from gui.shell.main_window import TOUR_SEEN, Actions, MainWindow
+from gui.widgets.controls import TERM, Label, Linked, as_tip, meaning, push_button, with_links
 
 CARD_WIDTH = 380
 GAP = 14

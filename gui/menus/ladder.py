@@ -20,8 +20,7 @@ from gui.pages.layers import LayersPage
 from gui.pages.model import ModelPage
 from gui.pages.page import Spot
 from gui.sessions.ladder_session import LadderSession
-from gui.shell.actions import Actions
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import Actions, MainWindow
 from gui.widgets.controls import ask_folder
 
 ORDER = 15

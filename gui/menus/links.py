@@ -6,8 +6,7 @@ from __future__ import annotations
 import functools
 
 from gui.pages.page import Page
-from gui.shell.actions import Actions
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import Actions, MainWindow
 
 ORDER = 12
 

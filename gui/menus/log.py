@@ -6,12 +6,9 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QDialog, QVBoxLayout
 
 from gui.base import faults
-from gui.base.boxes import filled
-from gui.base.placing import placed
-from gui.shell.actions import Actions
-from gui.shell.main_window import MainWindow
-from gui.widgets.controls import fixed_text
-from gui.widgets.labels import Label
+from gui.base.boxes import filled, placed
+from gui.shell.main_window import Actions, MainWindow
+from gui.widgets.controls import Label, fixed_text
 
 ORDER = 20
 TAIL_NBYTES = 200_000

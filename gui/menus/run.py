@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtGui import QKeySequence
 
-from gui.shell.actions import Actions
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import Actions, MainWindow
 
 ORDER = 10
 

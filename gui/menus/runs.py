@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gui.shell.actions import Actions
 from gui.shell.library import Library
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import Actions, MainWindow
 
 ORDER = 20
 RETRY = "Retr&y what crashed or timed out"

@@ -11,8 +11,7 @@ from bench.profile.kind import KIND as PROFILE
 from bench.run import chosen_rungs
 from gui.pages.timeline import TimelinePage
 from gui.sessions.profile_session import ProfileSession
-from gui.shell.actions import Actions
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import Actions, MainWindow
 
 ORDER = 25
 ASKED = "Open a profile's folder"

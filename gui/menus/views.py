@@ -7,8 +7,7 @@ import functools
 from PySide6.QtGui import QAction, QActionGroup
 
 from gui.base.theme import CHOICES
-from gui.shell.actions import Actions
-from gui.shell.main_window import MainWindow
+from gui.shell.main_window import Actions, MainWindow
 
 ORDER = 10
 

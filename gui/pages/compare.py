@@ -18,16 +18,13 @@ from bench.results.messages import Provisional
 from bench.results.records import Case, Measurement
 from bench.results.rows import Row, label, title
 from gui.base.boxes import VERTICAL, as_column, as_row, filled, splitter
-from gui.base.scale import GAP, PAGE_MARGINS, TIGHT
+from gui.base.theme import GAP, PAGE_MARGINS, TIGHT
 from gui.pages.page import Page
-from gui.sessions.run_state import is_in
-from gui.widgets.combo import Combo
-from gui.widgets.controls import push_button
-from gui.widgets.labels import Elided, Label, as_tip, labelled
+from gui.sessions.comparison_session import is_in
+from gui.widgets.controls import Combo, Elided, Label, as_tip, labelled, push_button
 
 if TYPE_CHECKING:
-    from gui.plots.chart import ChartView
-    from gui.plots.legend import LegendEntry
+    from gui.plots.chart import ChartView, LegendEntry
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
@@ -162,10 +159,8 @@ class ComparePage(Page):
         return super().has_content() or bool(self.state.provisional())
 
     def build(self) -> QWidget:
-        from gui.plots.chart import ChartGrid
-        from gui.plots.legend import Legend
-        from gui.widgets.board_view import BesideBoard, BoardView
-        from gui.widgets.verdict_strip import VerdictStrip
+        from gui.plots.chart import ChartGrid, Legend
+        from gui.widgets.verdict_strip import BesideBoard, BoardView, VerdictStrip
 
         self._next = 0  # the view to begin with
         self.models = Combo()
@@ -380,7 +375,7 @@ def _named(model: str, shown: str) -> str:
 
 def shared(charts: Iterable[Chart]) -> tuple[LegendEntry, ...]:
     """The lines of all of them, each once."""
-    from gui.plots.legend import entries
+    from gui.plots.chart import entries
 
     found = {entry.key: entry for chart in charts if not chart.categories for entry in entries(chart)}
     return tuple(found.values())

@@ -19,12 +19,10 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedLayout, QToolBut
 
 from bench.charts import Chart
 from gui.base.boxes import filled, scrolled
-from gui.base.scale import BROAD, GAP, WIDE
-from gui.base.theme import Theming
-from gui.sessions.run_state import RunState
+from gui.base.theme import BROAD, GAP, WIDE, Theming
+from gui.sessions.comparison_session import RunState
 from gui.sessions.session import Session, Standing
-from gui.widgets.controls import menu_button
-from gui.widgets.labels import Label
+from gui.widgets.controls import Label, menu_button
 
 WIDEST = 620  # pixels of the words
 

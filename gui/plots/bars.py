@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QWidget
 
 from bench.charts import Bar, Category
 from bench.charts.definitions import Baseline
-from gui.base.letters import resized
-from gui.base.theme import Theming
+from gui.base.theme import Theming, resized
 from gui.plots.base import HatchedBars, PanelPlot, failure_line, line_of, outlined
 
 THICK = 0.74  # of the distance between two bars

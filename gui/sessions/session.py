@@ -33,7 +33,7 @@ from bench.run.pace import Pace
 from bench.run.past import Past
 from bench.run.supervisor import Supervisor
 from gui.base.background import Background
-from gui.sessions.worker_process import WorkerProcess
+from gui.sessions.processes import WorkerProcess
 from kernels.errors import InputError, KernelscopeError
 
 _Order = Callable[[], None]

@@ -26,9 +26,9 @@ from bench.results import trust
 from bench.results.claim import Claim
 from bench.results.records import Job, Measurement, Run, stem
 from gui.pages.runs import RunsPage, same
-from gui.sessions.run_state import Overlay
+from gui.sessions.comparison_session import Overlay
 from gui.sessions.session import Standing
-from gui.widgets.labels import as_tip
+from gui.widgets.controls import as_tip
 from kernels.errors import InputError, KernelscopeError
 
 if TYPE_CHECKING:

@@ -1,23 +1,28 @@
-"""The window: job form, pages, inspector, problems, progress, machine strip; wires them, computes nothing.
+"""25 times a second at most: derive a little, draw the visible pages that are dirty, and otherwise sleep.
 
-What the groups of actions in gui/menus may use: `state`, `session`, `theming`, `settings`, `form`,
-`menu_actions`, `tabs`, `pages`, `redraw`, `tell(sentence)`, `start(job)`.
+Data only ever marks the state as changed. However fast it comes, the window draws at this pace, and a page
+that draws slowly is drawn less often, so that the window always has the most of its time for the user.
 """
 
 from __future__ import annotations
 
 import functools
 import gc
+import importlib
+import pkgutil
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from PySide6.QtCore import QSettings, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
+from PySide6.QtCore import QObject, QSettings, QTimer, Signal
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QMainWindow,
+    QMenu,
     QMessageBox,
     QTabWidget,
 )
@@ -27,25 +32,16 @@ from bench.results import rows
 from bench.results.messages import Hello, Log
 from bench.results.records import BackendInfo, Job
 from gui.base import faults
-from gui.base.boxes import as_column, as_row, keep_sizes, restore_sizes
-from gui.base.placing import SIZE, placed, put_on_screen
+from gui.base.boxes import SIZE, as_column, as_row, keep_sizes, placed, put_on_screen, restore_sizes
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
-from gui.sessions.comparison_session import ComparisonSession
-from gui.sessions.run_state import RunState
+from gui.sessions.comparison_session import ComparisonSession, RunState
 from gui.sessions.session import Session, Standing
-from gui.shell.actions import Actions
-from gui.shell.banner import Banner
-from gui.shell.docks import Docks
-from gui.shell.drop_target import DropTarget
-from gui.shell.inspector import Inspector
-from gui.shell.machine_strip import MachineStrip
-from gui.shell.model_files import ModelFiles
-from gui.shell.problems import Problems
-from gui.shell.progress_strip import ProgressStrip
-from gui.shell.redraw import Redraw
+from gui.shell.docks import Docks, Inspector, Problems
+from gui.shell.model_files import DropTarget, ModelFiles
 from gui.shell.room import Room
+from gui.shell.strips import Banner, MachineStrip, ProgressStrip
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:
@@ -53,6 +49,159 @@ if TYPE_CHECKING:
     from gui.menus.ladder import LadderActions
     from gui.menus.timeline import ProfileActions
     from gui.shell.library import Library
+PERIOD_MS = 40
+DERIVE_S = 0.008  # of each period, for rows
+FLUSHES = 50  # turns after which a view that is still dirty is left so
+SHARE = 0.25  # of the time, at most, that one view may take to draw
+
+
+class Redrawable(Protocol):
+    """What can be redrawn: a Page, the inspector, a list."""
+
+    @property
+    def dirty(self) -> bool: ...
+    def redraw(self) -> None: ...
+    def isVisible(self) -> bool: ...
+
+
+class Redraw(QObject):
+    """The timer. `add` views; `wake` when one may have become dirty or visible (state changes do it)."""
+
+    def __init__(
+        self,
+        state: RunState,
+        parent: QObject | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        super().__init__(parent)
+        self._state = state
+        self._clock = clock
+        self._views: list[Redrawable] = []
+        self._not_before: dict[int, float] = {}
+        self._timer = QTimer(self)
+        self._timer.setInterval(PERIOD_MS)
+        self._timer.timeout.connect(self._tick)
+        state.changed.connect(self.wake)
+
+    def add(self, *views: Redrawable) -> None:
+        self._views += views
+        for view in views:
+            if isinstance(
+                view, QObject
+            ):  # as a window goes, so do its pages, and not always after this timer
+                view.destroyed.connect(partial(self._forget, view))
+        self.wake()
+
+    def _forget(self, gone: Redrawable) -> None:
+        self._views = [view for view in self._views if view is not gone]
+
+    def wake(self) -> None:
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def flush(self) -> None:
+        """Derive and draw everything that is visible, now (before a picture is taken; in tests)."""
+        while not self._state.up_to_date:
+            self._state.work(1.0)
+        for _ in range(FLUSHES):  # a view may draw a part at a time
+            for view in self._dirty():
+                view.redraw()
+
+    def _tick(self) -> None:
+        self._state.work(DERIVE_S)
+        dirty = self._dirty()
+        for view in dirty:
+            now = self._clock()
+            if now < self._not_before.get(id(view), 0.0):
+                continue
+            try:
+                view.redraw()
+            finally:
+                # Also where it failed: a page that cannot draw is not tried 25 times a second.
+                end = self._clock()
+                self._not_before[id(view)] = end + (end - now) * (1 / SHARE - 1)
+        if not dirty and self._state.up_to_date:
+            self._timer.stop()
+
+    def _dirty(self) -> Sequence[Redrawable]:
+        return [view for view in self._views if view.isVisible() and view.dirty]
+
+
+MENUS = {"file": "&File", "run": "&Run", "view": "&View", "help": "&Help"}
+
+
+class Actions:
+    """The window's menus, and every action by name."""
+
+    def __init__(self, window: MainWindow) -> None:
+        self._window = window
+        self._group = ""
+        self._group_of: dict[str, str] = {}
+        self.menus: dict[str, QMenu] = {key: window.menuBar().addMenu(text) for key, text in MENUS.items()}
+        self.by_name: dict[str, QAction] = {}
+
+    def add(
+        self,
+        menu: str,
+        name: str,
+        text: str,
+        slot: Callable[[], object],
+        shortcut: str | QKeySequence.StandardKey | Sequence[str] | None = None,
+        tip: str = "",
+        enabled: bool = True,
+    ) -> QAction:
+        """An action at the end of a menu (a key of MENUS). `text` marks its mnemonic by "&"; `name` finds it
+        again in `by_name`; several shortcuts may be given as a list."""
+        action = QAction(text, self._window)
+        action.setObjectName(name)
+        if isinstance(shortcut, QKeySequence.StandardKey):
+            action.setShortcuts(QKeySequence.keyBindings(shortcut))
+        elif isinstance(shortcut, str):
+            action.setShortcut(QKeySequence(shortcut))
+        elif shortcut is not None:
+            action.setShortcuts([QKeySequence(keys) for keys in shortcut])
+        if tip:
+            action.setToolTip(tip)
+        action.setEnabled(enabled)
+        action.triggered.connect(lambda checked=False: slot())
+        self.by_name[name] = action
+        self.place(menu, action)
+        return action
+
+    def place(self, menu: str, action: QAction) -> None:
+        """Put an action made elsewhere (a dock's toggle) at the end of a menu."""
+        target = self.menus[menu]
+        if self._group_of.get(menu, self._group) != self._group:
+            target.addSeparator()
+        self._group_of[menu] = self._group
+        target.addAction(action)
+
+    def submenu(self, menu: str, text: str) -> QMenu:
+        """A menu at the end of a menu."""
+        made = QMenu(text, self._window)
+        self.place(menu, made.menuAction())
+        return made
+
+    def every(self, menu: QMenu) -> list[QAction]:
+        """The actions of a menu and of the menus in it."""
+        found: list[QAction] = []
+        for action in menu.actions():
+            inner = action.menu()
+            found += self.every(inner) if isinstance(inner, QMenu) else [action]
+        return found
+
+    def collect(self) -> None:
+        """Let every module of gui/menus add its actions."""
+        import gui.menus
+
+        modules = [
+            importlib.import_module(f"gui.menus.{info.name}")
+            for info in pkgutil.iter_modules(gui.menus.__path__)
+        ]
+        for module in sorted(modules, key=lambda module: (module.ORDER, module.__name__)):
+            self._group = module.__name__
+            module.add_to(self._window, self)
+
 
 TOUR_SEEN = "tour/seen"  # the setting that keeps the tour from coming by itself
 TRUST = "Run these kernels"

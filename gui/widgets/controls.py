@@ -1,24 +1,321 @@
-"""Buttons, actions, shortcuts, menus, progress and text to be copied: each with what belongs to it, in one
-call."""
+"""The small widgets of which pages are made, each in one call: labels, buttons, actions, lists to choose
+from, find bars, progress, dialogs.
+
+Labels show text as text, whatever it looks like. Some never push their neighbours about: they show what fits,
+and all of it as a tooltip.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from html import escape
 from pathlib import Path
+from typing import Any
 
-from PySide6.QtCore import QPoint, Qt, SignalInstance
-from PySide6.QtGui import QAction, QFontDatabase, QKeySequence, QShortcut
+from PySide6 import QtGui
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QUrl, Signal, SignalInstance
+from PySide6.QtGui import (
+    QAction,
+    QDesktopServices,
+    QFont,
+    QFontDatabase,
+    QFontMetrics,
+    QFontMetricsF,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QShortcut,
+    QTextCursor,
+    QTextDocument,
+    QTextLayout,
+    QTextOption,
+)
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
+    QComboBox,
     QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
     QMenu,
     QPlainTextEdit,
     QProgressBar,
     QPushButton,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
     QToolButton,
     QWidget,
 )
+
+from bench.words import glossary
+from gui.base.boxes import as_row, filled, flowing
+from gui.base.theme import Theming
+
+_VERBS = ("run", "runs", "pass", "passes", "step", "steps", "train", "trains")  # may be no word of ours
+TERM = "term"  # the scheme of links that lead to a word of the glossary
+
+
+def as_tip(text: str) -> str:
+    """Text for a tooltip, or another place where Qt guesses what it is: what looks like HTML is shown as it
+    stands."""
+    return f'<p style="white-space:pre-wrap">{escape(text)}</p>' if QtGui.Qt.mightBeRichText(text) else text
+
+
+class Label(QLabel):
+    """Plain text unless told otherwise; Qt's own guesses by what it is given. role: of the style sheet;
+    selectable: by the mouse, to be copied."""
+
+    def __init__(
+        self,
+        text: str = "",
+        parent: QWidget | None = None,
+        role: str = "",
+        wrap: bool = False,
+        selectable: bool = False,
+        centred: bool = False,
+    ) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(wrap)
+        if role:
+            self.setProperty("role", role)
+        if selectable:
+            self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        if centred:
+            self.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.setText(text)
+
+
+class TermLabel(Label):
+    """Words before a field or a value. Where they are a word of the glossary they are underlined by dots,
+    their tooltip is what it means, and a click leads to the glossary."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None, role: str = "") -> None:
+        self.term = glossary.find(text)
+        super().__init__(text, parent, role)
+        if self.term:
+            self.setCursor(Qt.CursorShape.WhatsThisCursor)
+            self.setToolTip(as_tip(meaning(self.term)))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if self.term and self.rect().contains(event.position().toPoint()):
+            open_term(self.term)
+        super().mouseReleaseEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self.term and self.isEnabled():
+            painter = QPainter(self)
+            colour = self.palette().windowText().color()
+            colour.setAlphaF(0.55)
+            painter.setPen(QPen(colour, 1, Qt.PenStyle.DotLine))
+            wide = self.fontMetrics().horizontalAdvance(self.text().replace("&", ""))
+            below = (self.height() + self.fontMetrics().height()) // 2 - 1
+            painter.drawLine(0, below, min(wide, self.width()), below)
+
+
+class Linked(QLabel):
+    """Text of ours in paragraphs, in which the marked words ("each [rung]") are links to the glossary."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        self.setOpenExternalLinks(True)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+        self.setText(text)
+
+    def setText(self, text: str) -> None:
+        super().setText(linked(text))
+
+
+def linked(text: str) -> str:
+    """As HTML, its marked words as links."""
+    made = [
+        f'<a href="{TERM}:{escape(word)}">{escape(part)}</a>' if word else escape(part)
+        for part, word in glossary.parts(text)
+    ]
+    return "".join(made).replace("\n", "<br>")
+
+
+def with_links(text: str, but: str = "", colour: str = "") -> str:
+    """As HTML, the words of the glossary in it as links where they stand alone; but: a word that is none;
+    colour: of the links, where they are to be quiet."""
+    style = f' style="color:{colour}"' if colour else ""
+    made = []
+    for word in text.split(" "):
+        plain = word.strip(".,;:()")
+        term = glossary.find(plain) or glossary.find(f"{plain} error") if plain not in _VERBS else ""
+        told = escape(word)
+        if term and term != but:
+            told = told.replace(escape(plain), f'<a href="{TERM}:{escape(term)}"{style}>{escape(plain)}</a>')
+        made.append(told)
+    return " ".join(made)
+
+
+def meaning(term: str) -> str:
+    """For a tooltip."""
+    return f"{term}: {plain_meaning(term)}\n(a click opens the glossary)"
+
+
+def plain_meaning(term: str) -> str:
+    """Of a word of the glossary, without marks."""
+    return glossary.terms()[term].replace("`", "")
+
+
+def open_term(term: str) -> None:
+    """Show the glossary at this word: whoever has it in the window handles such links."""
+    link = QUrl()
+    link.setScheme(TERM)
+    link.setPath(term)
+    QDesktopServices.openUrl(link)
+
+
+class Readout(Label):
+    """What is at the pointer, over what is pointed at: it takes no clicks."""
+
+    def __init__(self, theming: Theming, parent: QWidget) -> None:
+        super().__init__(parent=parent)
+        self._theming = theming
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        theming.changed.connect(self._restyle)
+        self._restyle()
+        self.hide()
+
+    def _restyle(self) -> None:
+        theme = self._theming.theme
+        self.setStyleSheet(
+            f"background: {theme.window}; color: {theme.ink}; border: 1px solid {theme.line};"
+            "border-radius: 3px; padding: 4px;"
+        )
+
+
+class Elided(Label):
+    """One line; of several wordings, the first that fits, else the last one cut short."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None, role: str = "") -> None:
+        self._shorter: tuple[str, ...] = ()
+        super().__init__(text, parent, role)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.setMinimumWidth(60)
+
+    def setText(self, text: str, *shorter: str) -> None:
+        super().setText(text)
+        self._shorter = shorter
+        self.setToolTip(as_tip(text))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        metrics = QFontMetricsF(self.font())
+        wordings = (self.text(), *self._shorter)
+        fitting = next((t for t in wordings if metrics.horizontalAdvance(t) <= self.width()), wordings[-1])
+        text = metrics.elidedText(fitting, Qt.TextElideMode.ElideRight, self.width())
+        painter.setPen(self.palette().windowText().color())
+        painter.drawText(self.rect(), int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
+
+
+class Lines(Label):
+    """Wrapped text of at most `most` lines; where there is more, in letters up to `smaller` points smaller if
+    all of it stands there then, else the last line is cut short."""
+
+    def __init__(
+        self, most: int, parent: QWidget | None = None, smaller: float = 0.0, role: str = ""
+    ) -> None:
+        self.most = most
+        self.smaller = smaller
+        super().__init__("", parent, role, wrap=True)
+        policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def setText(self, text: str) -> None:
+        super().setText(text)
+        self.setToolTip(as_tip(text))
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        lines, font = self._laid(width)
+        return int(len(lines) * QFontMetrics(font).lineSpacing()) + 2
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.heightForWidth(max(200, self.width())))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(60, self.fontMetrics().lineSpacing() + 2)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()  # it may need more lines, or fewer
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setPen(self.palette().windowText().color())
+        lines, font = self._laid(self.width())
+        metrics = QFontMetrics(font)
+        painter.setFont(font)
+        for number, line in enumerate(lines):
+            painter.drawText(0, number * metrics.lineSpacing() + metrics.ascent() + 1, line)
+
+    def lines(self) -> list[str]:
+        """What stands there at this width, line by line."""
+        return self._laid(self.width())[0]
+
+    def _laid(self, width: int) -> tuple[list[str], QFont]:
+        """The lines, and in which letters: the largest that all of the text stands in, if one does."""
+        lines, cut = self._broken(width, self.font())
+        step = 0.5
+        while cut and step <= self.smaller:
+            font = QFont(self.font())
+            font.setPointSizeF(self.font().pointSizeF() - step)
+            tried, still = self._broken(width, font)
+            if not still:
+                return tried, font
+            step += 0.5
+        return lines, self.font()
+
+    def _broken(self, width: int, font: QFont) -> tuple[list[str], bool]:
+        """The lines in this font, and whether the last one is cut short."""
+        text = self.text()
+        layout = QTextLayout(text, font)
+        option = QTextOption()
+        option.setWrapMode(QTextOption.WrapMode.WordWrap)
+        layout.setTextOption(option)
+        found: list[str] = []
+        cut = False
+        layout.beginLayout()
+        line = layout.createLine()
+        while line.isValid():
+            line.setLineWidth(max(20, width))
+            found.append(text[line.textStart() : line.textStart() + line.textLength()].rstrip())
+            if len(found) == self.most:
+                rest = text[line.textStart() :]
+                found[-1] = QFontMetricsF(font).elidedText(rest, Qt.TextElideMode.ElideRight, width)
+                cut = found[-1] != rest
+                break
+            line = layout.createLine()
+        layout.endLayout()
+        return found or [""], cut
+
+
+def labelled(field: QWidget, words: str, gap: int = 10) -> QWidget:
+    """A field behind its label, whose key leads to it; gap: to the next pair."""
+    field.setAccessibleName(words.replace("&", ""))
+    label = TermLabel(words)
+    label.setBuddy(field)
+    return as_row(label, field, margins=(0, 0, gap, 0))
+
 
 WITHIN = Qt.ShortcutContext.WidgetWithChildrenShortcut
 Keys = QKeySequence | QKeySequence.StandardKey | str
@@ -190,3 +487,252 @@ def ask_folder(parent: QWidget | None, title: str, start: str = "") -> str:
         return next(iter(dialog.selectedFiles()), "") if dialog.exec() else ""
     finally:
         dialog.deleteLater()
+
+
+SPARE = QSize(4, 0)  # pixels: a style sheet's field is narrower than what Qt reckons with
+
+
+class Combo(QComboBox):
+    """name: for a screen reader; chosen: called with the place of what the user chose; grows: as wide as its
+    widest text."""
+
+    def __init__(
+        self,
+        name: str = "",
+        chosen: Callable[..., object] | None = None,
+        grows: bool = True,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        if grows:
+            self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        if chosen is not None:
+            self.activated.connect(chosen)
+
+    def offer(self, items: Mapping[Any, str], chosen: Any = None) -> Any:
+        """Have these (data → words) and no others, choose one of them, else the first, and answer it. Nothing
+        is told of it."""
+        before = self.blockSignals(True)
+        if [(self.itemData(i), self.itemText(i)) for i in range(self.count())] != list(items.items()):
+            self.clear()
+            for data, words in items.items():
+                self.addItem(words, data)
+                self.setItemData(self.count() - 1, as_tip(words), Qt.ItemDataRole.ToolTipRole)
+        self.setCurrentIndex(max(0, next((i for i, data in enumerate(items) if data == chosen), 0)))
+        self.blockSignals(before)
+        return self.currentData()
+
+    @property
+    def offered(self) -> list[Any]:
+        """The data of all items, in their order."""
+        return [self.itemData(i) for i in range(self.count())]
+
+    def choose(self, data: Any) -> bool:
+        """Choose the item of these data; False, and as before, where there is none."""
+        if (at := self.findData(data)) >= 0:
+            self.setCurrentIndex(at)
+        return at >= 0
+
+    def sizeHint(self) -> QSize:
+        return super().sizeHint() + SPARE
+
+    def minimumSizeHint(self) -> QSize:
+        return super().minimumSizeHint() + SPARE
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QStylePainter(self)
+        painter.setPen(self.palette().text().color())
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        option.currentText = self.shown_text()
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+
+    def shown_text(self) -> str:
+        """The text as it is drawn."""
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        field = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
+        )
+        icon = self.iconSize().width() + 4 if not self.itemIcon(self.currentIndex()).isNull() else 0
+        return self.fontMetrics().elidedText(
+            self.currentText(), Qt.TextElideMode.ElideRight, field.width() - icon
+        )
+
+
+class ChoiceBar(QWidget):
+    """`chosen` carries the key of the list in which the user chose. `wanted`: by key, what a selection made
+    elsewhere asks of a list when it is offered next."""
+
+    chosen = Signal(str)
+
+    def __init__(self, fields: Sequence[tuple[str, str]], parent: QWidget | None = None) -> None:
+        """fields: a key and its label for each list, in their order."""
+        super().__init__(parent)
+        self.wanted: dict[str, object] = {}
+        self.boxes = {key: Combo(chosen=lambda _, key=key: self.chosen.emit(key)) for key, _ in fields}
+        flowing(self, *(labelled(self.boxes[key], words) for key, words in fields))
+
+    def offer(self, key: str, items: Mapping, first: object = None) -> object:
+        """Fill a list (data → words), keep its choice where it is still offered (else take `first`, or what
+        comes first), and answer it."""
+        box = self.boxes[key]
+        chosen = self.wanted.pop(key, box.currentData())
+        chosen = chosen if chosen in items else first
+        box.setEnabled(len(items) > 1)
+        return box.offer(items, chosen)
+
+    def ask(self, wanted: Mapping[str, object]) -> bool:
+        """Have the lists take these when they are offered next; False where they have them already."""
+        if all(self.boxes[key].currentData() == value for key, value in wanted.items()):
+            return False
+        self.wanted = dict(wanted)
+        return True
+
+
+class FindLine(QWidget):
+    """Below `view`, hidden until it is asked for within `scope`. Subclass it and write `search`. what: in
+    which it looks, for its name."""
+
+    def __init__(self, view: QWidget, scope: QWidget, what: str) -> None:
+        super().__init__(scope)
+        self.view = view
+        self.field = QLineEdit()
+        self.field.setPlaceholderText("Find")
+        self.field.setAccessibleName(f"Find in {what}")
+        self.field.setClearButtonEnabled(True)
+        self.field.textChanged.connect(self.typed)
+        self.field.installEventFilter(self)
+        self.found = Label(role="muted")
+        buttons = tool_buttons(
+            ("↑", "The one before (Shift+Enter)", lambda: self.search(back=True)),
+            ("↓", "The next one (Enter)", lambda: self.search()),
+            ("✕", "Close (Escape)", self.close_bar),
+        )
+        filled(QHBoxLayout(self), (self.field, 1), self.found, *buttons, margins=(4, 2, 4, 2))
+        shortcut(scope, QKeySequence.StandardKey.Find, f"Find in {what}", self.open_bar)
+        self.hide()
+
+    def search(self, back: bool = False) -> bool:
+        """Go to the next place, round the end, and say which it is; whether there is one."""
+        raise NotImplementedError
+
+    def typed(self) -> None:
+        """Another text is looked for."""
+        self.search()
+
+    def chosen(self) -> str:
+        """What is selected in the view, to be looked for."""
+        return ""
+
+    def open_bar(self) -> None:
+        if chosen := self.chosen():
+            self.field.setText(chosen)
+        self.show()
+        self.field.selectAll()
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def close_bar(self) -> None:
+        self.hide()
+        self.view.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.field and event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self.search(back=bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
+                return True
+            if event.key() == Qt.Key.Key_Escape:
+                self.close_bar()
+                return True
+        return super().eventFilter(watched, event)
+
+
+class FindBar(FindLine):
+    """In a text."""
+
+    def __init__(self, view: QPlainTextEdit, scope: QWidget) -> None:
+        self._text = view
+        super().__init__(view, scope, "the source")
+
+    def chosen(self) -> str:
+        chosen = self._text.textCursor().selectedText()
+        return "" if "\u2029" in chosen else chosen
+
+    def search(self, back: bool = False) -> bool:
+        words = self.field.text()
+        if not words:
+            self.found.setText("")
+            return False
+        way = QTextDocument.FindFlag.FindBackward if back else QTextDocument.FindFlag(0)
+        if not self._text.find(words, way):
+            before = self._text.textCursor()
+            cursor = QTextCursor(before)
+            cursor.movePosition(QTextCursor.MoveOperation.End if back else QTextCursor.MoveOperation.Start)
+            self._text.setTextCursor(cursor)
+            if not self._text.find(words, way):
+                self._text.setTextCursor(before)
+                self.found.setText("not found")
+                return False
+        self.found.setText(self._place(words))
+        return True
+
+    def typed(self) -> None:
+        cursor = self._text.textCursor()
+        cursor.setPosition(cursor.selectionStart())  # what is being typed may still fit this place
+        self._text.setTextCursor(cursor)
+        self.search()
+
+    def _place(self, words: str) -> str:
+        text = self._text.toPlainText().lower()
+        before = text.count(words.lower(), 0, self._text.textCursor().selectionStart())
+        return f"{before + 1} of {text.count(words.lower())}"
+
+
+class FindItems(FindLine):
+    """Among things that each have a text; `picked` carries the key of the one gone to."""
+
+    picked = Signal(str)
+
+    def __init__(self, view: QWidget, scope: QWidget, what: str) -> None:
+        self._items: Sequence[tuple[str, str]] = ()
+        self._at = ""
+        super().__init__(view, scope, what)
+
+    def show_items(self, items: Sequence[tuple[str, str]]) -> None:
+        """key and text of each, in order."""
+        self._items = [(key, text.lower()) for key, text in items]
+        self._at = ""
+        self.found.setText("")
+
+    def go_from(self, key: str) -> None:
+        """Where the next one is looked for from."""
+        self._at = key
+
+    def typed(self) -> None:
+        words = self.field.text().lower()
+        if any(key == self._at and words in text for key, text in self._items):
+            self._say(words)  # what is being typed may still fit this place
+        else:
+            self.search()
+
+    def search(self, back: bool = False) -> bool:
+        words = self.field.text().lower()
+        fitting = [place for place, (_, text) in enumerate(self._items) if words and words in text]
+        if not fitting:
+            self.found.setText("not found" if words else "")
+            return False
+        here = next((place for place, (key, _) in enumerate(self._items) if key == self._at), -1)
+        if back:
+            place = next((place for place in reversed(fitting) if place < here), fitting[-1])
+        else:
+            place = next((place for place in fitting if place > here), fitting[0])
+        self._at = self._items[place][0]
+        self._say(words)
+        self.picked.emit(self._at)
+        return True
+
+    def _say(self, words: str) -> None:
+        fitting = [key for key, text in self._items if words in text]
+        self.found.setText(f"{fitting.index(self._at) + 1} of {len(fitting):,}" if words else "")

@@ -12,10 +12,8 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView
 
 from bench.show.table import Column, Table, to_csv, to_markdown
 from bench.words import glossary
-from gui.base.letters import resized
-from gui.base.theme import Theme, Theming
-from gui.widgets.controls import new_action, popup
-from gui.widgets.labels import as_tip, open_term, plain_meaning
+from gui.base.theme import Theme, Theming, resized
+from gui.widgets.controls import as_tip, new_action, open_term, plain_meaning, popup
 
 Index = QModelIndex | QPersistentModelIndex
 NO_INDEX = QModelIndex()

@@ -17,10 +17,11 @@ from PySide6.QtCore import QCoreApplication, QEvent, QSettings
 from PySide6.QtWidgets import QApplication, QMenu
 
 from bench.run import beforehand
-from gui.base import faults, garbage
-from gui.base.placing import SIZE
+from gui.base import faults
+from gui.base.boxes import SIZE
 from gui.base.theme import Theming
-from gui.sessions.child import ChildProcess
+from gui.sessions.processes import ChildProcess
+from gui.shell.app import collect_due
 from gui.shell.main_window import MainWindow
 from tests.gui import forked
 from tests.gui.shared import as_found
@@ -113,7 +114,7 @@ def _garbage_now_and_then():
     change of the theme would go through those of all tests before."""
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     yield
-    garbage.collect_due()
+    collect_due()
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bench.comparison.kind import KIND as COMPARISON
 from gui.base.theme import Theming
-from gui.sessions.run_state import RunState
-from gui.shell.redraw import Redraw
+from gui.sessions.comparison_session import RunState
+from gui.shell.main_window import Redraw
 
 RECORDED = Path(__file__).parents[1] / "data" / "two_models"
 

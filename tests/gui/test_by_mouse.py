@@ -15,7 +15,7 @@ from bench.run import nvml
 from gui.menus import export as export_actions
 from gui.menus.export import FORMATS, ExportActions
 from gui.shell.library import Library
-from gui.shell.machine_strip import gpu_reading
+from gui.shell.strips import gpu_reading
 from tests import preloaded
 from tests.gui.models import small_model
 from tests.gui.mouse import move

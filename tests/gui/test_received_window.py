@@ -15,7 +15,7 @@ from bench.ladder.kind import KIND as LADDER
 from bench.questions import confined
 from bench.results.records import Job
 from gui.shell.main_window import TRUST
-from gui.widgets.labels import Elided, as_tip
+from gui.widgets.controls import Elided, as_tip
 from tests.bench.ladder.test_ladder import example
 from tests.bench.questions.test_received_models import make_vast
 from tests.bench.results import received
@@ -98,7 +98,7 @@ def test_text_that_looks_like_html_is_shown_as_it_stands(make_window, qtbot, tmp
 
 
 def test_no_label_is_made_that_guesses():
-    """Labels are made of gui.widgets.labels.Label, which says that its text is plain."""
+    """Labels are made of gui.widgets.controls.Label, which says that its text is plain."""
     for file in sorted(Path(gui.__file__).parent.rglob("*.py")):
         if file.name != "labels.py":
             assert not re.search(r"\bQLabel\(", file.read_text(encoding="utf-8")), file

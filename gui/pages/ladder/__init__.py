@@ -15,14 +15,12 @@ from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, RungInfo
 from bench.ladder.records import REFERENCE, RungCase
 from bench.ladder.show.live_charts import charts
 from gui.base.boxes import as_column, filled
-from gui.base.scale import PAGE_MARGINS, TIGHT
-from gui.base.theme import Theming
+from gui.base.theme import PAGE_MARGINS, TIGHT, Theming
 from gui.pages.page import Exported, SessionPage, Spot
+from gui.sessions.comparison_session import RunState
 from gui.sessions.ladder_session import LadderSession
-from gui.sessions.run_state import RunState
 from gui.sessions.session import Standing
-from gui.widgets.controls import Progress, new_action, set_role
-from gui.widgets.labels import Lines
+from gui.widgets.controls import Lines, Progress, new_action, set_role
 
 ORDER = 30
 
@@ -66,8 +64,7 @@ class LadderPage(SessionPage):
 
     def build(self) -> QWidget:
         from gui.pages.ladder.ladder_bar import LadderBar
-        from gui.pages.ladder.ladder_panes import LadderPanes
-        from gui.pages.ladder.ladder_reader import LadderReader
+        from gui.pages.ladder.ladder_reader import LadderPanes, LadderReader
         from gui.pages.ladder.ladder_table import LadderTable
         from gui.plots.chart import ChartView
 

@@ -29,8 +29,7 @@ from bench.words import units
 from gui.base.boxes import filled, flowing
 from gui.base.theme import Theme, Theming
 from gui.widgets.colour_scale import Scale, ScaleLegend, blend
-from gui.widgets.combo import Combo
-from gui.widgets.labels import Label, labelled
+from gui.widgets.controls import Combo, Label, labelled
 from kernels.errors import InputError, system_words
 
 Cell = tuple[int, int]  # row, column

@@ -20,13 +20,11 @@ from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
 from bench.run import options
 from gui.base.boxes import flowing
-from gui.base.scale import GAP
-from gui.form.option_fields import field as option_field
-from gui.form.option_fields import fill, values
+from gui.base.theme import GAP
+from gui.form.fields import field as option_field
+from gui.form.fields import fill, values
 from gui.sessions.ladder_session import LadderSession
-from gui.widgets.combo import Combo
-from gui.widgets.controls import menu_button, push_button
-from gui.widgets.labels import as_tip, labelled
+from gui.widgets.controls import Combo, as_tip, labelled, menu_button, push_button
 
 EVERY = "every"
 # Of each list what is asked for anew once another item of it is chosen.

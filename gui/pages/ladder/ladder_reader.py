@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
+    QStackedLayout,
     QTabWidget,
     QToolButton,
     QVBoxLayout,
@@ -23,17 +24,13 @@ from bench.ladder.show.tables import WORDS
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND
 from bench.words import orders, units
-from gui.base import icons
-from gui.base.boxes import as_column, filled, scrolled
-from gui.base.theme import Theming
-from gui.pages.ladder.assembly_view import AssemblyView
+from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter
+from gui.base.theme import Theming, put_icon
 from gui.pages.ladder.error_map import ErrorMapView
-from gui.pages.ladder.ladder_table import LadderRow
-from gui.pages.ladder.rung_diff import RungDiff
-from gui.pages.ladder.rung_source import SourceView
-from gui.widgets.combo import Combo
-from gui.widgets.controls import push_button, set_role, shortcut, tool_button
-from gui.widgets.labels import Label, Lines
+from gui.pages.ladder.ladder_table import LadderRow, LadderTable
+from gui.pages.ladder.rung_source import AssemblyView, RungDiff, SourceView
+from gui.plots.chart import ChartGrid, ChartView
+from gui.widgets.controls import Combo, Label, Lines, push_button, set_role, shortcut, tool_button
 
 SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "&Difference", "Asse&mbly", "Findin&g"
 TEMPLATE = "its template"  # what a rung of the user's is compared with, beside other rungs
@@ -95,7 +92,7 @@ class LadderReader(QWidget):
             tip="Take the whole page, or give it back (Esc)",
             toggled=self._on_whole,
         )
-        icons.put(self.whole, "whole", theming, "muted")
+        put_icon(self.whole, "whole", theming, "muted")
         self.tabs.setCornerWidget(self.whole)
         self.steps = tuple(self._step_button(step) for step in (-1, 1))
         buttons = (self.edit_button, self.use_button)
@@ -192,7 +189,7 @@ class LadderReader(QWidget):
     # ------------------------------------------------------------------------------------------ the inside
 
     def _on_whole(self, on: bool) -> None:
-        icons.put(self.whole, "back" if on else "whole", self._theming, "muted")
+        put_icon(self.whole, "back" if on else "whole", self._theming, "muted")
         self.whole_wanted.emit(on)
 
     def _step_button(self, step: int) -> QToolButton:
@@ -386,3 +383,117 @@ def error_lines(path: str, reason: str) -> dict[int, str]:
     # TOML says where in the header: "… (at line 3, column 8)"; the header begins in the file's first line.
     header = re.search(r"\(at line (\d+), column \d+\)", reason)
     return {int(header[1]): reason.partition(": ")[2] or reason} if header else {}
+
+
+# The least width and height of the panes in pixels for each way, the roomiest first.
+LEAST = {
+    "rows": (740, 600),  # charts beside each other, and below them the table beside the reader
+    "halves": (660, 330),  # charts behind tabs, the table below them, and the reader beside both
+}
+SMALLEST = QSize(300, 220)
+BARS, ROOFLINE, RUNGS = "Bars", "Roofline", "R&ungs"
+
+
+class LadderPanes(QWidget):
+    """`way` is "rows", "halves" or "tabs": the last has all of it in the reader's tabs."""
+
+    def __init__(
+        self,
+        speed: ChartView,
+        roofline: ChartView,
+        table: LadderTable,
+        reader: LadderReader,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.way = ""
+        self._whole = False  # the reader has all the room, for as long as the user likes
+        self._speed, self._roofline, self._table, self._reader = speed, roofline, table, reader
+        self._slots = {way: (_Slot(), _Slot()) for way in LEAST}  # of the table and the reader
+        self._grid = ChartGrid([], least_height=190)
+        across, down = HORIZONTAL, VERTICAL
+        self._columns = splitter("ladder-columns", across, *self._slots["rows"], stretch=(1, 1))
+        self._rows = splitter("ladder-rows", down, self._grid, self._columns, stretch=(1, 1))
+        self._charts = QTabWidget()
+        self._charts.setDocumentMode(True)
+        in_table, in_reader = self._slots["halves"]
+        self._left = splitter("ladder-left", down, self._charts, in_table, stretch=(1, 1))
+        self._halves = splitter("ladder-halves", across, self._left, in_reader, stretch=(1, 1))
+        self._alone = _Slot()
+        self._stack = QStackedLayout(self)
+        self._stack.setSizeConstraint(QStackedLayout.SizeConstraint.SetNoConstraint)  # of ways not in use
+        for body in (self._rows, self._halves, self._alone):
+            self._stack.addWidget(body)
+        self.reset()
+        self._arrange("rows")
+
+    def reset(self) -> None:
+        """Every pane as large as it was at first."""
+        self._rows.setSizes([440, 560])
+        self._columns.setSizes([540, 460])
+        self._left.setSizes([600, 400])
+        self._halves.setSizes([480, 520])
+
+    def set_whole(self, on: bool) -> None:
+        """Give the reader all the room, or everything its place again."""
+        self._whole = on
+        if not on:
+            self._arrange(self._fitting())
+        elif self.way != "tabs":  # where it has it already
+            self._alone.hold(self._reader)
+            self._reader.set_compact(True)
+            self._stack.setCurrentWidget(self._alone)
+
+    def show_source(self) -> None:
+        """Bring the source into view, where it is behind what was chosen."""
+        if self.way == "tabs":
+            self._reader.tabs.setCurrentWidget(self._reader.source)
+
+    def minimumSizeHint(self) -> QSize:
+        return SMALLEST
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if not self._whole and (way := self._fitting()) != self.way:
+            self._arrange(way)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _fitting(self) -> str:
+        room = self.width(), self.height()
+        fitting = (way for way, least in LEAST.items() if room[0] >= least[0] and room[1] >= least[1])
+        return next(fitting, "tabs")
+
+    def _arrange(self, way: str) -> None:
+        self.way = way
+        table, reader, charts = self._table, self._reader, (self._speed, self._roofline)
+        for chart in charts:
+            chart.set_enlargeable(way == "rows")
+        self._grid.hold(charts if way == "rows" else ())
+        if way == "tabs":
+            self._alone.hold(reader)
+            for at, (pane, words) in enumerate(((table, RUNGS), (charts[0], BARS), (charts[1], ROOFLINE))):
+                reader.tabs.insertTab(at, pane, words)
+            reader.tabs.setCurrentWidget(table)
+        else:
+            in_table, in_reader = self._slots[way]
+            in_table.hold(table)
+            in_reader.hold(reader)
+        if way == "halves":
+            for chart, words in zip(charts, (BARS, ROOFLINE), strict=True):
+                self._charts.addTab(chart, words)
+            self._charts.setCurrentIndex(0)
+        reader.set_compact(way == "tabs")
+        self._stack.setCurrentWidget({"rows": self._rows, "halves": self._halves, "tabs": self._alone}[way])
+
+
+class _Slot(QWidget):
+    """A place for one widget; one that has moved elsewhere has left it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._column = filled(QVBoxLayout(self), margins=(0, 0, 0, 0))
+
+    def hold(self, widget: QWidget) -> None:
+        self._column.addWidget(widget)
+        widget.show()  # a tab that was not in front has hidden it

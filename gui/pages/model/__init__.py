@@ -18,16 +18,11 @@ from bench.words import palette
 from gui.base.boxes import HORIZONTAL, as_column, filled, splitter, tabbed
 from gui.base.theme import Theming
 from gui.pages.model import words
-from gui.pages.model.facts import FactsView
-from gui.pages.model.panes import ImagesPane, NodePane, NodesTable, WeightsPane
+from gui.pages.model.panes import FactsView, ImagesPane, NodePane, NodesTable, WeightsPane
 from gui.pages.page import Page
-from gui.sessions.run_state import RunState
-from gui.widgets.combo import ChoiceBar
-from gui.widgets.controls import new_action, tool_button, tool_of
-from gui.widgets.find_bar import FindItems
-from gui.widgets.graph.items import NodeLook
-from gui.widgets.graph.view import GraphView
-from gui.widgets.labels import Label
+from gui.sessions.comparison_session import RunState
+from gui.widgets.controls import ChoiceBar, FindItems, Label, new_action, tool_button, tool_of
+from gui.widgets.graph import GraphView, NodeLook
 
 ORDER = 95
 TINT = 0.34  # of an operator's colour in its box

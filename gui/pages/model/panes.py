@@ -1,4 +1,5 @@
-"""The panes beside the graph on the Model page: weights with a histogram, and images going in."""
+"""The panes beside the graph on the Model page: facts to be read and copied, weights with a histogram, and
+the images that go in."""
 
 from __future__ import annotations
 
@@ -21,9 +22,59 @@ from bench.show.table import Column
 from gui.base.boxes import ScrollArea, filled
 from gui.base.theme import Theming
 from gui.pages.model import words
-from gui.pages.model.facts import FactsView
-from gui.widgets.labels import Label
+from gui.widgets.controls import Label
 from gui.widgets.table_view import TableView
+
+LONG = 24  # characters of a name that may take two lines
+
+
+class FactsView(ScrollArea):
+    """`show_facts` fills it."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(name, False, parent)
+        self.text = ""
+        self._shown: tuple[words.Section, ...] | None = None
+        self.show_facts(())
+
+    def show_facts(self, sections: Sequence[words.Section]) -> None:
+        """Sections without a pair are left out."""
+        sections = tuple((title, tuple(pairs)) for title, pairs in sections if pairs)
+        if sections == self._shown:
+            return
+        self._shown = sections
+        body = QWidget()
+        grid = QGridLayout(body)
+        grid.setContentsMargins(8, 6, 8, 6)
+        grid.setHorizontalSpacing(12)
+        grid.setVerticalSpacing(3)
+        grid.setColumnStretch(1, 1)
+        row, told = 0, []
+        for title, pairs in sections:
+            if row:
+                grid.setRowMinimumHeight(row, 8)
+                row += 1
+            grid.addWidget(Label(title, role="heading"), row, 0, 1, 2)
+            told.append(title)
+            row += 1
+            for name, value in pairs:
+                long = len(name) > LONG
+                left = Label(name, role="muted", wrap=long)
+                if long:
+                    left.setMaximumWidth(190)
+                right = Label(value, role="failed" if value.startswith(words.FAILED) else "", wrap=True)
+                right.setTextInteractionFlags(
+                    Qt.TextInteractionFlag.TextSelectableByMouse
+                    | Qt.TextInteractionFlag.TextSelectableByKeyboard
+                )
+                for place, label in enumerate((left, right)):
+                    grid.addWidget(label, row, place, Qt.AlignmentFlag.AlignTop)
+                told.append(f"{name}: {value}")
+                row += 1
+        grid.setRowStretch(row, 1)
+        self.text = "\n".join(told)
+        self.setWidget(body)
+
 
 EDGE = 10
 

@@ -9,9 +9,10 @@ from bench.charts import breakdown
 from bench.questions.preview import Preview, PreviewNode, Run, Tensor, Weight
 from bench.show.table import Column, Table
 from bench.words import units
-from gui.pages.model.facts import FAILED, Section
-from gui.widgets.graph.items import Box
+from gui.widgets.graph import Box
 
+Section = tuple[str, Sequence[tuple[str, str]]]  # a title, and pairs of a name and its value
+FAILED = "✕ "  # words that tell of a refusal begin with it
 INPUT, OUTPUT = "input:", "output:"  # before the names of the model's ends, as keys of the graph
 
 

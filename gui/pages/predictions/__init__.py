@@ -14,14 +14,11 @@ from bench.results.records import Case, Measurement
 from bench.results.rows import label, title
 from gui.base.background import Background
 from gui.base.boxes import HORIZONTAL, as_column, filled, splitter
-from gui.base.scale import PAGE_MARGINS
+from gui.base.theme import PAGE_MARGINS
 from gui.pages.page import Page
-from gui.pages.predictions.answer_grid import NOTHING, AnswerDetail, AnswerGrid
+from gui.pages.predictions.answer_grid import NOTHING, AnswerDetail, AnswerGrid, ConfusionTable
 from gui.pages.predictions.answers import ORDERS, SHOWN, Answered, Files, Filter, agreeing, read
-from gui.pages.predictions.confusion import ConfusionTable
-from gui.widgets.combo import ChoiceBar
-from gui.widgets.controls import push_button
-from gui.widgets.labels import Label, as_tip
+from gui.widgets.controls import ChoiceBar, Label, as_tip, push_button
 
 ORDER = 30
 

@@ -27,12 +27,10 @@ from bench.show import run_tables
 from bench.show.run_tables import COLUMNS
 from bench.show.table import Column, Table, pick
 from gui.base.boxes import as_column, filled
-from gui.base.scale import PAGE_MARGINS
-from gui.base.theme import Theming
+from gui.base.theme import PAGE_MARGINS, Theming
 from gui.pages.page import Page
-from gui.sessions.run_state import RunState
-from gui.widgets.controls import new_action, popup, shortcut, tool_of
-from gui.widgets.labels import Label
+from gui.sessions.comparison_session import RunState
+from gui.widgets.controls import Label, new_action, popup, shortcut, tool_of
 from gui.widgets.table_view import TableView
 
 STARTED, *OTHERS = pick(

@@ -13,13 +13,10 @@ from bench.diff import sentences, tables, waterfall
 from bench.diff.records import Change, Diff
 from bench.show.table import Column
 from bench.words import orders
-from gui.base.boxes import VERTICAL, as_column, filled, splitter
-from gui.base.letters import resized
-from gui.base.placing import placed
-from gui.base.theme import Theming
+from gui.base.boxes import VERTICAL, as_column, filled, placed, splitter
+from gui.base.theme import Theming, resized
 from gui.plots.chart import ChartView
-from gui.widgets.combo import Combo
-from gui.widgets.labels import Label
+from gui.widgets.controls import Combo, Label
 from gui.widgets.table_view import TableView
 
 FEW = 8  # differences that are shown; further ones are in the tip of the last

@@ -16,16 +16,12 @@ from bench.profile.events import Activity, Event, HostSpan
 from bench.profile.records import TIMELINE, CaseProfile
 from bench.results.records import BackendInfo, stem
 from gui.base.boxes import VERTICAL, as_column, filled, flowing, splitter
-from gui.base.scale import PAGE_MARGINS
-from gui.base.theme import Theming
+from gui.base.theme import PAGE_MARGINS, Theming
 from gui.pages.page import Exported, SessionPage, Spot
-from gui.sessions.profile_session import ProfileSession, Read
-from gui.sessions.run_state import RunState
+from gui.sessions.comparison_session import RunState
+from gui.sessions.profile_session import FIRST_PASS, PASS, PROCESS, STEADY, ProfileSession, Read
 from gui.sessions.session import Standing
-from gui.sessions.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
-from gui.widgets.combo import Combo
-from gui.widgets.controls import Progress, tool_buttons
-from gui.widgets.labels import Elided, Label, labelled
+from gui.widgets.controls import Combo, Elided, Label, Progress, labelled, tool_buttons
 
 ORDER = 40
 HINT = "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."

@@ -20,14 +20,11 @@ from bench.profile.records import ProfileJob
 from bench.results.records import BackendInfo, stem
 from bench.run import options
 from gui.base.boxes import flowing
-from gui.form.option_fields import field as option_field
-from gui.form.option_fields import fill, values
-from gui.form.rung_choices import sentence
+from gui.form.fields import field as option_field
+from gui.form.fields import fill, sentence, values
 from gui.sessions.profile_session import ProfileSession
 from gui.sessions.session import Standing
-from gui.widgets.combo import Combo
-from gui.widgets.controls import menu_button, push_button
-from gui.widgets.labels import Label, as_tip, labelled
+from gui.widgets.controls import Combo, Label, as_tip, labelled, menu_button, push_button
 from kernels.errors import InputError
 
 BATCHES = {

@@ -1,40 +1,545 @@
-"""The timeline: every case's lanes one over the other on one axis of time.
-
-The wheel zooms where the pointer is, Shift and the wheel move in time, Ctrl and the wheel scroll the lanes.
-Dragging measures; dragging with Shift, with the middle button or on the axis moves. A click selects, a double
-click shows what was clicked over the whole width. By keyboard: arrows, + and −, 0 for all, Z for what was
-measured, N and P for the next and the previous event of the lane, Ctrl+C to copy what is known of the one
-that is selected, Escape to let go.
-"""
+"""The axis of time that a timeline is drawn on: which part is shown, how it moves, and its ticks. Nothing of
+Qt."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import ClassVar
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
     QFocusEvent,
+    QFont,
+    QFontMetricsF,
+    QImage,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QPen,
     QResizeEvent,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QMenu, QWidget
 
-from bench.profile.events import Activity, ApiCall, Event
-from gui.base.theme import Theming
-from gui.pages.timeline.timeline_axis import TimeAxis, at_pixel
-from gui.pages.timeline.timeline_paint import TICKS, TITLES, Painter, TimelineLayout, TimelinePlace
-from gui.pages.timeline.timeline_words import facts, full_name, html
-from gui.sessions.timeline_lanes import STEADY, LaneGroup, LaneRow, Span
-from gui.widgets.labels import Readout
+from bench.profile import api as profile_api
+from bench.profile import parts as profile_parts
+from bench.profile.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
+from bench.profile.show import names as profile_names
+from bench.profile.show.profile_common import PARTS
+from bench.words import palette, units
+from gui.base.theme import Theme, Theming, resized, write
+from gui.sessions.profile_session import CALL, MARK, STEADY, Lane, LaneGroup, LaneRow, Span
+from gui.widgets.colour_scale import blend, ink_on
+from gui.widgets.controls import Readout
+
+LEAST_NS = 50.0  # shown at least, over the whole width
+MARGIN = 0.02  # of what is fitted, left free at either end
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+@dataclass(frozen=True)
+class Tick:
+    x: float
+    time_ns: float
+    text: str
+
+
+class TimeAxis:
+    """`start` and `end` (ns) are shown over `width` pixels; `low` and `high` bound where one can go."""
+
+    def __init__(self) -> None:
+        self.start, self.end = 0.0, 1e6
+        self.low, self.high = 0.0, 1e6
+        self.width = 1.0
+        self.moved: Callable[[], object] = lambda: None  # called when another part is shown
+
+    @property
+    def scale(self) -> float:
+        """Pixels a nanosecond."""
+        return self.width / (self.end - self.start)
+
+    def x(self, time_ns: float) -> float:
+        return (time_ns - self.start) * self.scale
+
+    def time(self, x: float) -> float:
+        return self.start + x / self.scale
+
+    def bound(self, low: float, high: float) -> None:
+        """What there is to see, from low to high."""
+        free = MARGIN * max(high - low, LEAST_NS)
+        self.low, self.high = low - free, high + free
+        self.show(self.start, self.end)
+
+    def fit(self) -> None:
+        self.show(self.low, self.high)
+
+    def show(self, start: float, end: float) -> None:
+        """Show from start to end, as far as there is anything there and not closer than LEAST_NS."""
+        length = min(max(end - start, LEAST_NS), max(LEAST_NS, self.high - self.low))
+        middle = (start + end) / 2
+        start = min(max(middle - length / 2, self.low), max(self.low, self.high - length))
+        self.start, self.end = start, start + length
+        self.moved()
+
+    def look_at(self, start: float, end: float) -> None:
+        """Show from start to end with some room at either end."""
+        free = max(0.08 * (end - start), LEAST_NS / 2)
+        self.show(start - free, end + free)
+
+    def zoom(self, factor: float, x: float) -> None:
+        """Enlarge by a factor, so that what is at `x` stays there."""
+        at = self.time(x)
+        length = min(max((self.end - self.start) / factor, LEAST_NS), self.high - self.low)
+        start = at - x / self.width * length
+        self.show(start, start + length)
+
+    def pan(self, pixels: float) -> None:
+        """Move what is shown to the right by so many pixels."""
+        by = pixels / self.scale
+        self.show(self.start - by, self.end - by)
+
+    def ticks(self, room: float) -> list[Tick]:
+        """Round moments at least `room` pixels apart."""
+        least = room / self.scale
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next(f * power for f in (1, 2, 5, 10) if f * power >= least)
+        unit, name = next(((u, n) for u, n in _UNITS if step >= u), _UNITS[-1])
+        first, last = math.ceil(self.start / step), math.floor(self.end / step)
+        decimals = 0 if step >= 1 else 1
+        return [
+            Tick(self.x(i * step), i * step, f"{i * step / unit:,.{decimals}f} {name}")
+            for i in range(first, last + 1)
+        ]
+
+
+@dataclass(frozen=True)
+class DrawnRow:
+    """What is to be drawn of a row. wide: indices of intervals that are seen by themselves, with their x and
+    end in pixels; cover: how much of each pixel column the others cover (0 to 1), colour: the one that most
+    of that is of."""
+
+    wide: np.ndarray
+    x0: np.ndarray
+    x1: np.ndarray
+    cover: np.ndarray
+    colour: np.ndarray
+
+
+SEEN = 2.0  # pixels from which an interval is drawn by itself
+
+
+def drawn(row: LaneRow, kinds: int, axis: TimeAxis, offset: float) -> DrawnRow:
+    """What of a row is seen on the axis, its times less `offset` (ns). kinds: how many colours there are.
+    Costs what is visible, and never more draws than there are pixels."""
+    first = int(np.searchsorted(row.reach, axis.start + offset, "right"))
+    last = int(np.searchsorted(row.starts, axis.end + offset, "left"))
+    wide = max(1, math.ceil(axis.width))
+    x0 = (row.starts[first:last] - offset - axis.start) * axis.scale
+    x1 = (row.ends[first:last] - offset - axis.start) * axis.scale
+    alone = x1 - x0 >= SEEN
+    small = ~alone
+    cover: np.ndarray = np.zeros((wide, max(1, kinds)))
+    if small.any():
+        column = np.clip(x0[small].astype(np.int64), 0, wide - 1)
+        size = np.maximum(x1[small] - x0[small], 1e-6)  # what takes no time at all is seen all the same
+        flat = np.bincount(column * kinds + row.colours[first:last][small], size, wide * kinds)
+        cover = flat.reshape(wide, kinds)
+    return DrawnRow(
+        wide=np.nonzero(alone)[0] + first,
+        x0=x0[alone],
+        x1=x1[alone],
+        cover=np.minimum(cover.sum(axis=1), 1.0),
+        colour=cover.argmax(axis=1),
+    )
+
+
+def at_pixel(row: LaneRow, axis: TimeAxis, offset: float, x: float) -> int | None:
+    """The interval of a row at a pixel, else the nearest within two pixels; None where there is none."""
+    moment, best = axis.time(x) + offset, 2.0 / axis.scale
+    after = int(np.searchsorted(row.starts, moment, "right"))
+    found = None
+    for index in (after, after - 1):
+        if 0 <= index < len(row.starts):
+            away = max(row.starts[index] - moment, moment - row.ends[index], 0.0)
+            if away <= best:
+                found, best = index, away
+    return found
+
+
+def length_text(time_ns: float) -> str:
+    """A measured length: four digits with their unit, and how often a second that would be."""
+    rate = f" ({units.si(1e9 / time_ns)}/s)" if time_ns > 0 else ""
+    return f"{units.duration(time_ns, 4)}{rate}"
+
+
+# Operators → the categories that every chart has them in; what is not named is "other".
+_OPERATORS = {
+    "conv": ("Conv", "ConvTranspose", "FusedConv"),
+    "pool": ("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"),
+    "fc": ("Gemm", "MatMul", "FusedGemm", "FusedMatMul"),
+}
+# What stands beside each other in the models here differs; any other operator has one of them, by its name.
+_OTHER_OPERATORS = {
+    "Softmax": "#999933",
+    "LogSoftmax": "#999933",
+    "LRN": "#B8860B",
+    "Relu": "#6B8E23",
+    "Tanh": "#A0764A",
+    "Sigmoid": "#7A7A3A",
+    "Add": "#C07850",
+    "Concat": "#8C8CC0",
+    "Flatten": "#5F9EA0",
+    "Reshape": "#5F9EA0",
+    "Transpose": "#9C6B98",
+    "ReorderInput": "#B59ACB",
+    "ReorderOutput": "#D0A5A5",
+}
+_SPANS = {
+    "pass": "#4477AA",
+    "warm-up": "#77AADD",
+    "create": "#882255",
+    "close": "#AA7766",
+    "bind": PARTS["h2d"],
+    "run": palette.CATEGORIES["compute"][1],
+    "synchronize": PARTS["sync"],
+    "fetch": PARTS["d2h"],
+}
+_CALLS = {
+    "launch": "launch",
+    "copy": "d2d",
+    "alloc": "alloc",
+    "sync": "sync",
+    "load": "profiler",
+    "other": "api",
+}
+_PHASES = ("#332288", "#882255", "#CC6677", "#DDCC77", "#999933", "#44AA99", "#88CCEE", "#AA4499", "#117733")
+
+
+def colour(key: str, theme: Theme) -> QColor:
+    """The colour of a key of gui.sessions.profile_session or bench.profile.parts; lighter where it would
+    sink into a dark paper.
+    """
+    found = QColor(_plain(key))
+    if theme.dark and found.lightnessF() < 0.45:
+        return blend((found.name(), "#FFFFFF"), 0.3)
+    return found
+
+
+def _plain(key: str) -> str:
+    if key.startswith(CALL):
+        key = _CALLS.get(key.removeprefix(CALL), "api")
+    if key.startswith(MARK):
+        name = key.removeprefix(MARK)
+        return _SPANS.get(name) or _PHASES[sum(name.encode()) % len(_PHASES)]
+    if key.startswith(profile_parts.OP):
+        name = key.removeprefix(profile_parts.OP).partition("+")[0]  # of several operators in one, the first
+        category = next((c for c, names in _OPERATORS.items() if name in names), "")
+        if category:
+            return palette.CATEGORIES[category][1]
+        if not name:
+            return palette.CATEGORIES["compute"][1]
+        tones = list(dict.fromkeys(_OTHER_OPERATORS.values()))
+        return _OTHER_OPERATORS.get(name) or tones[sum(name.encode()) % len(tones)]
+    return PARTS.get(key, "#777777")
+
+
+def short(event: Event) -> str:
+    """The name in a bar."""
+    if isinstance(event, Activity):
+        if event.kind == "kernel":
+            return profile_names.short(event.name)
+        return f"{event.name} {units.nbytes(event.nbytes)}" if event.nbytes else event.name
+    if isinstance(event, ApiCall):
+        return profile_api.bare(event.name)
+    if isinstance(event, HostSpan) and event.op_type and event.op_type != event.name:
+        return f"{event.op_type} {event.name}"
+    if isinstance(event, Mark) and event.kind == "window" and event.run is not None:
+        return f"{event.name} {event.run + 1}"
+    return event.name
+
+
+Facts = list[tuple[str, str]]  # what, and its value
+
+
+def facts(event: Event, zero_ns: int) -> Facts:
+    """All that is known of an event; times count from `zero_ns`."""
+    found = [
+        ("time", units.duration(event.time_ns, 4)),
+        ("starts at", f"{(event.start_ns - zero_ns) / 1e6:,.4f} ms"),
+    ]
+    match event:
+        case Activity():
+            found += _of_activity(event)
+        case ApiCall():
+            found += _known(
+                ("into", f"the {event.domain}"),
+                ("thread", str(event.thread)),
+                (f"{event.memory} memory".strip(), units.nbytes(event.nbytes) if event.nbytes else ""),
+                ("waited for", event.waited_for),
+                ("returned", f"error {event.code}" if event.code else ""),
+            )
+        case HostSpan():
+            inside = event.kind == "inside"
+            found += _known(
+                ("stream", str(event.stream)) if inside else ("thread", str(event.thread)),
+                ("told by", "clock stamps inside the kernel that does it" * inside),
+                ("by", event.provider),
+                ("rung", event.rung),
+            )
+            found += [*_copied(event), *_nodes(event)]
+        case Mark():
+            had = units.duration(event.cpu_ns, 4) if event.cpu_ns is not None else ""
+            found += _known(("its thread had a core for", had), ("", event.text))
+    return found
+
+
+def _known(*facts: tuple[str, str]) -> Facts:
+    """Those that there is something to say of."""
+    return [(what, value) for what, value in facts if value]
+
+
+def _of_activity(event: Activity) -> Facts:
+    found = [("stream", str(event.stream))]
+    if event.grid and event.block:
+        shared = event.static_shared_nbytes + event.dynamic_shared_nbytes
+        found += [
+            ("grid", _shape(event.grid)),
+            ("block", _shape(event.block)),
+            ("registers", f"{event.registers} a thread"),
+            ("shared memory", f"{units.nbytes(shared)} a block" if shared else "none"),
+        ]
+    found += _copied(event)
+    way = f"{event.from_memory or 'unknown'} to {event.to_memory or 'unknown'}"
+    found += _known(
+        ("memory", way if event.from_memory or event.to_memory else ""),
+        ("CUDA graph", f"{event.graph}, node {event.graph_node}" if event.graph else ""),
+    )
+    return [*found, *(_counted(event.counters) if event.counters is not None else ()), *_nodes(event)]
+
+
+def _copied(event: Activity | HostSpan) -> Facts:
+    rate = event.bytes_per_s
+    return _known(
+        ("bytes", f"{event.nbytes:,} ({units.nbytes(event.nbytes)})" if event.nbytes else ""),
+        ("rate", f"{rate / 1e9:,.2f} GB/s" if rate is not None else ""),
+    )
+
+
+def _counted(counters: Counters) -> Facts:
+    """What the hardware counted in another pass, each kernel alone."""
+    moved, sectors, scattered = counters.dram_nbytes, counters.sectors_a_load, counters.scattered
+    warps = counters.warps_share
+    return _known(
+        ("DRAM bytes counted", f"{moved:,.0f} ({units.nbytes(moved)})" if moved is not None else ""),
+        ("sectors a load", f"{sectors:.2f}" if sectors is not None else ""),
+        ("sectors of side by side", units.times(scattered) if scattered is not None else ""),
+        ("warps there", units.percent(warps, 1) if warps is not None else ""),
+    )
+
+
+def _nodes(event: Activity | HostSpan) -> Facts:
+    return _known(
+        ("operator", event.op_type),
+        ("nodes" if len(event.nodes) > 1 else "node", ", ".join(event.nodes)),
+        ("pass", str(event.run + 1) if event.run is not None else ""),
+    )
+
+
+def _shape(size: tuple[int, int, int]) -> str:
+    return " × ".join(f"{n:,}" for n in size)
+
+
+def full_name(event: Event) -> str:
+    return profile_names.demangled(event.name) if isinstance(event, Activity) else event.name
+
+
+def html(event: Event, zero_ns: int, theme: Theme) -> str:
+    """The facts as a small table for a read-out."""
+    name = full_name(event)
+    head = escape(name if len(name) <= 160 else f"{name[:159]}…")
+    lines = "".join(
+        f'<tr><td style="color:{theme.muted}">{escape(what)}&nbsp;</td><td>{escape(value)}</td></tr>'
+        for what, value in facts(event, zero_ns)
+    )
+    return f"<b>{head}</b><table cellspacing=0>{lines}</table>"
+
+
+TITLES = 176  # pixels of the column on the left
+TICKS = 26  # of the axis at the top
+HEAD = 22  # of a group's title
+ROW, INNER = 20, 15  # a lane's first row, and those below it
+GAP = 4  # between lanes
+LABELLED = 26  # pixels from which a bar has its name in it
+
+
+@dataclass(frozen=True)
+class TimelinePlace:
+    """A row and where it lies, from the top of all."""
+
+    group: LaneGroup
+    lane: Lane
+    row: LaneRow
+    first: bool
+    top: float
+    height: float
+
+
+class TimelineLayout:
+    """Where everything lies, one group below the other."""
+
+    def __init__(self, groups: Sequence[LaneGroup]) -> None:
+        self.heads: list[tuple[LaneGroup, float]] = []
+        self.places: list[TimelinePlace] = []
+        y = 0.0
+        for group in groups:
+            self.heads.append((group, y))
+            y += HEAD
+            for lane in group.lanes:
+                for index, row in enumerate(lane.rows):
+                    height = float(INNER if index else ROW)
+                    self.places.append(TimelinePlace(group, lane, row, index == 0, y, height))
+                    y += height
+                y += GAP
+        self.height = y
+
+    def at(self, y: float) -> TimelinePlace | None:
+        return next((place for place in self.places if place.top <= y < place.top + place.height), None)
+
+    def between(self, low: float, high: float) -> Iterator[TimelinePlace]:
+        return (place for place in self.places if place.top < high and place.top + place.height > low)
+
+
+class Painter:
+    """Paints one view of a layout. `axis.width` is that of the part right of the titles."""
+
+    def __init__(self, painter: QPainter, axis: TimeAxis, theme: Theme, font: QFont) -> None:
+        self.painter, self.axis, self.theme = painter, axis, theme
+        self.metrics = QFontMetricsF(font)
+        painter.setFont(font)
+
+    def ticks(self, height: float) -> None:
+        """The axis, and its lines down to `height`."""
+        painter, theme, axis = self.painter, self.theme, self.axis
+        painter.fillRect(QRectF(0, 0, TITLES + axis.width, TICKS), QColor(theme.window))
+        room = max(80.0, self.metrics.horizontalAdvance("1,000,000.0 ms") + 12)
+        for tick in axis.ticks(room):
+            x = TITLES + tick.x
+            painter.setPen(QPen(QColor(theme.grid), 1))
+            painter.drawLine(QPointF(x, TICKS), QPointF(x, height))
+            painter.setPen(QPen(QColor(theme.muted), 1))
+            painter.drawLine(QPointF(x, TICKS - 5), QPointF(x, TICKS))
+            if tick.x + 6 + self.metrics.horizontalAdvance(tick.text) < axis.width:
+                painter.drawText(QPointF(x + 4, TICKS - 8), tick.text)
+        painter.setPen(QPen(QColor(theme.line), 1))
+        painter.drawLine(QPointF(0, TICKS), QPointF(TITLES + axis.width, TICKS))
+
+    def head(self, group: LaneGroup, y: float) -> None:
+        rect = QRectF(0, y, TITLES + self.axis.width, HEAD)
+        self.painter.fillRect(rect, QColor(self.theme.alternate))
+        self.painter.fillRect(QRectF(8, y + 6, 10, HEAD - 12), QColor(palette.backend(group.backend)))
+        font = self.painter.font()
+        self.painter.setFont(resized(font, bold=True))
+        write(self.painter, rect.adjusted(24, 0, 0, 0), group.title, self.theme.ink)
+        self.painter.setFont(font)
+
+    def title(self, place: TimelinePlace, y: float) -> None:
+        rect = QRectF(8, y, TITLES - 14, place.height)
+        write(self.painter, rect, place.lane.title, self.theme.muted)
+
+    def row(self, place: TimelinePlace, y: float, offset: float, selected: object) -> None:
+        """The intervals: those that are wide enough one by one, the others as shades of how dense they
+        are."""
+        painter, lane, row = self.painter, place.lane, place.row
+        seen = drawn(row, len(lane.keys), self.axis, offset)
+        colours = [colour(key, self.theme) for key in lane.keys]
+        top, height = y + 1.0, place.height - 2.0
+        if seen.cover.any():
+            painter.drawImage(
+                QRectF(TITLES, top, len(seen.cover), height), shades(seen.cover, seen.colour, colours)
+            )
+        edge = QColor(self.theme.paper)
+        width = self.axis.width
+        for index, x0, x1 in zip(seen.wide, seen.x0, seen.x1, strict=True):
+            left, right = max(float(x0), -2.0), min(float(x1), width + 2.0)
+            rect = QRectF(TITLES + left, top, right - left, height)
+            fill = colours[row.colours[index]]
+            painter.fillRect(rect, fill)
+            if rect.width() > 4:
+                painter.setPen(QPen(edge, 1))
+                painter.drawLine(rect.topRight(), rect.bottomRight())
+            event = row.events[index]
+            if event is selected:
+                for tone, wide in ((self.theme.paper, 4), (self.theme.ink, 2)):  # seen on any colour
+                    painter.setPen(QPen(QColor(tone), wide))
+                    painter.drawRect(rect.adjusted(1, 1, -1, -1))
+            if rect.width() >= LABELLED:
+                inner = rect.intersected(QRectF(TITLES, top, width, height)).adjusted(4, 0, -3, 0)
+                words = self.metrics.elidedText(short(event), Qt.TextElideMode.ElideRight, inner.width())
+                if len(words) > 1:
+                    painter.setPen(ink_on(fill))
+                    painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter, words)
+
+    def mark(self, start_ns: float, end_ns: float, place: TimelinePlace) -> None:
+        """Show where the selected event is, also where it is too narrow for a frame."""
+        x0, x1 = TITLES + self.axis.x(start_ns), TITLES + self.axis.x(end_ns)
+        if x1 - x0 < 4:
+            middle = (x0 + x1) / 2
+            self.painter.fillRect(
+                QRectF(middle - 1.5, place.top - 1, 3, place.height + 2), QColor(self.theme.ink)
+            )
+
+    def arrow(self, call_ns: float, call: TimelinePlace, started_ns: float, started: TimelinePlace) -> None:
+        """From the beginning of a call to that of what it started."""
+        ends = [
+            QPointF(TITLES + self.axis.x(ns), place.top + place.height / 2)
+            for ns, place in ((call_ns, call), (started_ns, started))
+        ]
+        if min(end.x() for end in ends) > TITLES + self.axis.width or max(end.x() for end in ends) < TITLES:
+            return
+        self.painter.setPen(QPen(QColor(self.theme.ink), 1.2))
+        self.painter.drawLine(*ends)
+        self.painter.setBrush(QColor(self.theme.ink))
+        self.painter.drawEllipse(ends[1], 3, 3)
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+
+    def measure(self, start: float, end: float, height: float) -> None:
+        """The range that was measured, with its length."""
+        x0, x1 = (TITLES + self.axis.x(t) for t in sorted((start, end)))
+        band = QColor(self.theme.accent)
+        band.setAlphaF(0.16)
+        self.painter.fillRect(QRectF(x0, TICKS, x1 - x0, height - TICKS), band)
+        self.painter.setPen(QPen(QColor(self.theme.accent), 1))
+        for x in (x0, x1):
+            self.painter.drawLine(QPointF(x, TICKS), QPointF(x, height))
+        words = length_text(abs(end - start))
+        wide = self.metrics.horizontalAdvance(words) + 12
+        middle = min(max((x0 + x1) / 2, TITLES + wide / 2), TITLES + self.axis.width - wide / 2)
+        box = QRectF(middle - wide / 2, TICKS + 3, wide, self.metrics.height() + 4)
+        self.painter.setBrush(QColor(self.theme.accent))
+        self.painter.drawRoundedRect(box, 3, 3)
+        self.painter.setPen(QColor(self.theme.on_accent))
+        self.painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
+def shades(cover: np.ndarray, index: np.ndarray, colours: Sequence[QColor]) -> QImage:
+    """An image of one row: each column in its colour, the fuller the more of it is covered."""
+    table = np.array([[c.red(), c.green(), c.blue()] for c in colours], np.float64)
+    alpha = np.where(cover > 0, 0.25 + 0.75 * cover, 0.0)
+    rgba = np.empty((len(cover), 4), np.uint8)
+    rgba[:, :3] = table[index]
+    rgba[:, 3] = (alpha * 255).round()
+    data = rgba.tobytes()
+    return QImage(data, len(cover), 1, 4 * len(cover), QImage.Format.Format_RGBA8888).copy()
+
 
 MOST_ARROWS = 200  # of a call that started a whole graph
 STEP = 60  # pixels that an arrow moves

@@ -22,7 +22,7 @@ from bench.profile.show import findings as profile_findings
 from bench.profile.show import profile_roofline as profile_charts
 from bench.profile.show import trace as profile_trace
 from bench.show.table import with_headings
-from gui.pages.timeline import timeline_words
+from gui.pages.timeline import timeline_view
 from kernels.errors import KernelError, UnavailableError
 from tests.bench.profile import profile_cases
 from tests.bench.profile.profile_cases import LIMITS, SGEMM, profile
@@ -147,7 +147,7 @@ def test_what_was_counted_is_written_read_shown_and_diagnosed(tmp_path):
     places = next(s for s in chart.panels[0].series if "conv1" in s.label).points
     assert [point.x for point in places] == [8000 / 1_300_000, 80]
     kernel = next(a for a in events.activities if a.kind == "kernel")
-    assert ("sectors a load", "32.00") in timeline_words.facts(kernel, 0)
+    assert ("sectors a load", "32.00") in timeline_view.facts(kernel, 0)
 
 
 def test_a_table_by_operator_needs_all_its_kernels_counted():

@@ -20,8 +20,8 @@ from bench.results.records import Case
 from engine.backend import Part
 from engine.cuda.replays.one_kernel import READING
 from engine.graph.plan import Step
-from gui.pages.timeline import timeline_words
-from gui.sessions import timeline_lanes
+from gui.pages.timeline import timeline_view
+from gui.sessions import profile_session
 from tests.bench.profile import test_session
 from tests.bench.profile.test_session import BATCH, Session, gpu, graph, recorded
 
@@ -156,11 +156,11 @@ def test_they_are_kept_and_read_back_and_drawn_below_their_kernel(found, tmp_pat
     case = profiled(made)
     trace.write(tmp_path / "trace.json", [(case, made.events)])
     assert trace.read(tmp_path / "trace.json")[0].intervals == made.events.intervals
-    lanes = [lane.title for lane in timeline_lanes.group(case, made.events, "").lanes]
+    lanes = [lane.title for lane in profile_session.group(case, made.events, "").lanes]
     at = next(i for i, title in enumerate(lanes) if title.startswith("kernels, stream"))
     assert lanes[at + 1].startswith("steps in them, stream")
     inside = next(i for i in made.events.intervals if i.kind == "inside")
-    assert ("told by", "clock stamps inside the kernel that does it") in timeline_words.facts(inside, 0)
+    assert ("told by", "clock stamps inside the kernel that does it") in timeline_view.facts(inside, 0)
     drawn = dict(draw_timeline.rows(made.events, defaultdict(lambda: "#123456")))
     ((title, spans),) = [(t, s) for t, s in drawn.items() if t.startswith("steps in them")]
     assert title

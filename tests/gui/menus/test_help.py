@@ -14,7 +14,7 @@ from bench.charts import meanings
 from bench.kinds.summaries import SAMPLE
 from bench.words import glossary
 from gui.shell.main_window import TOUR_SEEN
-from gui.widgets.labels import TERM, TermLabel, linked
+from gui.widgets.controls import TERM, TermLabel, linked
 from tests.gui.screenshots import open_run
 
 LEFT = Qt.MouseButton.LeftButton

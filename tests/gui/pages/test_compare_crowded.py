@@ -122,7 +122,7 @@ def test_what_is_shown_can_be_exported_by_its_name(page):
 
 
 def test_another_run_is_laid_over_in_the_same_precision(page):
-    from gui.sessions.run_state import Overlay
+    from gui.sessions.comparison_session import Overlay
 
     page.state.lay_over(Overlay(Path("other"), *synthetic.rivals()))
     page.window().redraw.flush()

@@ -14,7 +14,7 @@ from bench.charts import charts
 from bench.results.records import StopReason
 from gui.pages.compare import PANELS
 from gui.pages.page import page_types
-from gui.shell import inspector
+from gui.shell import docks
 from tests.bench import synthetic
 from tests.gui import shared
 from tests.gui.shared import as_found
@@ -197,7 +197,7 @@ def test_the_inspector_has_words_for_whatever_stopped_the_samples(same_page):
     for reason in set(get_args(StopReason)) - {""}:
         measured = next(m for m in window.state.measurements if m.samples_ns)
         validity = msgspec.structs.replace(measured.validity, stop_reason=reason)
-        told = dict(inspector._validity(msgspec.structs.replace(measured, validity=validity)))
+        told = dict(docks._validity(msgspec.structs.replace(measured, validity=validity)))
         assert len(told["stopped because"].split()) > 2
 
 
@@ -399,7 +399,7 @@ def test_end_to_end_has_a_chart_where_it_was_measured(page, recorded):
     assert view.isVisibleTo(page)
     assert view.chart.name == "lenet5-digits-end-to-end"
     row = next(row for row in page.state.rows("lenet5-digits") if row.median_ns is not None)
-    told = dict(inspector.sections(row))
+    told = dict(docks.sections(row))
     assert dict(told["End to end"])["carried as"] == "uint8"
     assert "One pass, host to host, copies included" in told
     page.state.open(run, Path("a-run"), measurements)

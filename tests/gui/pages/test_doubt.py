@@ -14,9 +14,9 @@ from bench.words import units
 from gui.base.theme import Theming
 from gui.pages.ladder.ladder_reader import standing
 from gui.pages.ladder.ladder_table import LadderTable, shown_rows
-from gui.pages.layers.layer_rows import table
-from gui.shell.inspector import page as inspector_page
-from gui.shell.inspector import sections
+from gui.pages.layers import layer_table
+from gui.shell.docks import page as inspector_page
+from gui.shell.docks import sections
 from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example, measured
 from tests.gui.shared import as_found
@@ -54,8 +54,8 @@ def window(shared):
 
 
 def test_the_table_marks_figures_in_its_first_columns(window):
-    table = window.pages[0].table
-    model = table.source
+    layer_table = window.pages[0].table
+    model = layer_table.source
     names = [column.name for column in model.columns]
     assert names.index("warnings") > names.index("verdict")  # the sentences push no figure out of sight
 
@@ -165,7 +165,7 @@ def test_the_inspector_divides_a_pass_as_its_bar_does(window):
 
 def test_layers_of_a_doubtful_case_are_marked(recorded):
     found = [m for m in recorded[1] if m.case.batch == 4]
-    made = table(found, found[0])
+    made = layer_table(found, found[0])
     times = {c.heading: c for c in made.columns if c.name.endswith("time_s")}
     assert times["ort-cpu"].shown(made.rows[0]).endswith(doubt.MARK)
     assert HELD_BACK in times["ort-cpu"].tip

@@ -14,10 +14,9 @@ from bench.ladder.show.rows import rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment
 from gui.base.theme import Theming
-from gui.plots.axes import place
-from gui.plots.chart import ChartView
-from gui.plots.legend import entries
-from gui.plots.names import spread
+from gui.plots.base import place
+from gui.plots.chart import ChartView, entries
+from gui.plots.lines import spread
 
 BEST = {
     "fp32": "20 rung_20",

@@ -13,10 +13,10 @@ from PySide6.QtWidgets import QApplication
 
 from bench.results.records import Case, ErrorStats, Layer, Measurement
 from gui.base.theme import DARK, LIGHT, Theming
-from gui.pages.layers import LayersPage, layer_bars, layer_rows
-from gui.shell.inspector import layer_facts
-from gui.widgets.graph.items import Box
-from gui.widgets.graph.view import GraphView
+from gui.pages import layers as layers_page
+from gui.pages.layers import LayersPage
+from gui.shell.docks import layer_facts
+from gui.widgets.graph import Box, GraphView
 from tests.gui.mouse import move
 from tests.gui.recorded import Shown
 
@@ -33,9 +33,9 @@ def shown(qtbot):
 def test_what_chose_a_layers_kernel_is_shown_beside_it():
     layer = Layer(nodes=("conv1",), op_type="Conv", output="y", rung="tiled", chosen="timed")
     assert ("kernel", "tiled (the fastest of ours, as timed on this machine)") in layer_facts(layer)
-    assert layer_rows.kernel(layer) == "tiled (timed)"
-    assert layer_rows.kernel(msgspec.structs.replace(layer, chosen="ladder")) == "tiled"
-    assert layer_rows.kernel(msgspec.structs.replace(layer, rung="", chosen="")) is None
+    assert layers_page.kernel_words(layer) == "tiled (timed)"
+    assert layers_page.kernel_words(msgspec.structs.replace(layer, chosen="ladder")) == "tiled"
+    assert layers_page.kernel_words(msgspec.structs.replace(layer, rung="", chosen="")) is None
 
 
 def heading(table, name):
@@ -306,7 +306,7 @@ def test_branches_join_where_a_layer_reads_two(qtbot):
 def test_layers_of_old_runs_that_tell_no_inputs_are_a_chain():
     layers = [Layer(nodes=(n,), op_type="Relu", output=n) for n in "abc"]
     layers.append(Layer(nodes=(), op_type="ReorderOutput", output=""))
-    assert layer_rows.edges(layers) == ([], [("a", "b"), ("b", "c")])
+    assert layers_page.layer_edges(layers) == ([], [("a", "b"), ("b", "c")])
 
 
 def test_a_deep_graph_opens_readable_from_its_top(qtbot):
@@ -325,7 +325,7 @@ def test_every_layer_has_a_bar_of_the_engine_and_one_of_its_reference(qtbot, sho
     page.showcase()
     focus = page._focus
     names = [side.name for side in bars._sides]
-    assert names[0] == layer_rows.contender(focus)
+    assert names[0] == layers_page.contender(focus)
     assert focus.reference in names[1]
     assert len(names) == 2
     timed = [layer for layer in focus.layers if layer.time_ns]
@@ -348,5 +348,5 @@ def test_a_name_that_has_room_is_not_cut(shown):
         layer = msgspec.structs.replace(bars._rows[0].layer, nodes=(f"conv{place}", "", f"pool{place}"))
         bars.show_rows([dataclasses.replace(bars._rows[0], layer=layer)], bars._sides)
         name = bars._rows[0].name
-        room = bars._across()[0] - layer_bars.GAP - layer_bars.TIGHT
+        room = bars._across()[0] - layers_page.GAP - layers_page.TIGHT
         assert bars.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, room) == name

@@ -11,10 +11,10 @@ from PySide6.QtCore import Qt
 
 from bench.ladder import template
 from bench.ladder.questions import AssemblyAnswer, Listing
-from gui.base import editor
 from gui.base.theme import Theming
-from gui.pages.ladder.assembly_view import AssemblyView
-from gui.sessions.child import ChildProcess
+from gui.menus import editor
+from gui.pages.ladder.rung_source import AssemblyView
+from gui.sessions.processes import ChildProcess
 from kernels import nvrtc
 from tests.gui.pages.test_ladder_page import planned, settled
 

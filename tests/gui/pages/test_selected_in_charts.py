@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from gui.plots.axes import place
+from gui.plots.base import place
 from tests.bench import synthetic
 from tests.gui.pages.test_compare_page import FAILURES
 

@@ -12,13 +12,10 @@ from PySide6.QtWidgets import QApplication
 from bench.profile.events import ApiCall, HostSpan, Mark
 from bench.profile.show.profile_common import PARTS
 from gui.base.theme import Theming
-from gui.pages.timeline import timeline_axis
-from gui.pages.timeline.timeline_axis import TimeAxis
-from gui.pages.timeline.timeline_paint import TICKS, TITLES
-from gui.pages.timeline.timeline_view import TimelineView
-from gui.pages.timeline.timeline_words import colour, facts
-from gui.sessions import timeline_lanes
-from gui.sessions.timeline_lanes import FIRST_PASS, PROCESS, STEADY
+from gui.pages.timeline import timeline_view
+from gui.pages.timeline.timeline_view import TICKS, TITLES, TimeAxis, TimelineView, colour, facts
+from gui.sessions import profile_session
+from gui.sessions.profile_session import FIRST_PASS, PROCESS, STEADY
 from tests.gui.pages import profiled
 
 US = 1_000
@@ -27,7 +24,7 @@ MIB = 1 << 20
 
 def group(slow=1.0, backend="engine-cuda", **more):
     events = profiled.gpu_events(slow, **more)
-    return timeline_lanes.group(profiled.measured(backend, events), events, f"{backend}, batch 1")
+    return profile_session.group(profiled.measured(backend, events), events, f"{backend}, batch 1")
 
 
 @pytest.fixture
@@ -87,7 +84,7 @@ def test_staging_and_onnx_runtimes_runs_have_lanes_in_the_colours_of_their_parts
         for name, kind, low, high, nbytes in spans
     )
     events = msgspec.structs.replace(events, intervals=host)
-    made = timeline_lanes.group(profiled.measured("ort-cuda", events), events, "ort-cuda")
+    made = profile_session.group(profiled.measured("ort-cuda", events), events, "ort-cuda")
     lanes = {lane.title: lane for lane in made.lanes}
     assert lanes["staging, thread 11"].keys == ("staging",)
     assert lanes["runs, thread 11, ORT"].keys == ("ort",)
@@ -108,7 +105,7 @@ def test_a_pass_says_how_long_its_thread_had_a_core():
 
 def test_steps_of_a_cpu_have_a_lane():
     events = profiled.cpu_events()
-    made = timeline_lanes.group(profiled.measured("engine-cpu", events), events, "engine-cpu")
+    made = profile_session.group(profiled.measured("engine-cpu", events), events, "engine-cpu")
     assert [lane.title for lane in made.lanes] == ["cold start", "passes", "steps, thread 1"]
 
 
@@ -116,10 +113,10 @@ def test_nothing_that_overlaps_shares_a_row_but_the_last():
     calls = [
         ApiCall(name="cuX", domain="driver", thread=1, start_ns=i, end_ns=100 - i) for i in range(8)
     ]  # fmt: skip
-    made = timeline_lanes.lane("calls", calls)
+    made = profile_session.lane("calls", calls)
     assert [len(row.events) for row in made.rows] == [1, 1, 1, 1, 4]
     assert made.count == 8
-    assert timeline_lanes.lane("nothing", []) is None
+    assert profile_session.lane("nothing", []) is None
 
 
 # ------------------------------------------------------------------------------------------------------ axis
@@ -137,7 +134,7 @@ def test_the_axis_zooms_about_a_place_and_keeps_within_what_there_is():
     axis.pan(1e9)
     assert axis.start == pytest.approx(axis.low)
     axis.zoom(1e12, 500)
-    assert axis.end - axis.start == pytest.approx(timeline_axis.LEAST_NS)
+    assert axis.end - axis.start == pytest.approx(timeline_view.LEAST_NS)
     axis.zoom(1e-12, 500)
     assert (axis.start, axis.end) == (axis.low, axis.high)
 
@@ -157,17 +154,17 @@ def test_ticks_are_round_and_have_room(length):
 
 def test_what_is_too_small_to_be_seen_alone_is_seen_by_how_dense_it_is():
     starts = np.arange(0, 1_000_000, 100)
-    row = timeline_lanes.LaneRow((), starts, starts + 25, starts + 25, np.zeros(len(starts), np.int64))
+    row = profile_session.LaneRow((), starts, starts + 25, starts + 25, np.zeros(len(starts), np.int64))
     axis = TimeAxis()
     axis.width = 100.0
     axis.bound(0, 1_000_000)
     axis.fit()
-    seen = timeline_axis.drawn(row, 1, axis, 0)
+    seen = timeline_view.drawn(row, 1, axis, 0)
     assert len(seen.wide) == 0
     inner = seen.cover[5:-5]
     assert inner.mean() == pytest.approx(0.25, rel=0.05)
     axis.show(0, 1000)
-    seen = timeline_axis.drawn(row, 1, axis, 0)
+    seen = timeline_view.drawn(row, 1, axis, 0)
     assert list(seen.wide) == list(range(10))
     assert seen.x1[3] - seen.x0[3] == pytest.approx(2.5, rel=0.1)
 
@@ -249,7 +246,7 @@ def test_dragging_measures_and_takes_the_edges_that_are_near(qtbot, view):
     qtbot.mouseRelease(viewport, Qt.MouseButton.LeftButton, pos=QPoint(round(ends[1]) - 2, round(middle.y())))
     low, high = caught.args[0]
     assert high - low == kernel.time_ns
-    assert timeline_axis.length_text(high - low) == "40.00 µs (25.0 k/s)"
+    assert timeline_view.length_text(high - low) == "40.00 µs (25.0 k/s)"
     qtbot.keyClick(view, Qt.Key.Key_Z)
     assert (view.axis.start, view.axis.end) == pytest.approx((low, high))
     qtbot.keyClick(view, Qt.Key.Key_Escape)
@@ -291,19 +288,19 @@ def test_tens_of_thousands_of_intervals_are_drawn_from_pixels_alone(view, monkey
     assert sum(lane.count for lane in made.lanes) > 25_000
     view.show_groups([made])
     counted = []
-    original = timeline_axis.drawn
+    original = timeline_view.drawn
 
     def counting(*given):
         found = original(*given)
         counted.append(len(found.wide))
         return found
 
-    monkeypatch.setattr("gui.pages.timeline.timeline_paint.drawn", counting)
+    monkeypatch.setattr("gui.pages.timeline.timeline_view.drawn", counting)
     for factor in (1, 10, 100, 1000):
         view.axis.fit()
         view.axis.zoom(factor, 400)
         view.viewport().grab()
-        assert sum(counted) <= 800 / timeline_axis.SEEN * 6 + 50
+        assert sum(counted) <= 800 / timeline_view.SEEN * 6 + 50
         counted.clear()
 
 

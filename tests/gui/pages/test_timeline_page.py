@@ -15,9 +15,8 @@ from bench.profile.records import ProfileJob
 from bench.profile.show import trace as profile_trace
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import BackendInfo
-from gui.pages.timeline import TimelinePage, parts_view
-from gui.sessions.profile_session import ProfileSession
-from gui.sessions.timeline_lanes import PROCESS
+from gui.pages.timeline import TimelinePage, profile_details
+from gui.sessions.profile_session import PROCESS, ProfileSession
 from tests.gui.pages import profiled
 from tests.gui.pages.test_runs_page import drop
 from tests.gui.recorded import Shown
@@ -273,7 +272,7 @@ def test_what_outliers_took_is_not_laid_to_the_profiler():
         made = msgspec.structs.replace(
             profiled.measured("engine-cuda", events), profiled_ns=profiled_ns, pass_ns=pass_ns
         )
-        return parts_view.bars([made])[0].figures
+        return profile_details.bars([made])[0].figures
 
     assert figures((100e3, 120e3, 300e3), (90e3,)) == "174 µs, median 120 µs = 90.0 µs + 30.0 µs profiler"
     assert figures((100e3,), (150e3,)) == "174 µs, median 100 µs; 150 µs without a profiler"

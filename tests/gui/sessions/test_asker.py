@@ -6,8 +6,7 @@ import pytest
 from PySide6.QtWidgets import QWidget
 
 from bench.ladder.questions import LadderAnswer, LadderQuestion
-from gui.sessions.asker import Asker
-from gui.sessions.child import ChildProcess
+from gui.sessions.processes import Asker, ChildProcess
 
 # The answer has the question's number, and the process that gave it.
 ANSWERS = """

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.summaries import BESIDE_SAMPLE
 from gui.menus.export import ExportActions, reveal
-from gui.sessions.export import Exporter, Order
+from gui.sessions.processes import Exporter, Order
 from gui.shell.library import Library
 from tests.bench import synthetic
 from tests.bench.kinds.test_thin import saved

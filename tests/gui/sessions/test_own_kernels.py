@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bench.ladder.questions import KernelProblem, LadderAnswer, RungInfo
 from bench.ladder.records import RungCase
-from gui.sessions.own_kernels import OwnKernels
+from gui.sessions.ladder_session import OwnKernels
 from gui.sessions.session import RunClock
 
 OURS = RungInfo(RungCase(rung="ours", number=1), "1_ours.py", "ours")

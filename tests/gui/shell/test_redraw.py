@@ -5,8 +5,8 @@ from __future__ import annotations
 import shiboken6
 from PySide6.QtWidgets import QWidget
 
-from gui.sessions.run_state import RunState
-from gui.shell.redraw import Redraw
+from gui.sessions.comparison_session import RunState
+from gui.shell.main_window import Redraw
 
 
 class Page(QWidget):

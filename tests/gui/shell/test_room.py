@@ -11,14 +11,13 @@ import pytest
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QTextBrowser, QWidget
 
-from gui.base import icons
-from gui.base.placing import FRAME, placed
-from gui.base.theme import DARK, LIGHT
-from gui.form.summary_line import in_a_line
+from gui.base.boxes import FRAME, placed
+from gui.base.theme import DARK, ICONS, LIGHT, icon
+from gui.form.job_form import in_a_line
 from gui.plots.base import beside
 from gui.shell.docks import TINY
 from gui.shell.main_window import MainWindow
-from gui.shell.toolbar import BUTTONS
+from gui.shell.room import BUTTONS
 from tests import preloaded
 from tests.bench import synthetic
 
@@ -39,7 +38,7 @@ def inside(widget):
 def turn():
     for _ in range(20):
         app.processEvents()
-from gui.shell.machine_strip import cpu_reading
+from gui.shell.strips import cpu_reading
 window.machine.show_reading(cpu_reading("AMD EPYC, 128 threads", 100.0, 123_000_000_000, 999_000_000_000))
 turn()
 room = app.primaryScreen().availableGeometry()
@@ -246,7 +245,7 @@ def test_icons_follow_the_theme(make_window):
     window.theming.choose("dark")
     assert darkest(button) > 150
     window.theming.choose("light")
-    assert {icons.icon(name, window.theming).isNull() for name in icons.NAMES} == {False}
+    assert {icon(name, window.theming).isNull() for name in ICONS} == {False}
 
 
 def test_the_finding_is_larger_than_what_is_written_beside_it(opened):

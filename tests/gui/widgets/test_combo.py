@@ -1,6 +1,6 @@
 """A list's text is whole, or cut by "…"."""
 
-from gui.widgets.combo import Combo
+from gui.widgets.controls import Combo
 
 
 def test_text_without_room_is_cut_by_dots_and_no_letter_is_halved(qtbot):

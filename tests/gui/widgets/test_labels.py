@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from bench.charts import Axis
 from gui.base.theme import Theming
 from gui.plots.lines import LinePlot
-from gui.widgets.labels import Lines
+from gui.widgets.controls import Lines
 
 WORDS = "What is said here needs one line where there is room, and more of them where there is little."
 

@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QApplication
 from bench.results.finding import Finding
 from gui.base.theme import DARK, LIGHT, Theming
 from gui.pages.ladder.error_map import ErrorMapView
-from gui.pages.ladder.rung_diff import RungDiff, changes, pairs
-from gui.pages.ladder.rung_source import SourceView
-from gui.sessions.own_kernels import KernelWatch
+from gui.pages.ladder.rung_source import RungDiff, SourceView, changes, pairs
+from gui.sessions.ladder_session import KernelWatch
 from kernels import includes, registry
 from tests.gui.mouse import move
 

@@ -8,9 +8,8 @@ from bench.charts import charts
 from bench.words import palette
 from gui.base.theme import Theming
 from gui.plots.base import FAINT, outlined
-from gui.plots.chart import ChartView
-from gui.plots.legend import Legend, LegendEntry
-from gui.shell import inspector
+from gui.plots.chart import ChartView, Legend, LegendEntry
+from gui.shell import docks
 from tests.bench import synthetic
 
 
@@ -71,6 +70,6 @@ def test_a_narrow_chart_has_its_list_of_panels_below_a_whole_legend(qtbot):
 
 
 def test_bytes_and_moments_that_a_session_tells_are_as_people_read_them():
-    assert inspector._fact("l2_nbytes", "52428800") == ("l2", "50.0 MiB")
-    assert inspector._fact("tuned_at", "2026-11-25T17:30:57+00:00") == ("tuned at", "2026-11-25 17:30:57")
-    assert inspector._fact("cuda_graph", "yes") == ("cuda graph", "yes")
+    assert docks._fact("l2_nbytes", "52428800") == ("l2", "50.0 MiB")
+    assert docks._fact("tuned_at", "2026-11-25T17:30:57+00:00") == ("tuned at", "2026-11-25 17:30:57")
+    assert docks._fact("cuda_graph", "yes") == ("cuda graph", "yes")

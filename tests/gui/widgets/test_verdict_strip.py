@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 from bench.charts.verdicts import verdicts
 from bench.kinds.summaries import SAMPLE
 from bench.results.records import Validity
-from gui.shell.inspector import EMPTY
+from gui.shell.docks import EMPTY
 from gui.widgets import verdict_strip
 from tests.bench import synthetic
 from tests.gui import screenshots

@@ -3,7 +3,7 @@
 import gc
 import threading
 
-from gui.base.garbage import Collector
+from gui.shell.app import Collector
 
 
 def cycles(count):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gui.widgets.graph.layout import GAP_X, layout
+from gui.widgets.graph import GAP_X, layout
 
 
 def sizes(names, width=100.0, height=40.0):

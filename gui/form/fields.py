@@ -1,0 +1,508 @@
+"""The fields of a form: lists and rows of check boxes, text that is checked while it is typed, an option as a field,
+what a chosen model takes, and the kernels that are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QSizePolicy,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench.kinds.options import Number, Numbers, Option, Switch, Text
+from bench.questions.asked import Takes
+from bench.results.records import Job, stem
+from bench.run import chosen_rungs
+from gui.base.boxes import as_row, filled
+from gui.base.theme import TIGHT
+from gui.widgets.controls import Combo, Elided, Label, TermLabel, as_tip, tool_button
+from kernels.errors import KernelscopeError
+from models import names
+
+KEY = Qt.ItemDataRole.UserRole
+
+
+class CheckList(QListWidget):
+    """A list whose items have check boxes; a click anywhere on an item, or Space, turns it."""
+
+    chosen = Signal()
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self._turned_by_box = False
+        self.itemChanged.connect(self._on_changed)
+        self.itemClicked.connect(self._on_clicked)
+        self.itemPressed.connect(self._on_pressed)
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """The keys of the checked items that can be used, in the list's order."""
+        return tuple(
+            item.data(KEY)
+            for item in self._items()
+            if item.checkState() == Qt.CheckState.Checked and self._usable(item)
+        )
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(item.data(KEY) for item in self._items())
+
+    @property
+    def usable(self) -> tuple[str, ...]:
+        """The keys of the items that are not greyed."""
+        return tuple(item.data(KEY) for item in self._items() if self._usable(item))
+
+    def put(self, key: str, text: str, checked: bool = False, tip: str = "", refused: str = "") -> None:
+        """Add an item or change the one of that key; `refused` greys it and is its tooltip."""
+        self.blockSignals(True)
+        item = self._find(key)
+        if item is None:
+            item = QListWidgetItem()
+            item.setData(KEY, key)
+            self.addItem(item)
+        item.setText(text)
+        item.setToolTip(refused or tip or text)
+        flags = Qt.ItemFlag.ItemIsUserCheckable | Qt.ItemFlag.ItemIsSelectable
+        item.setFlags(flags if refused else flags | Qt.ItemFlag.ItemIsEnabled)
+        item.setCheckState(Qt.CheckState.Checked if checked else Qt.CheckState.Unchecked)
+        self.blockSignals(False)
+        self.updateGeometry()
+
+    @property
+    def current(self) -> str:
+        """The key of the item gone to, "" for none."""
+        item = self.currentItem()
+        return item.data(KEY) if item is not None else ""
+
+    def remove(self, key: str) -> None:
+        """Take an item away, where it is there."""
+        item = self._find(key)
+        if item is not None:
+            self.takeItem(self.row(item))
+            self.updateGeometry()
+
+    def check(self, keys: Iterable[str]) -> None:
+        """Check these and no others."""
+        wanted = set(keys)
+        self.blockSignals(True)
+        for item in self._items():
+            state = Qt.CheckState.Checked if item.data(KEY) in wanted else Qt.CheckState.Unchecked
+            item.setCheckState(state)
+        self.blockSignals(False)
+        self.chosen.emit()
+
+    def fit(self, most_rows: int) -> None:
+        """As high as its items, up to so many."""
+        rows = min(max(1, self.count()), most_rows)
+        each = self.sizeHintForRow(0) if self.count() else self.fontMetrics().height() + 6
+        self.setFixedHeight(rows * each + 2 * self.frameWidth() + 2)
+
+    def _items(self) -> list[QListWidgetItem]:
+        return [self.item(i) for i in range(self.count())]
+
+    def _find(self, key: str) -> QListWidgetItem | None:
+        return next((item for item in self._items() if item.data(KEY) == key), None)
+
+    @staticmethod
+    def _usable(item: QListWidgetItem) -> bool:
+        return bool(item.flags() & Qt.ItemFlag.ItemIsEnabled)
+
+    def _on_changed(self, item: QListWidgetItem) -> None:
+        self._turned_by_box = True
+        self.chosen.emit()
+
+    def _on_pressed(self, item: QListWidgetItem) -> None:
+        self._turned_by_box = False
+
+    def _on_clicked(self, item: QListWidgetItem) -> None:
+        if not self._turned_by_box and self._usable(item):
+            checked = item.checkState() == Qt.CheckState.Checked
+            item.setCheckState(Qt.CheckState.Unchecked if checked else Qt.CheckState.Checked)
+        self._turned_by_box = False
+
+
+class CheckColumn(QWidget):
+    """Check boxes side by side, two a line at most; used where there are few choices."""
+
+    chosen = Signal()
+
+    def __init__(self, columns: int = 4, parent: QWidget | None = None) -> None:
+        from PySide6.QtWidgets import QGridLayout
+
+        super().__init__(parent)
+        self._columns = columns
+        self._boxes: dict[str, QCheckBox] = {}
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setColumnStretch(columns, 1)
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        return tuple(key for key, box in self._boxes.items() if box.isChecked() and box.isEnabled())
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self._boxes)
+
+    def put(self, key: str, checked: bool = False, refused: str = "", tip: str = "") -> None:
+        """Add a box or change it; `refused` greys it and is its tooltip."""
+        box = self._boxes.get(key)
+        if box is None:
+            box = self._boxes[key] = QCheckBox(key)
+            box.setChecked(checked)
+            box.toggled.connect(self.chosen)
+            at = len(self._boxes) - 1
+            self._grid.addWidget(box, at // self._columns, at % self._columns)
+            # Boxes come when the machine has told what it can; Tab meets them where they stand all the same.
+            before: QWidget | None = list(self._boxes.values())[at - 1] if at else self.previousInFocusChain()
+            while (
+                before is not None and before.focusPolicy() == Qt.FocusPolicy.NoFocus and before is not self
+            ):
+                before = before.previousInFocusChain()
+            if before is not None:
+                QWidget.setTabOrder(before, box)
+        box.setEnabled(not refused)
+        box.setToolTip(refused or tip)
+
+    def check(self, keys: Iterable[str]) -> None:
+        wanted = set(keys)
+        for key, box in self._boxes.items():
+            box.setChecked(key in wanted)
+
+
+class CheckedText(QWidget):
+    """A combo box to pick from or type into, with the sentence below it that says what is wrong.
+
+    `parse` makes a value of the text, and raises an error of ours where it cannot.
+    """
+
+    edited = Signal()
+
+    def __init__(
+        self,
+        name: str,
+        parse: Callable[[str], object],
+        presets: Mapping[str, str] | Sequence[str] = (),
+        placeholder: str = "",
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._parse = parse
+        self.box = QComboBox()
+        self.box.setEditable(True)
+        self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.box.setCompleter(None)  # type: ignore[arg-type]  # what is typed stands: 1 is no 1..256
+        self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.box.setMinimumContentsLength(8)
+        self.box.setAccessibleName(name)
+        for preset in presets:
+            tip = presets[preset] if isinstance(presets, Mapping) else ""
+            self.box.addItem(preset)
+            self.box.setItemData(self.box.count() - 1, tip or preset, Qt.ItemDataRole.ToolTipRole)
+        self.box.setCurrentText("")
+        self.box.lineEdit().setPlaceholderText(placeholder)  # type: ignore[union-attr]  # it is editable
+        self._wrong = Label(role="failed", wrap=True)
+        self._wrong.hide()
+        filled(QVBoxLayout(self), self.box, self._wrong, margins=(0, 0, 0, 0), spacing=2)
+        self.box.editTextChanged.connect(self._on_edited)
+
+    @property
+    def text(self) -> str:
+        return self.box.currentText().strip()
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self.box.setCurrentText(text)
+        self.box.lineEdit().setCursorPosition(0)  # type: ignore[union-attr]  # it is editable
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the text, in a sentence, or ""."""
+        try:
+            self._parse(self.text)
+        except KernelscopeError as error:
+            return str(error)
+        return ""
+
+    @property
+    def value(self) -> object:
+        """The parsed text; raises an error of ours where `problem` is not empty."""
+        return self._parse(self.text)
+
+    def _on_edited(self) -> None:
+        problem = self.problem
+        self._wrong.setText(problem)
+        self._wrong.setVisible(bool(problem))
+        self.edited.emit()
+
+
+def heading(text: str, buddy: QWidget | None = None) -> QLabel:
+    """A bold caption over a field; Alt and its marked letter lead to the field."""
+    label = TermLabel(text)
+    label.setProperty("role", "heading")
+    if buddy is not None:
+        label.setBuddy(buddy)
+    return label
+
+
+@dataclass(frozen=True)
+class Field:
+    """widget: what the user fills in; changed: its signal; get: its value, raises InputError where that means
+    nothing; put: shows another value."""
+
+    option: Option
+    widget: Any
+    changed: Any
+    get: Callable[[], Any]
+    put: Callable[[Any], None]
+
+
+def field(
+    option: Option,
+    presets: Mapping[str, str] | Sequence[str] = (),
+    read: Callable[[str], Any] | None = None,
+) -> Field:
+    """The field of an option. presets, of text: what may be picked from; read: in place of the option's own
+    reading of a line."""
+    value = option.value
+    if isinstance(value, Switch):
+        made = _switch(option, value)
+    elif value.known:
+        made = _choice(option, value)
+    elif isinstance(value, Number) and not isinstance(value, Numbers):
+        made = _number(option, value)
+    else:
+        made = _text(option, presets, read or value.read_line)
+    made.widget.setAccessibleName(option.label.replace("&", ""))
+    made.widget.setAccessibleDescription(option.help)
+    getattr(made.widget, "box", made.widget).setToolTip(option.help)
+    return made
+
+
+def values(fields: Iterable[Field]) -> dict[str, Any]:
+    """What is filled in, as fields of a job. Raises InputError."""
+    return {name: value for made in fields for name, value in made.option.as_fields(made.get()).items()}
+
+
+def fill(fields: Iterable[Field], job: Any) -> None:
+    """Fill in what a job has. Nothing is told of it."""
+    for made in fields:
+        with QSignalBlocker(made.widget):
+            made.put(made.option.of(job))
+
+
+def _switch(option: Option, value: Switch) -> Field:
+    box = QCheckBox(option.label)
+
+    def get() -> Any:
+        return value.on if box.isChecked() else value.off
+
+    return Field(option, box, box.toggled, get, lambda shown: box.setChecked(shown == value.on))
+
+
+def _choice(option: Option, value: Text) -> Field:
+    box = Combo()
+    assert isinstance(value.known, Mapping)
+    for word, means in value.known.items():
+        box.addItem(f"{word}: {means}", word)
+    return Field(
+        option, box, box.currentIndexChanged, box.currentData, lambda v: box.setCurrentIndex(box.findData(v))
+    )
+
+
+def _number(option: Option, value: Number) -> Field:
+    none: Any = (
+        value.least - 1 if value.words else value.least
+    )  # what stands for none, where there may be none
+    box: QSpinBox | QDoubleSpinBox
+    if value.kind is int:
+        box = QSpinBox(minimum=int(none), maximum=value.most)
+    else:
+        box = QDoubleSpinBox(minimum=0.05, maximum=600.0, decimals=2, singleStep=0.25)
+    box.setSpecialValueText(value.words)
+    box.setSuffix(f" {option.hint}" if option.hint else "")
+    box.lineEdit().setTextMargins(TIGHT, 0, 0, 0)
+
+    def get() -> Any:
+        return value.nothing if value.words and box.value() == none else box.value()
+
+    def put(shown: Any) -> None:
+        box.setValue(none if shown == value.nothing else shown)
+
+    return Field(option, box, box.valueChanged, get, put)
+
+
+def _text(option: Option, presets: Mapping[str, str] | Sequence[str], read: Callable[[str], Any]) -> Field:
+    box = CheckedText(option.label.replace("&", ""), read, presets, option.hint)
+
+    def put(value: Any) -> None:
+        box.text = option.value.line(value)
+
+    return Field(option, box, box.edited, lambda: box.value, put)
+
+
+class ModelNote(Label):
+    """Hidden while no file is chosen. `asked` carries the job whose first model is to be looked at."""
+
+    asked = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__(role="muted", wrap=True)
+        self.setAccessibleName("What the model takes")
+        self.hide()
+        self._known: dict[str, Takes] = {}
+        self._asked: Job | None = None
+
+    def fixed(self, models: Sequence[str]) -> dict[str, int]:
+        """The batch size of each of these files that runs at one alone."""
+        return {
+            model: size
+            for model in models
+            if model in self._known and (size := self._known[model].fixed_batch) is not None
+        }
+
+    def look(self, job: Job) -> None:
+        """The job is as the form has it: ask of the file that was chosen last, where what matters has
+        changed."""
+        files = [model for model in job.models if model not in names.models()]
+        if not files:
+            self._asked = None
+            self.hide()
+            return
+        wanted = Job(
+            models=(files[-1],),
+            backends=(),
+            dataset=job.dataset,
+            preprocess=job.preprocess,
+            labels=job.labels,
+            scores=job.scores,
+            inputs=job.inputs,
+            dims=job.dims,
+        )
+        if wanted != self._asked:
+            self._asked = wanted
+            self.setText(f"Looking at {stem(files[-1])} …")
+            self.show()
+            self.asked.emit(wanted)
+
+    def tell(self, takes: Takes) -> bool:
+        """Show what was found. Whether a batch size that is fixed is news."""
+        news = self.fixed([takes.model]) != ({takes.model: takes.fixed_batch} if takes.fixed_batch else {})
+        self._known[takes.model] = takes
+        if self._asked is None or self._asked.models != (takes.model,):
+            return news
+        told = [f"{name}: {words}" for name, words in takes.lines]
+        self.setText("\n".join([stem(takes.model), *told, *filter(None, [takes.refused])]))
+        self.show()
+        return news
+
+
+class RungChoices(QWidget):
+    """Hidden while nothing is chosen. `chosen` when that changes."""
+
+    chosen = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._rungs: dict[str, str] = {}
+        self._folders: tuple[str, ...] = ()
+        self._models: tuple[str, ...] = ()
+        self._lines: list[QWidget] = []
+        self._column = filled(QVBoxLayout(self), heading("Kernels chosen"), margins=(0, 0, 0, 0), spacing=2)
+        self.hide()
+
+    @property
+    def rungs(self) -> dict[str, str]:
+        """As bench.results.records.Job.rungs."""
+        return dict(self._rungs)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """As bench.results.records.Job.kernel_dirs."""
+        return self._folders
+
+    @property
+    def words(self) -> list[str]:
+        """The lines as they are read."""
+        return [
+            label.text()
+            for line in self._lines
+            if (label := line.findChild(Elided)) is not None and not line.isHidden()
+        ]
+
+    def set_chosen(self, rungs: Mapping[str, str], folders: Sequence[str], models: Sequence[str]) -> None:
+        """Make these the choices; models: those that keys may name."""
+        self._rungs, self._folders, self._models = dict(rungs), tuple(folders), tuple(models)
+        self._show()
+
+    def choose(self, key: str, rung: str, folders: Sequence[str], models: Sequence[str]) -> None:
+        """Choose one rung more, or another for its node."""
+        self._rungs[key] = rung
+        self._folders = tuple(dict.fromkeys([*self._folders, *folders]))
+        self._models = tuple(models)
+        self._show()
+        self.chosen.emit()
+
+    def remove(self, key: str) -> None:
+        """Let the backend choose for this node again; folders go with the last rung."""
+        self._rungs.pop(key, None)
+        if not self._rungs:
+            self._folders = ()
+        self._show()
+        self.chosen.emit()
+
+    def remove_folder(self, folder: str) -> None:
+        self._folders = tuple(known for known in self._folders if known != folder)
+        self._show()
+        self.chosen.emit()
+
+    def _show(self) -> None:
+        for line in self._lines:
+            self._column.removeWidget(line)
+            line.hide()
+            line.deleteLater()
+        self._lines = []
+        for key, rung in self._rungs.items():
+            self._add(sentence(key, rung, self._models), partial(self.remove, key))
+        for folder in self._folders:
+            self._add(f"kernels of {Path(folder).name}", partial(self.remove_folder, folder), folder)
+        self.setVisible(bool(self._lines))
+
+    def _add(self, words: str, remove: Callable[[], None], tip: str = "") -> None:
+        label = Elided(words)
+        if tip:
+            label.setToolTip(as_tip(tip))
+        away = as_tip(f"Take this away: {words}")
+        button = tool_button("✕", lambda: remove(), away, "switch", name=f"Take away: {words}")
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        line = as_row((label, 1), button)
+        self._column.addWidget(line)
+        self._lines.append(line)
+
+
+def sentence(key: str, rung: str, models: Sequence[str]) -> str:
+    """ "conv1 of lenet5-digits: im2col (cpu)"."""
+    owner, node, device, name = chosen_rungs.parts(key, rung, models)
+    of = f" of {owner}" if owner else ""
+    on = f" ({device})" if device else ""
+    return f"{node}{of}: {name}{on}"

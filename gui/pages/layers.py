@@ -1,0 +1,696 @@
+"""Layers: the model as a graph, each layer coloured by its time or its error; a table of figures; bars of times."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import msgspec
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QScrollArea,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench.results import doubt
+from bench.results.records import ErrorStats, Layer, Measurement, stem
+from bench.results.rows import label, title
+from bench.show import tables
+from bench.show.table import Column, Table
+from bench.words import orders, palette, units
+from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, splitter
+from gui.base.theme import GAP, GRID, PAGE_MARGINS, TIGHT, Theming, points, write
+from gui.pages.page import Page, Spot
+from gui.widgets.colour_scale import Scale, ScaleLegend
+from gui.widgets.controls import ChoiceBar, Label, as_tip, new_action, popup, tool_of
+from gui.widgets.graph import Box, GraphView, NodeLook
+from gui.widgets.table_view import TableView
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """A layer in the order it runs. layer: on the contender in focus; times_ns: by contender's name;
+    total_ns: of all its layers; reference: the contender it is compared with, or ""."""
+
+    place: int
+    layer: Layer
+    times_ns: dict[str, float]
+    total_ns: float
+    focus: str
+    reference: str
+
+    @property
+    def name(self) -> str:
+        nodes = self.layer.nodes
+        return (nodes[0] if len(nodes) == 1 else f"{nodes[0]} … {nodes[-1]}") if nodes else ""
+
+    @property
+    def share(self) -> float | None:
+        time_ns = self.layer.time_ns
+        return time_ns / self.total_ns if time_ns is not None and self.total_ns else None
+
+    @property
+    def speedup(self) -> float | None:
+        """The reference's time over that of the one in focus: above 1 is faster."""
+        own, other = self.layer.time_ns, self.times_ns.get(self.reference)
+        return other / own if own and other else None
+
+    def rate(self, amount: int) -> float | None:
+        """`amount` (FLOPs, bytes) a second; None where there is nothing to do or no time."""
+        time_ns = self.layer.time_ns
+        return amount / time_ns * 1e9 if time_ns and amount else None
+
+
+def contender(measurement: Measurement) -> str:
+    return label(measurement.case.backend, measurement.case.precision)
+
+
+def comparable(
+    measurements: Iterable[Measurement], model: str, batch: int, precision: str
+) -> list[Measurement]:
+    """What can stand side by side: one measurement with layers a backend, at this batch and precision; a
+    backend that is the reference of one of them and has not this precision is taken in fp32."""
+    found: dict[str, Measurement] = {}
+    plain: dict[str, Measurement] = {}
+    for m in measurements:
+        case = m.case
+        if case.model != model or case.batch != batch or not m.layers:
+            continue
+        for kept, wanted in ((found, precision), (plain, "fp32")):
+            if case.precision == wanted:
+                other = kept.get(case.backend)
+                if other is None or case.images >= other.case.images:
+                    kept[case.backend] = m
+    for name in {m.reference for m in found.values()} - set(found):
+        if name in plain:
+            found[name] = plain[name]
+    # References last, as in every chart and table.
+    return sorted(found.values(), key=lambda m: m.reference in ("", m.case.backend))
+
+
+def completed(measurement: Measurement, others: Iterable[Measurement]) -> Measurement:
+    """`measurement` with what a thinned run has left out of its layers and another case of the same model,
+    backend and precision has kept: errors, taken once for all batch sizes, and what a layer reads."""
+    case = measurement.case
+    known: dict[str, Layer] = {}
+    for m in others:
+        if (m.case.model, m.case.backend, m.case.precision) == (case.model, case.backend, case.precision):
+            known |= {layer.output: layer for layer in m.layers if layer.isolated or layer.propagated}
+    layers = []
+    for layer in measurement.layers:
+        kept = known.get(layer.output) if layer.output else None
+        if kept is not None and layer.isolated is None and layer.propagated is None:
+            layer = msgspec.structs.replace(layer, isolated=kept.isolated, propagated=kept.propagated)
+        if kept is not None and not layer.inputs:
+            layer = msgspec.structs.replace(layer, inputs=kept.inputs)
+        layers.append(layer)
+    return msgspec.structs.replace(measurement, layers=tuple(layers))
+
+
+def fullest(measurements: Iterable[Measurement]) -> int:
+    """The batch size whose layers are known best, the smallest of several: where to begin."""
+    known: dict[int, int] = {}
+    for m in measurements:
+        full = sum(bool(layer.shape) + (layer.isolated is not None) for layer in m.layers)
+        known[m.case.batch] = known.get(m.case.batch, 0) + full
+    return max(sorted(known), key=lambda batch: known[batch])
+
+
+def layer_rows(measurements: Sequence[Measurement], focus: Measurement) -> list[LayerRow]:
+    """The layers of `focus`, with the times of all; what only others add is not among them."""
+    times: dict[tuple[str, str], dict[str, float]] = {}
+    for m in measurements:
+        for layer in m.layers:
+            if layer.time_ns is not None:
+                times.setdefault(_identity(layer), {})[contender(m)] = layer.time_ns
+    total = sum(layer.time_ns or 0.0 for layer in focus.layers)
+    names = {m.case.backend: contender(m) for m in measurements}
+    reference = names.get(focus.reference, "") if focus.reference != focus.case.backend else ""
+    return [
+        LayerRow(place, layer, times.get(_identity(layer), {}), total, contender(focus), reference)
+        for place, layer in enumerate(focus.layers, start=1)
+    ]
+
+
+def layer_edges(layers: Sequence[Layer]) -> tuple[list[str], list[tuple[str, str]]]:
+    """(inputs of the model, edges by output tensor), both in order; what a backend adds itself is in neither.
+
+    Runs from before layers told what they read have none; there each layer is taken to read the one before.
+    """
+    known = [layer for layer in layers if layer.output]
+    place = {layer.output: index for index, layer in enumerate(known)}
+    if not any(layer.inputs for layer in known):
+        return [], [(a.output, b.output) for a, b in itertools.pairwise(known)]
+    inputs: dict[str, None] = {}
+    found = []
+    for index, layer in enumerate(known):
+        for name in layer.inputs:
+            if name not in place:
+                inputs[name] = None
+            elif place[name] < index:
+                found.append((name, layer.output))
+    found = [(name, layer.output) for layer in known for name in layer.inputs if name in inputs] + found
+    return list(inputs), found
+
+
+def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Table[LayerRow]:
+    """What the layer is, its time on each contender, then figures of the one in focus."""
+    who, own = contender(focus), doubt.own(focus)
+    reference = next((m for m in measurements if m.case.backend == focus.reference and m is not focus), None)
+    held = (*own, *(doubt.of(contender(reference), doubt.own(reference)) if reference else ()))
+    figure = partial(Column[LayerRow], doubts=lambda _: own)
+    columns = (
+        Column("place", title="#", tip="in the order they run"),
+        Column("layer", lambda r: r.name or None, left=True, tip="ONNX nodes that run as one step"),
+        Column("op_type", lambda r: r.layer.op_type, title="op", left=True),
+        Column("shape", lambda r: r.layer.shape or None, shape_text, title="output shape", left=True),
+        *(_time_column(contender(m), doubt.own(m)) for m in measurements if timed(m)),
+        figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
+        Column("speedup", None, orders.speed, lambda _: held, "speed-up",
+               doubt.told("the reference's time over its own, each as it is: a layer's time has no interval, "
+                          "so that nothing is decided by it", held)),
+        figure("gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, title="GFLOP/s",
+               tip=who),
+        Column("gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits,
+               lambda r: (*own, *tables.impossible(r)), "GB/s", f"{who}; of bytes as it keeps them"),
+        Column("rung", lambda r: kernel_words(r.layer), title="kernel", left=True,
+               tip=f"{who}; timed: the fastest here"),
+        *(replace(column, text=error_text) if column.name.endswith("_rel_l2") else column
+          for kind in tables.ERRORS.values() for column in kind),
+        Column("parameters", lambda r: r.layer.parameters or None),
+        Column("flops", lambda r: r.layer.flops or None, units.si, title="FLOPs"),
+        Column("nbytes", lambda r: r.layer.nbytes or None, units.nbytes, title="bytes",
+               tip="read and written, at least, as it keeps them"),
+    )  # fmt: skip
+    return Table(columns, layer_rows(measurements, focus))
+
+
+def timed(measurement: Measurement) -> bool:
+    """Whether any of its layers was."""
+    return any(layer.time_ns is not None for layer in measurement.layers)
+
+
+def kernel_words(layer: Layer) -> str | None:
+    """The rung, with what chose it where that is not the ladder's order."""
+    told = f" ({layer.chosen})" if layer.chosen in ("timed", "named") else ""
+    return f"{layer.rung}{told}" if layer.rung else None
+
+
+def _time_column(name: str, doubts: tuple[str, ...]) -> Column[LayerRow]:
+    """Of one measurement, whose doubts are its layers' too."""
+    return Column(
+        f"{name} time_s",
+        lambda r: None if name not in r.times_ns else r.times_ns[name] * 1e-9,
+        tables.seconds,
+        lambda _: doubts,
+        name,
+        doubt.told(f"time of the layer on {name}", doubts),
+    )
+
+
+def _giga(value: float | None) -> float | None:
+    return None if value is None else value * 1e-9
+
+
+def _identity(layer: Layer) -> tuple[str, str]:
+    return (layer.output, "" if layer.output else layer.op_type)
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    return " × ".join(map(str, shape))
+
+
+def error_text(value: float) -> str:
+    return "0" if value == 0 else f"{value:.1e}".replace(".0e", "e")
+
+
+def layer_tip(row: LayerRow) -> str:
+    """What is known of a layer, in a few lines."""
+    layer = row.layer
+    lines = [f"{layer.op_type}: {', '.join(layer.nodes)}" if layer.nodes else layer.op_type]
+    for name, time_ns in row.times_ns.items():
+        lines.append(f"{name}: {units.duration(time_ns)}")
+    if layer.beyond:
+        lines.append(doubt.CACHED if layer.beyond == "cache" else doubt.IMPOSSIBLE)
+    for kind, error in (("isolated", layer.isolated), ("propagated", layer.propagated)):
+        if error is not None:
+            lines.append(f"{kind} error: {error_verdict(error)}")
+    return "\n".join(lines)
+
+
+def error_verdict(error: ErrorStats) -> str:
+    if error.ok:
+        return f"{error_text(error.rel_l2)}, within {error_text(error.bound)}"
+    return f"{error_text(error.rel_l2)}, {error.reason or 'out of bounds'}"
+
+
+BAR = 3 * GRID  # pixels a bar is high
+NAMES = 150  # pixels of the names at most
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the bars of every layer. unsure: it carries a doubt, and is hatched."""
+
+    name: str
+    colour: str
+    unsure: bool
+
+
+def sides(measurements: Sequence[Measurement], focus: Measurement) -> list[Side]:
+    """The one in focus and its reference; of a reference, all the others instead."""
+    wanted = {focus.case.backend, focus.reference}
+    others = [m for m in measurements if m.case.backend != focus.case.backend]
+    if focus.reference in ("", focus.case.backend):
+        wanted |= {m.case.backend for m in others}
+    shown = [focus, *(m for m in others if m.case.backend in wanted)]
+    return [Side(contender(m), palette.backend(m.case.backend), bool(doubt.own(m))) for m in shown]
+
+
+class LayerBars(QWidget):
+    """`picked` carries the output tensor of the layer that was clicked."""
+
+    picked = Signal(str)
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("layer-bars")
+        self.heading = Label()
+        self.heading.setTextFormat(Qt.TextFormat.RichText)
+        self.bars = _Bars(theming)
+        self.bars.picked.connect(self.picked)
+        scroll = QScrollArea()
+        scroll.setWidget(self.bars)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QScrollArea.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._scroll = scroll
+        filled(QVBoxLayout(self), self.heading, (scroll, 1), margins=(0, GAP, 0, 0), spacing=TIGHT)
+
+    def show_rows(self, rows: Sequence[LayerRow], shown: Sequence[Side]) -> None:
+        rows = [row for row in rows if row.times_ns]
+        if not rows:
+            shown = ()
+        names = [f'<span style="color:{side.colour}">■</span> {side.name}' for side in shown]
+        names += [] if rows else ["no layer was timed"]
+        hatched = ", hatched: doubtful" if any(side.unsure for side in shown) else ""
+        self.heading.setText(f"<b>Time of each layer</b> &nbsp; {' &nbsp; '.join(names)}{hatched}")
+        self.bars.show_rows(rows, shown)
+
+    def follow(self, output: str) -> None:
+        """Mark a layer selected elsewhere, and bring it into view."""
+        at = self.bars.mark(output)
+        if at is not None:
+            self._scroll.ensureVisible(0, at.center().y(), 0, at.height())
+
+
+class _Bars(QWidget):
+    picked = Signal(str)
+
+    def __init__(self, theming: Theming) -> None:
+        super().__init__()
+        self._theming = theming
+        self._rows: Sequence[LayerRow] = ()
+        self._sides: Sequence[Side] = ()
+        self._marked = ""
+        self._most = 1.0
+        self.setAccessibleName("Time of each layer, a bar a backend")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def sizeHint(self) -> QSize:
+        return QSize(300, len(self._rows) * self._step())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(120, self.sizeHint().height())
+
+    def show_rows(self, rows: Sequence[LayerRow], shown: Sequence[Side]) -> None:
+        self._rows, self._sides = rows, shown
+        times = [row.times_ns.get(side.name, 0.0) for row in rows for side in shown]
+        self._most = max(times, default=1.0) or 1.0
+        self.updateGeometry()
+        self.update()
+
+    def mark(self, output: str) -> QRect | None:
+        """The row of a layer, if it has one; it is drawn as selected."""
+        self._marked = output
+        self.update()
+        found = (i for i, row in enumerate(self._rows) if output and row.layer.output == output)
+        at = next(found, None)
+        return None if at is None else QRect(0, at * self._step(), self.width(), self._step())
+
+    def bar(self, place: int, side: int) -> QRect:
+        """Where a bar is drawn."""
+        left, room = self._across()
+        time_ns = self._rows[place].times_ns.get(self._sides[side].name, 0.0)
+        top = place * self._step() + TIGHT + side * (BAR + 1)
+        return QRect(left, top, max(1 if time_ns else 0, round(room * time_ns / self._most)), BAR)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _step(self) -> int:
+        return max(1, len(self._sides)) * (BAR + 1) + GAP
+
+    def _across(self) -> tuple[int, int]:
+        """Where bars begin, and how long the longest is; at its end there is room for its figure."""
+        metrics = self.fontMetrics()
+        # In whole pixels an advance may be less than the text takes, which would then be cut.
+        names = min(NAMES, max((metrics.horizontalAdvance(row.name) for row in self._rows), default=0) + 2)
+        left = names + GAP + TIGHT
+        return left, max(20, self.width() - left - metrics.horizontalAdvance("000.0 ms !") - GAP)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme = self._theming.theme
+        painter = QPainter(self)
+        painter.fillRect(event.rect(), QColor(theme.paper))
+        step, (left, _) = self._step(), self._across()
+        first, last = event.rect().top() // step, event.rect().bottom() // step
+        small = self.font()
+        small.setPointSizeF(points("caption"))
+        for place in range(first, min(last + 1, len(self._rows))):
+            row = self._rows[place]
+            if row.layer.output and row.layer.output == self._marked:
+                painter.fillRect(QRect(0, place * step, self.width(), step), QColor(theme.alternate))
+                painter.fillRect(QRect(0, place * step, 3, step), QColor(theme.accent))
+            painter.setFont(self.font())
+            write(painter, QRectF(GAP, place * step, left - GAP - TIGHT, step), row.name, theme.ink)
+            painter.setFont(small)
+            for number, side in enumerate(self._sides):
+                time_ns = row.times_ns.get(side.name)
+                if time_ns is None:
+                    continue
+                bar = self.bar(place, number)
+                if side.unsure:
+                    painter.setPen(QColor(side.colour))
+                    painter.setBrush(QBrush(QColor(side.colour), Qt.BrushStyle.BDiagPattern))
+                    painter.drawRect(bar.adjusted(0, 0, -1, -1))
+                else:
+                    painter.fillRect(bar, QColor(side.colour))
+                painter.setPen(QColor(theme.muted))
+                mark = doubt.MARK if side.unsure else ""
+                at = QRect(bar.right() + GAP, bar.top() - 2, 200, BAR + 4)
+                painter.drawText(at, int(Qt.AlignmentFlag.AlignVCenter), units.duration(time_ns) + mark)
+
+    def _at(self, position: QPoint) -> LayerRow | None:
+        place = position.y() // self._step()
+        return self._rows[place] if 0 <= place < len(self._rows) else None
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        row = self._at(event.position().toPoint())
+        if row is not None and row.layer.output:
+            self.picked.emit(row.layer.output)
+
+    def event(self, event: object) -> bool:
+        if isinstance(event, QHelpEvent) and (row := self._at(event.pos())) is not None:
+            QToolTip.showText(event.globalPos(), as_tip(layer_tip(row)), self)
+            return True
+        return super().event(event)  # type: ignore[arg-type]
+
+
+class LayerTable(TableView):
+    """`picked` carries the output tensor of the layer gone to ("" for what a backend adds itself)."""
+
+    widest = 260
+
+    def follow(self, target: str | None) -> None:
+        """What a backend adds itself cannot be selected elsewhere, and stays."""
+        here = self.currentIndex()
+        if target or not here.isValid() or self.target(self.source.rows[here.row()]):
+            super().follow(target or None)
+
+    def target(self, row: LayerRow) -> str:
+        return row.layer.output
+
+    def tip(self, row: LayerRow, column: Column[LayerRow]) -> str:
+        return layer_tip(row)
+
+    def ink(self, row: LayerRow, column: Column[LayerRow]) -> QColor | None:
+        return QColor(self.theme.failed) if column.of(row) is False else None
+
+    def heading_swatch(self, column: Column[LayerRow]) -> QColor | None:
+        who, _, what = column.name.rpartition(" ")
+        return QColor(palette.backend(who.partition(" ")[0])) if what == "time_s" else None
+
+
+ORDER = 20
+COLOURS = {
+    "time": "Time",
+    "isolated": "Error, fed exact inputs",
+    "propagated": "Error, carried along",
+}
+FLOOR = 1e-9  # the scale of errors reaches no lower than this
+
+
+class LayersPage(Page):
+    """`ladder_wanted` carries the Case and the Layer whose ladder is wanted."""
+
+    title = "Layers"
+    inspects = "layer"
+    link = "Show in La&yers"
+    own_links = ("Ladder",)
+    ladder_wanted = Signal(object, object)
+
+    def empty_text(self) -> str:
+        if self.state.empty:
+            return (
+                "The model as a graph, each layer with its time and its error on every backend: it appears "
+                "here as a comparison is measured (F5)."
+            )
+        if not self.state.run.job.layers:
+            return "This run did not measure layers. Tick Layers in the form and run again to see them here."
+        return "No case has its layers measured yet; they come last in each case."
+
+    def has_content(self) -> bool:
+        return any(m.layers for m in self.state.measurements)
+
+    def build(self) -> QWidget:
+        self._shown: object = None
+        self._focus: Measurement | None = None
+        self._bar = ChoiceBar(
+            [
+                ("model", "&Model"),
+                ("batch", "&Batch"),
+                ("precision", "&Precision"),
+                ("focus", "B&ackend"),
+                ("colour", "&Colour by"),
+            ]
+        )
+        self._bar.chosen.connect(lambda _: self.invalidate())
+        self._choices = self._bar.boxes
+        self._choices["colour"].offer(COLOURS)
+        self.graph = GraphView(self.theming)
+        self.graph.picked.connect(self._on_picked)
+        self.legend = ScaleLegend()
+        self.table = LayerTable("Layers", self.theming)
+        self.table.horizontalHeader().setSectionsMovable(True)
+        self.table.picked.connect(self._on_picked)
+        self.bars = LayerBars(self.theming)
+        self.bars.picked.connect(self._on_picked)
+        self.ladder_action = new_action(
+            self,
+            "Open in &ladder",
+            self._on_ladder,
+            tip="Every kernel for the selected layer, checked and timed (Ctrl+Return)",
+            keys="Ctrl+Return",
+        )
+        self.addAction(self.ladder_action)
+        self.table.addActions([self.ladder_action, *self.links])
+        self.graph.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.graph.customContextMenuRequested.connect(
+            lambda at: popup(self.graph, [self.ladder_action, *self.links], at)
+        )
+        self._note = Label(role="muted", wrap=True)
+        figures = splitter("layers-figures", VERTICAL, self.table, self.bars, sizes=[500, 500])
+        right = as_column((figures, 1), self._note)
+        to_others = (tool_of(self.ladder_action), self.go_button())
+        buttons = filled(QHBoxLayout(), *self.graph.zoom_buttons(), 1, *to_others)
+        left = as_column(self.legend, (self.graph, 1), buttons)
+        split = splitter("layers-columns", HORIZONTAL, left, right, sizes=[360, 640], stretch=(1, 2))
+        return as_column(self._bar, (split, 1), margins=PAGE_MARGINS)
+
+    # ---------------------------------------------------------------------------------------------- showing
+
+    def refresh(self) -> None:
+        with_layers = [m for m in self.state.measurements if m.layers]
+        titles = {m.case.model: title(m.case.model) for m in with_layers}
+        model = self._bar.offer("model", titles)
+        ours = [m for m in with_layers if m.case.model == model]
+        batches = {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})}
+        batch = self._bar.offer("batch", batches, fullest(ours))
+        every, ours = ours, [m for m in ours if m.case.batch == batch]
+        precision = self._bar.offer(
+            "precision", {p: p for p in dict.fromkeys(m.case.precision for m in ours)}
+        )
+        beside = comparable(ours, str(model), int(batch), str(precision))  # type: ignore[call-overload]
+        names = {m.case.backend: contender(m) for m in beside}
+        focus = self._bar.offer("focus", names)
+        self._show(beside, next(m for m in beside if m.case.backend == focus), every)
+
+    def select(self) -> None:
+        case = self.state.case
+        measurement = self.state.measurement(case)
+        if case is not None and measurement is not None and measurement.layers:
+            wanted = {
+                "model": case.model,
+                "batch": case.batch,
+                "precision": case.precision,
+                "focus": case.backend,
+            }
+            if self._bar.ask(wanted):
+                self.invalidate()
+        self.graph.select(self.state.layer)
+        self.table.follow(self.state.layer)
+        self.bars.follow(self.state.layer)
+        self.ladder_action.setEnabled(self._layer() is not None)
+
+    def spot(self) -> Spot | None:
+        layer = self._layer() if self._body is not None else None
+        if layer is None or self._focus is None:
+            return None
+        case = self._focus.case
+        return Spot(case.model, layer.nodes, case.backend, case.batch, case.precision, layer.rung)
+
+    def show_spot(self, spot: Spot) -> str:
+        """The layer of these nodes, of the case that is most like the spot's."""
+        model = stem(spot.model)
+        ours = [m for m in self.state.measurements if m.layers and stem(m.case.model) == model]
+        if not ours:
+            return f"The run shown has no layers of {model}: open a comparison of it, or run one (F5)."
+        found = [(m, layer) for m in ours for layer in m.layers if set(layer.nodes) & set(spot.nodes)]
+        if not found:
+            return f"No layer of {model} holds {', '.join(spot.nodes)}."
+
+        def likeness(item: tuple[Measurement, Layer]) -> tuple[bool, ...]:
+            case = item[0].case
+            return (
+                case.backend == spot.backend,
+                case.batch == spot.batch,
+                case.precision == spot.precision,
+                item[1].nodes == spot.nodes,
+            )
+
+        measurement, layer = max(found, key=likeness)
+        self.state.select(measurement.case, layer.output)
+        return ""
+
+    def restyle(self) -> None:
+        self._shown = None
+
+    def _show(self, beside: Sequence[Measurement], focus: Measurement, every: Sequence[Measurement]) -> None:
+        colour = str(self._choices["colour"].currentData())
+        shown = (tuple(map(id, every)), tuple(map(id, beside)), id(focus), colour, self.theming.theme.name)
+        self._focus = focus
+        if shown == self._shown:
+            return
+        self._shown, self._kept = shown, tuple(every)  # kept, so that no id can come again
+        focus = completed(focus, every)
+        rows = layer_rows(beside, focus)
+        self._show_graph(rows)
+        scale = self._scale(rows, focus, colour)
+        self.legend.show_scale(scale)
+        self.graph.show_looks({r.layer.output: self._look(r, colour, scale) for r in rows if r.layer.output})
+        self.table.show_table(layer_table(beside, focus))
+        self.bars.show_rows(rows, sides(beside, focus))
+        self.graph.select(self.state.layer)
+        self.table.follow(self.state.layer)
+        self.bars.follow(self.state.layer)
+        self.ladder_action.setEnabled(self._layer() is not None)
+        self._note.setText(note(rows, focus))
+
+    def _show_graph(self, rows: Sequence[LayerRow]) -> None:
+        inputs, edges = layer_edges([row.layer for row in rows])
+        boxes = [Box(name, name, plain=True) for name in inputs]
+        for row in rows:
+            layer = row.layer
+            if layer.output:
+                boxes.append(Box(layer.output, layer.op_type, row.name, shape_text(layer.shape)))
+        self.graph.show_graph(boxes, edges)
+
+    def _scale(self, rows: Sequence[LayerRow], focus: Measurement, colour: str) -> Scale | None:
+        theme, who = self.theming.theme, contender(focus)
+        if colour == "time":
+            if all(row.layer.time_ns is None for row in rows):
+                return None
+            most = max((row.layer.time_ns or 0.0 for row in rows if row.layer.output), default=0.0)
+            marks = (("not timed", theme.alternate),) if any(r.layer.time_ns is None for r in rows) else ()
+            return Scale(
+                *(f"Time of a layer, {who}", "time", 0.0, most, False),
+                lambda value_ns: "0" if value_ns == 0 else units.duration(value_ns, 2),
+                theme,
+                marks,
+            )
+        errors = [error for row in rows if (error := _error(row, colour)) is not None]
+        if not errors:
+            return None
+        high = max(error.bound for error in errors)
+        seen = [error.rel_l2 for error in errors if 0 < error.rel_l2 < math.inf]
+        low = 10.0 ** math.floor(math.log10(max(FLOOR, min([*seen, high / 1e3]))))
+        marks = (("out of bounds", theme.failed),) if not all(e.ok for e in errors) else ()
+        name = f"Rel. L2 error, {who}, bound {error_text(high)}"
+        return Scale(name, "error", low, max(high, low * 10), True, error_text, theme, marks)
+
+    def _look(self, row: LayerRow, colour: str, scale: Scale | None) -> NodeLook:
+        words = layer_tip(row)
+        if colour == "time":
+            time_ns = row.layer.time_ns
+            if time_ns is None or scale is None:
+                return NodeLook(tip=words)
+            share = f" · {units.percent(row.share, 1)}" if row.share is not None else ""
+            return NodeLook(scale.colour(time_ns).name(), units.duration(time_ns) + share, words)
+        error = _error(row, colour)
+        if error is None or scale is None:
+            return NodeLook(tip=words)
+        fill = scale.colour(error.rel_l2).name() if error.ok else self.theming.theme.failed
+        return NodeLook(fill, error_text(error.rel_l2), words, failed=not error.ok)
+
+    # ------------------------------------------------------------------------------------------- choosing
+
+    def _on_picked(self, output: str) -> None:
+        """A layer was selected in the graph or the table: select it everywhere."""
+        if self._focus is not None:
+            self.state.select(self._focus.case, output)
+
+    def _layer(self) -> Layer | None:
+        """The layer selected, of the measurement in focus; None where it stands for no node of the model."""
+        layers = self._focus.layers if self._focus is not None else ()
+        wanted = self.state.layer
+        return next((layer for layer in layers if wanted and layer.output == wanted and layer.nodes), None)
+
+    def _on_ladder(self) -> None:
+        layer = self._layer()
+        if layer is not None and self._focus is not None:
+            self.ladder_wanted.emit(self._focus.case, layer)
+
+
+def _error(row: LayerRow, kind: str) -> ErrorStats | None:
+    return row.layer.isolated if kind == "isolated" else row.layer.propagated
+
+
+def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
+    """What the figures are, below the table."""
+    clocks = {
+        "host": "the host's clock",
+        "events": "the device's events",
+        "stamps": "the clock inside the one kernel that computes these layers",
+        "isolated": "each layer run as a separate model",
+    }
+    used = dict.fromkeys(row.layer.clock for row in rows if row.layer.time_ns is not None)
+    how = " and ".join(clocks.get(clock, clock) for clock in used)
+    parts = []
+    if how:
+        total = units.duration(sum(row.layer.time_ns or 0.0 for row in rows))
+        parts.append(f"Times of {contender(focus)} by {how}, in a pass of their own; together {total}.")
+    else:
+        parts.append(f"No layer of {contender(focus)} was timed; they were checked alone.")
+    parts.append("Errors are relative L2 errors against the float64 oracle.")
+    return " ".join(parts)
+
+
+PAGE = LayersPage
