@@ -7,9 +7,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernels.errors import KernelscopeError
+
+
+def timer(owner: QObject, interval_ms: int, do: Callable[[], object], repeats: bool = False) -> QTimer:
+    """A timer that calls `do` once, `interval_ms` after its start, or again and again. It is not started yet."""
+    made = QTimer(owner, singleShot=not repeats, interval=interval_ms)
+    made.timeout.connect(do)
+    return made
 
 
 class Background(QObject):

@@ -4,7 +4,7 @@ the pages, kept from one start to the next: every splitter with a name."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QByteArray, QPoint, QRect, QSettings, QSize, Qt
 from PySide6.QtWidgets import (
@@ -116,13 +116,23 @@ class ScrollArea(QScrollArea):
             self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
 
-def scrolled(widget: QWidget | None = None, name: str = "", sideways: bool = True) -> QScrollArea:
-    """A widget in an area without a frame that scrolls where there is no room for it; sideways, too, or
-    not."""
-    made = ScrollArea(name, sideways)
+def scrolled(
+    widget: QWidget | None = None, name: str = "", sideways: bool = True, focus: bool = True
+) -> QScrollArea:
+    """A widget in an area without a frame that scrolls where there is no room for it. sideways: whether it also
+    scrolls to the right; focus: whether Tab leads to it."""
+    area = ScrollArea(name, sideways)
     if widget is not None:
-        made.setWidget(widget)
-    return made
+        area.setWidget(widget)
+    if not focus:
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    return area
+
+
+def kept_list(settings: QSettings, key: str) -> list[str]:
+    """The texts that were kept under a key. An INI file keeps a list of one as its only entry."""
+    value: Any = settings.value(key) or []
+    return [value] if isinstance(value, str) else [str(text) for text in value]
 
 
 _PLACE = "split/"

@@ -258,11 +258,7 @@ class CheckedText(QWidget):
 
 def heading(text: str, buddy: QWidget | None = None) -> QLabel:
     """A bold caption over a field; Alt and its marked letter lead to the field."""
-    label = TermLabel(text)
-    label.setProperty("role", "heading")
-    if buddy is not None:
-        label.setBuddy(buddy)
-    return label
+    return TermLabel(text, role="heading", buddy=buddy)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults, options
 from bench.words import palette
 from bench.words.units import clock
-from gui.base.boxes import as_column, filled, scrolled
+from gui.base.boxes import as_column, filled, kept_list, scrolled
 from gui.base.theme import GAP, TIGHT, WIDE
 from gui.form.fields import (
     CheckColumn,
@@ -177,9 +177,8 @@ class JobFields(QWidget):
         boxes = [made.widget for made in self.fields.values() if isinstance(made.widget, QCheckBox)]
         rows = [(made.option.label, made.widget) for made in self.fields.values() if made.widget not in boxes]
         for text, widget in (rows[0], ("&Data set", self.dataset), *rows[1:]):
-            label = TermLabel(text)
-            label.setBuddy(widget.box if isinstance(widget, CheckedText) else widget)
-            form.addRow(label, widget)
+            field = widget.box if isinstance(widget, CheckedText) else widget
+            form.addRow(TermLabel(text, buddy=field), widget)
         fields = as_column(
             filled(QHBoxLayout(), (heading("&Models", self.models), 1), self.open_button),
             *(self.models, self.note, heading("&Backends", self.backends), self.backends),
@@ -515,9 +514,7 @@ class JobForm(JobFields):
         self.dataset.setCurrentIndex(index)
 
     def _recent(self) -> list[str]:
-        found: Any = self._settings.value("recent", [])
-        # An INI file keeps a list of one as its only entry.
-        return [found] if isinstance(found, str) else [str(path) for path in found or []]
+        return kept_list(self._settings, "recent")
 
     def _stored(self) -> Job | None:
         text = self._settings.value("job")

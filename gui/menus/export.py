@@ -3,6 +3,7 @@ asked for in a form, how it goes stands in the status bar."""
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -177,10 +178,9 @@ class ExportActions(QObject):
         made = menu.addMenu("PNG si&ze")
         group = QActionGroup(made)
         for scale in SCALES:
-            action = group.addAction(made.addAction(f"&{scale}×"))
-            action.setCheckable(True)
-            action.setToolTip(f"{scale * DOTS} dots an inch")
-            action.triggered.connect(lambda _=False, scale=scale: self.set_scale(scale))
+            choose = functools.partial(lambda scale, _: self.set_scale(scale), scale)
+            action = new_action(made, f"&{scale}×", choose, f"{scale * DOTS} dots an inch", checked=False)
+            made.addAction(group.addAction(action))
 
         def check() -> None:
             for action, scale in zip(group.actions(), SCALES, strict=True):

@@ -39,7 +39,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QFrame,
     QHBoxLayout,
-    QLineEdit,
     QMainWindow,
     QTextBrowser,
     QVBoxLayout,
@@ -50,7 +49,7 @@ from bench.words import glossary
 from gui.base.boxes import filled, fitting_height, placed, put_on_screen
 from gui.base.theme import Theming, resized
 from gui.shell.main_window import TOUR_SEEN, Actions, MainWindow
-from gui.widgets.controls import TERM, Label, Linked, as_tip, meaning, push_button, with_links
+from gui.widgets.controls import TERM, Label, Linked, as_tip, line_edit, meaning, push_button, with_links
 
 CARD_WIDTH = 380
 GAP = 14
@@ -335,11 +334,7 @@ class GlossaryWindow(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Glossary")
-        self.field = QLineEdit()
-        self.field.setPlaceholderText("Find a word")
-        self.field.setAccessibleName("Find a word")
-        self.field.setClearButtonEnabled(True)
-        self.field.textChanged.connect(lambda text: self._fill(text))
+        self.field = line_edit("Find a word", lambda text: self._fill(text))
         self.text = QTextBrowser()
         self.text.setOpenLinks(False)
         self.text.setAccessibleName("Words and what they mean")

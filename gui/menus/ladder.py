@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog
@@ -15,6 +14,7 @@ from bench.questions.preview import PreviewNode
 from bench.results import trust
 from bench.results.records import Case, Layer, stem
 from bench.run import chosen_rungs, defaults
+from gui.base.boxes import kept_list
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
 from gui.pages.model import ModelPage
@@ -178,10 +178,7 @@ class LadderActions:
         return self._window.form.rungs.rungs.get(chosen_rungs.key(model, node), "")
 
     def _kept_dirs(self) -> tuple[str, ...]:
-        found: Any = self._window.settings.value(_DIRS, [])
-        # An INI file keeps a list of one as its only entry.
-        known = [found] if isinstance(found, str) else [str(folder) for folder in found or []]
-        return tuple(folder for folder in known if Path(folder).is_dir())
+        return tuple(folder for folder in kept_list(self._window.settings, _DIRS) if Path(folder).is_dir())
 
     def _end(self) -> None:
         self._window.settings.setValue(_DIRS, list(self.session.state.question.kernel_dirs))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtGui import QActionGroup
 
 from gui.base.theme import CHOICES
 from gui.shell.main_window import Actions, MainWindow
+from gui.widgets.controls import new_action
 
 ORDER = 10
 
@@ -35,11 +36,9 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     themes = actions.submenu("view", "&Theme")
     group = QActionGroup(window)
     for choice, text in CHOICES.items():
-        action = QAction(text, window, checkable=True)
-        action.setChecked(window.theming.choice == choice)
-        action.triggered.connect(lambda _=False, choice=choice: window.theming.choose(choice))
-        group.addAction(action)
-        themes.addAction(action)
+        choose = functools.partial(lambda choice, _: window.theming.choose(choice), choice)
+        action = new_action(window, text, choose, checked=window.theming.choice == choice)
+        themes.addAction(group.addAction(action))
         actions.by_name[f"theme-{choice}"] = action
     actions.add("view", "dismiss", "&Dismiss messages", lambda: _dismiss(window), "Esc")
 

@@ -13,7 +13,6 @@ from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QScrollArea,
     QToolTip,
     QVBoxLayout,
     QWidget,
@@ -25,11 +24,11 @@ from bench.results.rows import label, title
 from bench.show import tables
 from bench.show.table import Column, Table
 from bench.words import orders, palette, units
-from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, splitter
+from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter
 from gui.base.theme import GAP, GRID, PAGE_MARGINS, TIGHT, Theming, points, write
 from gui.pages.page import Page, Spot
 from gui.widgets.colour_scale import Scale, ScaleLegend
-from gui.widgets.controls import ChoiceBar, Label, as_tip, new_action, popup, tool_of
+from gui.widgets.controls import ChoiceBar, Label, as_tip, context_menu, new_action, tool_of
 from gui.widgets.graph import Box, GraphView, NodeLook
 from gui.widgets.table_view import TableView
 
@@ -282,18 +281,11 @@ class LayerBars(QWidget):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("layer-bars")
-        self.heading = Label()
-        self.heading.setTextFormat(Qt.TextFormat.RichText)
+        self.heading = Label(rich=True)
         self.bars = _Bars(theming)
         self.bars.picked.connect(self.picked)
-        scroll = QScrollArea()
-        scroll.setWidget(self.bars)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QScrollArea.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._scroll = scroll
-        filled(QVBoxLayout(self), self.heading, (scroll, 1), margins=(0, GAP, 0, 0), spacing=TIGHT)
+        self._scroll = scrolled(self.bars, sideways=False, focus=False)
+        filled(QVBoxLayout(self), self.heading, (self._scroll, 1), margins=(0, GAP, 0, 0), spacing=TIGHT)
 
     def show_rows(self, rows: Sequence[LayerRow], shown: Sequence[Side]) -> None:
         rows = [row for row in rows if row.times_ns]
@@ -502,10 +494,7 @@ class LayersPage(Page):
         )
         self.addAction(self.ladder_action)
         self.table.addActions([self.ladder_action, *self.links])
-        self.graph.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.graph.customContextMenuRequested.connect(
-            lambda at: popup(self.graph, [self.ladder_action, *self.links], at)
-        )
+        context_menu(self.graph, lambda: [self.ladder_action, *self.links])
         self._note = Label(role="muted", wrap=True)
         figures = splitter("layers-figures", VERTICAL, self.table, self.bars, sizes=[500, 500])
         right = as_column((figures, 1), self._note)
@@ -545,10 +534,7 @@ class LayersPage(Page):
             }
             if self._bar.ask(wanted):
                 self.invalidate()
-        self.graph.select(self.state.layer)
-        self.table.follow(self.state.layer)
-        self.bars.follow(self.state.layer)
-        self.ladder_action.setEnabled(self._layer() is not None)
+        self._mark()
 
     def spot(self) -> Spot | None:
         layer = self._layer() if self._body is not None else None
@@ -598,11 +584,15 @@ class LayersPage(Page):
         self.graph.show_looks({r.layer.output: self._look(r, colour, scale) for r in rows if r.layer.output})
         self.table.show_table(layer_table(beside, focus))
         self.bars.show_rows(rows, sides(beside, focus))
+        self._mark()
+        self._note.setText(note(rows, focus))
+
+    def _mark(self) -> None:
+        """Mark the selected layer in graph, table and bars."""
         self.graph.select(self.state.layer)
         self.table.follow(self.state.layer)
         self.bars.follow(self.state.layer)
         self.ladder_action.setEnabled(self._layer() is not None)
-        self._note.setText(note(rows, focus))
 
     def _show_graph(self, rows: Sequence[LayerRow]) -> None:
         inputs, edges = layer_edges([row.layer for row in rows])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from PySide6.QtCore import QSettings, Qt, Signal
+from PySide6.QtCore import QSettings, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedLayout, QToolButton, QVBoxLayout, QWidget
 
@@ -120,8 +120,7 @@ class Page(QWidget):
         self._body: QWidget | None = None
         self._empty = Empty(self.ways)
         self._empty.wanted.connect(self.begin_wanted)
-        self._frame = scrolled()
-        self._frame.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._frame = scrolled(focus=False)
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self._empty)
         state.selection_changed.connect(self._select)

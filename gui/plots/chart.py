@@ -441,10 +441,7 @@ class ChartView(QFrame):
         menu.addActions([fit, copy, means])
         for switch, words in ((self._scale_x, "Logarithmic &x"), (self._scale_y, "Logarithmic &y")):
             if switch in self._switchable:
-                scale = menu.addAction(words)
-                scale.setCheckable(True)
-                scale.setChecked(switch.isChecked())
-                scale.triggered.connect(switch.setChecked)
+                menu.addAction(new_action(menu, words, switch.setChecked, checked=switch.isChecked()))
         self.menu_opened.emit(menu, self.chart)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.mapToGlobal(at))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from PySide6.QtCore import QFileSystemWatcher, QObject, QTemporaryDir, QTimer, Signal
+from PySide6.QtCore import QFileSystemWatcher, QObject, QTemporaryDir, Signal
 
 from bench.kinds.naming import RUNS
 from bench.ladder import again
@@ -35,7 +35,7 @@ from bench.results.messages import Hello
 from bench.results.records import Environment
 from bench.results.sources import Stamps, stamps
 from bench.run.client import worker_command
-from gui.base.background import Background
+from gui.base.background import Background, timer
 from gui.sessions.processes import Asker
 from gui.sessions.session import Session
 from kernels.errors import InputError
@@ -101,8 +101,7 @@ class KernelWatch(QObject):
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._on_news)
         self._watcher.directoryChanged.connect(self._on_news)
-        self._timer = QTimer(self, singleShot=True, interval=SETTLE_MS)
-        self._timer.timeout.connect(self._look)
+        self._timer = timer(self, SETTLE_MS, self._look)
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -455,8 +454,7 @@ class LadderSession(Session):
         self._spare: list[QTemporaryDir] = []  # folders of reruns: their error maps are looked at
         self._own = OwnKernels()
         self._wanted = False  # to be run as soon as it is planned
-        self._retry = QTimer(self, singleShot=True, interval=RETRY_MS)
-        self._retry.timeout.connect(self.run_due)
+        self._retry = timer(self, RETRY_MS, self.run_due)
 
     @property
     def writing(self) -> Path | None:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signal
+from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
 
 from bench.results.messages import Done, Hello
 from bench.run.client import end_worker, worker_environment
 from bench.run.exits import exit_words, last_line
 from bench.run.supervisor import WARM, Action, Kill, LaunchWorker, Result, Say, Stop, Supervisor
+from gui.base.background import timer
 
 TAIL_NBYTES = 4000
 NOT_STARTED = 127  # as a shell reports a command that there is not
@@ -145,12 +146,9 @@ class Asker(QObject):
         self._output = bytearray()
         self._asked: Any = None  # the question whose answer is awaited
         self.waiting: Any = None  # the question that is asked next
-        self._wait = QTimer(self, singleShot=True, interval=wait_ms)
-        self._wait.timeout.connect(self._send)
-        self._limit = QTimer(self, singleShot=True, interval=limit_ms)
-        self._limit.timeout.connect(self._on_limit)
-        self._idle = QTimer(self, singleShot=True, interval=idle_ms)
-        self._idle.timeout.connect(self._end)
+        self._wait = timer(self, wait_ms, self._send)
+        self._limit = timer(self, limit_ms, self._on_limit)
+        self._idle = timer(self, idle_ms, self._end)
 
     @property
     def busy(self) -> bool:
@@ -286,10 +284,8 @@ class WorkerProcess(QObject):
         self._said: list[Any] = []
         self._settled: list[Any] = []
         self.supervisor: Supervisor | None = None
-        self._batch = QTimer(self, singleShot=True, interval=BATCH_MS)
-        self._batch.timeout.connect(self._take)
-        self._ticker = QTimer(self, interval=TICK_MS)
-        self._ticker.timeout.connect(self._tick)
+        self._batch = timer(self, BATCH_MS, self._take)
+        self._ticker = timer(self, TICK_MS, self._tick, repeats=True)
 
     # ------------------------------------------------------------------------------------- for the session
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from bench.kinds import folders
 from bench.kinds.folder import Folder
@@ -32,7 +32,7 @@ from bench.run.client import worker_command
 from bench.run.pace import Pace
 from bench.run.past import Past
 from bench.run.supervisor import Supervisor
-from gui.base.background import Background
+from gui.base.background import Background, timer
 from gui.sessions.processes import WorkerProcess
 from kernels.errors import InputError, KernelscopeError
 
@@ -228,8 +228,8 @@ class Session(QObject):
         self.warned: tuple[str, ...] = ()  # what was told of the machine
         self._pace = Pace()
         self._reckoned = 0.0  # when the time left was, by the clock
-        self._counting = QTimer(self, interval=1000)  # the time left goes down while nothing is heard, too
-        self._counting.timeout.connect(self._stand)
+        # The time left goes down while nothing is heard, too.
+        self._counting = timer(self, 1000, self._stand, repeats=True)
         self._over = False
 
     @property

@@ -18,6 +18,7 @@ from PySide6.QtCore import QObject, QSettings, QTimer
 from PySide6.QtWidgets import QApplication
 
 from gui.base import faults
+from gui.base.background import timer
 from gui.base.theme import Theming
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ class Collector(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         gc.disable()
-        self._timer = QTimer(self, interval=PERIOD_MS)
-        self._timer.timeout.connect(collect_due)
+        self._timer = timer(self, PERIOD_MS, collect_due, repeats=True)
         self._timer.start()
 
     def stop(self) -> None:

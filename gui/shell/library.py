@@ -25,6 +25,7 @@ from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summar
 from bench.results import trust
 from bench.results.claim import Claim
 from bench.results.records import Job, Measurement, Run, stem
+from gui.base.boxes import kept_list
 from gui.pages.runs import RunsPage, same
 from gui.sessions.comparison_session import Overlay
 from gui.sessions.session import Standing
@@ -288,8 +289,7 @@ class Library(QObject):
             self.refresh()
 
     def _known(self) -> list[Path]:
-        kept = self._window.settings.value(_KNOWN) or []
-        return [Path(path) for path in ([kept] if isinstance(kept, str) else kept)]
+        return [Path(path) for path in kept_list(self._window.settings, _KNOWN)]
 
     def _remember(self, path: Path) -> None:
         """Have a run from elsewhere in the list from now on."""

@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMenu,
     QMessageBox,
-    QTabWidget,
 )
 
 from bench.kinds.naming import RUNS
@@ -32,7 +31,8 @@ from bench.results import rows
 from bench.results.messages import Hello, Log
 from bench.results.records import BackendInfo, Job
 from gui.base import faults
-from gui.base.boxes import SIZE, as_column, as_row, keep_sizes, placed, put_on_screen, restore_sizes
+from gui.base.background import timer
+from gui.base.boxes import SIZE, as_column, as_row, keep_sizes, placed, put_on_screen, restore_sizes, tabbed
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
@@ -78,9 +78,7 @@ class Redraw(QObject):
         self._clock = clock
         self._views: list[Redrawable] = []
         self._not_before: dict[int, float] = {}
-        self._timer = QTimer(self)
-        self._timer.setInterval(PERIOD_MS)
-        self._timer.timeout.connect(self._tick)
+        self._timer = timer(self, PERIOD_MS, self._tick, repeats=True)
         state.changed.connect(self.wake)
 
     def add(self, *views: Redrawable) -> None:
@@ -357,8 +355,7 @@ class MainWindow(QMainWindow):
 
     def _build(self) -> None:
         self.banner = Banner()
-        self.tabs = QTabWidget()
-        self.tabs.setDocumentMode(True)
+        self.tabs = tabbed({})
         self.pages = [page(self.state, self.theming) for page in page_types()]
         for page in self.pages:
             page.built.connect(functools.partial(restore_sizes, self.settings))

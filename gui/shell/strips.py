@@ -31,9 +31,7 @@ class Banner(QFrame):
         self.setProperty("role", "banner")
         self._messages: dict[str, int] = {}
         self._matters: dict[str, str] = {}  # of messages that others of their matter replace
-        self._label = Label(wrap=True)
-        self._label.setTextFormat(Qt.TextFormat.PlainText)
-        self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._label = Label(wrap=True, selectable=True)
         close = tool_button("✕", self.dismiss, flat=True, tip="Dismiss (Esc)", name="Dismiss the message")
         self.button = push_button("", self._agree)
         self.button.hide()

@@ -69,8 +69,8 @@ def as_tip(text: str) -> str:
 
 
 class Label(QLabel):
-    """Plain text unless told otherwise; Qt's own guesses by what it is given. role: of the style sheet;
-    selectable: by the mouse, to be copied."""
+    """Plain text, or with `rich` HTML; Qt's own label guesses which of the two a text is. role: of the style
+    sheet; selectable: with the mouse, to be copied; buddy: the field that its marked letter leads to."""
 
     def __init__(
         self,
@@ -80,10 +80,13 @@ class Label(QLabel):
         wrap: bool = False,
         selectable: bool = False,
         centred: bool = False,
+        rich: bool = False,
+        buddy: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setWordWrap(wrap)
+        text_format = Qt.TextFormat.RichText if rich else Qt.TextFormat.PlainText
+        super().__init__(parent, textFormat=text_format, wordWrap=wrap)
+        if buddy is not None:
+            self.setBuddy(buddy)
         if role:
             self.setProperty("role", role)
         if selectable:
@@ -97,9 +100,9 @@ class TermLabel(Label):
     """Words before a field or a value. Where they are a word of the glossary they are underlined by dots,
     their tooltip is what it means, and a click leads to the glossary."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None, role: str = "") -> None:
+    def __init__(self, text: str = "", role: str = "", buddy: QWidget | None = None) -> None:
         self.term = glossary.find(text)
-        super().__init__(text, parent, role)
+        super().__init__(text, role=role, buddy=buddy)
         if self.term:
             self.setCursor(Qt.CursorShape.WhatsThisCursor)
             self.setToolTip(as_tip(meaning(self.term)))
@@ -124,12 +127,13 @@ class TermLabel(Label):
 class Linked(QLabel):
     """Text of ours in paragraphs, in which the marked words ("each [rung]") are links to the glossary."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.RichText)
-        self.setWordWrap(True)
-        self.setOpenExternalLinks(True)
-        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+    def __init__(self, text: str = "") -> None:
+        super().__init__(
+            textFormat=Qt.TextFormat.RichText,
+            wordWrap=True,
+            openExternalLinks=True,
+            textInteractionFlags=Qt.TextInteractionFlag.TextBrowserInteraction,
+        )
         self.setText(text)
 
     def setText(self, text: str) -> None:
@@ -182,9 +186,8 @@ class Readout(Label):
     """What is at the pointer, over what is pointed at: it takes no clicks."""
 
     def __init__(self, theming: Theming, parent: QWidget) -> None:
-        super().__init__(parent=parent)
+        super().__init__(parent=parent, rich=True)
         self._theming = theming
-        self.setTextFormat(Qt.TextFormat.RichText)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         theming.changed.connect(self._restyle)
         self._restyle()
@@ -312,9 +315,7 @@ class Lines(Label):
 def labelled(field: QWidget, words: str, gap: int = 10) -> QWidget:
     """A field behind its label, whose key leads to it; gap: to the next pair."""
     field.setAccessibleName(words.replace("&", ""))
-    label = TermLabel(words)
-    label.setBuddy(field)
-    return as_row(label, field, margins=(0, 0, gap, 0))
+    return as_row(TermLabel(words, buddy=field), field, margins=(0, 0, gap, 0))
 
 
 WITHIN = Qt.ShortcutContext.WidgetWithChildrenShortcut
@@ -394,17 +395,18 @@ def new_action(
     keys: Keys = "",
     scope: Qt.ShortcutContext = WITHIN,
     enabled: bool = True,
+    checked: bool | None = None,
 ) -> QAction:
-    """An action of a widget; keys: that trigger it within `scope`."""
-    made = QAction(words, owner)
+    """An action of a widget. keys: that trigger it within `scope`; checked: whether it is on, None for one that
+    cannot be turned on and off."""
+    action = QAction(words, owner, checkable=checked is not None, checked=bool(checked), enabled=enabled)
     if tip:
-        made.setToolTip(tip)
+        action.setToolTip(tip)
     if keys:
-        made.setShortcut(keys)
-    made.setShortcutContext(scope)
-    made.setEnabled(enabled)
-    made.triggered.connect(do)
-    return made
+        action.setShortcut(keys)
+    action.setShortcutContext(scope)
+    action.triggered.connect(do)
+    return action
 
 
 def shortcut(owner: QWidget, keys: Keys, what: str, do: Do, scope: Qt.ShortcutContext = WITHIN) -> QShortcut:
@@ -424,6 +426,26 @@ def popup(owner: QWidget, actions: Sequence[QAction], at: QPoint) -> QMenu:
     place = owner.viewport() if isinstance(owner, QAbstractScrollArea) else owner
     menu.popup(place.mapToGlobal(at))
     return menu
+
+
+def context_menu(owner: QWidget, actions: Callable[[], Sequence[QAction]]) -> None:
+    """Have a widget show these actions where the right mouse button is pressed."""
+    owner.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+    owner.customContextMenuRequested.connect(lambda at: popup(owner, actions(), at))
+
+
+def line_edit(
+    placeholder: str, changed: Callable[[str], object], name: str = "", tip: str = "", width: int = 0
+) -> QLineEdit:
+    """A field to search or filter with, which can be cleared. name: for a screen reader; width: in pixels, at
+    most (0: no limit)."""
+    field = QLineEdit(placeholderText=placeholder, clearButtonEnabled=True)
+    field.setAccessibleName(name or placeholder)
+    field.setToolTip(tip)
+    if width:
+        field.setMaximumWidth(width)
+    field.textChanged.connect(changed)
+    return field
 
 
 def set_role(widget: QWidget, role: str) -> bool:
@@ -599,11 +621,7 @@ class FindLine(QWidget):
     def __init__(self, view: QWidget, scope: QWidget, what: str) -> None:
         super().__init__(scope)
         self.view = view
-        self.field = QLineEdit()
-        self.field.setPlaceholderText("Find")
-        self.field.setAccessibleName(f"Find in {what}")
-        self.field.setClearButtonEnabled(True)
-        self.field.textChanged.connect(self.typed)
+        self.field = line_edit("Find", lambda _: self.typed(), f"Find in {what}")
         self.field.installEventFilter(self)
         self.found = Label(role="muted")
         buttons = tool_buttons(

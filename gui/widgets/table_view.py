@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView
 from bench.show.table import Column, Table, to_csv, to_markdown
 from bench.words import glossary
 from gui.base.theme import Theme, Theming, resized
-from gui.widgets.controls import as_tip, new_action, open_term, plain_meaning, popup
+from gui.widgets.controls import as_tip, context_menu, new_action, open_term, plain_meaning
 
 Index = QModelIndex | QPersistentModelIndex
 NO_INDEX = QModelIndex()
@@ -186,8 +186,7 @@ class TableView(QTableView):
         if self.copies:
             self._add_action("&Copy as CSV", QKeySequence(QKeySequence.StandardKey.Copy), self.copy_csv)
             self._add_action("Copy as &Markdown", QKeySequence("Ctrl+Shift+C"), self.copy_markdown)
-            self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-            self.customContextMenuRequested.connect(lambda at: popup(self, self.actions(), at))
+            context_menu(self, self.actions)
 
     def show_table(self, table: Table[Any]) -> None:
         """Columns that tell nothing are hidden, the others as wide as their texts."""

@@ -159,13 +159,11 @@ class _Line(Label):
     asked = Signal(object)
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(wrap=True, rich=True)
         self._clauses: tuple[Clause, ...] = ()
         self._hovered = ""
         self._last: Case | None = None
         self.words = ""
-        self.setTextFormat(Qt.TextFormat.RichText)
-        self.setWordWrap(True)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )

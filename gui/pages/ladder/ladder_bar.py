@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QStandardItemModel
+from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
     QSpinBox,
@@ -24,7 +24,7 @@ from gui.base.theme import GAP
 from gui.form.fields import field as option_field
 from gui.form.fields import fill, values
 from gui.sessions.ladder_session import LadderSession
-from gui.widgets.controls import Combo, as_tip, labelled, menu_button, push_button
+from gui.widgets.controls import Combo, as_tip, labelled, menu_button, new_action, push_button
 
 EVERY = "every"
 # Of each list what is asked for anew once another item of it is chosen.
@@ -166,11 +166,15 @@ class LadderBar(QWidget):
             whose = "yours" if info.case.user else "side" if info.case.side else ""
             told = ", ".join(filter(None, (whose, info.case.language)))
             marks = f" ({told})" if told else ""
-            action = QAction(f"{info.case.label}{marks}", menu, checkable=True)
-            action.setChecked(not question.rungs or info.case.rung in question.rungs)
-            action.setToolTip(as_tip(info.refused or info.case.idea))
-            action.triggered.connect(lambda on, name=info.case.rung: self._on_rung(name, on))
-            menu.addAction(action)
+            menu.addAction(
+                new_action(
+                    menu,
+                    f"{info.case.label}{marks}",
+                    functools.partial(self._on_rung, info.case.rung),
+                    tip=as_tip(info.refused or info.case.idea),
+                    checked=not question.rungs or info.case.rung in question.rungs,
+                )
+            )
         count = len(question.rungs) if question.rungs else len(self._rungs)
         self.rungs.setText(f"R&ungs: {'all' if count == len(self._rungs) else count}")
 

@@ -11,7 +11,6 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QStackedLayout,
-    QTabWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -24,7 +23,7 @@ from bench.ladder.show.tables import WORDS
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND
 from bench.words import orders, units
-from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter
+from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter, tabbed
 from gui.base.theme import Theming, put_icon
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.ladder_table import LadderRow, LadderTable
@@ -73,18 +72,19 @@ class LadderReader(QWidget):
         self.assembly = AssemblyView(theming)
         self.diff = RungDiff(theming)
         self.finding = ErrorMapView(theming)
-        self._pictures = scrolled(self.finding)  # they would take the room of the source, and of the charts
-        self._pictures.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        # In a scroll area: the pictures would take the room of the source, and of the charts.
+        self._pictures = scrolled(self.finding, focus=False)
         self._against = Combo("The rung to compare with", self._fill)
-        label = Label("&Against")
-        label.setBuddy(self._against)
-        line = filled(QHBoxLayout(), label, self._against, 1)
+        line = filled(QHBoxLayout(), Label("&Against", buddy=self._against), self._against, 1)
         self._beside = as_column(line, (self.diff, 1), margins=(4, 4, 4, 4))
-        self.tabs = QTabWidget()
-        self.tabs.setDocumentMode(True)
-        panes = (self.source, self._beside, self._pictures, self.assembly)
-        for pane, words in zip(panes, (SOURCE, DIFFERENCE, FINDING, ASSEMBLY), strict=True):
-            self.tabs.addTab(pane, words)
+        self.tabs = tabbed(
+            {
+                SOURCE: self.source,
+                DIFFERENCE: self._beside,
+                FINDING: self._pictures,
+                ASSEMBLY: self.assembly,
+            }
+        )
         self.tabs.currentChanged.connect(self._fill)
         self.whole = tool_button(
             flat=True,
@@ -414,8 +414,7 @@ class LadderPanes(QWidget):
         across, down = HORIZONTAL, VERTICAL
         self._columns = splitter("ladder-columns", across, *self._slots["rows"], stretch=(1, 1))
         self._rows = splitter("ladder-rows", down, self._grid, self._columns, stretch=(1, 1))
-        self._charts = QTabWidget()
-        self._charts.setDocumentMode(True)
+        self._charts = tabbed({})
         in_table, in_reader = self._slots["halves"]
         self._left = splitter("ladder-left", down, self._charts, in_table, stretch=(1, 1))
         self._halves = splitter("ladder-halves", across, self._left, in_reader, stretch=(1, 1))

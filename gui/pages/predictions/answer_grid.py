@@ -235,8 +235,7 @@ class AnswerDetail(QWidget):
         self.picture = Label()
         self.picture.setFixedSize(LARGE, LARGE)
         self.picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.facts = Label(wrap=True, selectable=True)
-        self.facts.setTextFormat(Qt.TextFormat.RichText)
+        self.facts = Label(wrap=True, selectable=True, rich=True)
         self.facts.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         filled(
             QHBoxLayout(self),

@@ -30,7 +30,7 @@ from gui.base.boxes import as_column, filled
 from gui.base.theme import PAGE_MARGINS, Theming
 from gui.pages.page import Page
 from gui.sessions.comparison_session import RunState
-from gui.widgets.controls import Label, new_action, popup, shortcut, tool_of
+from gui.widgets.controls import Label, context_menu, line_edit, new_action, shortcut, tool_of
 from gui.widgets.table_view import TableView
 
 STARTED, *OTHERS = pick(
@@ -209,25 +209,18 @@ class RunsPage(Page):
         return bool(self._summaries)
 
     def build(self) -> QWidget:
-
         self.table = RunsTable()
         self.table.opened.connect(lambda path: self.wanted.emit("open", path))
         self.table.chosen.connect(self._enable)
         actions = tuple(self.actions_of.values())
         self.table.addActions(actions)
-        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.table.customContextMenuRequested.connect(lambda at: popup(self.table, actions, at))
+        context_menu(self.table, lambda: actions)
         buttons = [
             tool_of(action, "primary" if verb == "open" else "") for verb, action in self.actions_of.items()
         ]
         self.count = Label(role="muted")
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Only runs with …")
-        self.filter.setToolTip("Every word has to stand somewhere in a run's line or in its note (Ctrl+F)")
-        self.filter.setAccessibleName("Filter")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setMaximumWidth(240)
-        self.filter.textChanged.connect(self.invalidate)
+        tip = "Every word has to stand somewhere in a run's line or in its note (Ctrl+F)"
+        self.filter = line_edit("Only runs with …", lambda _: self.invalidate(), "Filter", tip, width=240)
         self.filter.returnPressed.connect(self.table.setFocus)
         shortcut(self, QKeySequence.StandardKey.Find, "Find a run by its words", self.filter.setFocus)
         bar = filled(QHBoxLayout(), *buttons, 1, self.count, self.filter)
@@ -326,7 +319,6 @@ class RunsPage(Page):
         return chosen is not None and any(same(other.folder, chosen) for other in self.state.overlays)
 
     def _ask_note(self) -> None:
-
         run = self.table.chosen_run
         if run is not None:
             dialog = NoteDialog(run.name, Note(name=run.called, text=run.note), self)
@@ -375,15 +367,9 @@ class NoteDialog(QDialog):
         buttons.rejected.connect(self.reject)
         form = QFormLayout(self)
         for words, field in (("&Name", self.name), ("N&ote", self.text)):
-            label = Label(words)
-            label.setBuddy(field)
-            form.addRow(label, field)
-        where = Label(
-            "Both lie in the run's folder, so they go where it goes; legends use the name.",
-            role="muted",
-            wrap=True,
-        )
-        form.addRow(where)
+            form.addRow(Label(words, buddy=field), field)
+        where = "Both lie in the run's folder, so they go where it goes; legends use the name."
+        form.addRow(Label(where, role="muted", wrap=True))
         form.addRow(buttons)
         self.finished.connect(self.deleteLater)
 

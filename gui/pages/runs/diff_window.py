@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QResizeEvent
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from bench.diff import sentences, tables, waterfall
 from bench.diff.records import Change, Diff
 from bench.show.table import Column
 from bench.words import orders
-from gui.base.boxes import VERTICAL, as_column, filled, placed, splitter
+from gui.base.boxes import VERTICAL, ScrollArea, as_column, filled, placed, splitter
 from gui.base.theme import Theming, resized
 from gui.plots.chart import ChartView
 from gui.widgets.controls import Combo, Label
@@ -83,9 +83,7 @@ class DiffWindow(QDialog):
             self.case.addItem(found.words)
         self.case.setAccessibleName("Case")
         self.case.currentIndexChanged.connect(self._show_fall)
-        label = Label("&Case")
-        label.setBuddy(self.case)
-        bar = filled(QHBoxLayout(), label, self.case, 1)
+        bar = filled(QHBoxLayout(), Label("&Case", buddy=self.case), self.case, 1)
         across = splitter("", VERTICAL, self.chart, self.steps, sizes=[420, 180], collapsible=False)
         body = as_column(*([bar] if len(self.charts) > 1 else []), (across, 1))
         self._show_fall(0)
@@ -105,17 +103,14 @@ class DiffWindow(QDialog):
         self.steps.show_table(table)
 
 
-class _Few(QScrollArea):
+class _Few(ScrollArea):
     """A text as high as it is, up to so many lines; further ones are scrolled to."""
 
     def __init__(self, label: Label, most: int) -> None:
-        super().__init__()
+        super().__init__(sideways=False)
         self._label, self._most = label, most
         label.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.setWidget(label)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -132,9 +127,4 @@ def _few(lines: Sequence[str]) -> list[str]:
 
 
 def _words(lines: Sequence[str], muted: bool = False) -> Label:
-    label = Label("\n".join(lines), wrap=True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    if muted:
-        label.setProperty("role", "muted")
-    return label
+    return Label("\n".join(lines), role="muted" if muted else "", wrap=True, selectable=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -27,7 +27,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QLabel,
-    QLineEdit,
     QSizePolicy,
     QTabWidget,
     QToolTip,
@@ -49,14 +48,14 @@ from bench.profile.show.columns import Line, ProfileColumn, ProfileTable, named,
 from bench.profile.show.lines import MOST
 from bench.show.table import Table, with_headings
 from bench.words import palette, units
-from gui.base.background import Background
+from gui.base.background import Background, timer
 from gui.base.boxes import HORIZONTAL, as_column, filled, scrolled, splitter
 from gui.base.theme import Theming, resized, write
 from gui.pages.timeline.timeline_view import TimelinePlace, colour
 from gui.plots.chart import ChartView
 from gui.sessions.profile_session import MARK, Read
 from gui.widgets.colour_scale import ink_on
-from gui.widgets.controls import Combo, Elided, Label, tool_button
+from gui.widgets.controls import Combo, Elided, Label, line_edit, tool_button
 from gui.widgets.table_view import TableView
 
 LINE = 30  # of a case
@@ -387,8 +386,7 @@ class ProfileView(TableView):
         self._table = _NONE
         self._most: set[int] = set()  # ids of the rows that are marked
         # Once the columns have their widths: those of the moment may be of another layout.
-        self._fitting = QTimer(self, singleShot=True, interval=0)
-        self._fitting.timeout.connect(self.resizeRowsToContents)
+        self._fitting = timer(self, 0, self.resizeRowsToContents)
         self.setWordWrap(wrap)
         self.horizontalHeader().sectionResized.connect(self._fit_rows)
         self.full = QAction("&Full names", self, checkable=True)
@@ -499,14 +497,8 @@ class ProfileTables(QWidget):
         )
         self.window_box.offer(profile_tables.WINDOW_WORDS)
         self.by_box.offer(GROUPS)
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Only names with …")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setAccessibleName("Filter")
-        self.filter.setMaximumWidth(220)
-        self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
-        self._typing.timeout.connect(self.update_tables)
-        self.filter.textChanged.connect(lambda _: self._typing.start())
+        self._typing = timer(self, TYPING_MS, self.update_tables)
+        self.filter = line_edit("Only names with …", lambda _: self._typing.start(), "Filter", width=220)
         self.activities = ProfileView(theming, "GPU activities")
         self.activities.picked.connect(lambda row: self._pick("device", row))
         self.calls = ProfileView(theming, "API calls")
