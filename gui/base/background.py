@@ -14,9 +14,9 @@ from kernels.errors import KernelscopeError
 
 def timer(owner: QObject, interval_ms: int, do: Callable[[], object], repeats: bool = False) -> QTimer:
     """A timer that calls `do` once, `interval_ms` after its start, or again and again. It is not started yet."""
-    made = QTimer(owner, singleShot=not repeats, interval=interval_ms)
-    made.timeout.connect(do)
-    return made
+    clock = QTimer(owner, singleShot=not repeats, interval=interval_ms)
+    clock.timeout.connect(do)
+    return clock
 
 
 class Background(QObject):

@@ -48,8 +48,8 @@ def filled(
         box.setContentsMargins(*margins)
     if spacing is not None:
         box.setSpacing(spacing)
-    for given in parts:
-        part, *how = given if isinstance(given, tuple) else (given,)
+    for entry in parts:
+        part, *how = entry if isinstance(entry, tuple) else (entry,)
         if isinstance(part, int):
             box.addStretch(part)
         elif isinstance(part, QLayout):
@@ -61,16 +61,16 @@ def filled(
 
 def as_column(*parts: Part | Placed, margins: Margins | None = NONE, spacing: int | None = None) -> QWidget:
     """A widget with these parts below each other, as `filled` takes them; margins: None for the style's."""
-    made = QWidget()
-    filled(QVBoxLayout(made), *parts, margins=margins, spacing=spacing)
-    return made
+    column = QWidget()
+    filled(QVBoxLayout(column), *parts, margins=margins, spacing=spacing)
+    return column
 
 
 def as_row(*parts: Part | Placed, margins: Margins | None = NONE, spacing: int | None = None) -> QWidget:
     """The same beside each other."""
-    made = QWidget()
-    filled(QHBoxLayout(made), *parts, margins=margins, spacing=spacing)
-    return made
+    row = QWidget()
+    filled(QHBoxLayout(row), *parts, margins=margins, spacing=spacing)
+    return row
 
 
 def splitter(
@@ -83,25 +83,25 @@ def splitter(
 ) -> QSplitter:
     """Parts that the user divides the room among. name: by which that is kept (`keep_sizes`), "" where
     it is not; sizes: at first, in pixels or in any unit; stretch: of each part."""
-    made = QSplitter(way)
-    made.setObjectName(name)
-    made.setChildrenCollapsible(collapsible)
+    split = QSplitter(way)
+    split.setObjectName(name)
+    split.setChildrenCollapsible(collapsible)
     for part in parts:
-        made.addWidget(part)
+        split.addWidget(part)
     for place, share in enumerate(stretch):
-        made.setStretchFactor(place, share)
+        split.setStretchFactor(place, share)
     if sizes:
-        made.setSizes(sizes)
-    return made
+        split.setSizes(sizes)
+    return split
 
 
 def tabbed(panes: Mapping[str, QWidget]) -> QTabWidget:
     """Panes behind tabs of these words."""
-    made = QTabWidget()
-    made.setDocumentMode(True)
+    tabs = QTabWidget()
+    tabs.setDocumentMode(True)
     for words, pane in panes.items():
-        made.addTab(pane, words)
-    return made
+        tabs.addTab(pane, words)
+    return tabs
 
 
 class ScrollArea(QScrollArea):

@@ -37,12 +37,12 @@ def resized(
     font: QFont, times: float = 1.0, more: float = 0.0, bold: bool = False, least: float = 1.0
 ) -> QFont:
     """A font `times` as large and `more` points larger, of at least `least` points; bold, or as it was."""
-    made = QFont(font)
+    other = QFont(font)
     if (times, more) != (1.0, 0.0):
-        made.setPointSizeF(max(least, times * font.pointSizeF() + more))
+        other.setPointSizeF(max(least, times * font.pointSizeF() + more))
     if bold:
-        made.setBold(True)
-    return made
+        other.setBold(True)
+    return other
 
 
 def write(
@@ -296,7 +296,7 @@ class Theming(QObject):
 
 def palette(theme: Theme) -> QPalette:
     """The Qt palette of a theme, disabled colours included."""
-    made = QPalette()
+    qt_palette = QPalette()
     roles = QPalette.ColorRole
     for role, colour in {
         roles.Window: theme.window,
@@ -321,13 +321,13 @@ def palette(theme: Theme) -> QPalette:
         roles.Shadow: "#000000" if theme.dark else "#9AA1AA",
         roles.Accent: theme.accent,
     }.items():
-        made.setColor(role, QColor(colour))
+        qt_palette.setColor(role, QColor(colour))
     faint = QColor(theme.muted)
     faint.setAlpha(150)
     for role in (roles.WindowText, roles.Text, roles.ButtonText):
-        made.setColor(QPalette.ColorGroup.Disabled, role, faint)
-    made.setColor(QPalette.ColorGroup.Disabled, roles.Highlight, QColor(theme.line))
-    return made
+        qt_palette.setColor(QPalette.ColorGroup.Disabled, role, faint)
+    qt_palette.setColor(QPalette.ColorGroup.Disabled, roles.Highlight, QColor(theme.line))
+    return qt_palette
 
 
 def sheet(theme: Theme) -> str:

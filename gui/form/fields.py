@@ -282,29 +282,33 @@ def field(
     reading of a line."""
     value = option.value
     if isinstance(value, Switch):
-        made = _switch(option, value)
+        form_field = _switch(option, value)
     elif value.known:
-        made = _choice(option, value)
+        form_field = _choice(option, value)
     elif isinstance(value, Number) and not isinstance(value, Numbers):
-        made = _number(option, value)
+        form_field = _number(option, value)
     else:
-        made = _text(option, presets, read or value.read_line)
-    made.widget.setAccessibleName(option.label.replace("&", ""))
-    made.widget.setAccessibleDescription(option.help)
-    getattr(made.widget, "box", made.widget).setToolTip(option.help)
-    return made
+        form_field = _text(option, presets, read or value.read_line)
+    form_field.widget.setAccessibleName(option.label.replace("&", ""))
+    form_field.widget.setAccessibleDescription(option.help)
+    getattr(form_field.widget, "box", form_field.widget).setToolTip(option.help)
+    return form_field
 
 
 def values(fields: Iterable[Field]) -> dict[str, Any]:
     """What is filled in, as fields of a job. Raises InputError."""
-    return {name: value for made in fields for name, value in made.option.as_fields(made.get()).items()}
+    return {
+        name: value
+        for form_field in fields
+        for name, value in form_field.option.as_fields(form_field.get()).items()
+    }
 
 
 def fill(fields: Iterable[Field], job: Any) -> None:
     """Fill in what a job has. Nothing is told of it."""
-    for made in fields:
-        with QSignalBlocker(made.widget):
-            made.put(made.option.of(job))
+    for form_field in fields:
+        with QSignalBlocker(form_field.widget):
+            form_field.put(form_field.option.of(job))
 
 
 def _switch(option: Option, value: Switch) -> Field:
@@ -407,8 +411,8 @@ class ModelNote(Label):
         self._known[takes.model] = takes
         if self._asked is None or self._asked.models != (takes.model,):
             return news
-        told = [f"{name}: {words}" for name, words in takes.lines]
-        self.setText("\n".join([stem(takes.model), *told, *filter(None, [takes.refused])]))
+        lines = [f"{name}: {words}" for name, words in takes.lines]
+        self.setText("\n".join([stem(takes.model), *lines, *filter(None, [takes.refused])]))
         self.show()
         return news
 

@@ -60,13 +60,13 @@ class KeptAxes:
 
     def keep(self, job: Job) -> None:
         """What a job says of each of its files."""
-        held = self._held()
+        texts = self._held()
         for model in map(plain_path, job.models):
             if model not in names.models():
-                held.pop(model, None)
+                texts.pop(model, None)
                 if text := by_name(options.COMPARE, "dim").value.line(job.dims_of(model)):
-                    held[model] = text
-        self._settings.setValue(AXES, json.dumps(dict([*held.items()][-MOST_MODELS:])))
+                    texts[model] = text
+        self._settings.setValue(AXES, json.dumps(dict([*texts.items()][-MOST_MODELS:])))
 
     def of(self, models: Sequence[str], text: str) -> str:
         """What the field shows once these models are chosen. text: what it shows now, which stays where the
@@ -79,10 +79,10 @@ class KeptAxes:
 
     def _held(self) -> dict[str, str]:
         try:
-            held = json.loads(str(self._settings.value(AXES, "{}")))
+            texts = json.loads(str(self._settings.value(AXES, "{}")))
         except ValueError:
             return {}
-        return held if isinstance(held, dict) else {}
+        return texts if isinstance(texts, dict) else {}
 
 
 MANY = 3  # names, beyond which they are counted
@@ -174,8 +174,8 @@ class JobFields(QWidget):
         form.setContentsMargins(0, 0, 0, 0)
         form.setVerticalSpacing(TIGHT)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        boxes = [made.widget for made in self.fields.values() if isinstance(made.widget, QCheckBox)]
-        rows = [(made.option.label, made.widget) for made in self.fields.values() if made.widget not in boxes]
+        boxes = [each.widget for each in self.fields.values() if isinstance(each.widget, QCheckBox)]
+        rows = [(each.option.label, each.widget) for each in self.fields.values() if each.widget not in boxes]
         for text, widget in (rows[0], ("&Data set", self.dataset), *rows[1:]):
             field = widget.box if isinstance(widget, CheckedText) else widget
             form.addRow(TermLabel(text, buddy=field), widget)
@@ -202,13 +202,13 @@ class JobFields(QWidget):
         """How a line with sizes is read: models by name are those of the list. Raises InputError."""
 
         def read(line: str) -> Sizes:
-            found: Sizes = option.value.read_line(line)
+            sizes: Sizes = option.value.read_line(line)
             called = sorted({*self.models.keys, *map(stem, self.models.keys)})
-            for model in found[1]:
+            for model in sizes[1]:
                 if model not in called:
                     hint = did_you_mean(model, called, otherwise="; name one of the list above")
                     raise InputError(f"model {model!r} is not known{hint}")
-            return found
+            return sizes
 
         return read
 
@@ -298,9 +298,9 @@ class JobForm(JobFields):
                 self.add_model(model, check=False)
         self.models.check(models)
         self._rivals = set(job.backends)
-        shown = job.backends or [name for name in self.backends.keys if name not in self._asked_only]
+        backends = job.backends or [name for name in self.backends.keys if name not in self._asked_only]
         self._left_out = set(self.backends.keys) - set(job.backends) if job.backends else set()
-        self.backends.check(shown)
+        self.backends.check(backends)
         for precision in job.precisions:
             self.precisions.put(precision)
         self.precisions.check(job.precisions)
@@ -324,7 +324,7 @@ class JobForm(JobFields):
         """Take an .onnx file from the models and from the recent ones."""
         self.models.remove(path)
         self.models.fit(MODEL_ROWS)
-        self._settings.setValue("recent", [kept for kept in self._recent() if kept != path])
+        self._settings.setValue("recent", [other for other in self._recent() if other != path])
         self._update()
 
     def job_of(self, model: str) -> Job:
@@ -418,7 +418,7 @@ class JobForm(JobFields):
             self.models.chosen,
             self.precisions.chosen,
             self.dataset.currentIndexChanged,
-            *(made.changed for made in self.fields.values()),
+            *(each.changed for each in self.fields.values()),
             self.rungs.chosen,
         ):
             signal.connect(self._update)
@@ -447,8 +447,8 @@ class JobForm(JobFields):
     def _fixed(self, models: Sequence[str], own: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
         """Batch sizes by model; a file that fixes its batch is offered no other. Raises InputError."""
         for model, size in self.note.fixed(models).items():
-            asked = own.pop(model, None) or own.pop(stem(model), None) or (size,)
-            if asked != (size,):
+            sizes = own.pop(model, None) or own.pop(stem(model), None) or (size,)
+            if sizes != (size,):
                 raise InputError(f"{stem(model)} runs at batch {size} alone: its file fixes it.")
             own[stem(model)] = (size,)
         return own
@@ -479,8 +479,8 @@ class JobForm(JobFields):
         self._variants = tuple(info for info in infos if not info.unavailable)
         refused = next((info.unavailable for info in infos), "there is nothing to tune")
         self.tune.setEnabled(bool(self._variants))
-        told = by_name(options.COMPARE, "tune-reference").help
-        self.tune.setToolTip(told if self._variants else f"{told} Not here: {refused}")
+        tip = by_name(options.COMPARE, "tune-reference").help
+        self.tune.setToolTip(tip if self._variants else f"{tip} Not here: {refused}")
 
     def _on_backends(self) -> None:
         chosen = set(self.backends.checked)

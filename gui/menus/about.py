@@ -84,11 +84,11 @@ def facts(environment: Environment | None) -> str:
         f"Python {platform.python_version()}",
         f"Qt {qVersion()} on {QApplication.platformName()}",
     ]
-    lines += [f"{name} {found}" for name in PACKAGES if (found := of_package(name))]
+    lines += [f"{name} {number}" for name in PACKAGES if (number := of_package(name))]
     if environment is None:
         return "\n".join([*lines, "", "The machine is read by the worker, which has not started yet."])
-    shown = {name.lower() for name in PACKAGES}
-    lines += [f"{name} {v}" for name, v in environment.packages.items() if name.lower() not in shown]
+    listed = {name.lower() for name in PACKAGES}
+    lines += [f"{name} {v}" for name, v in environment.packages.items() if name.lower() not in listed]
     machine = (
         ("machine", environment.machine),
         ("system", environment.os),

@@ -50,9 +50,9 @@ class Comparing(QObject):
             self._window.tell("There is no run to hold against a baseline; F5 makes one.")
             return
 
-        def then(found: Diff | None) -> None:
-            if found is not None:
-                self.show(found)
+        def then(diff: Diff | None) -> None:
+            if diff is not None:
+                self.show(diff)
             else:
                 name = folder.absolute().name
                 self._window.tell(f"{name} has no baseline; the Runs page sets one (Ctrl+6).")
@@ -67,12 +67,12 @@ class Comparing(QObject):
             if not wanted:
                 baseline.clear(runs, run)
                 return f"{run.absolute().name} is no baseline any more."
-            made = baseline.keep(runs, run)
-            of = ", ".join(filter(None, (*made.models, made.node)))
-            return f"{run.absolute().name} is now what every {made.kind} of {of} is held against."
+            record = baseline.keep(runs, run)
+            of = ", ".join(filter(None, (*record.models, record.node)))
+            return f"{run.absolute().name} is now what every {record.kind} of {of} is held against."
 
-        def then(said: str) -> None:
-            self._window.tell(said)
+        def then(sentence: str) -> None:
+            self._window.tell(sentence)
             self._library.refresh()
 
         self._library.background.start("baseline", work, then)
@@ -80,9 +80,9 @@ class Comparing(QObject):
     def show(self, diff: Diff) -> None:
         from gui.pages.runs.diff_window import DiffWindow
 
-        shown = DiffWindow(diff, self._window.theming, self._window)
-        shown.finished.connect(shown.deleteLater)
-        shown.show()
+        dialog = DiffWindow(diff, self._window.theming, self._window)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.show()
 
     # ------------------------------------------------------------------------------------------ a fresh run
 
@@ -104,12 +104,12 @@ class Comparing(QObject):
             # Half a run would seem to have lost cases.
             return None if open_folder(folder).missing() else with_baseline(folder, runs)
 
-        def then(found: Diff | None) -> None:
-            if found is None:
+        def then(diff: Diff | None) -> None:
+            if diff is None:
                 return
-            banner, said = self._window.banner, sentences.summary(found)
+            banner, sentence = self._window.banner, sentences.summary(diff)
             if banner.text:  # what was said of the run itself stays
-                said = f"{banner.text}\n{said}"
-            banner.ask(said, SHOW, lambda: self.show(found))
+                sentence = f"{banner.text}\n{sentence}"
+            banner.ask(sentence, SHOW, lambda: self.show(diff))
 
         self._library.background.start("held against the baseline", work, then)

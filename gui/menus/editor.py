@@ -67,14 +67,14 @@ def command(editor: str, file: Path, line: int = 1) -> tuple[str, ...]:
     return tuple(word.replace(FILE, str(file)).replace(LINE, str(max(1, line))) for word in words)
 
 
-def in_terminal(found: Sequence[str], environment: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
+def in_terminal(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
     """The same command within a terminal where its editor takes one; None where no terminal is there."""
-    if _program_name(found[0]) not in IN_TERMINAL and "-nw" not in found:
-        return tuple(found)
+    if _program_name(words[0]) not in IN_TERMINAL and "-nw" not in words:
+        return tuple(words)
     named = environment.get("TERMINAL", "").strip()
     for terminal in (*((named,) if named else ()), *_TERMINALS):
         if shutil.which(terminal):
-            return (terminal, *_TERMINALS.get(_program_name(terminal), ("-e",)), *found)
+            return (terminal, *_TERMINALS.get(_program_name(terminal), ("-e",)), *words)
     return None
 
 
@@ -87,12 +87,12 @@ def open_in_editor(file: Path, line: int, settings: QSettings) -> str:
         if QDesktopServices.openUrl(QUrl.fromLocalFile(str(file))):
             return ""
         return f"No editor is known for {file}{helps}."
-    found = command(editor, file, line)
-    if not found or shutil.which(found[0]) is None:
+    words = command(editor, file, line)
+    if not words or shutil.which(words[0]) is None:
         return f"The editor {editor!r} is not found{helps}."
-    ready = in_terminal(found)
+    ready = in_terminal(words)
     if ready is None:
-        return f"{found[0]} takes a terminal, and none is found{helps} that has a window."
+        return f"{words[0]} takes a terminal, and none is found{helps} that has a window."
     started = QProcess.startDetached(ready[0], list(ready[1:]), str(file.parent))
     if not (started[0] if isinstance(started, tuple) else started):
         return f"The editor {editor!r} could not be started{helps}."

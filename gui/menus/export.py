@@ -161,8 +161,8 @@ class ExportActions(QObject):
         application = QGuiApplication.instance()
         if application is not None:
             application.aboutToQuit.connect(self.exporter.quit)
-        kept = str(window.settings.value(_SCALE, 2))
-        self._scale = int(kept) if kept.isdigit() and int(kept) in SCALES else 2
+        scale = str(window.settings.value(_SCALE, 2))
+        self._scale = int(scale) if scale.isdigit() and int(scale) in SCALES else 2
 
     @property
     def scale(self) -> int:
@@ -175,20 +175,20 @@ class ExportActions(QObject):
 
     def scale_menu(self, menu: QMenu) -> QMenu:
         """The sizes of PNG to choose from, as a menu of `menu`."""
-        made = menu.addMenu("PNG si&ze")
-        group = QActionGroup(made)
+        sizes = menu.addMenu("PNG si&ze")
+        group = QActionGroup(sizes)
         for scale in SCALES:
             choose = functools.partial(lambda scale, _: self.set_scale(scale), scale)
-            action = new_action(made, f"&{scale}×", choose, f"{scale * DOTS} dots an inch", checked=False)
-            made.addAction(group.addAction(action))
+            action = new_action(sizes, f"&{scale}×", choose, f"{scale * DOTS} dots an inch", checked=False)
+            sizes.addAction(group.addAction(action))
 
         def check() -> None:
             for action, scale in zip(group.actions(), SCALES, strict=True):
                 action.setChecked(scale == self._scale)
 
-        made.aboutToShow.connect(check)
+        sizes.aboutToShow.connect(check)
         check()
-        return made
+        return sizes
 
     def chart_menu(self, menu: QMenu, chart: Chart) -> None:
         """Add to a chart's context menu what can be exported of it."""
@@ -345,8 +345,8 @@ class ExportActions(QObject):
         return None
 
     def _folder(self) -> Path:
-        kept = Path(str(self._window.settings.value(_FOLDER, "")))
-        return kept if kept.is_absolute() and kept.is_dir() else Path.home()
+        folder = Path(str(self._window.settings.value(_FOLDER, "")))
+        return folder if folder.is_absolute() and folder.is_dir() else Path.home()
 
     def _keep_folder(self, folder: Path) -> None:
         self._window.settings.setValue(_FOLDER, str(folder.absolute()))
@@ -469,9 +469,9 @@ class ExportForm(QDialog):
         self.folder.setMinimumWidth(320)
 
     def _restore(self) -> None:
-        kept = str(self._settings.value("export/formats", "png,svg,pdf,csv")).split(",")
+        formats = str(self._settings.value("export/formats", "png,svg,pdf,csv")).split(",")
         for key, box in self.formats.items():
-            box.setChecked(key in kept)
+            box.setChecked(key in formats)
         self.width_of.choose(self._settings.value("export/width"))
         of = WIDTHS[self.width_of.currentData()]
         for key, box in self.parts.items():

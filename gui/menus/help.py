@@ -365,12 +365,12 @@ class GlossaryWindow(QDialog):
         """The words that hold `wanted`, or whose meaning does; the marked one stands out."""
         wanted = wanted.strip().lower()
         known = glossary.terms()
-        found = {
+        entries = {
             term: meaning
             for term, meaning in sorted(known.items(), key=lambda item: item[0].lower())
             if wanted in term.lower() or wanted in meaning.lower()
         }
-        self.shown = tuple(found)
+        self.shown = tuple(entries)
         accent = self.palette().accent().color().name()
         ground = self.palette().midlight().color().name()
         items = [
@@ -378,7 +378,7 @@ class GlossaryWindow(QDialog):
             + (f";background:{ground}" if term == marked else "")
             + f'"><a name="{_anchor(term)}"></a>'
             f'<b style="color:{accent}">{escape(term)}</b><br>{_html(meaning, term)}</p>'
-            for term, meaning in found.items()
+            for term, meaning in entries.items()
         ]
         self.text.setHtml("".join(items) or "<p>No word and no meaning holds this.</p>")
 
@@ -407,23 +407,23 @@ SEVERAL = 3
 def sheet(window: QMainWindow, menus: Iterable[tuple[str, Iterable[QAction]]]) -> dict[str, Keys]:
     """By heading: the menus with their actions, then each page with what its parts hear, then what stands
     beside the pages. A widget that reads keys itself says of them in `KEYS`."""
-    found: dict[str, Keys] = {}
+    sections: dict[str, Keys] = {}
     seen: set[QAction] = set()
     for title, actions in menus:
         for action in actions:
             seen.add(action)
-            _put(found, title, _of_action(action), action.text())
+            _put(sections, title, _of_action(action), action.text())
     for heading, root in _rooms(window):
         for widget in [root, *root.findChildren(QWidget)]:
             for action in widget.actions():
                 if action not in seen:
-                    _put(found, heading, _of_action(action), action.text())
+                    _put(sections, heading, _of_action(action), action.text())
             for keys, words in getattr(widget, "KEYS", {}).items():
-                _put(found, heading, keys, words)
+                _put(sections, heading, keys, words)
         for shortcut in root.findChildren(QShortcut):
             keys = [shortcut.key().toString(QKeySequence.SequenceFormat.NativeText)]
-            _put(found, heading, ", ".join(keys), shortcut.whatsThis())
-    return _everywhere(found)
+            _put(sections, heading, ", ".join(keys), shortcut.whatsThis())
+    return _everywhere(sections)
 
 
 def _rooms(window: QMainWindow) -> list[tuple[str, QWidget]]:
@@ -446,21 +446,21 @@ def _of_few_keyboards(keys: QKeySequence) -> bool:
     return Qt.Key.Key_Back <= first.key() < Qt.Key.Key_unknown
 
 
-def _everywhere(found: dict[str, Keys]) -> dict[str, Keys]:
+def _everywhere(sections: dict[str, Keys]) -> dict[str, Keys]:
     """What several rooms have alike stands once, after the menus."""
-    rooms = Counter(pair for keys in found.values() for pair in keys.items())
+    rooms = Counter(pair for keys in sections.values() for pair in keys.items())
     common = {keys: words for (keys, words), count in rooms.items() if count >= SEVERAL}
-    left = {
+    own = {
         heading: {keys: words for keys, words in pairs.items() if common.get(keys) != words}
-        for heading, pairs in found.items()
+        for heading, pairs in sections.items()
     }
-    return {heading: pairs for heading, pairs in {**left, "Tables": common}.items() if pairs}
+    return {heading: pairs for heading, pairs in {**own, "Tables": common}.items() if pairs}
 
 
-def _put(found: dict[str, Keys], heading: str, keys: str, words: str) -> None:
+def _put(sections: dict[str, Keys], heading: str, keys: str, words: str) -> None:
     plain = words.replace("&", "").rstrip("…")
     if keys and plain:
-        known = found.setdefault(heading, {})
+        known = sections.setdefault(heading, {})
         if plain not in known.setdefault(keys, plain).split(" / "):
             known[keys] += f" / {plain}"  # by where the keyboard is
 
@@ -468,13 +468,13 @@ def _put(found: dict[str, Keys], heading: str, keys: str, words: str) -> None:
 class ShortcutSheet(QDialog):
     """Stops nothing; Esc closes it."""
 
-    def __init__(self, found: dict[str, Keys], parent: QWidget | None = None) -> None:
+    def __init__(self, sections: dict[str, Keys], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Keyboard shortcuts")
-        self.found = found
+        self.found = sections
         text = QTextBrowser()
         text.setAccessibleName("Keyboard shortcuts")
-        text.setHtml(_in_columns(found, self.palette().accent().color().name()))
+        text.setHtml(_in_columns(sections, self.palette().accent().color().name()))
         filled(QVBoxLayout(self), text, margins=(12, 12, 12, 12))
         self.resize(placed(SHEET, self.screen().availableGeometry()).size())
 
@@ -483,10 +483,10 @@ class ShortcutSheet(QDialog):
         put_on_screen(self)
 
 
-def _in_columns(found: dict[str, Keys], accent: str) -> str:
+def _in_columns(sections: dict[str, Keys], accent: str) -> str:
     """In columns of about one height."""
     blocks = []
-    for heading, keys in found.items():
+    for heading, keys in sections.items():
         rows = "".join(
             f'<tr><td style="padding-right:14px"><b>{escape(pressed)}</b></td><td>{escape(words)}</td></tr>'
             for pressed, words in keys.items()

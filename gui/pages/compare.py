@@ -197,8 +197,8 @@ class ComparePage(Page):
         self.table.picked.connect(self.state.select)
         split = splitter("compare-rows", VERTICAL, charts, self.table, sizes=[700, 170], stretch=(4, 1))
         split.setCollapsible(0, False)
-        said = BesideBoard(self.strip, self.board)
-        body = as_column(said, bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
+        head = BesideBoard(self.strip, self.board)
+        body = as_column(head, bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
         body.setMinimumHeight(LEAST_HEIGHT)
         return body
 
@@ -214,27 +214,27 @@ class ComparePage(Page):
         model = self.model
         self._offer_precisions(model)
         precision = self.precision
-        said = self.state.verdicts(precision)
-        self.strip.show_verdicts(said, model)
+        verdicts = self.state.verdicts(precision)
+        self.strip.show_verdicts(verdicts, model)
         self.board.show_board(self.state.board(model, precision) if model else None)
         self._tell_about(model)
         rows = [r for r in self.state.rows(model) if is_in(r.case, precision)] if model else []
-        ends = f"{title(model)}-", f"-{precision}" * bool(precision)
-        found = {
-            chart.name.removeprefix(ends[0]).removesuffix(ends[1]): chart
+        affixes = f"{title(model)}-", f"-{precision}" * bool(precision)
+        charts = {
+            chart.name.removeprefix(affixes[0]).removesuffix(affixes[1]): chart
             for chart in (self.state.charts(model, precision) if model else ())
         }
         # Said above, of each precision if not of all of them together.
-        times = found.get("op-time")
-        told = times.finding if times is not None and any(v.model == model for v in said) else ""
-        self._place(found.get("accuracy"), ASKED_FOR.keys() & found.keys())
-        self._legend.show_entries(shared(found[name] for name in self.views if name in found))
+        times = charts.get("op-time")
+        above = times.finding if times is not None and any(v.model == model for v in verdicts) else ""
+        self._place(charts.get("accuracy"), ASKED_FOR.keys() & charts.keys())
+        self._legend.show_entries(shared(charts[name] for name in self.views if name in charts))
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
         # A few views at a time, beginning where the last time ended: the user need not wait for all of them.
         end = time.perf_counter() + BUDGET_S
         names = [*self.views, TABLE]
-        for done in range(len(names)):
-            name = names[(self._next + done) % len(names)]
+        for turn in range(len(names)):
+            name = names[(self._next + turn) % len(names)]
             if name == TABLE:
                 soon = (m for m in self.state.provisional(model or None) if is_in(m.case, precision))
                 self.table.show_rows([*rows, *map(expected_row, soon)])
@@ -242,10 +242,10 @@ class ComparePage(Page):
                     self._behind_table = False
                     self.table.follow(self.state.case)
             else:
-                self.views[name].told = told
-                self.views[name].show_chart(found.get(name), ticks)
-            if time.perf_counter() > end and done + 1 < len(names):
-                self._next = (self._next + done + 1) % len(names)
+                self.views[name].told = above
+                self.views[name].show_chart(charts.get(name), ticks)
+            if time.perf_counter() > end and turn + 1 < len(names):
+                self._next = (self._next + turn + 1) % len(names)
                 self.invalidate()
                 return
         self._mark()
@@ -255,8 +255,8 @@ class ComparePage(Page):
         if case is not None and case.model != self.model:
             self.models.setCurrentIndex(self.models.findData(case.model))
         if case is not None and not is_in(case, self.precision):
-            apart = self.state.precisions(case.model)
-            self._offer_precisions(case.model, next(each for each in apart if is_in(case, each)))
+            precisions = self.state.precisions(case.model)
+            self._offer_precisions(case.model, next(each for each in precisions if is_in(case, each)))
             self._behind_table = True
             self.invalidate()
         self.table.follow(case)
@@ -302,8 +302,8 @@ class ComparePage(Page):
         if placed != self._placed:
             self._placed = placed
             self.strip.give(roomy=not placed)  # more charts stand in two rows
-            held = placed | (CHARTS.keys() - {"accuracy"})
-            self._grid.hold([view for name, view in self.views.items() if name in held])
+            names = placed | (CHARTS.keys() - {"accuracy"})
+            self._grid.hold([view for name, view in self.views.items() if name in names])
 
     def _tell_about(self, model: str) -> None:
         """What was measured on what machine: of the run that is shown, while the form is for the next one."""
@@ -338,17 +338,17 @@ class ComparePage(Page):
     @property
     def precision(self) -> str:
         """Of which alone lines and rows are shown; "": all in one."""
-        shown = self._precision.currentData() or TOGETHER
-        return "" if shown == TOGETHER else shown
+        choice = self._precision.currentData() or TOGETHER
+        return "" if choice == TOGETHER else choice
 
     def _offer_precisions(self, model: str, show: str = "") -> None:
         """Those that the model is shown in one by one; of other models there is nothing to choose. show: the
         one to choose (else as it was, where the same are offered; or what the user chose last)."""
-        box, apart = self._precision, self.state.precisions(model)
-        items = {each: each for each in apart} | ({TOGETHER: "all in one"} if apart else {})
+        box, precisions = self._precision, self.state.precisions(model)
+        items = {each: each for each in precisions} | ({TOGETHER: "all in one"} if precisions else {})
         before = box.currentData() if box.offered == list(items) else self._wanted
         box.offer(items, show or before)
-        self.apart.setVisible(bool(apart))
+        self.apart.setVisible(bool(precisions))
 
     def _on_precision(self) -> None:
         self._wanted = self._precision.currentData()
@@ -367,18 +367,18 @@ class ComparePage(Page):
             self.state.select(row.case)
 
 
-def _named(model: str, shown: str) -> str:
+def _named(model: str, full: str) -> str:
     """A model in the list: by its name, and by its title where that is another."""
     name = title(model)
-    return f"{name}: {shown}" if shown not in ("", name) else name
+    return f"{name}: {full}" if full not in ("", name) else name
 
 
 def shared(charts: Iterable[Chart]) -> tuple[LegendEntry, ...]:
     """The lines of all of them, each once."""
     from gui.plots.chart import entries
 
-    found = {entry.key: entry for chart in charts if not chart.categories for entry in entries(chart)}
-    return tuple(found.values())
+    lines = {entry.key: entry for chart in charts if not chart.categories for entry in entries(chart)}
+    return tuple(lines.values())
 
 
 def row_label(chart: Chart | None, case: Case) -> str:
@@ -391,11 +391,11 @@ def row_label(chart: Chart | None, case: Case) -> str:
 def best_row(rows: Sequence[Row], contender: str, batch: float) -> Row | None:
     """The row a chart's point stands for; a label may end in ", N images"."""
     label, _, images = contender.partition(", ")
-    found = [r for r in rows if r.contender == label and r.case.batch == batch]
+    fitting = [r for r in rows if r.contender == label and r.case.batch == batch]
     if images:
         count = images.removesuffix(" images").replace(",", "")
-        found = [r for r in found if str(r.case.images) == count] or found
-    return max(found, key=lambda r: r.case.images, default=None)
+        fitting = [r for r in fitting if str(r.case.images) == count] or fitting
+    return max(fitting, key=lambda r: r.case.images, default=None)
 
 
 def expected_row(message: Provisional) -> Row:

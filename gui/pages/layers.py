@@ -76,22 +76,22 @@ def comparable(
 ) -> list[Measurement]:
     """What can stand side by side: one measurement with layers a backend, at this batch and precision; a
     backend that is the reference of one of them and has not this precision is taken in fp32."""
-    found: dict[str, Measurement] = {}
+    at_precision: dict[str, Measurement] = {}
     plain: dict[str, Measurement] = {}
     for m in measurements:
         case = m.case
         if case.model != model or case.batch != batch or not m.layers:
             continue
-        for kept, wanted in ((found, precision), (plain, "fp32")):
+        for chosen, wanted in ((at_precision, precision), (plain, "fp32")):
             if case.precision == wanted:
-                other = kept.get(case.backend)
+                other = chosen.get(case.backend)
                 if other is None or case.images >= other.case.images:
-                    kept[case.backend] = m
-    for name in {m.reference for m in found.values()} - set(found):
+                    chosen[case.backend] = m
+    for name in {m.reference for m in at_precision.values()} - set(at_precision):
         if name in plain:
-            found[name] = plain[name]
+            at_precision[name] = plain[name]
     # References last, as in every chart and table.
-    return sorted(found.values(), key=lambda m: m.reference in ("", m.case.backend))
+    return sorted(at_precision.values(), key=lambda m: m.reference in ("", m.case.backend))
 
 
 def completed(measurement: Measurement, others: Iterable[Measurement]) -> Measurement:
@@ -104,11 +104,13 @@ def completed(measurement: Measurement, others: Iterable[Measurement]) -> Measur
             known |= {layer.output: layer for layer in m.layers if layer.isolated or layer.propagated}
     layers = []
     for layer in measurement.layers:
-        kept = known.get(layer.output) if layer.output else None
-        if kept is not None and layer.isolated is None and layer.propagated is None:
-            layer = msgspec.structs.replace(layer, isolated=kept.isolated, propagated=kept.propagated)
-        if kept is not None and not layer.inputs:
-            layer = msgspec.structs.replace(layer, inputs=kept.inputs)
+        known_layer = known.get(layer.output) if layer.output else None
+        if known_layer is not None and layer.isolated is None and layer.propagated is None:
+            layer = msgspec.structs.replace(
+                layer, isolated=known_layer.isolated, propagated=known_layer.propagated
+            )
+        if known_layer is not None and not layer.inputs:
+            layer = msgspec.structs.replace(layer, inputs=known_layer.inputs)
         layers.append(layer)
     return msgspec.structs.replace(measurement, layers=tuple(layers))
 
@@ -148,22 +150,22 @@ def layer_edges(layers: Sequence[Layer]) -> tuple[list[str], list[tuple[str, str
     if not any(layer.inputs for layer in known):
         return [], [(a.output, b.output) for a, b in itertools.pairwise(known)]
     inputs: dict[str, None] = {}
-    found = []
+    between = []
     for index, layer in enumerate(known):
         for name in layer.inputs:
             if name not in place:
                 inputs[name] = None
             elif place[name] < index:
-                found.append((name, layer.output))
-    found = [(name, layer.output) for layer in known for name in layer.inputs if name in inputs] + found
-    return list(inputs), found
+                between.append((name, layer.output))
+    between = [(name, layer.output) for layer in known for name in layer.inputs if name in inputs] + between
+    return list(inputs), between
 
 
 def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Table[LayerRow]:
     """What the layer is, its time on each contender, then figures of the one in focus."""
     who, own = contender(focus), doubt.own(focus)
     reference = next((m for m in measurements if m.case.backend == focus.reference and m is not focus), None)
-    held = (*own, *(doubt.of(contender(reference), doubt.own(reference)) if reference else ()))
+    doubts = (*own, *(doubt.of(contender(reference), doubt.own(reference)) if reference else ()))
     figure = partial(Column[LayerRow], doubts=lambda _: own)
     columns = (
         Column("place", title="#", tip="in the order they run"),
@@ -172,9 +174,9 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
         Column("shape", lambda r: r.layer.shape or None, shape_text, title="output shape", left=True),
         *(_time_column(contender(m), doubt.own(m)) for m in measurements if timed(m)),
         figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
-        Column("speedup", None, orders.speed, lambda _: held, "speed-up",
+        Column("speedup", None, orders.speed, lambda _: doubts, "speed-up",
                doubt.told("the reference's time over its own, each as it is: a layer's time has no interval, "
-                          "so that nothing is decided by it", held)),
+                          "so that nothing is decided by it", doubts)),
         figure("gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, title="GFLOP/s",
                tip=who),
         Column("gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits,
@@ -198,8 +200,8 @@ def timed(measurement: Measurement) -> bool:
 
 def kernel_words(layer: Layer) -> str | None:
     """The rung, with what chose it where that is not the ladder's order."""
-    told = f" ({layer.chosen})" if layer.chosen in ("timed", "named") else ""
-    return f"{layer.rung}{told}" if layer.rung else None
+    reason = f" ({layer.chosen})" if layer.chosen in ("timed", "named") else ""
+    return f"{layer.rung}{reason}" if layer.rung else None
 
 
 def _time_column(name: str, doubts: tuple[str, ...]) -> Column[LayerRow]:
@@ -269,8 +271,8 @@ def sides(measurements: Sequence[Measurement], focus: Measurement) -> list[Side]
     others = [m for m in measurements if m.case.backend != focus.case.backend]
     if focus.reference in ("", focus.case.backend):
         wanted |= {m.case.backend for m in others}
-    shown = [focus, *(m for m in others if m.case.backend in wanted)]
-    return [Side(contender(m), palette.backend(m.case.backend), bool(doubt.own(m))) for m in shown]
+    drawn = [focus, *(m for m in others if m.case.backend in wanted)]
+    return [Side(contender(m), palette.backend(m.case.backend), bool(doubt.own(m))) for m in drawn]
 
 
 class LayerBars(QWidget):
@@ -287,15 +289,15 @@ class LayerBars(QWidget):
         self._scroll = scrolled(self.bars, sideways=False, focus=False)
         filled(QVBoxLayout(self), self.heading, (self._scroll, 1), margins=(0, GAP, 0, 0), spacing=TIGHT)
 
-    def show_rows(self, rows: Sequence[LayerRow], shown: Sequence[Side]) -> None:
+    def show_rows(self, rows: Sequence[LayerRow], bar_sides: Sequence[Side]) -> None:
         rows = [row for row in rows if row.times_ns]
         if not rows:
-            shown = ()
-        names = [f'<span style="color:{side.colour}">■</span> {side.name}' for side in shown]
+            bar_sides = ()
+        names = [f'<span style="color:{side.colour}">■</span> {side.name}' for side in bar_sides]
         names += [] if rows else ["no layer was timed"]
-        hatched = ", hatched: doubtful" if any(side.unsure for side in shown) else ""
+        hatched = ", hatched: doubtful" if any(side.unsure for side in bar_sides) else ""
         self.heading.setText(f"<b>Time of each layer</b> &nbsp; {' &nbsp; '.join(names)}{hatched}")
-        self.bars.show_rows(rows, shown)
+        self.bars.show_rows(rows, bar_sides)
 
     def follow(self, output: str) -> None:
         """Mark a layer selected elsewhere, and bring it into view."""
@@ -323,9 +325,9 @@ class _Bars(QWidget):
     def minimumSizeHint(self) -> QSize:
         return QSize(120, self.sizeHint().height())
 
-    def show_rows(self, rows: Sequence[LayerRow], shown: Sequence[Side]) -> None:
-        self._rows, self._sides = rows, shown
-        times = [row.times_ns.get(side.name, 0.0) for row in rows for side in shown]
+    def show_rows(self, rows: Sequence[LayerRow], bar_sides: Sequence[Side]) -> None:
+        self._rows, self._sides = rows, bar_sides
+        times = [row.times_ns.get(side.name, 0.0) for row in rows for side in bar_sides]
         self._most = max(times, default=1.0) or 1.0
         self.updateGeometry()
         self.update()
@@ -334,8 +336,8 @@ class _Bars(QWidget):
         """The row of a layer, if it has one; it is drawn as selected."""
         self._marked = output
         self.update()
-        found = (i for i, row in enumerate(self._rows) if output and row.layer.output == output)
-        at = next(found, None)
+        places = (i for i, row in enumerate(self._rows) if output and row.layer.output == output)
+        at = next(places, None)
         return None if at is None else QRect(0, at * self._step(), self.width(), self._step())
 
     def bar(self, place: int, side: int) -> QRect:
@@ -549,8 +551,8 @@ class LayersPage(Page):
         ours = [m for m in self.state.measurements if m.layers and stem(m.case.model) == model]
         if not ours:
             return f"The run shown has no layers of {model}: open a comparison of it, or run one (F5)."
-        found = [(m, layer) for m in ours for layer in m.layers if set(layer.nodes) & set(spot.nodes)]
-        if not found:
+        candidates = [(m, layer) for m in ours for layer in m.layers if set(layer.nodes) & set(spot.nodes)]
+        if not candidates:
             return f"No layer of {model} holds {', '.join(spot.nodes)}."
 
         def likeness(item: tuple[Measurement, Layer]) -> tuple[bool, ...]:
@@ -562,7 +564,7 @@ class LayersPage(Page):
                 item[1].nodes == spot.nodes,
             )
 
-        measurement, layer = max(found, key=likeness)
+        measurement, layer = max(candidates, key=likeness)
         self.state.select(measurement.case, layer.output)
         return ""
 
@@ -571,11 +573,11 @@ class LayersPage(Page):
 
     def _show(self, beside: Sequence[Measurement], focus: Measurement, every: Sequence[Measurement]) -> None:
         colour = str(self._choices["colour"].currentData())
-        shown = (tuple(map(id, every)), tuple(map(id, beside)), id(focus), colour, self.theming.theme.name)
+        drawn = (tuple(map(id, every)), tuple(map(id, beside)), id(focus), colour, self.theming.theme.name)
         self._focus = focus
-        if shown == self._shown:
+        if drawn == self._shown:
             return
-        self._shown, self._kept = shown, tuple(every)  # kept, so that no id can come again
+        self._shown, self._kept = drawn, tuple(every)  # kept, so that no id can come again
         focus = completed(focus, every)
         rows = layer_rows(beside, focus)
         self._show_graph(rows)

@@ -304,9 +304,9 @@ def page_types() -> list[type[Page]]:
     a page is one file; two with one place stand in the order of their names."""
     import gui.pages
 
-    found = []
+    pages = []
     for info in pkgutil.iter_modules(gui.pages.__path__):
         module = importlib.import_module(f"gui.pages.{info.name}")
         if hasattr(module, "PAGE"):
-            found.append((module.ORDER, info.name, module.PAGE))
-    return [page for _, _, page in sorted(found, key=lambda item: item[:2])]
+            pages.append((module.ORDER, info.name, module.PAGE))
+    return [page for _, _, page in sorted(pages, key=lambda item: item[:2])]

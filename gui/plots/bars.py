@@ -126,11 +126,11 @@ class BarPlot(PanelPlot):
     def place_selection(self) -> None:
         assert self.panel is not None
         label, x = self.selected or ("", 0.0)
-        found = [bar for bar in self.panel.bars if label == self.panel.title and bar.x == x]
+        marked = [bar for bar in self.panel.bars if label == self.panel.title and bar.x == x]
         self._frame.setOpts(
-            x=np.array([self._places[bar.x] for bar in found]),
-            y0=np.zeros(len(found)),
-            height=np.array([sum(p.value for p in b.parts if p.category not in self.hidden) for b in found]),
+            x=np.array([self._places[bar.x] for bar in marked]),
+            y0=np.zeros(len(marked)),
+            height=np.array([sum(p.value for p in b.parts if p.category not in self.hidden) for b in marked]),
             width=THICK + 0.08,
             brush=pg.mkBrush(None),
             pen=pg.mkPen(self.theming.theme.ink, width=self.pixels(2.4)),

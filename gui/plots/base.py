@@ -297,9 +297,9 @@ class PanelPlot(pg.PlotWidget):
             self.reset_view()
             return
         if self.box.sceneBoundingRect().contains(event.scenePos()):
-            found = self.pick(self.box.mapSceneToView(event.scenePos()))
-            if found is not None:
-                self.picked.emit(*found)
+            point = self.pick(self.box.mapSceneToView(event.scenePos()))
+            if point is not None:
+                self.picked.emit(*point)
 
 
 FAINT = 1.5  # a colour's contrast with the paper, below which it sinks into that
@@ -354,19 +354,19 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
     if not (high > low > 0):
         return [low]
     if high / low < 8:
-        found = linear_ticks(low, high, most)
-        return [v for v in found if v > 0]
+        values = linear_ticks(low, high, most)
+        return [v for v in values if v > 0]
     for multiples in ((1, 2, 5), (1, 3), (1,)):
-        found = [
+        values = [
             m * 10.0**e
             for e in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
             for m in multiples
             if low * (1 - 1e-9) <= m * 10.0**e <= high * (1 + 1e-9)
         ]
-        if len(found) <= most:
-            return found
-    step = -(-len(found) // max(1, most))
-    return found[::step]
+        if len(values) <= most:
+            return values
+    step = -(-len(values) // max(1, most))
+    return values[::step]
 
 
 class ScaleAxis(pg.AxisItem):
@@ -473,7 +473,7 @@ class ScaleAxis(pg.AxisItem):
         upright = self.orientation == "left"
         if self.names and not upright:
             self._shorten(metrics, size / max(1e-9, high - low))
-        kept: list[float] = []
+        labelled: list[float] = []
         free = -math.inf
         for position in sorted(places):
             half = (
@@ -481,6 +481,6 @@ class ScaleAxis(pg.AxisItem):
             )
             at = (position - low) / (high - low) * size
             if at - half >= free:
-                kept.append(position)
+                labelled.append(position)
                 free = at + half
-        return kept
+        return labelled

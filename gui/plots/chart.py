@@ -329,8 +329,8 @@ class ChartView(QFrame):
 
     def _arrangement(self) -> tuple[int, list[str]]:
         """In how many columns which panels stand."""
-        shown = [panel.title for panel in self._shown()]
-        return self._columns(len(shown)), shown
+        titles = [panel.title for panel in self._shown()]
+        return self._columns(len(titles)), titles
 
     def _columns(self, count: int) -> int:
         return columns(count, self.width(), self.height())
@@ -503,16 +503,16 @@ class ChartGrid(QScrollArea):
         self._arrange()
 
     def _arrange(self) -> None:
-        shown = self._views if self._alone is None else [self._alone]
-        if not shown:
+        visible = self._views if self._alone is None else [self._alone]
+        if not visible:
             return
         room = self.viewport().size()
-        columns = self._fitting(len(shown), room.width(), room.height())
-        rows = -(-len(shown) // columns)
+        columns = self._fitting(len(visible), room.width(), room.height())
+        rows = -(-len(visible) // columns)
         if columns != self._columns:
             self._columns = columns
-            for index, view in enumerate(shown):
-                last = index == len(shown) - 1
+            for index, view in enumerate(visible):
+                last = index == len(visible) - 1
                 span = columns - index % columns if last else 1  # an odd one takes the rest of its row
                 self._grid.addWidget(view, index // columns, index % columns, 1, span)
             for i in range(max(4, len(self._views))):  # a row without a view must not keep its share
@@ -567,14 +567,14 @@ def entries(chart: Chart) -> tuple[LegendEntry, ...]:
             ),
             *doubtful,
         )
-    found: dict[str, LegendEntry] = {}
+    lines: dict[str, LegendEntry] = {}
     for panel in chart.panels:
         for s in panel.series:
             if not s.named and (s.points or s.marks or s.provisional):
-                found.setdefault(
+                lines.setdefault(
                     s.label, LegendEntry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay)
                 )
-    return (*found.values(), *doubtful)
+    return (*lines.values(), *doubtful)
 
 
 def _shortened(labels: Sequence[str]) -> list[str]:
@@ -585,13 +585,13 @@ def _shortened(labels: Sequence[str]) -> list[str]:
         if len(set(column)) > 1:
             break
         shared += 1
-    found = []
+    shortened = []
     for index, label in enumerate(labels):
         rest = label
         for word in words[index][:shared] if index else ():
             rest = rest.strip()[len(word) :]
-        found.append(rest.strip(" ,") or label)
-    return found
+        shortened.append(rest.strip(" ,") or label)
+    return shortened
 
 
 class Legend(QWidget):
@@ -667,12 +667,12 @@ class Legend(QWidget):
         where that takes none more."""
         sizes = {entry.key: self._size(entry) for entry in self._entries}
         first = next((entry.key for entry in self._entries if entry.short), "")
-        apart, height = self._flow(sizes, width, first)
+        places, height = self._flow(sizes, width, first)
         flowing, least = self._flow(sizes, width, "")
         if height > least:
-            apart, height = flowing, least
+            places, height = flowing, least
         if move:
-            for key, place in apart.items():
+            for key, place in places.items():
                 self._buttons[key].setGeometry(place)
                 self._buttons[key].show()
         return height
@@ -680,15 +680,15 @@ class Legend(QWidget):
     @staticmethod
     def _flow(sizes: dict[str, QSize], width: int, begins: str) -> tuple[dict[str, QRect], int]:
         """Where each button stands, and the height of all; begins: the key that begins a line in any case."""
-        made: dict[str, QRect] = {}
+        places: dict[str, QRect] = {}
         x = y = line = 0
         for key, size in sizes.items():
             if x > 0 and (x + size.width() > width or key == begins):
                 x, y, line = 0, y + line + SPACING, 0
-            made[key] = QRect(x, y, size.width(), size.height())
+            places[key] = QRect(x, y, size.width(), size.height())
             x += size.width() + SPACING
             line = max(line, size.height())
-        return made, y + line
+        return places, y + line
 
     def _size(self, entry: LegendEntry) -> QSize:
         button = self._buttons[entry.key]
@@ -733,8 +733,8 @@ class Legend(QWidget):
         picture.fill(Qt.GlobalColor.transparent)
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        shown = entry.marker == DOUBT or self._buttons[entry.key].isChecked()
-        colour = QColor(entry.colour if shown else self._theming.theme.line)
+        is_on = entry.marker == DOUBT or self._buttons[entry.key].isChecked()
+        colour = QColor(entry.colour if is_on else self._theming.theme.line)
         middle = QPointF(size.width() / 2, size.height() / 2)
         if entry.marker == DOUBT:
             theme = self._theming.theme

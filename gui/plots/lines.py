@@ -117,8 +117,8 @@ class LinePlot(PanelPlot):
             return ""
         lines = []
         for series in self._visible():
-            shown = (*series.points, *series.provisional)
-            lines += [line_of(series.colour, series.label, p.text) for p in shown if p.x == batch]
+            points = (*series.points, *series.provisional)
+            lines += [line_of(series.colour, series.label, p.text) for p in points if p.x == batch]
             lines += [
                 failure_line(series.colour, series.label, m.disposition, m.reason)
                 for m in series.marks
@@ -131,14 +131,14 @@ class LinePlot(PanelPlot):
     def pick(self, position: QPointF) -> tuple[str, float] | None:
         _, log_y = self.logs
         at = self.box.mapViewToScene(position)
-        found: list[tuple[float, str, float]] = []
+        candidates: list[tuple[float, str, float]] = []
         for series in self._visible():
             places = [(p.x, place(p.y, log_y)) for p in (*series.points, *series.provisional)]
             places += [(m.x, self._mark_height()) for m in series.marks]
             for batch, y in places:
                 there = self.box.mapViewToScene(QPointF(self._x(batch, self._shift_of(series.label)), y))
-                found.append((math.hypot(there.x() - at.x(), there.y() - at.y()), series.label, batch))
-        distance, label, batch = min(found, default=(math.inf, "", 0.0))
+                candidates.append((math.hypot(there.x() - at.x(), there.y() - at.y()), series.label, batch))
+        distance, label, batch = min(candidates, default=(math.inf, "", 0.0))
         return (label, batch) if distance < 40 else None
 
     def reach(self) -> float:
@@ -178,9 +178,9 @@ class LinePlot(PanelPlot):
 
     def _shift(self, panel: Panel, index: int) -> float:
         """By how many doublings a line is set aside: lines and their intervals lie on each other."""
-        shown = max(1, len(panel.series))
-        step = min(DODGE * self._span / max(100.0, self.box.width()), 0.7 / shown)
-        return step * (index - (shown - 1) / 2) if panel.dodge else 0.0
+        count = max(1, len(panel.series))
+        step = min(DODGE * self._span / max(100.0, self.box.width()), 0.7 / count)
+        return step * (index - (count - 1) / 2) if panel.dodge else 0.0
 
     def _shift_of(self, label: str) -> float:
         assert self.panel is not None
@@ -307,8 +307,8 @@ class LinePlot(PanelPlot):
         assert self.panel is not None
         label, x = self.selected or ("", 0.0)
         series = next((s for s in self._visible() if s.label == label), None)
-        shown = (*series.points, *series.provisional) if series is not None else ()
-        heights = [place(p.y, self.logs[1]) for p in shown if p.x == x]
+        points = (*series.points, *series.provisional) if series is not None else ()
+        heights = [place(p.y, self.logs[1]) for p in points if p.x == x]
         if series is not None and not heights and any(m.x == x for m in series.marks):
             heights = [self._mark_height()]
         at = self._x(x, self._shift_of(label)) if heights else 0.0
@@ -436,15 +436,15 @@ class PointNames(QGraphicsItem):
         there = [(w, pixels(w)) for w in wanted]
         lines = [(w, points) for w, points in there if len(points) > 1]
         self.names = above_lines(lines, room, font)
-        taken = [name.rect for name in self.names]
+        occupied = [name.rect for name in self.names]
         columns: dict[float, list[tuple[WantedLabel, PointsXY]]] = {}
         for w, points in there:
             if len(points) == 1 and room.contains(QPointF(*points[0])):
                 columns.setdefault(points[0][0], []).append((w, points))
         for x in sorted(columns):
-            made = beside_points(columns[x], room, font, taken)
-            self.names += made
-            taken += [name.rect for name in made]
+            labels = beside_points(columns[x], room, font, occupied)
+            self.names += labels
+            occupied += [name.rect for name in labels]
         self.update()
 
     @property
@@ -480,7 +480,7 @@ def above_lines(lines: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, fon
     """A label right above each line's end, or right below where another line or label is in the way, or none
     where both are. Points in pixels, y downwards."""
     metrics = QFontMetricsF(font)
-    made: list[Name] = []
+    labels: list[Name] = []
     for wanted, points in sorted(lines, key=lambda line: line[1][-1][1]):
         x, y = points[-1]
         width = metrics.horizontalAdvance(wanted.text)
@@ -490,26 +490,26 @@ def above_lines(lines: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, fon
             rect = QRectF(left, top, width, height)
             struck = any(_crosses(other, rect) for _, other in lines)
             grown = rect.adjusted(-MARGIN, 0, MARGIN, 0)
-            free = not struck and not any(grown.intersects(name.rect) for name in made)
+            free = not struck and not any(grown.intersects(name.rect) for name in labels)
             if room.contains(rect) and free:
-                made.append(Name(wanted.text, wanted.colour, rect))
+                labels.append(Name(wanted.text, wanted.colour, rect))
                 break
-    return made
+    return labels
 
 
 def beside_points(
-    column: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, font: QFont, taken: Sequence[QRectF]
+    column: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, font: QFont, occupied: Sequence[QRectF]
 ) -> list[Name]:
     """Labels of points at one place across, all on one side of it, clear of the rectangles taken: of all of
     them, or else of those that have a rank, as many as there is room for. To the right, but where the left
     has room for more than twice as many: there the lines climb that they would hide."""
     ranked = sorted((c for c in column if c[0].rank is not None), key=lambda c: c[0].rank or 0)
-    found: list[list[Name]] = []
+    sides: list[list[Name]] = []
     for to_left in (False, True):
         sets = (list(column), *(ranked[:count] for count in range(len(ranked), 0, -1)))
-        tried = (_column(sorted(s, key=lambda c: c[1][0][1]), to_left, room, font, taken) for s in sets)
-        found.append(next((made for made in tried if made is not None), []))
-    right, left = found
+        tried = (_column(sorted(s, key=lambda c: c[1][0][1]), to_left, room, font, occupied) for s in sets)
+        sides.append(next((labels for labels in tried if labels is not None), []))
+    right, left = sides
     return left if len(left) > 2 * len(right) else right
 
 
@@ -518,7 +518,7 @@ def _column(
     to_left: bool,
     room: QRectF,
     font: QFont,
-    taken: Sequence[QRectF],
+    occupied: Sequence[QRectF],
 ) -> list[Name] | None:
     """None: they do not fit."""
     height = QFontMetricsF(font).height() * ROW
@@ -533,20 +533,20 @@ def _column(
         at.append(y)
         spans.append((left, width))
         # Above all that is in the way or below all of it: among labels of lines it would be taken for one.
-        way = [r for r in taken if r.left() - MARGIN < left + width and left < r.right() + MARGIN]
+        way = [r for r in occupied if r.left() - MARGIN < left + width and left < r.right() + MARGIN]
         tops, bottoms = [r.top() - MARGIN for r in way], [r.bottom() + MARGIN for r in way]
         barred.append((min(tops) - height / 2, max(bottoms) + height / 2) if way else None)
     heights = spread(at, height, room.top() + height / 2, room.bottom() - height / 2, barred)
     if heights is None:
         return None
-    made = []
+    labels = []
     for (wanted, ((x, y),)), (left, width), middle in zip(chosen, spans, heights, strict=True):
         rect = QRectF(left, middle - height / 2, width, height)
         edge = QPointF(rect.right() + MARGIN if to_left else rect.left() - MARGIN, middle)
         line = QLineF(QPointF(x, y), edge)
         line.setP1(line.pointAt(NEAR / max(NEAR, line.length())))
-        made.append(Name(wanted.text, wanted.colour, rect, wanted.strong, line))
-    return made
+        labels.append(Name(wanted.text, wanted.colour, rect, wanted.strong, line))
+    return labels
 
 
 def spread(
@@ -561,7 +561,7 @@ def spread(
     if not wanted:
         return []
     steps = np.arange(low, high + 1e-9)
-    apart = math.ceil(least)
+    distance = math.ceil(least)
     if not len(steps):
         return None
     costs: list[np.ndarray] = []
@@ -571,7 +571,7 @@ def spread(
             cost[(steps > out[0]) & (steps < out[1])] = np.inf
         if costs:  # the best that the ones before can do, up to `apart` below
             before = np.full(len(steps), np.inf)
-            before[apart:] = np.minimum.accumulate(costs[-1])[: max(0, len(steps) - apart)]
+            before[distance:] = np.minimum.accumulate(costs[-1])[: max(0, len(steps) - distance)]
             cost = cost + before
         costs.append(cost)
     if not np.isfinite(costs[-1]).any():
@@ -581,7 +581,7 @@ def spread(
     for cost in reversed(costs):
         best = int(np.argmin(cost[:end]))
         places.append(float(steps[best]))
-        end = best - apart + 1
+        end = best - distance + 1
     return places[::-1]
 
 

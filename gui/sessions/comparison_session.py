@@ -163,13 +163,13 @@ class RunState(QObject):
 
     def take_off(self, folder: Path | None = None) -> None:
         """Take the overlay of this folder away; without one, all of them."""
-        left = tuple(
+        remaining = tuple(
             other
             for other in self.overlays
             if folder is not None and other.folder.absolute() != folder.absolute()
         )
-        if left != self.overlays:
-            self.overlays = left
+        if remaining != self.overlays:
+            self.overlays = remaining
             self._touch()
 
     def measurement(self, case: Case | None) -> Measurement | None:
@@ -236,10 +236,10 @@ class RunState(QObject):
     def _drawn(self, model: str, precision: str) -> list[Chart]:
         rows, runs = of_precision(self.rows(model), [self.run], precision)
         charts = model_charts(model, rows, runs) if rows else []
-        shown = next((info.title for info in self.run.models if info.name == model), "") or title(model)
+        model_title = next((info.title for info in self.run.models if info.name == model), "") or title(model)
         references = {info.reference for info in self.run.environment.backends}
         soon = [message for message in self.provisional(model) if is_in(message.case, precision)]
-        charts = with_provisional(charts, model, shown, soon, references)
+        charts = with_provisional(charts, model, model_title, soon, references)
         for number, overlay in enumerate(self.overlays, start=1):
             charts = overlay.over(charts, model, number, precision)
         return [named(chart, precision) for chart in charts]
@@ -257,31 +257,31 @@ class RunState(QObject):
         return self._once(
             "verdicts",
             (precision,),
-            lambda: tuple(said for model in models for said in self._verdicts(model, precision)),
+            lambda: tuple(each for model in models for each in self._verdicts(model, precision)),
         )
 
     def _verdicts(self, model: str, precision: str) -> list[Verdict]:
-        apart = self.precisions(model)
-        if precision and apart:
-            apart = (precision if precision in apart else apart[0],)
-        found = []
-        for each in apart or ("",):
+        precisions = self.precisions(model)
+        if precision and precisions:
+            precisions = (precision if precision in precisions else precisions[0],)
+        verdicts = []
+        for each in precisions or ("",):
             rows, runs = of_precision(self.rows(model), [self.run], each)
-            found.append(verdict(model, rows, runs, each))
-        return found
+            verdicts.append(verdict(model, rows, runs, each))
+        return verdicts
 
     def board(self, model: str, precision: str = "") -> Scoreboard:
         """The scoreboard of a model, or of one of its `precisions` alone."""
-        said = [verdict for verdict in self.verdicts(precision) if verdict.model == model]
-        if len(said) == 1:
-            return said[0].board
+        verdicts = [verdict for verdict in self.verdicts(precision) if verdict.model == model]
+        if len(verdicts) == 1:
+            return verdicts[0].board
         return self._once("board", (model,), lambda: scoreboard(model, self.rows(model), [self.run]))
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
         """The batch sizes the run will measure on a model, known before they are: axes need not move."""
-        found = {case.batch for case in self.run.cases if case.model == model}
-        found |= {m.case.batch for m in self._measurements.values() if m.case.model == model}
-        return tuple(sorted(found))
+        sizes = {case.batch for case in self.run.cases if case.model == model}
+        sizes |= {m.case.batch for m in self._measurements.values() if m.case.model == model}
+        return tuple(sorted(sizes))
 
     # ------------------------------------------------------------------------------------------ selection
 
@@ -331,10 +331,10 @@ class ComparisonSession(Session):
         """
         if reason := self.occupied() or self.blocked():
             raise InputError(reason)
-        made = self.new_folder(Run(job=job, cases=()), folder)
-        self._opened(made, ())
-        self.begin(made, ())
-        return made.path
+        run_folder = self.new_folder(Run(job=job, cases=()), folder)
+        self._opened(run_folder, ())
+        self.begin(run_folder, ())
+        return run_folder.path
 
     # ------------------------------------------------------------------------------------------ the inside
 

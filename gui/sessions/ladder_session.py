@@ -68,7 +68,7 @@ class OwnKernels:
         """The rungs that an answer brings anew, which are due from now on; None where neither they nor files
         that are no rungs are to be shown. last: no other answer is awaited."""
         own = {info.path: info for info in answer.rungs if info.case.user}
-        found = None
+        news = None
         if self._fresh:
             changed = [i.case.rung for path, i in own.items() if self._seen.get(path) != i.source]
             # A header that several rungs include may have changed: then all of the user's run.
@@ -76,17 +76,17 @@ class OwnKernels:
                 changed = [info.case.rung for info in own.values()]
             self.due.update(changed)
             if changed or answer.problems:
-                found = tuple(changed)
+                news = tuple(changed)
         self._seen.update((path, info.source) for path, info in own.items())
         if last:
             self._fresh = self.touched = False
-        return found
+        return news
 
     def take(self, cases: Sequence[RungCase]) -> tuple[RungCase, ...]:
         """Those of a ladder's cases that are due, which they are no longer."""
-        found = tuple(case for case in cases if case.user and case.rung in self.due)
+        due_cases = tuple(case for case in cases if case.user and case.rung in self.due)
         self.due.clear()
-        return found
+        return due_cases
 
 
 class KernelWatch(QObject):
@@ -270,10 +270,10 @@ class LadderState(QObject):
         ladder that was climbed before, only what there is to choose from and to read."""
         if self.opened is not None and self.ladder is not None:
             job = self.ladder.job
-            found = answer.to_read or answer
-            now = found.ladder.job if found.ladder is not None else None
+            own_answer = answer.to_read or answer
+            now = own_answer.ladder.job if own_answer.ladder is not None else None
             same = now is not None and (now.op, now.device) == (job.op, job.device)
-            rungs = found.rungs if same else ()
+            rungs = own_answer.rungs if same else ()
             self.answer = msgspec.structs.replace(
                 answer, error="", ladder=self.ladder, rungs=rungs, problems=(), to_read=None
             )
@@ -344,11 +344,11 @@ class LadderState(QObject):
         if self.ladder is None:
             return ()
         measured, alone = self._shelf.measured, {case.key for case in cases}
-        found = again.beside(self.ladder, measured, tuple(cases))
-        measured.update((c.key, again.aged(measured[c.key])) for c in found if c.key not in alone)
-        if found:
+        compared = again.beside(self.ladder, measured, tuple(cases))
+        measured.update((c.key, again.aged(measured[c.key])) for c in compared if c.key not in alone)
+        if compared:
             self._derive()
-        return found
+        return compared
 
     def turn(self, case: RungCase, words: str = "", median_ns: float | None = None) -> None:
         """The worker is at this case, or says what it takes so far."""
@@ -390,13 +390,13 @@ class LadderState(QObject):
         ladder, shelf = self.ladder, self._shelf
         if ladder is None:
             return
-        found = [shelf.measured[case.key] for case in ladder.cases if case.key in shelf.measured]
+        measurements = [shelf.measured[case.key] for case in ladder.cases if case.key in shelf.measured]
 
         def work() -> tuple[tuple[RungRow, ...], tuple[RungRow, ...]]:
-            return tuple(rows(ladder, found)), tuple(rows(ladder, found, "model"))
+            return tuple(rows(ladder, measurements)), tuple(rows(ladder, measurements, "model"))
 
-        def then(made: tuple[tuple[RungRow, ...], tuple[RungRow, ...]]) -> None:
-            shelf.rows, shelf.models = made
+        def then(derived: tuple[tuple[RungRow, ...], tuple[RungRow, ...]]) -> None:
+            shelf.rows, shelf.models = derived
             self.changed.emit()
             if self._again:
                 self._again = False
@@ -670,9 +670,9 @@ class LadderSession(Session):
     def _beside(self, cases: Sequence[RungCase]) -> bool:
         """Begin to time what was run alone together with what it is compared with, unless there is something
         else to do. Whether it began."""
-        ladder, found = self.state.ladder, self.state.beside(cases)
+        ladder, compared = self.state.ladder, self.state.beside(cases)
         wait = self._over or self._own.touched or self._own.due or self.state.opened or self.blocked()
-        if not found or wait or ladder is None:
+        if not compared or wait or ladder is None:
             return False
-        self._run_quickly(ladder, found, together=True)
+        self._run_quickly(ladder, compared, together=True)
         return True

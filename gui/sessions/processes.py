@@ -445,8 +445,8 @@ class WorkerProcess(QObject):
 
     def _tell(self) -> None:
         if self._said:
-            said, self._said = tuple(self._said), []
-            self.said.emit(said)
+            messages, self._said = tuple(self._said), []
+            self.said.emit(messages)
         if self._settled:
             settled, self._settled = tuple(self._settled), []
             self.settled.emit(settled)
@@ -518,8 +518,8 @@ class Exporter(QObject):
         if order is None:
             return
         self.quit()
-        done = f"; {files} file{'s' if files != 1 else ''} made so far" if files else ""
-        self.cancelled.emit(f"Cancelled the export of {order.what}{done}")
+        so_far = f"; {files} file{'s' if files != 1 else ''} made so far" if files else ""
+        self.cancelled.emit(f"Cancelled the export of {order.what}{so_far}")
         self.idle.emit()
 
     def quit(self) -> None:
@@ -560,8 +560,8 @@ class Exporter(QObject):
         process.deleteLater()
         reason = process.refused
         if not reason and code:
-            told = process.tail.strip().splitlines() or [f"its process ended with exit code {code}"]
-            reason = told[-1] if code > 0 else "the process that drew it was killed"
+            lines = process.tail.strip().splitlines() or [f"its process ended with exit code {code}"]
+            reason = lines[-1] if code > 0 else "the process that drew it was killed"
         if reason:
             self.failed.emit(f"Could not export {order.what}: {reason}.".replace("..", "."))
         else:

@@ -165,10 +165,10 @@ def _row(events: Sequence[Event], keys: dict[str, int]) -> LaneRow:
 
 def _by(events: Iterable[Event], title: object) -> list[Lane | None]:
     """A lane for each title."""
-    found: dict[tuple, list[Event]] = {}
+    by_title: dict[tuple, list[Event]] = {}
     for event in events:
-        found.setdefault(title(event), []).append(event)  # type: ignore[operator]  # one of those below
-    return [lane(name if isinstance(name, str) else name[-1], found[name]) for name in sorted(found)]
+        by_title.setdefault(title(event), []).append(event)  # type: ignore[operator]  # one of those below
+    return [lane(name if isinstance(name, str) else name[-1], by_title[name]) for name in sorted(by_title)]
 
 
 def _interval_title(interval: HostSpan) -> tuple:
@@ -200,18 +200,18 @@ def _activity_title(activity: Activity | HostSpan) -> tuple:
 
 
 def _spans(cold: Sequence[Mark], course: Sequence[Mark], passes: Sequence[Mark]) -> tuple[Span, ...]:
-    found = []
+    spans = []
     if cold:
-        found.append(Span("cold start", min(map(_start, cold)), max(mark.end_ns for mark in cold)))
-    found += [
+        spans.append(Span("cold start", min(map(_start, cold)), max(mark.end_ns for mark in cold)))
+    spans += [
         Span(f"{mark.name} of the session", mark.start_ns, mark.end_ns)
         for mark in course
         if mark.kind == "window" and mark.name in ("create", "close")
     ]
     if len(passes) > 1:
-        found.append(Span("all profiled passes", passes[0].start_ns, passes[-1].end_ns))
-    found += [Span(f"{PASS} {i}", mark.start_ns, mark.end_ns) for i, mark in enumerate(passes, 1)]
-    return tuple(found)
+        spans.append(Span("all profiled passes", passes[0].start_ns, passes[-1].end_ns))
+    spans += [Span(f"{PASS} {i}", mark.start_ns, mark.end_ns) for i, mark in enumerate(passes, 1)]
+    return tuple(spans)
 
 
 def _start(event: Event) -> int:
@@ -279,20 +279,20 @@ class ProfileState(QObject):
         self._cases |= {case.case.key: case for case in cases}
         self.changed.emit()
 
-    def keep(self, found: Iterable[Read]) -> None:
+    def keep(self, reads: Iterable[Read]) -> None:
         """Events that were read."""
-        self._read |= {read.case.case.key: read for read in found if read.case.case.key in self._cases}
+        self._read |= {read.case.case.key: read for read in reads if read.case.case.key in self._cases}
         self.changed.emit()
 
 
 def read_cases(folder: Path, cases: Sequence[CaseProfile]) -> list[Read]:
     """The events of these cases, from the disk (on a thread). Raises InputError, which names the file."""
-    made = []
+    reads = []
     for case in cases:
         events = events_in(folder, case)
         title = f"{case.case.backend}, {case.case.precision}, batch {case.case.batch:,}"
-        made.append(Read(case, events, group(case, events, title)))
-    return made
+        reads.append(Read(case, events, group(case, events, title)))
+    return reads
 
 
 class ProfileSession(Session):
@@ -340,9 +340,9 @@ class ProfileSession(Session):
         self._reading = keys  # also where it fails: it is told once
         folder = state.folder
 
-        def then(found: list[Read]) -> None:
+        def then(reads: list[Read]) -> None:
             if state.folder == folder:
-                state.keep(found)
+                state.keep(reads)
 
         self.background.start("read events", lambda: read_cases(folder, missing), then)
 

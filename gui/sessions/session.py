@@ -275,17 +275,17 @@ class Session(QObject):
         def work() -> tuple[Folder[Any, Any], tuple[Any, ...], int]:
             folder = self.kind.open(path)
             measurements = folder.measurements()
-            done = {m.case.key for m in measurements if not to_run_again(m, retry=False)}
-            return folder, measurements, sum(case.key not in done for case in folder.cases)
+            measured = {m.case.key for m in measurements if not to_run_again(m, retry=False)}
+            return folder, measurements, sum(case.key not in measured for case in folder.cases)
 
-        def then(found: tuple[Folder[Any, Any], tuple[Any, ...], int]) -> None:
+        def then(contents: tuple[Folder[Any, Any], tuple[Any, ...], int]) -> None:
             if self.active or self._over:  # it may have started meanwhile
                 return
-            folder, measurements, left = found
+            folder, measurements, missing = contents
             self._opened(folder, measurements)
             self.opened.emit(folder.path)
-            if left and self.kind.resumes:
-                self.interrupted.emit(folder.path, left)
+            if missing and self.kind.resumes:
+                self.interrupted.emit(folder.path, missing)
 
         self.background.start(f"open {self.kind.a}", work, then)
 
@@ -298,14 +298,14 @@ class Session(QObject):
         folder = self.kind.open(path)
         folder.claim()
         measured, missing = folder.measurements(), folder.missing(retry)
-        left = bool(missing) or not folder.cases  # one that ended before its cases were known
-        if left and not trusted and (doubt := trust.doubt(folder.path, folder.job.kernel_dirs)):
+        unfinished = bool(missing) or not folder.cases  # one that ended before its cases were known
+        if unfinished and not trusted and (doubt := trust.doubt(folder.path, folder.job.kernel_dirs)):
             folder.close()
             self.doubted.emit(doubt, lambda: self.go_on(path, True, retry))
             return
         trust.remember(folder.path, folder.job.kernel_dirs)
         self._opened(folder, measured)
-        if left:
+        if unfinished:
             self._run(folder, missing)
         else:
             folder.close()

@@ -64,13 +64,13 @@ def run() -> int:
     app.setStyle("Fusion")
     handler = faults.Faults()
     handler.install(faults.log_path())
-    kept = settings()
-    theming = Theming(str(kept.value("theme", "system")))
+    stored = settings()
+    theming = Theming(str(stored.value("theme", "system")))
     theming.apply()
 
     from gui.shell.main_window import MainWindow
 
-    window = MainWindow(kept, theming, fault_handler=handler)
+    window = MainWindow(stored, theming, fault_handler=handler)
     window.show()
     QTimer.singleShot(0, window.begin)
     collector = Collector()

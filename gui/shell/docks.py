@@ -72,7 +72,7 @@ class Docks:
         self.away = False  # the form, since a run is shown
         self.cramped = False  # the form, for want of room
         self._width = NARROW
-        self.form_shown: Callable[[bool], None] = lambda shown: None
+        self.form_shown: Callable[[bool], None] = lambda visible: None
         self.form = self._dock("Comparison", form, _AREA.LeftDockWidgetArea)
         self.inspector = self._dock("Inspector", inspector, _AREA.RightDockWidgetArea)
         self.problems = self._dock("Problems", problems, _AREA.BottomDockWidgetArea)
@@ -273,8 +273,8 @@ def page(measurement: Measurement | None, state: RunState, theme: Theme, layers:
     row = state.row(case) or Row(measurement, case.model)
     parts = [head, _disposition(measurement, theme)]
     if row.doubts:
-        told = "<br>".join(escape(f"{doubt.MARK.strip()} {text}") for text in row.doubts)
-        parts.append(f'<p style="color:{theme.warning}">{told}</p>')
+        doubts = "<br>".join(escape(f"{doubt.MARK.strip()} {text}") for text in row.doubts)
+        parts.append(f'<p style="color:{theme.warning}">{doubts}</p>')
     if layers and state.layer and (layer := _layer_of(measurement, state.layer)) is not None:
         parts.append('<p><a href="ladder">Open in ladder</a></p>' if layer.nodes else "")
         parts.append(_section(f"Layer {layer.output}", layer_facts(layer), theme))
@@ -362,10 +362,10 @@ def _times(row: Row) -> list[Fact]:
             ("throughput", own(f"{units.si(row.images_per_s or 0)} images/s")),
         ]
     if row.speedup is not None:
-        told = orders.cell(row.verdict, row.speedup, row.speedup_low, row.speedup_high)
-        told = doubt.marked(told, row.speedup_doubts)
+        order = orders.cell(row.verdict, row.speedup, row.speedup_low, row.speedup_high)
+        order = doubt.marked(order, row.speedup_doubts)
         why = orders.reason(row.undecided) if row.undecided else ""
-        facts += _known((f"against {m.reference}", f"{told}, by paired rounds"), ("why", why))
+        facts += _known((f"against {m.reference}", f"{order}, by paired rounds"), ("why", why))
     first_ns = m.first_run_ns
     return facts + _known(("first run, once", own(units.duration(first_ns)) if first_ns is not None else ""))
 
@@ -389,32 +389,32 @@ def _parts(m: Measurement) -> list[Fact]:
 
 def _end_to_end(row: Row) -> list[Fact]:
     """Host images to host answers, several batches in flight: another clock than that of a forward pass."""
-    m, found = row.measurement, row.end_to_end
-    if found is None:
+    m, end_to_end = row.measurement, row.end_to_end
+    if end_to_end is None:
         return _known(("not measured", m.end_to_end.refused if m.end_to_end is not None else ""))
     return _known(*((c.heading.removeprefix("end to end: "), c.shown(row)) for c in END_TO_END[3:]))
 
 
 def _accuracy(m: Measurement) -> list[Fact]:
-    found = m.accuracy
-    if found is None:
+    accuracy = m.accuracy
+    if accuracy is None:
         return []
 
     def rate(value: float | None) -> str:
         if value is None:
             return ""
-        low, high = rates.interval(value, found.images)
+        low, high = rates.interval(value, accuracy.images)
         return f"{units.percent(value)} ({units.percent(low)} to {units.percent(high)})"
 
-    agreement = units.percent(found.agreement) if found.agreement is not None else ""
+    agreement = units.percent(accuracy.agreement) if accuracy.agreement is not None else ""
     return _known(
-        ("images", f"{found.images:,}" + ("" if found.labelled else ", without labels")),
-        ("top-1", rate(found.top1)),
-        ("top-5", rate(found.top5)),
-        ("none", found.refused),
-        ("but", found.hint),
-        *(("images", note) for note in found.notes),
-        (f"as {found.reference}" if found.reference else "agreement", agreement),
+        ("images", f"{accuracy.images:,}" + ("" if accuracy.labelled else ", without labels")),
+        ("top-1", rate(accuracy.top1)),
+        ("top-5", rate(accuracy.top5)),
+        ("none", accuracy.refused),
+        ("but", accuracy.hint),
+        *(("images", note) for note in accuracy.notes),
+        (f"as {accuracy.reference}" if accuracy.reference else "agreement", agreement),
     )
 
 
@@ -524,8 +524,8 @@ class Problems(TableView):
         new = [m for m in failed if self._shown.get(m.case.key) is not m]
         self._shown |= {m.case.key: m for m in new}
         # Also of what was refused: nobody else says why a point is missing.
-        told = [(case_words(m.case), WORDS.get(m.disposition, m.disposition), m.reason, m.case) for m in new]
-        self._add(*(Problem(*each) for each in told))
+        lines = [(case_words(m.case), WORDS.get(m.disposition, m.disposition), m.reason, m.case) for m in new]
+        self._add(*(Problem(*each) for each in lines))
 
     def logged(self, message: Log) -> None:
         """Take what the worker complained of; information goes to the log alone."""

@@ -148,12 +148,12 @@ class Library(QObject):
                 return
             form = self._window.form
             gone = [m for m in job.models if m not in form.models.keys and not Path(m).is_file()]
-            left = tuple(m for m in job.models if m not in gone)
+            models = tuple(m for m in job.models if m not in gone)
             name = path.absolute().name
-            if not left:
+            if not models:
                 self._window.tell(f"No model of {name} is here any more, so it cannot fill the form.")
                 return
-            form.set_job(msgspec.structs.replace(job, models=left))
+            form.set_job(msgspec.structs.replace(job, models=models))
             self._window.form_dock.show()
             missing = f", but for {', '.join(map(stem, gone))}, which is not here any more" if gone else ""
             self._window.tell(f"The form has the settings of {name}{missing}; F5 runs them.")
@@ -163,10 +163,10 @@ class Library(QObject):
     def set_note(self, path: Path, noted: note.Note) -> None:
         """Keep what the user calls a run; legends and the list have it from now on."""
 
-        def then(kept: note.Note) -> None:
+        def then(stored: note.Note) -> None:
             for overlay in self._window.state.overlays:
                 if same(overlay.folder, path):
-                    overlay.called = kept.name
+                    overlay.called = stored.name
                     self._window.state.lay_over(overlay)
             self.refresh()
 
@@ -190,11 +190,11 @@ class Library(QObject):
         if isinstance(window.page, RunsPage):
             window.tabs.setCurrentIndex(0)
 
-    def _on_interrupted(self, folder: Path, left: int) -> None:
-        self._offer(folder, f"{folder.absolute().name} was interrupted", left)
+    def _on_interrupted(self, folder: Path, count: int) -> None:
+        self._offer(folder, f"{folder.absolute().name} was interrupted", count)
 
-    def _offer(self, folder: Path, what: str, left: int) -> None:
-        cases = "1 case is" if left == 1 else f"{left:,} cases are"
+    def _offer(self, folder: Path, what: str, count: int) -> None:
+        cases = "1 case is" if count == 1 else f"{count:,} cases are"
         self._window.banner.ask(f"{what}: {cases} not measured yet.", GO_ON, lambda: self.resume(folder))
 
     def _on_closing(self) -> None:
@@ -210,16 +210,16 @@ class Library(QObject):
 
     def _offer_interrupted(self) -> None:
         """Go on with the run that was measured when the window went, if the user likes."""
-        kept = str(self._window.settings.value(_RUNNING, "") or "")
+        path = str(self._window.settings.value(_RUNNING, "") or "")
         self._window.settings.remove(_RUNNING)
-        if not kept or self._window.session.active:
+        if not path or self._window.session.active:
             return
 
-        def then(found: Summary | None) -> None:
-            if found is not None and found.resumable and found.cases and not self._window.session.active:
-                self._offer(found.path, f"{found.name} was interrupted when the window closed", found.left)
+        def then(run: Summary | None) -> None:
+            if run is not None and run.resumable and run.cases and not self._window.session.active:
+                self._offer(run.path, f"{run.name} was interrupted when the window closed", run.left)
 
-        self.background.start("interrupted", lambda: left_behind(Path(kept)), then)
+        self.background.start("interrupted", lambda: left_behind(Path(path)), then)
 
     def _on_overlay(self, files: RunFiles) -> None:
         window = self._window
@@ -227,12 +227,12 @@ class Library(QObject):
         folder = overlay.folder
         self._remember(folder)
         window.state.lay_over(overlay)
-        shown = set(window.state.models)
-        if shown and not shown & overlay.models:
+        models = set(window.state.models)
+        if models and not models & overlay.models:
             window.tell(
                 f"{overlay.name} and the run shown have no model in common, so there is nothing to lay over."
             )
-        elif shown and isinstance(window.page, RunsPage):
+        elif models and isinstance(window.page, RunsPage):
             window.tabs.setCurrentIndex(0)
 
     # --------------------------------------------------------------------------------------------- the list
@@ -313,8 +313,8 @@ def read(path: Path) -> RunFiles:
 
 def left_behind(path: Path) -> Summary | None:
     """A run that nobody measures into any more; None where another window does, or there is none."""
-    held = listed(path)
-    if held is None or not held.resumable:
+    run = listed(path)
+    if run is None or not run.resumable:
         return None
     claim = Claim(path)
     try:
@@ -322,7 +322,7 @@ def left_behind(path: Path) -> Summary | None:
     except InputError:
         return None
     claim.release()
-    return held
+    return run
 
 
 def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:

@@ -176,17 +176,17 @@ class Actions:
 
     def submenu(self, menu: str, text: str) -> QMenu:
         """A menu at the end of a menu."""
-        made = QMenu(text, self._window)
-        self.place(menu, made.menuAction())
-        return made
+        submenu = QMenu(text, self._window)
+        self.place(menu, submenu.menuAction())
+        return submenu
 
     def every(self, menu: QMenu) -> list[QAction]:
         """The actions of a menu and of the menus in it."""
-        found: list[QAction] = []
+        actions: list[QAction] = []
         for action in menu.actions():
             inner = action.menu()
-            found += self.every(inner) if isinstance(inner, QMenu) else [action]
-        return found
+            actions += self.every(inner) if isinstance(inner, QMenu) else [action]
+        return actions
 
     def collect(self) -> None:
         """Let every module of gui/menus add its actions."""

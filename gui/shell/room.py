@@ -61,9 +61,9 @@ class ToolBar(QToolBar):
         self._places["run"].setVisible(not active)
         self._places["cancel"].setVisible(active)
 
-    def show_summary(self, words: str, shown: bool) -> None:
+    def show_summary(self, words: str, visible: bool) -> None:
         self.folded.show_words(words)
-        self._folded.setVisible(shown)
+        self._folded.setVisible(visible)
 
     def make_primary(self, on: bool) -> None:
         """Whether the run is what one does next here, and no other button on the page says so."""
@@ -157,8 +157,8 @@ class Room(QObject):
     def _begin(self, name: str) -> None:
         self._window.menu_actions.by_name[name].trigger()
 
-    def _on_form(self, shown: bool) -> None:
-        self.toolbar.show_summary(self._words(), not shown and self._window.page.form)
+    def _on_form(self, visible: bool) -> None:
+        self.toolbar.show_summary(self._words(), not visible and self._window.page.form)
         self._choose_primary()
 
     def _sum_up(self) -> None:

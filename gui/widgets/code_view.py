@@ -225,8 +225,8 @@ class CodeView(QPlainTextEdit):
     def bring(self, index: int) -> None:
         """Have a line in view, in the middle where it was not; the caret stays."""
         block = self.document().findBlockByNumber(index)
-        first, shown = self.firstVisibleBlock().blockNumber(), self.viewport().height()
-        rows = max(1, shown // max(1, self.fontMetrics().lineSpacing()))
+        first, height = self.firstVisibleBlock().blockNumber(), self.viewport().height()
+        rows = max(1, height // max(1, self.fontMetrics().lineSpacing()))
         if block.isValid() and not first <= index < first + rows - 1:
             self.verticalScrollBar().setValue(max(0, index - rows // 2))
 
@@ -250,8 +250,8 @@ class CodeView(QPlainTextEdit):
         advance = self.fontMetrics().horizontalAdvance
         for line, rect in self._visible(event.rect()):
             if line.note:
-                shown = line.text.expandtabs(TAB)
-                x = advance(shown) + round(self.document().documentMargin()) + 2 * advance("  ")
+                text = line.text.expandtabs(TAB)
+                x = advance(text) + round(self.document().documentMargin()) + 2 * advance("  ")
                 at = rect.adjusted(x - self.horizontalScrollBar().value(), 0, 0, 0)
                 words = self.fontMetrics().elidedText(
                     line.note.splitlines()[0], Qt.TextElideMode.ElideRight, max(0, at.width() - 4)
@@ -349,22 +349,22 @@ class _Colours(QSyntaxHighlighter):
             return
         line, theme = self._view.lines[index], self._view.theming.theme
         if line.dim:
-            made = QTextCharFormat()
-            made.setForeground(QColor(theme.muted))
-            self.setFormat(0, len(text), made)
+            form = QTextCharFormat()
+            form.setForeground(QColor(theme.muted))
+            self.setFormat(0, len(text), form)
         else:
             self._ink(line.parts, theme)
         for start, length in line.spans if line.role else ():
             for at in range(start, start + length):
-                made = self.format(at)
-                made.setBackground(tint(theme, line.role, strong=True))
-                self.setFormat(at, 1, made)
+                form = self.format(at)
+                form.setBackground(tint(theme, line.role, strong=True))
+                self.setFormat(at, 1, form)
 
     def _ink(self, parts: Sequence[tuple] | Parts, theme: Theme) -> None:
         for start, length, ink in parts:
-            made = QTextCharFormat()
-            made.setForeground(QColor(ink.on(theme)))
-            made.setFontItalic(ink.italic)
+            form = QTextCharFormat()
+            form.setForeground(QColor(ink.on(theme)))
+            form.setFontItalic(ink.italic)
             if ink.bold:
-                made.setFontWeight(600)
-            self.setFormat(start, length, made)
+                form.setFontWeight(600)
+            self.setFormat(start, length, form)

@@ -142,26 +142,26 @@ class Linked(QLabel):
 
 def linked(text: str) -> str:
     """As HTML, its marked words as links."""
-    made = [
+    parts = [
         f'<a href="{TERM}:{escape(word)}">{escape(part)}</a>' if word else escape(part)
         for part, word in glossary.parts(text)
     ]
-    return "".join(made).replace("\n", "<br>")
+    return "".join(parts).replace("\n", "<br>")
 
 
 def with_links(text: str, but: str = "", colour: str = "") -> str:
     """As HTML, the words of the glossary in it as links where they stand alone; but: a word that is none;
     colour: of the links, where they are to be quiet."""
     style = f' style="color:{colour}"' if colour else ""
-    made = []
+    words = []
     for word in text.split(" "):
         plain = word.strip(".,;:()")
         term = glossary.find(plain) or glossary.find(f"{plain} error") if plain not in _VERBS else ""
-        told = escape(word)
+        html = escape(word)
         if term and term != but:
-            told = told.replace(escape(plain), f'<a href="{TERM}:{escape(term)}"{style}>{escape(plain)}</a>')
-        made.append(told)
-    return " ".join(made)
+            html = html.replace(escape(plain), f'<a href="{TERM}:{escape(term)}"{style}>{escape(plain)}</a>')
+        words.append(html)
+    return " ".join(words)
 
 
 def meaning(term: str) -> str:
@@ -295,21 +295,21 @@ class Lines(Label):
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WordWrap)
         layout.setTextOption(option)
-        found: list[str] = []
+        lines: list[str] = []
         cut = False
         layout.beginLayout()
         line = layout.createLine()
         while line.isValid():
             line.setLineWidth(max(20, width))
-            found.append(text[line.textStart() : line.textStart() + line.textLength()].rstrip())
-            if len(found) == self.most:
+            lines.append(text[line.textStart() : line.textStart() + line.textLength()].rstrip())
+            if len(lines) == self.most:
                 rest = text[line.textStart() :]
-                found[-1] = QFontMetricsF(font).elidedText(rest, Qt.TextElideMode.ElideRight, width)
-                cut = found[-1] != rest
+                lines[-1] = QFontMetricsF(font).elidedText(rest, Qt.TextElideMode.ElideRight, width)
+                cut = lines[-1] != rest
                 break
             line = layout.createLine()
         layout.endLayout()
-        return found or [""], cut
+        return lines or [""], cut
 
 
 def labelled(field: QWidget, words: str, gap: int = 10) -> QWidget:
@@ -411,11 +411,11 @@ def new_action(
 
 def shortcut(owner: QWidget, keys: Keys, what: str, do: Do, scope: Qt.ShortcutContext = WITHIN) -> QShortcut:
     """Keys that do something within a widget; what: for the sheet of shortcuts."""
-    made = QShortcut(QKeySequence(keys), owner)
-    made.setWhatsThis(what)
-    made.setContext(scope)
-    made.activated.connect(do)
-    return made
+    keys_pressed = QShortcut(QKeySequence(keys), owner)
+    keys_pressed.setWhatsThis(what)
+    keys_pressed.setContext(scope)
+    keys_pressed.activated.connect(do)
+    return keys_pressed
 
 
 def popup(owner: QWidget, actions: Sequence[QAction], at: QPoint) -> QMenu:
@@ -459,14 +459,14 @@ def set_role(widget: QWidget, role: str) -> bool:
 
 def fixed_text(text: str, name: str) -> QPlainTextEdit:
     """Text to be read and copied, in letters of one width."""
-    made = QPlainTextEdit(text)
-    made.setReadOnly(True)
-    made.setAccessibleName(name)
-    made.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-    made.setTextInteractionFlags(
+    field = QPlainTextEdit(text)
+    field.setReadOnly(True)
+    field.setAccessibleName(name)
+    field.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+    field.setTextInteractionFlags(
         Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
     )
-    return made
+    return field
 
 
 class Progress(QProgressBar):

@@ -147,17 +147,17 @@ def _order(layers: list[list[_Spot]]) -> None:
         count = _crossings(layers)
         if count < fewest:
             best, fewest = [list(layer) for layer in layers], count
-    for layer, kept in zip(layers, best, strict=True):
-        layer[:] = kept
+    for layer, order in zip(layers, best, strict=True):
+        layer[:] = order
         _number(layer)
 
 
 def _crossings(layers: list[list[_Spot]]) -> int:
     count = 0
     for layer in layers:
-        ends = [lower.place for spot in layer for lower in sorted(spot.below, key=lambda s: s.place)]
-        for index, end in enumerate(ends):
-            count += sum(1 for other in ends[index + 1 :] if other < end)
+        places = [lower.place for spot in layer for lower in sorted(spot.below, key=lambda s: s.place)]
+        for index, place in enumerate(places):
+            count += sum(1 for other in places[index + 1 :] if other < place)
     return count
 
 
@@ -216,7 +216,7 @@ def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]
         y += height + GAP_Y
     centres = {spot.key: (spot.x, middle[spot]) for layer in layers for spot in layer if spot.key is not None}
     routes = {}
-    for ends, path in paths.items():
+    for edge, path in paths.items():
         first, last = path[0], path[-1]
         points = [(first.x, middle[first] + first.height / 2)]
         for spot in path[1:-1]:
@@ -225,7 +225,7 @@ def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]
                 (spot.x, middle[spot] + spot.height / 2),
             ]
         points.append((last.x, middle[last] - last.height / 2))
-        routes[ends] = tuple(points)
+        routes[edge] = tuple(points)
     rows = tuple(tuple(spot.key for spot in layer if spot.key is not None) for layer in layers)
     return PlacedNode(centres, routes, rows)
 
@@ -511,11 +511,11 @@ class GraphView(QGraphicsView):
         """Whole where that can be read, else readable from its top on."""
         self._set_zoom(max(READABLE, self._fitting()))
         rect = self.sceneRect()
-        shown = self.mapToScene(self.viewport().rect()).boundingRect()
+        visible = self.mapToScene(self.viewport().rect()).boundingRect()
         top = [self._centre(key).x() for key in self._rows[0]] if self._rows else []
         # Where not all of its width has room, what it begins with is seen.
-        middle = sum(top) / len(top) if top and rect.width() > shown.width() else rect.center().x()
-        self.centerOn(middle, rect.top() + min(rect.height(), shown.height()) / 2)
+        middle = sum(top) / len(top) if top and rect.width() > visible.width() else rect.center().x()
+        self.centerOn(middle, rect.top() + min(rect.height(), visible.height()) / 2)
         if self._selected:
             self.ensureVisible(self._items[self._selected], 20, 20)
 

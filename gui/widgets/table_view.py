@@ -37,17 +37,17 @@ class TableModel(QAbstractTableModel):
         """Show this one. A selection stays where rows were added, changed or taken away and others stay."""
         key = self._looks.key
         new = {key(row): row for row in table.rows}
-        held = [key(row) for row in self.rows]
+        keys = [key(row) for row in self.rows]
         names = [column.name for column in table.columns]
-        kept = len(new) == len(table.rows) and None not in new and not new.keys().isdisjoint(held)
-        if not kept or names != [column.name for column in self.columns]:
+        same_rows = len(new) == len(table.rows) and None not in new and not new.keys().isdisjoint(keys)
+        if not same_rows or names != [column.name for column in self.columns]:
             self.beginResetModel()
             self.table, self.rows = table, list(table.rows)
             self.rows = self._in_order()
             self.endResetModel()
             return
-        for place in reversed(range(len(held))):
-            if held[place] not in new:
+        for place in reversed(range(len(keys))):
+            if keys[place] not in new:
                 self.beginRemoveRows(NO_INDEX, place, place)
                 del self.rows[place]
                 self.endRemoveRows()
@@ -110,8 +110,8 @@ class TableModel(QAbstractTableModel):
                 return column.heading
             case Qt.ItemDataRole.ToolTipRole:
                 term = self.term(section)
-                told = f"{term}: {plain_meaning(term)}" if term else ""
-                return as_tip("\n".join(filter(None, [column.tip, told]))) or None
+                meaning = f"{term}: {plain_meaning(term)}" if term else ""
+                return as_tip("\n".join(filter(None, [column.tip, meaning]))) or None
             case Qt.ItemDataRole.TextAlignmentRole if self._looks.flush_headings:
                 return _flush(column)
             case Qt.ItemDataRole.DecorationRole:
@@ -226,8 +226,8 @@ class TableView(QTableView):
 
     def follow(self, target: Any) -> None:
         """Go to the row of what was selected elsewhere."""
-        found = (place for place, row in enumerate(self.source.rows) if self.target(row) == target)
-        row = next(found, None)
+        places = (place for place, row in enumerate(self.source.rows) if self.target(row) == target)
+        row = next(places, None)
         self._following = True
         if row is None:
             self.clearSelection()

@@ -73,30 +73,30 @@ class VerdictStrip(ScrollArea):
     def lines(self) -> Sequence[QWidget]:
         return tuple(self._lines)
 
-    def show_verdicts(self, found: Sequence[Verdict], model: str) -> None:
+    def show_verdicts(self, verdicts: Sequence[Verdict], model: str) -> None:
         """Show a line of each; `model`: whose charts stand below."""
-        if (tuple(found), model) == self._shown:
+        if (tuple(verdicts), model) == self._shown:
             return
         foremost = self._shown[1] if isinstance(self._shown, tuple) else ""
-        self._shown = (tuple(found), model)
-        while len(self._lines) < len(found):
+        self._shown = (tuple(verdicts), model)
+        while len(self._lines) < len(verdicts):
             line = _Line()
             line.asked.connect(self.picked)
             self._layout.addWidget(line)
             self._lines.append(line)
-        for line in self._lines[len(found) :]:
+        for line in self._lines[len(verdicts) :]:
             line.hide()
             line.deleteLater()
-        del self._lines[len(found) :]
+        del self._lines[len(verdicts) :]
         low = self.window().height() < HIGH
-        much = sum(len(verdict.line) for verdict in found) > MUCH
+        much = sum(len(verdict.line) for verdict in verdicts) > MUCH
         larger = 0 if low else LARGER / 2 if much else LARGER
-        for line, verdict in zip(self._lines, found, strict=True):
+        for line, verdict in zip(self._lines, verdicts, strict=True):
             line.setFont(resized(self.font(), more=larger))
             line.show_verdict(verdict, self._theming.theme)
         self._fit()
         if foremost != model:
-            for line, verdict in zip(self._lines, found, strict=True):
+            for line, verdict in zip(self._lines, verdicts, strict=True):
                 if verdict.model == model:
                     self.ensureWidgetVisible(line, 0, 0)
 
@@ -129,12 +129,12 @@ class VerdictStrip(ScrollArea):
         around = self._layout.contentsMargins()
         width = max(100, self.viewport().width() - around.left() - around.right())
         low = self.window().height() < HIGH
-        wanted, ends = around.top(), [1]  # ends: of every line of text, which none is to be cut at
+        wanted, line_ends = around.top(), [1]  # ends: of every line of text, which none is to be cut at
         for line in self._lines:
             # Room for some lines each from the start: the charts below move little while sentences grow.
             height = max(line.heightForWidth(width), round((1 if low else KEPT) * line.line_height))
             count = max(1, round(height / line.line_height))
-            ends += [wanted + height * (number + 1) // count for number in range(count)]
+            line_ends += [wanted + height * (number + 1) // count for number in range(count)]
             wanted += height + self._layout.spacing()
         wanted += around.bottom() - self._layout.spacing()
         whole = self.window().height() if self.window() is not self else QWIDGETSIZE_MAX
@@ -144,13 +144,15 @@ class VerdictStrip(ScrollArea):
             spare = page.height() - REST if self._roomy and page is not None else 0
             first = around.top() + (self._lines[0].heightForWidth(width) if self._lines else 0)
             room = max(spare, round(LOW_MOST * whole), min(first, round(LOW_FIRST * whole)))
-        self.setFixedHeight(wanted if wanted <= room else max(end for end in ends if end <= max(room, 1)))
+        self.setFixedHeight(
+            wanted if wanted <= room else max(end for end in line_ends if end <= max(room, 1))
+        )
         self.verticalScrollBar().setSingleStep(self._lines[0].line_height if self._lines else 1)
 
     def _restyle(self) -> None:
-        shown, self._shown = self._shown, None
-        if isinstance(shown, tuple):
-            self.show_verdicts(*shown)
+        contents, self._shown = self._shown, None
+        if isinstance(contents, tuple):
+            self.show_verdicts(*contents)
 
 
 class _Line(Label):
@@ -175,23 +177,23 @@ class _Line(Label):
     def line_height(self) -> int:
         return self.fontMetrics().lineSpacing()
 
-    def show_verdict(self, found: Verdict, theme: Theme) -> None:
-        self._clauses = found.clauses
-        named = title(found.model) + f", {found.precision}" * bool(found.precision)
-        self.words = found.line or f"{named}: nothing is measured yet."
+    def show_verdict(self, verdict: Verdict, theme: Theme) -> None:
+        self._clauses = verdict.clauses
+        named = title(verdict.model) + f", {verdict.precision}" * bool(verdict.precision)
+        self.words = verdict.line or f"{named}: nothing is measured yet."
         self.setAccessibleName(self.words)
         ink = theme.ink
         lines = [
-            self._marked_up(found.clauses_of(who), theme, ink)
-            + (f' &nbsp;<b style="color:{theme.good}">{RELIABLE}</b>' if found.reliable(who) else "")
-            for who in found.contenders
+            self._marked_up(verdict.clauses_of(who), theme, ink)
+            + (f' &nbsp;<b style="color:{theme.good}">{RELIABLE}</b>' if verdict.reliable(who) else "")
+            for who in verdict.contenders
         ]
-        if rest := found.clauses_of(""):
+        if rest := verdict.clauses_of(""):
             lines.append(self._marked_up(rest, theme, ink))
         lines = lines or ["nothing is measured yet."]
-        of = f", {found.precision}" * bool(found.precision)
-        clock = f'{of}<span style="color:{theme.muted}">{CLOCK}</span>' if found.clauses else of
-        first = f"<b>{escape(title(found.model))}</b>{clock}: {lines[0]}"
+        of = f", {verdict.precision}" * bool(verdict.precision)
+        clock = f'{of}<span style="color:{theme.muted}">{CLOCK}</span>' if verdict.clauses else of
+        first = f"<b>{escape(title(verdict.model))}</b>{clock}: {lines[0]}"
         indent = self.fontMetrics().horizontalAdvance("nn")
         below = "".join(f'<div style="margin-left:{indent}px">{line}</div>' for line in lines[1:])
         self.setText(f'<div style="color:{ink}"><div>{first}</div>{below}</div>')
@@ -323,10 +325,10 @@ class BoardView(TableView):
         if board == self._board:
             return
         self._board = board
-        told = board is not None and board.tells
-        if board is not None and told:
+        compares = board is not None and board.tells
+        if board is not None and compares:
             self.show_table(scoreboard.table(board))
-        self.setVisible(told)
+        self.setVisible(compares)
         self.updateGeometry()
 
     def point_at(self, contender: str, batch: int) -> None:

@@ -97,10 +97,12 @@ class LadderPage(SessionPage):
         self.reader.step_wanted.connect(self.table.step)
         self.reader.edit_wanted.connect(self.edit_wanted)
         self.reader.assembly_wanted.connect(self._on_assembly_wanted)
-        session.assembly.answered.connect(lambda asked, told: self.reader.show_assembly(asked.rung, told))
+        session.assembly.answered.connect(
+            lambda question, answer: self.reader.show_assembly(question.rung, answer)
+        )
         session.assembly.failed.connect(
-            lambda asked, why: self.reader.show_assembly(
-                asked.rung, AssemblyAnswer(rung=asked.rung, error=why)
+            lambda question, why: self.reader.show_assembly(
+                question.rung, AssemblyAnswer(rung=question.rung, error=why)
             )
         )
         self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
@@ -142,14 +144,14 @@ class LadderPage(SessionPage):
             self.reader.forget_assembly()
         if now != self._charted:
             self._charted = now
-            found = None
+            both = None
             if state.ladder is not None and (state.derived or state.going):
-                found = charts(state.ladder, state.derived, state.going)
-            for view, chart in zip(self.charts, found or (None, None), strict=True):
+                both = charts(state.ladder, state.derived, state.going)
+            for view, chart in zip(self.charts, both or (None, None), strict=True):
                 view.show_chart(chart)
         self.table.show_rows(self._shown)
         if self._wanted and not session.planning:
-            keys = {shown.row.case.rung: shown.row.case.key for shown in self._shown}
+            keys = {row.row.case.rung: row.row.case.key for row in self._shown}
             self._key, self._wanted = keys.get(self._wanted, self._key), ""
         self._show_selected()
         self.show_standing(session.standing)
@@ -162,7 +164,7 @@ class LadderPage(SessionPage):
         answer = self.session.state.answer
         known = answer.nodes if answer is not None else ()
         nodes = next((info.nodes for info in known if job.node in info.nodes), ()) or (job.node,)
-        case = next((shown.row.case for shown in self._shown if shown.row.case.key == self._key), None)
+        case = next((row.row.case for row in self._shown if row.row.case.key == self._key), None)
         kind = "ort" if case is not None and case.is_reference else "engine"
         precision = case.precision if case is not None else ""
         rung = case.rung if case is not None else ""
@@ -191,8 +193,8 @@ class LadderPage(SessionPage):
         return ""
 
     def exported(self) -> Exported:
-        shown = [view.chart for view in self.charts] if self._body is not None else []
-        return Exported("the ladder", self.session.state.kept, tuple(c for c in shown if c is not None))
+        drawn = [view.chart for view in self.charts] if self._body is not None else []
+        return Exported("the ladder", self.session.state.kept, tuple(c for c in drawn if c is not None))
 
     def leave(self) -> bool:
         return self._body is not None and any(view.shrink() for view in self.charts)
@@ -240,17 +242,17 @@ class LadderPage(SessionPage):
                 view.select("", None)
             self.reader.show_problem(problem)
             return
-        rungs = [shown for shown in self._shown if not shown.row.case.is_reference]
-        found = next((shown for shown in self._shown if shown.row.case.key == self._key), None)
-        found = found or next(iter(rungs), None)
-        if found is None:
+        rungs = [each for each in self._shown if not each.row.case.is_reference]
+        selected = next((each for each in self._shown if each.row.case.key == self._key), None)
+        selected = selected or next(iter(rungs), None)
+        if selected is None:
             self.reader.show_nothing(state.error)
             return
-        case, job = found.row.case, state.ladder.job if state.ladder is not None else None
+        case, job = selected.row.case, state.ladder.job if state.ladder is not None else None
         self._key = case.key
         self.table.follow(case.key)
         self.roofline.point_out("" if case.is_reference else case.label)
-        bars = [shown.row.case.key for shown in rungs]
+        bars = [each.row.case.key for each in rungs]
         self.speed.select("", float(bars.index(case.key)) if case.key in bars else None)
         charted = self.roofline.chart
         standing = [s for panel in charted.panels for s in panel.series] if charted is not None else []
@@ -258,8 +260,8 @@ class LadderPage(SessionPage):
         self.roofline.select(case.label, next(iter(places), None))
         used = job is not None and self._used(job.node, job.model) == f"{job.device}/{case.rung}"
         info = None if case.is_reference else state.info(case.rung)
-        map_path = state.map_of(found.row.measurement)
-        self.reader.show_rung(info, state.rungs, found, map_path, used)
+        map_path = state.map_of(selected.row.measurement)
+        self.reader.show_rung(info, state.rungs, selected, map_path, used)
 
     def show_standing(self, standing: Standing) -> None:
         session, state = self.session, self.session.state
@@ -288,12 +290,12 @@ class LadderPage(SessionPage):
         self.invalidate()
 
     def _on_bar(self, _panel: str, place: float) -> None:
-        rungs = [shown.row.case.key for shown in self._shown if not shown.row.case.is_reference]
+        rungs = [each.row.case.key for each in self._shown if not each.row.case.is_reference]
         if 0 <= int(place) < len(rungs):
             self._on_picked(rungs[int(place)])
 
     def _on_point(self, label: str, _x: float) -> None:
-        known = {shown.row.case.rung: shown.row.case.key for shown in self._shown}
+        known = {each.row.case.rung: each.row.case.key for each in self._shown}
         if (key := known.get(label) or known.get(label.partition(" ")[2])) is not None:
             self._on_picked(key)
 

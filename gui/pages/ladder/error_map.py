@@ -131,8 +131,8 @@ class MapPicture(QWidget):
     def _cell_rect(self, cell: Cell) -> QRectF:
         frame = self.frame()
         wide, high = frame.width() / self._image.width(), frame.height() / self._image.height()
-        made = QRectF(frame.left() + cell[1] * wide, frame.top() + cell[0] * high, wide, high)
-        return made.adjusted(-1, -1, 1, 1)
+        rect = QRectF(frame.left() + cell[1] * wide, frame.top() + cell[0] * high, wide, high)
+        return rect.adjusted(-1, -1, 1, 1)
 
 
 class MapPanel(QWidget):
@@ -232,27 +232,31 @@ class ErrorPictures:
 def _read(path: Path) -> ErrorPictures:
     """Raises InputError where the file is missing or broken."""
     try:
-        kept = npz.arrays(path)
-        if "got" not in kept:
-            return ErrorPictures(kept["error_map"])
-        made = ErrorPictures(
-            error_map=kept["error_map"],
-            expected=kept["expected"],
-            got=kept["got"],
-            images=tuple(int(i) for i in kept["images"]),
-            channels=tuple(int(i) for i in kept["channels"]),
-            row=int(kept["row"]),
-            at=tuple(int(i) for i in kept["at"]),
-            tolerance=float(kept["tolerance"]),
+        arrays = npz.arrays(path)
+        if "got" not in arrays:
+            return ErrorPictures(arrays["error_map"])
+        pictures = ErrorPictures(
+            error_map=arrays["error_map"],
+            expected=arrays["expected"],
+            got=arrays["got"],
+            images=tuple(int(i) for i in arrays["images"]),
+            channels=tuple(int(i) for i in arrays["channels"]),
+            row=int(arrays["row"]),
+            at=tuple(int(i) for i in arrays["at"]),
+            tolerance=float(arrays["tolerance"]),
         )
     except OSError as error:
         raise InputError(f"the error map cannot be read: {system_words(error)}") from error
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise InputError(f"the error map {path.name} is broken ({error})") from error
-    known = (len(made.images), len(made.channels))
-    if made.got.ndim != 4 or made.got.shape != made.expected.shape or made.got.shape[:2] != known:
+    known = (len(pictures.images), len(pictures.channels))
+    if (
+        pictures.got.ndim != 4
+        or pictures.got.shape != pictures.expected.shape
+        or pictures.got.shape[:2] != known
+    ):
         raise InputError(f"the error map {path.name} is broken (its arrays do not fit each other)")
-    return made
+    return pictures
 
 
 class ErrorMapView(QWidget):
@@ -329,43 +333,45 @@ class ErrorMapView(QWidget):
 
     def _offer(self) -> None:
         """The images and channels that were kept, those of the finding chosen."""
-        kept = self._kept
-        whole = kept is not None and kept.whole
+        pictures = self._kept
+        whole = pictures is not None and pictures.whole
         self._bar.setVisible(whole)
-        if kept is None or not whole:
+        if pictures is None or not whole:
             return
-        wrong = kept.counts()
+        wrong = pictures.counts()
         for box, numbers, counts, chosen in (
-            (self.image, kept.images, wrong.sum(axis=1), kept.at[0]),
-            (self.channel, kept.channels, wrong.sum(axis=0), kept.at[1]),
+            (self.image, pictures.images, wrong.sum(axis=1), pictures.at[0]),
+            (self.channel, pictures.channels, wrong.sum(axis=0), pictures.at[1]),
         ):
             words = [f"{count:,} wrong" if count else "all right" for count in counts]
-            box.offer({n: f"{n:,}: {told}" for n, told in zip(numbers, words, strict=True)}, chosen)
+            box.offer(
+                {n: f"{n:,}: {count_words}" for n, count_words in zip(numbers, words, strict=True)}, chosen
+            )
             box.setEnabled(len(numbers) > 1)
 
     # ---------------------------------------------------------------------------------------------- drawing
 
     def _draw(self) -> None:
-        kept = self._kept
-        self._pictures.setVisible(kept is not None)
-        self.readout.setVisible(kept is not None)
-        if kept is None:
+        pictures = self._kept
+        self._pictures.setVisible(pictures is not None)
+        self.readout.setVisible(pictures is not None)
+        if pictures is None:
             return
-        if kept.whole:
-            self._draw_image(kept)
+        if pictures.whole:
+            self._draw_image(pictures)
         else:
-            self._arrays = {"difference": kept.error_map}
+            self._arrays = {"difference": pictures.error_map}
             self._scaled("difference", self._arrays["difference"], "|Difference|, over all images", 0.0)
         for name, panel in self.panels.items():
             panel.setVisible(name in self._arrays)
         self._on_pointed(None)
 
-    def _draw_image(self, kept: ErrorPictures) -> None:
+    def _draw_image(self, pictures: ErrorPictures) -> None:
         image, channel = self.image.currentIndex(), self.channel.currentIndex()
-        expected, got = kept.expected[image, channel], kept.got[image, channel]
+        expected, got = pictures.expected[image, channel], pictures.got[image, channel]
         with np.errstate(all="ignore"):
             difference = np.abs(got.astype(np.float64) - expected)
-        wrong = kept.wrong(image, channel)
+        wrong = pictures.wrong(image, channel)
         self._arrays = {"expected": expected, "got": got, "difference": difference, "wrong": wrong}
         low, high = (float(end) for end in (expected.min(), expected.max()))
         for name in ("expected", "got"):
@@ -393,20 +399,20 @@ class ErrorMapView(QWidget):
 
     def _on_pointed(self, cell: Cell | None) -> None:
         """Mark a pixel in all pictures and say its values; the finding's where none is pointed at."""
-        kept = self._kept
-        if kept is None:
+        pictures = self._kept
+        if pictures is None:
             return
-        if cell is None and kept.whole:
+        if cell is None and pictures.whole:
             here = (self.image.currentData(), self.channel.currentData())
-            cell = (kept.at[2] - kept.row, kept.at[3]) if here == kept.at[:2] else None
+            cell = (pictures.at[2] - pictures.row, pictures.at[3]) if here == pictures.at[:2] else None
         for panel in self.panels.values():
             panel.picture.mark(cell)
-        self.readout.setText(self._values(kept, cell) if cell is not None else " ")
+        self.readout.setText(self._values(pictures, cell) if cell is not None else " ")
 
-    def _values(self, kept: ErrorPictures, cell: Cell) -> str:
-        row, column = cell[0] + kept.row, cell[1]
-        if not kept.whole:
-            return f"row {row}, column {column}: off by {value_text(float(kept.error_map[cell]))} at most"
+    def _values(self, pictures: ErrorPictures, cell: Cell) -> str:
+        row, column = cell[0] + pictures.row, cell[1]
+        if not pictures.whole:
+            return f"row {row}, column {column}: off by {value_text(float(pictures.error_map[cell]))} at most"
         values = {name: float(array[cell]) for name, array in self._arrays.items() if name != "wrong"}
         verdict = "wrong" if self._arrays["wrong"][cell] else "right"
         place = f"n {self.image.currentData()}, m {self.channel.currentData()}, row {row}, column {column}"
@@ -424,18 +430,18 @@ def value_text(value: float) -> str:
 def sentences(finding: Finding) -> str:
     """A finding in words: what, where, when, on what, and how much of it; nothing that its reason says."""
     reason = finding.reason
-    told = [f"{reason[:1].upper()}{reason[1:]}."]
+    parts = [f"{reason[:1].upper()}{reason[1:]}."]
     if finding.index and not (finding.expected in reason and finding.got in reason):
         place = ", ".join(map(str, finding.index))
-        told.append(f"At element ({place}): expected {finding.expected}, got {finding.got}.")
+        parts.append(f"At element ({place}): expected {finding.expected}, got {finding.got}.")
     if finding.elements and not finding.wrong:
-        told.append("The answer itself is right.")
+        parts.append("The answer itself is right.")
     elif finding.elements:
         share = units.percent(finding.wrong / finding.elements, 1)
         count = f"{finding.wrong:,} of {finding.elements:,} elements"
-        told.append(f"That is {share} of them." if count in reason else f"{count} are wrong ({share}).")
+        parts.append(f"That is {share} of them." if count in reason else f"{count} are wrong ({share}).")
     seen = [f"seen {finding.when}" if finding.when else "", f"on {finding.params}" if finding.params else ""]
     if any(seen):
         words = " ".join(part for part in seen if part)
-        told.append(f"{words[0].upper()}{words[1:]}; the judge calls it “{finding.fault}”.")
-    return " ".join(told)
+        parts.append(f"{words[0].upper()}{words[1:]}; the judge calls it “{finding.fault}”.")
+    return " ".join(parts)

@@ -54,7 +54,7 @@ class LadderBar(QWidget):
             Combo(chosen=functools.partial(self._on_chosen, name)) for name in FOLLOWING
         )
         self.fields = [option_field(by_name(options.LADDER, name)) for name in ("batch", "whole-model")]
-        self.batch, self.whole_model = (made.widget for made in self.fields)
+        self.batch, self.whole_model = (each.widget for each in self.fields)
         self.batch.setKeyboardTracking(False)
         self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())
         self.rungs = menu_button("R&ungs", "Which rungs to run")
@@ -77,8 +77,8 @@ class LadderBar(QWidget):
         }
         pairs = [self._pair(words, field) for words, field in fields.items()]
         flowing(self, *pairs, self.rungs, self.kernels, self.whole_model, spacing=GAP)
-        for made in self.fields:
-            made.changed.connect(lambda _, made=made: self._choose(**values([made])))
+        for each in self.fields:
+            each.changed.connect(lambda _, field=each: self._choose(**values([field])))
 
     def show_choice(
         self, question: LadderQuestion, answer: LadderAnswer | None, models: Sequence[str], active: bool
@@ -164,8 +164,8 @@ class LadderBar(QWidget):
         menu.addSeparator()
         for info in answer.rungs:
             whose = "yours" if info.case.user else "side" if info.case.side else ""
-            told = ", ".join(filter(None, (whose, info.case.language)))
-            marks = f" ({told})" if told else ""
+            marks = ", ".join(filter(None, (whose, info.case.language)))
+            marks = f" ({marks})" if marks else ""
             menu.addAction(
                 new_action(
                     menu,
@@ -213,5 +213,5 @@ class LadderBar(QWidget):
 
     def _remove(self, folder: str) -> None:
         assert self._question is not None
-        left = tuple(known for known in self._question.kernel_dirs if known != folder)
-        self._choose(kernel_dirs=left, rungs=())
+        others = tuple(known for known in self._question.kernel_dirs if known != folder)
+        self._choose(kernel_dirs=others, rungs=())

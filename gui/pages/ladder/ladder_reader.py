@@ -120,26 +120,26 @@ class LadderReader(QWidget):
         self,
         info: RungInfo | None,
         rungs: Sequence[RungInfo],
-        shown: LadderRow,
+        ladder_row: LadderRow,
         map_path: Path | None,
         used: bool,
     ) -> None:
         """A rung (info None: the reference) and what came of it; used: the form has it for this node."""
-        now = ("rung", info, tuple(rungs), shown, map_path, used)
+        now = ("rung", info, tuple(rungs), ladder_row, map_path, used)
         if now == self._shown:
             return
         self._shown = now
         other = self._info is None or info is None or self._info.path != info.path
         self._info, self._rungs, self._problem = info, rungs, None
-        self._measurement, self._map = shown.row.measurement, map_path
-        case = shown.row.case
+        self._measurement, self._map = ladder_row.row.measurement, map_path
+        case = ladder_row.row.case
         self.title.setText(heading(case))
         self.words.setText(case.idea)
-        told, role = standing(shown)
+        status, role = standing(ladder_row)
         if info is None and not case.is_reference:
-            told += " Its source is not kept with a ladder, and not found here."
-        self._say(told, role)
-        able = info is not None and not shown.failed and not shown.refused
+            status += " Its source is not kept with a ladder, and not found here."
+        self._say(status, role)
+        able = info is not None and not ladder_row.failed and not ladder_row.refused
         self.use_button.setEnabled(able and not used)
         self.use_button.setVisible(info is not None and not info.whole)
         self.use_button.setText("In the model" if used else "&Use in model")
@@ -329,29 +329,37 @@ def heading(case: RungCase) -> str:
     return case.label + (f" ({', '.join(marks)})" if marks else "")
 
 
-def standing(shown: LadderRow) -> tuple[str, str]:
+def standing(ladder_row: LadderRow) -> tuple[str, str]:
     """How a rung stands in words, and the role they are written in."""
-    m = shown.row.measurement
-    if shown.going is not None:
-        return (f"{shown.going.words.capitalize()} …" if shown.going.words else "Waits its turn."), "muted"
-    if shown.waits:
-        return (f"Refused here: it {shown.refused}." if shown.refused else "Not measured yet."), "muted"
+    m = ladder_row.row.measurement
+    if ladder_row.going is not None:
+        return (
+            f"{ladder_row.going.words.capitalize()} …" if ladder_row.going.words else "Waits its turn."
+        ), "muted"
+    if ladder_row.waits:
+        return (
+            f"Refused here: it {ladder_row.refused}." if ladder_row.refused else "Not measured yet."
+        ), "muted"
     if m.disposition == "unsupported":
         return f"Refused here: it {m.reason}.", "muted"
     if m.disposition != "ok":
         word = "wrong" if m.finding is not None else WORDS.get(m.disposition, m.disposition)
         return f"{word[:1].upper()}{word[1:]}: {_without_folder(m.reason)}", "failed"
-    parts = [doubt.marked(units.duration(shown.row.time.value), shown.row.doubts)] if shown.row.time else []
-    row = shown.row
+    parts = (
+        [doubt.marked(units.duration(ladder_row.row.time.value), ladder_row.row.doubts)]
+        if ladder_row.row.time
+        else []
+    )
+    row = ladder_row.row
     if row.gain is not None and row.lower is not None:
-        told = orders.order(row.gain_verdict, row.gain, "it", row.lower.case.label, SAME_BOUND, ends=False)
-        parts.append(doubt.marked(told, row.gain_doubts))
+        order = orders.order(row.gain_verdict, row.gain, "it", row.lower.case.label, SAME_BOUND, ends=False)
+        parts.append(doubt.marked(order, row.gain_doubts))
     if row.speedup is not None:
-        told = orders.order(row.verdict, row.speedup, "it", "the reference", SAME_BOUND, ends=False)
-        parts.append(doubt.marked(told, row.speedup_doubts))
-    if whole := story.whole(row, shown.model, "the reference's"):
+        order = orders.order(row.verdict, row.speedup, "it", "the reference", SAME_BOUND, ends=False)
+        parts.append(doubt.marked(order, row.speedup_doubts))
+    if whole := story.whole(row, ladder_row.model, "the reference's"):
         parts.append(whole)
-    doubts = shown.row.all_doubts
+    doubts = ladder_row.row.all_doubts
     notes = list(dict.fromkeys([*m.notes, *doubts]))
     words = ", ".join(parts) + "." if parts else ""
     return " ".join([words, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]), "muted"
@@ -359,8 +367,8 @@ def standing(shown: LadderRow) -> tuple[str, str]:
 
 def _without_folder(reason: str) -> str:
     """A reason that begins with a file's path, with the file's name alone."""
-    found = re.match(r"(.*?[\\/])?([^\\/]+\.(?:cu|cuh|py):\d+: .*)", reason, re.DOTALL)
-    return found[2] if found else reason
+    match = re.match(r"(.*?[\\/])?([^\\/]+\.(?:cu|cuh|py):\d+: .*)", reason, re.DOTALL)
+    return match[2] if match else reason
 
 
 def neighbour(info: RungInfo, rungs: Sequence[RungInfo]) -> RungInfo | None:
@@ -371,15 +379,15 @@ def neighbour(info: RungInfo, rungs: Sequence[RungInfo]) -> RungInfo | None:
     lower = [r for r in own if r.case.number < case.number]
     same = [r for r in lower if r.case.precision == case.precision]
     plain = [r for r in lower if r.case.precision == "fp32"]
-    found = same or plain or lower
-    return found[-1] if found else None
+    candidates = same or plain or lower
+    return candidates[-1] if candidates else None
 
 
 def error_lines(path: str, reason: str) -> dict[int, str]:
     """The line of the rung's own file that a reason names ("…/90_mine.cu:12: …"), with what it says of it."""
-    found = re.match(re.escape(path) + r":(\d+): (.*)", reason, re.DOTALL)
-    if found:
-        return {int(found[1]): found[2]}
+    place = re.match(re.escape(path) + r":(\d+): (.*)", reason, re.DOTALL)
+    if place:
+        return {int(place[1]): place[2]}
     # TOML says where in the header: "… (at line 3, column 8)"; the header begins in the file's first line.
     header = re.search(r"\(at line (\d+), column \d+\)", reason)
     return {int(header[1]): reason.partition(": ")[2] or reason} if header else {}

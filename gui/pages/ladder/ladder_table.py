@@ -82,8 +82,8 @@ class LadderRow:
         )
 
 
-def _name(shown: LadderRow) -> str:
-    case = shown.row.case
+def _name(ladder_row: LadderRow) -> str:
+    case = ladder_row.row.case
     marks = [word for word in ("yours" * case.user, case.language, "side" * case.side) if word]
     of = f" in {case.precision}" if case.is_reference and case.precision != "fp32" else ""
     return case.rung + of + (f" ({', '.join(marks)})" if marks else "")
@@ -109,8 +109,8 @@ def _columns(names: Sequence[str]) -> Iterator[Column[LadderRow]]:
         yield column
 
 
-def _row(shown: LadderRow) -> RungRow:
-    return shown.row
+def _row(ladder_row: LadderRow) -> RungRow:
+    return ladder_row.row
 
 
 COLUMNS: tuple[Column[LadderRow], ...] = (
@@ -188,7 +188,7 @@ class LadderTable(TableView):
 
     def copied(self) -> Table[RungRow]:
         """Every column of what was measured."""
-        return ladder_tables.table([shown.row for shown in self.chosen_rows() if not shown.waits])
+        return ladder_tables.table([each.row for each in self.chosen_rows() if not each.waits])
 
     def markdown(self, table: Table[RungRow]) -> str:
         return to_markdown(report_tables.of_rungs(table.rows))
@@ -202,10 +202,10 @@ def shown_rows(
 ) -> list[LadderRow]:
     """refused: by rung, why it cannot run; going: by case key; models: the rows of the whole models."""
     whole = {row.case.key: row for row in models}
-    shown = []
+    ladder_rows = []
     for row in rows:
         key = msgspec.structs.replace(row.case, scope="model").key
-        shown.append(
+        ladder_rows.append(
             LadderRow(
                 row,
                 refused.get(row.case.rung, ""),
@@ -214,4 +214,4 @@ def shown_rows(
                 going.get(key),
             )
         )
-    return shown
+    return ladder_rows

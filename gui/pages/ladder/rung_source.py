@@ -207,8 +207,8 @@ class AssemblyView(QWidget):
         answer = self._answer
         if answer is None:
             return
-        found = (listing for listing in answer.listings if listing.name == self.which.currentText())
-        self._listing = listing = next(found, None)
+        named = (listing for listing in answer.listings if listing.name == self.which.currentText())
+        self._listing = listing = next(named, None)
         if listing is None:
             self._tell("", answer.error)
             return
@@ -229,10 +229,12 @@ class AssemblyView(QWidget):
         else:
             self._on_source()
 
-    def _tell(self, words: str, told: str) -> None:
+    def _tell(self, words: str, problem: str) -> None:
         self.words.setText(words)
-        self.told.setText(f"{told[:1].upper()}{told[1:]}{'' if told.endswith('.') else '.'}" if told else "")
-        self.told.setVisible(bool(told))
+        self.told.setText(
+            f"{problem[:1].upper()}{problem[1:]}{'' if problem.endswith('.') else '.'}" if problem else ""
+        )
+        self.told.setVisible(bool(problem))
 
     def _on_source(self) -> None:
         """The caret is on a line of the source."""
@@ -277,26 +279,26 @@ class Pair:
 
 def pairs(left: list[str], right: list[str]) -> list[Pair]:
     """The rows that set two lists of lines side by side."""
-    found: list[Pair] = []
+    rows: list[Pair] = []
     for tag, a0, a1, b0, b1 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":
-            found += [Pair(a0 + i, b0 + i) for i in range(a1 - a0)]
+            rows += [Pair(a0 + i, b0 + i) for i in range(a1 - a0)]
         else:
-            found += _change(left, right, range(a0, a1), range(b0, b1))
-    return found
+            rows += _change(left, right, range(a0, a1), range(b0, b1))
+    return rows
 
 
 def changes(rows: list[Pair]) -> list[Span]:
     """(first row, rows) of each run of changed rows."""
-    found: list[Span] = []
+    runs: list[Span] = []
     for index, row in enumerate(rows):
         if not row.changed:
             continue
-        if found and sum(found[-1]) == index:
-            found[-1] = (found[-1][0], found[-1][1] + 1)
+        if runs and sum(runs[-1]) == index:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
-            found.append((index, 1))
-    return found
+            runs.append((index, 1))
+    return runs
 
 
 def word_spans(left: str, right: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
@@ -305,25 +307,25 @@ def word_spans(left: str, right: str) -> tuple[tuple[Span, ...], tuple[Span, ...
     spans: tuple[list[Span], list[Span]] = ([], [])
     for tag, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if tag != "equal":
-            for made, words, first, last in ((spans[0], a, a0, a1), (spans[1], b, b0, b1)):
+            for side, words, first, last in ((spans[0], a, a0, a1), (spans[1], b, b0, b1)):
                 # A line moved in or out as a whole says so by its place.
                 if last > first and not (first == 0 and last == 1 and words[0].isspace()):
-                    made.append((sum(map(len, words[:first])), sum(map(len, words[first:last]))))
+                    side.append((sum(map(len, words[:first])), sum(map(len, words[first:last]))))
     return tuple(spans[0]), tuple(spans[1])
 
 
 def _change(left: list[str], right: list[str], a: range, b: range) -> list[Pair]:
     """The rows of one change: lines that are alike beside each other, the others alone."""
-    found: list[Pair] = []
+    rows: list[Pair] = []
     i, j = a.start, b.start
     for one, other in _alike(left, right, a, b):
-        found += [Pair(k, None, True) for k in range(i, one)]
-        found += [Pair(None, k, True) for k in range(j, other)]
-        found.append(Pair(one, other, True, *word_spans(left[one], right[other])))
+        rows += [Pair(k, None, True) for k in range(i, one)]
+        rows += [Pair(None, k, True) for k in range(j, other)]
+        rows.append(Pair(one, other, True, *word_spans(left[one], right[other])))
         i, j = one + 1, other + 1
-    found += [Pair(k, None, True) for k in range(i, a.stop)]
-    found += [Pair(None, k, True) for k in range(j, b.stop)]
-    return found
+    rows += [Pair(k, None, True) for k in range(i, a.stop)]
+    rows += [Pair(None, k, True) for k in range(j, b.stop)]
+    return rows
 
 
 def _alike(left: list[str], right: list[str], a: range, b: range) -> list[tuple[int, int]]:
@@ -336,16 +338,16 @@ def _alike(left: list[str], right: list[str], a: range, b: range) -> list[tuple[
     for i in reversed(range(len(a))):
         for j in reversed(range(len(b))):
             best[i][j] = max(best[i + 1][j], best[i][j + 1], common[i][j] + best[i + 1][j + 1])
-    found, i, j = [], 0, 0
+    pairing, i, j = [], 0, 0
     while i < len(a) and j < len(b):
         if common[i][j] and best[i][j] == common[i][j] + best[i + 1][j + 1]:
-            found.append((a[i], b[j]))
+            pairing.append((a[i], b[j]))
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:
             i += 1
         else:
             j += 1
-    return found
+    return pairing
 
 
 def _likeness(left: str, right: str) -> float:

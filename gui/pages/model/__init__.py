@@ -162,8 +162,8 @@ class ModelPage(Page):
         if not self._wanted:
             return
         question = self.question_of(self._wanted)
-        before, found = self._question, self.preview
-        if found is not None and found.takes.fixed_batch and before is not None:
+        before, preview = self._question, self.preview
+        if preview is not None and preview.takes.fixed_batch and before is not None:
             question = WhichPreview(job=question.job, batch=before.batch)  # it is looked at with its own
         if question != before:
             self.reading(question)

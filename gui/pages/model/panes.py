@@ -49,13 +49,13 @@ class FactsView(ScrollArea):
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(3)
         grid.setColumnStretch(1, 1)
-        row, told = 0, []
+        row, lines = 0, []
         for title, pairs in sections:
             if row:
                 grid.setRowMinimumHeight(row, 8)
                 row += 1
             grid.addWidget(Label(title, role="heading"), row, 0, 1, 2)
-            told.append(title)
+            lines.append(title)
             row += 1
             for name, value in pairs:
                 long = len(name) > LONG
@@ -69,10 +69,10 @@ class FactsView(ScrollArea):
                 )
                 for place, label in enumerate((left, right)):
                     grid.addWidget(label, row, place, Qt.AlignmentFlag.AlignTop)
-                told.append(f"{name}: {value}")
+                lines.append(f"{name}: {value}")
                 row += 1
         grid.setRowStretch(row, 1)
-        self.text = "\n".join(told)
+        self.text = "\n".join(lines)
         self.setWidget(body)
 
 
@@ -298,11 +298,11 @@ class ImagesPane(ScrollArea):
             (0, image.own, f"{own}{image.own.height}×{image.own.width}"),
             (2, image.given, given_words(image)),
         ):
-            shown = Label()
-            shown.setPixmap(pixmap(picture))
-            shown.setAccessibleName(caption)
+            label = Label()
+            label.setPixmap(pixmap(picture))
+            label.setAccessibleName(caption)
             under = Label(caption, role="muted", wrap=True)
-            grid.addWidget(shown, row, column)
+            grid.addWidget(label, row, column)
             grid.addWidget(under, row + 1, column, Qt.AlignmentFlag.AlignTop)
 
 

@@ -27,20 +27,22 @@ def shape_text(shape: Sequence[int | str | None]) -> str:
 
 def boxes(preview: Preview) -> tuple[list[Box], list[tuple[str, str]]]:
     """The nodes with the model's ends, in an order in which every arrow leads forward; and the arrows."""
-    found = [Box(INPUT + t.name, f"{t.name}  {shape_text(t.shape)}", plain=True) for t in preview.inputs]
-    made = {t.name: INPUT + t.name for t in preview.inputs}
+    nodes = [Box(INPUT + t.name, f"{t.name}  {shape_text(t.shape)}", plain=True) for t in preview.inputs]
+    source_of = {t.name: INPUT + t.name for t in preview.inputs}
     edges: list[tuple[str, str]] = []
     for node in preview.nodes:
         name = "" if node.name == node.op else node.name
-        found.append(Box(node.name, node.op, name, shape_text(node.shape) if node.shape else ""))
-        edges += [(made[tensor], node.name) for tensor in dict.fromkeys(node.inputs) if tensor in made]
-        made.update((tensor, node.name) for tensor in node.outputs)
+        nodes.append(Box(node.name, node.op, name, shape_text(node.shape) if node.shape else ""))
+        edges += [
+            (source_of[tensor], node.name) for tensor in dict.fromkeys(node.inputs) if tensor in source_of
+        ]
+        source_of.update((tensor, node.name) for tensor in node.outputs)
     for tensor in preview.outputs:
-        if tensor.name in made:
+        if tensor.name in source_of:
             key = OUTPUT + tensor.name
-            found.append(Box(key, f"{tensor.name}  {shape_text(tensor.shape)}", plain=True))
-            edges.append((made[tensor.name], key))
-    return found, edges
+            nodes.append(Box(key, f"{tensor.name}  {shape_text(tensor.shape)}", plain=True))
+            edges.append((source_of[tensor.name], key))
+    return nodes, edges
 
 
 def family(node: PreviewNode) -> str:
@@ -82,22 +84,22 @@ def tip(node: PreviewNode) -> str:
 
 def searched(preview: Preview) -> list[tuple[str, str]]:
     """For each box its key and the text in which it is found."""
-    found = [(INPUT + t.name, t.name) for t in preview.inputs]
+    texts = [(INPUT + t.name, t.name) for t in preview.inputs]
     for node in preview.nodes:
         parts = [node.name, node.op, node.domain, *node.inputs, *node.weights, *node.outputs]
         parts += [f"{name} {value}" for name, value in node.attributes]
         parts += [run.kernel for run in node.runs.values()]
-        found.append((node.name, "\n".join(parts)))
-    return found + [(OUTPUT + t.name, t.name) for t in preview.outputs]
+        texts.append((node.name, "\n".join(parts)))
+    return texts + [(OUTPUT + t.name, t.name) for t in preview.outputs]
 
 
 # ---------------------------------------------------------------------------------------------- sections
 
 
 def of_model(preview: Preview) -> list[Section]:
-    taken = [pair for pair in preview.takes.lines if pair[0] not in ("input", "output", "batch")]
+    image_facts = [pair for pair in preview.takes.lines if pair[0] not in ("input", "output", "batch")]
     if preview.takes.refused:
-        taken.append(("but", FAILED + preview.takes.refused))
+        image_facts.append(("but", FAILED + preview.takes.refused))
     batch = preview.takes.fixed_batch
     return [
         ("File", preview.facts),
@@ -106,7 +108,7 @@ def of_model(preview: Preview) -> list[Section]:
             *(("output", f"{t.name}: {_tensor(t)}") for t in preview.outputs),
             ("batch size", f"{batch} alone: the file fixes it" if batch else "any"),
         ]),
-        ("An image and its answer", taken),
+        ("An image and its answer", image_facts),
         (f"What our engine runs at batch {preview.batch:,} in {preview.precision}", [
             (engine(d), (FAILED if words.startswith("does not") else "") + words)
             for d, words in preview.devices.items()
@@ -144,10 +146,10 @@ def of_node(preview: Preview, key: str) -> list[Section]:
 
 def _runs(node: PreviewNode) -> list[tuple[str, str]]:
     """Devices of which the same is to be said stand together."""
-    found: dict[str, list[str]] = {}
+    devices_of: dict[str, list[str]] = {}
     for device, run in node.runs.items():
-        found.setdefault(run_words(run, node.name), []).append(engine(device))
-    return [("\n".join(devices), told) for told, devices in found.items()]
+        devices_of.setdefault(run_words(run, node.name), []).append(engine(device))
+    return [("\n".join(devices), words) for words, devices in devices_of.items()]
 
 
 def _tensor(tensor: Tensor) -> str:

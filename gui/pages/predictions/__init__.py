@@ -134,8 +134,8 @@ class PredictionsPage(Page):
     def showcase(self) -> None:
         if self._body is None:
             return
-        for shown in ("wrong", "all"):  # where none is wrong, whichever comes first
-            self._choices["shown"].choose(shown)
+        for filter_key in ("wrong", "all"):  # where none is wrong, whichever comes first
+            self._choices["shown"].choose(filter_key)
             self._show()
             if self.grid.source.rowCount():
                 self.grid.setCurrentIndex(self.grid.source.index(0))
@@ -155,14 +155,14 @@ class PredictionsPage(Page):
 
     def _show(self) -> None:
         answered, focus = self._answered, self._focus()
-        asked = Filter(
+        wanted = Filter(
             str(self._choices["shown"].currentData()),
             self._choices["label"].currentData(),
             self._cell,
             str(self._choices["order"].currentData()),
         )
-        indices = answered.chosen(asked, focus)
-        self.grid.nothing = self._why_none(asked.shown) if not len(indices) else ""
+        indices = answered.chosen(wanted, focus)
+        self.grid.nothing = self._why_none(wanted.shown) if not len(indices) else ""
         self.grid.show_images(answered, indices)
         if self._image in indices:
             row = int((indices == self._image).argmax())
@@ -176,7 +176,7 @@ class PredictionsPage(Page):
         if answered.images is not None and len(answered.images) < len(answered):
             parts.append(f"the first {len(answered.images):,} are kept as pictures")
         self.count.setText("; ".join([*parts, *answered.problems]))
-        self.reset.setEnabled(asked.shown != "all" or asked.label is not None or self._cell is not None)
+        self.reset.setEnabled(wanted.shown != "all" or wanted.label is not None or self._cell is not None)
         self._show_confusion(focus)
         self._show_image()
 
@@ -193,10 +193,10 @@ class PredictionsPage(Page):
         self._heading.setText(words)
         self._heading.setToolTip(as_tip(self._refused))
 
-    def _why_none(self, shown: str) -> str:
+    def _why_none(self, filter_key: str) -> str:
         if not len(self._answered):
             return " ".join(self._answered.problems) or "Reading the images …"
-        if not self._answered.labelled and shown.startswith("wrong"):
+        if not self._answered.labelled and filter_key.startswith("wrong"):
             return f"{self._unlabelled()}, so none of them is right or wrong. {self._refused}".strip()
         reasons = {
             "wrong": "No image is answered wrong by any backend.",
@@ -204,7 +204,7 @@ class PredictionsPage(Page):
             "disagree": "All backends give the same answer to every image.",
         }
         narrowed = self._choices["label"].currentData() is not None or self._cell is not None
-        return "No image passes these filters." if narrowed else reasons.get(shown, "")
+        return "No image passes these filters." if narrowed else reasons.get(filter_key, "")
 
     def _unlabelled(self) -> str:
         return "It is not known which answers are right" if self._refused else "These images have no labels"
@@ -254,12 +254,12 @@ def name_of(case: Case) -> str:
 def contenders(measurements: Iterable[Measurement], batch: int) -> dict[str, Measurement]:
     """By name, references last, as in every chart and table. One without answers at this batch size stands
     with those of the nearest that it has, and its name says so: a batch size should change no answer."""
-    found: dict[str, Measurement] = {}
+    nearest: dict[str, Measurement] = {}
     for m in measurements:
-        other = found.get(name_of(m.case))
+        other = nearest.get(name_of(m.case))
         if other is None or _away(m.case.batch, batch) < _away(other.case.batch, batch):
-            found[name_of(m.case)] = m
-    ordered = sorted(found.items(), key=lambda item: item[1].reference in ("", item[1].case.backend))
+            nearest[name_of(m.case)] = m
+    ordered = sorted(nearest.items(), key=lambda item: item[1].reference in ("", item[1].case.backend))
     return {name if m.case.batch == batch else f"{name} (batch {m.case.batch:,})": m for name, m in ordered}
 
 

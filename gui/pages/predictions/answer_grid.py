@@ -75,8 +75,8 @@ class AnswerModel(QAbstractListModel):
 
     def data(self, index: Index, role: int = 0) -> Any:
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            said = words(self.answered, int(self.indices[index.row()]))
-            return as_tip(said) if role == Qt.ItemDataRole.ToolTipRole else said
+            text = words(self.answered, int(self.indices[index.row()]))
+            return as_tip(text) if role == Qt.ItemDataRole.ToolTipRole else text
         return None
 
 
@@ -255,9 +255,9 @@ class AnswerDetail(QWidget):
         if image is not None:
             ratio = self.devicePixelRatioF()
             side = round(LARGE * ratio)
-            shown = QPixmap.fromImage(image).scaled(side, side, Qt.AspectRatioMode.KeepAspectRatio)
-            shown.setDevicePixelRatio(ratio)
-            self.picture.setPixmap(shown)
+            pixmap = QPixmap.fromImage(image).scaled(side, side, Qt.AspectRatioMode.KeepAspectRatio)
+            pixmap.setDevicePixelRatio(ratio)
+            self.picture.setPixmap(pixmap)
         self.facts.setText(facts(answered, index, theme))
 
 
@@ -266,8 +266,8 @@ def facts(answered: Answered, index: int, theme: Theme) -> str:
     confusion matrix no room."""
     between = "<br>" if len(answered.names) <= CROWDED else "&nbsp; "
     label = int(answered.labels[index])
-    told = escape(answered.class_name(label)) if label >= 0 else "unknown"
-    lines = [f"<b>Image {index:,}</b>", f"label: <b>{told}</b>"]
+    label_name = escape(answered.class_name(label)) if label >= 0 else "unknown"
+    lines = [f"<b>Image {index:,}</b>", f"label: <b>{label_name}</b>"]
     for name, answers in zip(answered.names, answered.answers, strict=True):
         predicted = int(answers.predicted[index])
         wrong = label >= 0 and label != predicted

@@ -74,27 +74,29 @@ class Answered:
             return "?"
         return names[label] if label < len(names) else str(label)
 
-    def chosen(self, asked: Filter, focus: int) -> np.ndarray:
+    def chosen(self, wanted: Filter, focus: int) -> np.ndarray:
         """The indices of the images that a filter lets through, in its order; focus: a contender's place."""
         if not len(self):
             return np.empty(0, np.int64)
         predicted, labels = self.predicted, self.labels
-        kept = np.ones(len(self), bool)
-        if asked.shown == "wrong":
-            kept &= ((predicted != labels) & (labels >= 0)).any(axis=0)
-        elif asked.shown == "wrong here":
-            kept &= (predicted[focus] != labels) & (labels >= 0)
-        elif asked.shown == "disagree":
-            kept &= (predicted != predicted[0]).any(axis=0)
-        if asked.label is not None:
-            kept &= (labels if self.labelled else predicted[focus]) == asked.label
-        if asked.cell is not None:
-            kept &= (labels == asked.cell[0]) & (predicted[focus] == asked.cell[1])
-        found = np.flatnonzero(kept)
-        if asked.order != "index":
-            confidence = self.answers[focus].confidence[found]
-            found = found[np.argsort(confidence if asked.order == "unsure" else -confidence, kind="stable")]
-        return found
+        mask = np.ones(len(self), bool)
+        if wanted.shown == "wrong":
+            mask &= ((predicted != labels) & (labels >= 0)).any(axis=0)
+        elif wanted.shown == "wrong here":
+            mask &= (predicted[focus] != labels) & (labels >= 0)
+        elif wanted.shown == "disagree":
+            mask &= (predicted != predicted[0]).any(axis=0)
+        if wanted.label is not None:
+            mask &= (labels if self.labelled else predicted[focus]) == wanted.label
+        if wanted.cell is not None:
+            mask &= (labels == wanted.cell[0]) & (predicted[focus] == wanted.cell[1])
+        indices = np.flatnonzero(mask)
+        if wanted.order != "index":
+            confidence = self.answers[focus].confidence[indices]
+            indices = indices[
+                np.argsort(confidence if wanted.order == "unsure" else -confidence, kind="stable")
+            ]
+        return indices
 
     def confusion(self, focus: int) -> np.ndarray:
         """Counts (classes, classes) of `classes()`: a row a label, a column an answer."""

@@ -62,7 +62,7 @@ class RunsTable(TableView):
     def show_runs(
         self,
         runs: Sequence[Summary],
-        shown: Path | None,
+        shown_folder: Path | None,
         overlays: Sequence[Path],
         baselines: Collection[Path] = (),
     ) -> None:
@@ -70,8 +70,8 @@ class RunsTable(TableView):
         that are chosen stay chosen."""
         before = [run.path for run in self.chosen_runs]
         marks = {path.absolute(): "laid over" for path in overlays}
-        if shown is not None:
-            marks[shown.absolute()] = "shown"
+        if shown_folder is not None:
+            marks[shown_folder.absolute()] = "shown"
         for path in (run.path.absolute() for run in runs if run.path.resolve() in baselines):
             marks[path] = ", ".join(filter(None, ("baseline", marks.get(path, ""))))
         if tuple(runs) != self.source.table.rows or marks != self._marks:
@@ -240,13 +240,13 @@ class RunsPage(Page):
         self,
         summaries: Sequence[Summary],
         where: Path,
-        held: Mapping[Path, Path] | None = None,
+        baseline_of: Mapping[Path, Path] | None = None,
         baselines: Sequence[Path] = (),
     ) -> None:
         """Make these the runs; `where` most of them lie. held: the baseline of each that has one; baselines:
         all that are kept."""
         self._where = where
-        self._held = held or {}
+        self._held = baseline_of or {}
         self._baselines = frozenset(path.resolve() for path in baselines)
         if tuple(summaries) != self._summaries:
             self._summaries = tuple(summaries)
@@ -268,11 +268,11 @@ class RunsPage(Page):
 
     def _enable(self) -> None:
         chosen, run = self.chosen, self.table.chosen_run if self._body is not None else None
-        shown = chosen is not None and self.state.folder is not None and same(self.state.folder, chosen)
+        is_shown = chosen is not None and self.state.folder is not None and same(self.state.folder, chosen)
         able = {
             "resume": run is not None and run.resumable,
             "retry": run is not None and run.retriable,
-            "overlay": run is not None and run.layered and not shown,
+            "overlay": run is not None and run.layered and not is_shown,
             "form": run is not None and run.layered and not run.problem,
             "diff": self._two() is not None,
             "baseline": run is not None and run.measured > 0 and not run.problem,
@@ -293,8 +293,8 @@ class RunsPage(Page):
     def _two(self) -> tuple[Path, Path] | None:
         """The two that would be held against each other, the older first; None where there are none."""
         runs = self.table.chosen_runs if self._body is not None else []
-        if len(runs) == 1 and (kept := self._held.get(runs[0].path)) is not None and not runs[0].problem:
-            return kept, runs[0].path
+        if len(runs) == 1 and (baseline := self._held.get(runs[0].path)) is not None and not runs[0].problem:
+            return baseline, runs[0].path
         if len(runs) != 2 or runs[0].kind != runs[1].kind or any(run.problem for run in runs):
             return None
         first, second = sorted(runs, key=lambda run: run.created_at)
@@ -333,8 +333,8 @@ def matching(runs: Sequence[Summary], text: str) -> tuple[Summary, ...]:
 
 
 def _said(run: Summary) -> str:
-    shown = (column.words(run) for column in COLUMNS)
-    return " ".join((*shown, run.note, run.command)).casefold()
+    cells = (column.words(run) for column in COLUMNS)
+    return " ".join((*cells, run.note, run.command)).casefold()
 
 
 def same(one: Path, other: Path) -> bool:

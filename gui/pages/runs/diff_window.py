@@ -33,13 +33,13 @@ class DiffTable(TableView):
         theme = self.theme
         if column.name == "ratio":
             inks = {"faster": theme.good, "slower": theme.failed, "doubtful": theme.warning}
-            found = inks.get(orders.role(row.verdict, row.doubts))
-            return None if found is None else QColor(found)
+            ink = inks.get(orders.role(row.verdict, row.doubts))
+            return None if ink is None else QColor(ink)
         return QColor(theme.failed) if column.name == "result" and row.wrong else None
 
     def tip(self, row: Change, column: Column[Change]) -> str:
-        left = row.pair.b.left if row.pair.b is not None else ""
-        return "\n".join(filter(None, (row.wrong, left, row.worse, row.lost, row.apart, *row.doubts)))
+        left_out = row.pair.b.left if row.pair.b is not None else ""
+        return "\n".join(filter(None, (row.wrong, left_out, row.worse, row.lost, row.apart, *row.doubts)))
 
 
 class DiffWindow(QDialog):
@@ -55,7 +55,7 @@ class DiffWindow(QDialog):
         self.verdict.setFont(resized(self.verdict.font(), more=LARGER))
         self.differences = _words(_few(sentences.differences(diff)))
         if len(diff.differences) > FEW:
-            self.differences.setToolTip("\n".join(found.words for found in diff.differences[FEW:]))
+            self.differences.setToolTip("\n".join(difference.words for difference in diff.differences[FEW:]))
         self.remarks = _words(sentences.remarks(diff), muted=True)
         self.table = DiffTable("Cases of both runs", theming)
         self.table.show_table(tables.readable(diff))
@@ -79,8 +79,8 @@ class DiffWindow(QDialog):
 
     def _falls(self) -> QWidget:
         """The waterfall of the case that is chosen, with its steps beside it."""
-        for found in self.diff.waterfalls:
-            self.case.addItem(found.words)
+        for each in self.diff.waterfalls:
+            self.case.addItem(each.words)
         self.case.setAccessibleName("Case")
         self.case.currentIndexChanged.connect(self._show_fall)
         bar = filled(QHBoxLayout(), Label("&Case", buddy=self.case), self.case, 1)
@@ -120,10 +120,10 @@ class _Few(ScrollArea):
 
 def _few(lines: Sequence[str]) -> list[str]:
     """The first differences, how many more there are, and how the two are compared."""
-    told = [line.strip() for line in lines]
-    if len(told) <= FEW + 1:
-        return told
-    return [*told[:FEW], f"and {len(told) - FEW - 1} more", told[-1]]
+    sentences_told = [line.strip() for line in lines]
+    if len(sentences_told) <= FEW + 1:
+        return sentences_told
+    return [*sentences_told[:FEW], f"and {len(sentences_told) - FEW - 1} more", sentences_told[-1]]
 
 
 def _words(lines: Sequence[str], muted: bool = False) -> Label:

@@ -116,8 +116,8 @@ class TimelinePage(SessionPage):
         """What is shown, and from where it is counted."""
 
         fields = {"batch": "&Batch", "anchor": "&0 is where", "span": "&Go to"}
-        shown = {"span": self._on_span}
-        self._choices = {key: Combo(chosen=shown.get(key, lambda _: self.invalidate())) for key in fields}
+        slots = {"span": self._on_span}
+        self._choices = {key: Combo(chosen=slots.get(key, lambda _: self.invalidate())) for key in fields}
         self._choices["anchor"].offer({anchor: anchor for anchor in (STEADY, FIRST_PASS, PROCESS)})
         zoom = tool_buttons(
             ("−", "Zoom out (−)", lambda: self.view.zoom_by(1 / 1.5)),
@@ -125,10 +125,10 @@ class TimelinePage(SessionPage):
             ("All", "Show everything (0)", self.view.fit),
             ("Measured", "Zoom to the measured span (Z)", self.view.zoom_to_measure),
         )
-        made = QWidget()
+        bar = QWidget()
         pairs = [labelled(self._choices[key], words, gap=4) for key, words in fields.items()]
-        flowing(made, *pairs, *zoom, spacing=6)
-        return made
+        flowing(bar, *pairs, *zoom, spacing=6)
+        return bar
 
     # --------------------------------------------------------------------------------------------- showing
 
@@ -186,13 +186,13 @@ class TimelinePage(SessionPage):
         if event is None or place is None:
             return None
         nodes: tuple[str, ...] = getattr(event, "nodes", ())
-        made = next((c for c in self.session.state.fine if c.case.key == place.group.key), None)
-        if not nodes or made is None:
+        measured = next((c for c in self.session.state.fine if c.case.key == place.group.key), None)
+        if not nodes or measured is None:
             return None
         rung = getattr(event, "rung", "") or next(
-            (operator.rung for operator in made.operators if set(operator.nodes) & set(nodes)), ""
+            (operator.rung for operator in measured.operators if set(operator.nodes) & set(nodes)), ""
         )
-        case = made.case
+        case = measured.case
         return Spot(case.model, nodes, case.backend, case.batch, case.precision, rung)
 
     def show_spot(self, spot: Spot) -> str:
@@ -216,10 +216,10 @@ class TimelinePage(SessionPage):
         self._wanted = None
         for read in sorted(reads, key=lambda read: read.case.case.backend != spot.backend):
             events: list[Activity | HostSpan] = [*read.events.activities, *read.events.intervals]
-            found = [e for e in events if nodes_of(e) & set(spot.nodes) and e.run is not None]
-            if found:
+            kernels = [e for e in events if nodes_of(e) & set(spot.nodes) and e.run is not None]
+            if kernels:
                 self.details.choose(read.case.case.backend)
-                self.view.select(min(found, key=lambda event: event.start_ns))
+                self.view.select(min(kernels, key=lambda event: event.start_ns))
                 return
 
     def _offer_batches(self, batches: Sequence[int], wanted: Spot | None = None) -> int:

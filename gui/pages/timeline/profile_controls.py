@@ -65,7 +65,7 @@ class ProfileControls(QWidget):
         self.precision = Combo()
         self.precision.offer({"fp32": "fp32"})
         self.fields = [option_field(by_name(options.PROFILE, name)) for name in ("runs", "counters")]
-        self.runs, self.counters = (made.widget for made in self.fields)
+        self.runs, self.counters = (each.widget for each in self.fields)
         fill(self.fields, ProfileJob(model="", backends=()))
         self.run_button = push_button(
             "&Profile",

@@ -89,11 +89,11 @@ class PartsBar:
         return f"{head} = {plain} + {units.duration(self.median - self.plain)} profiler"
 
 
-def bars(found: Sequence[CaseProfile], window: str = "pass") -> list[PartsBar]:
+def bars(cases: Sequence[CaseProfile], window: str = "pass") -> list[PartsBar]:
     """Of the cases that have this window divided (bench.profile.parts.WINDOWS), by batch, then backend as in
     the profile."""
-    made = []
-    for case in found:
+    rows = []
+    for case in cases:
         divided = case.breakdown(window)
         if divided is None or not divided.wall_ns:
             continue
@@ -101,8 +101,8 @@ def bars(found: Sequence[CaseProfile], window: str = "pass") -> list[PartsBar]:
         median = statistics.median(case.profiled_ns) if case.profiled_ns and window == "pass" else None
         parts = tuple((share.key, share.time_ns / divided.passes) for share in divided.parts if share.time_ns)
         title = f"{case.case.backend}, batch {case.case.batch:,}"
-        made.append(PartsBar(case, title, parts, divided.wall, median, plain))
-    return made
+        rows.append(PartsBar(case, title, parts, divided.wall, median, plain))
+    return rows
 
 
 class PartsView(QWidget):
@@ -121,9 +121,9 @@ class PartsView(QWidget):
         self.setAccessibleName("Where the time goes")
         theming.changed.connect(self.update)
 
-    def show_cases(self, found: Sequence[CaseProfile], window: str, relative: bool) -> None:
+    def show_cases(self, cases: Sequence[CaseProfile], window: str, relative: bool) -> None:
         """relative: every bar as long as the others, so that shares compare; else as long as its pass."""
-        self.bars, self.relative = bars(found, window), relative
+        self.bars, self.relative = bars(cases, window), relative
         totals: dict[str, float] = {}
         for bar in self.bars:
             for key, time_ns in bar.parts:
@@ -211,11 +211,11 @@ class PartsView(QWidget):
     # ---------------------------------------------------------------------------------------------- pointing
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        found = self._at(event.position())
-        if found is None:
+        pointed = self._at(event.position())
+        if pointed is None:
             QToolTip.hideText()
             return
-        bar, key = found
+        bar, key = pointed
         total = bar.wall or 1.0
         lines = [f"<b>{escape(bar.title)}</b>", escape(bar.figures)]
         for name, time_ns in bar.parts:
@@ -226,9 +226,9 @@ class PartsView(QWidget):
         QToolTip.showText(event.globalPosition().toPoint(), "<br>".join(lines), self)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        found = self._at(event.position())
-        if found is not None and event.button() == Qt.MouseButton.LeftButton:
-            self.picked.emit(found[0].case)
+        pointed = self._at(event.position())
+        if pointed is not None and event.button() == Qt.MouseButton.LeftButton:
+            self.picked.emit(pointed[0].case)
 
     def leaveEvent(self, event: QEvent) -> None:
         QToolTip.hideText()
@@ -252,12 +252,12 @@ class PartsView(QWidget):
 
     def _rects(self, bar: PartsBar, y: float) -> list[tuple[str, QRectF, float]]:
         """(key, where, share of the bar) of each part."""
-        found, at, scale = [], 0.0, self._scale(bar)
+        rects, at, scale = [], 0.0, self._scale(bar)
         for key, time_ns in bar.parts:
             rect = QRectF(TITLES + at * scale, y, time_ns * scale, BAR)
-            found.append((key, rect, time_ns / (bar.wall or 1.0)))
+            rects.append((key, rect, time_ns / (bar.wall or 1.0)))
             at += time_ns
-        return found
+        return rects
 
 
 def _place(key: str) -> int:
@@ -278,18 +278,18 @@ class ColdStep:
     mark: Mark | None = None
 
 
-def steps(found: Sequence[CaseProfile]) -> list[ColdStep]:
+def steps(cases: Sequence[CaseProfile]) -> list[ColdStep]:
     """Case by case its phases in order of their start."""
-    made: list[ColdStep] = []
-    for case in found:
+    lines: list[ColdStep] = []
+    for case in cases:
         if not case.cold:
             continue
         end = max(mark.end_ns for mark in case.cold)
         title = f"{case.case.backend}, batch {case.case.batch:,}: {units.duration(end)} to the steady state"
-        made.append(ColdStep(title, case.case.backend))
+        lines.append(ColdStep(title, case.case.backend))
         ordered = sorted(case.cold, key=lambda mark: (mark.start_ns, -mark.end_ns))
-        made += [ColdStep(mark.name, case.case.backend, mark) for mark in ordered]
-    return made
+        lines += [ColdStep(mark.name, case.case.backend, mark) for mark in ordered]
+    return lines
 
 
 class ColdView(QWidget):
@@ -303,8 +303,8 @@ class ColdView(QWidget):
         self.setAccessibleName("Cold start")
         theming.changed.connect(self.update)
 
-    def show_cases(self, found: Sequence[CaseProfile]) -> None:
-        self.steps = steps(found)
+    def show_cases(self, cases: Sequence[CaseProfile]) -> None:
+        self.steps = steps(cases)
         words = [
             f"{s.title} {units.duration(s.mark.time_ns)}" if s.mark is not None else s.title
             for s in self.steps
@@ -445,14 +445,14 @@ class ProfileView(TableView):
 
 def _most(table: ProfileTable) -> set[int]:
     """The first rows, as they come, up to 90 % of the time."""
-    taken: set[int] = set()
+    marked: set[int] = set()
     so_far = 0.0
     for row in table.rows if any(column.name == "share" for column in table.columns) else ():
         if so_far >= MOST:
             break
-        taken.add(id(row))
+        marked.add(id(row))
         so_far += row["share"]
-    return taken
+    return marked
 
 
 GROUPS = {"name": "name", "operator": "operator", "node": "node"}
@@ -564,9 +564,9 @@ class ProfileTables(QWidget):
         self._heads[key] = (title, note, more)
         return as_column(title, note, more, (table, 1), spacing=2)
 
-    def _show(self, found: _Found) -> None:
-        self._first = found.first
-        tables = (found.activities, found.calls)
+    def _show(self, wanted_tables: _Found) -> None:
+        self._first = wanted_tables.first
+        tables = (wanted_tables.activities, wanted_tables.calls)
         for key, view, table in zip(self._heads, (self.activities, self.calls), tables, strict=True):
             view.show_table(table)
             title, note, more = self._heads[key]
@@ -601,7 +601,7 @@ class ProfileTables(QWidget):
 
 def _found(read: Read, wanted: _Wanted) -> _Found:
     """The tables and what their lines lead to (on a thread)."""
-    made, events, by = read.case, read.events, wanted.by
+    measured, events, by = read.case, read.events, wanted.by
     inside = profile_lines.in_window(events, wanted.window)
     key = profile_lines.key_of(by)  # type: ignore[arg-type]  # a key of GROUPS
     first: dict[tuple[str, str], Event] = {}
@@ -610,8 +610,8 @@ def _found(read: Read, wanted: _Wanted) -> _Found:
     for call in inside.calls:
         first.setdefault(("call", profile_api.bare(call.name)), call)
     return _Found(
-        profile_tables.activities(made, events, by, wanted.window, wanted.match),  # type: ignore[arg-type]
-        profile_tables.calls(made, events, wanted.window, wanted.match) if events.calls else None,
+        profile_tables.activities(measured, events, by, wanted.window, wanted.match),  # type: ignore[arg-type]
+        profile_tables.calls(measured, events, wanted.window, wanted.match) if events.calls else None,
         first,
     )
 
@@ -671,10 +671,10 @@ class ProfileDetails(QTabWidget):
     ) -> None:
         """fine: all cases of the profile that are measured; cases: those of the batch size that is shown;
         reads: of these by their keys, as far as they are read."""
-        given = (profile, tuple(fine), tuple(cases), tuple(reads.values()))
-        if len(given) == len(self._given) and all(map(_same, given, self._given)):
+        contents = (profile, tuple(fine), tuple(cases), tuple(reads.values()))
+        if len(contents) == len(self._given) and all(map(_same, contents, self._given)):
             return
-        self._given = given
+        self._given = contents
         self._profile, self._fine, self._cases, self._reads = profile, fine, cases, reads
         names = [case.case.backend for case in cases]
         # Who has chosen nothing yet looks for what a GPU does, where there is one.
@@ -731,12 +731,12 @@ class ProfileDetails(QTabWidget):
             return
         wanted = set(row[profile_findings.NODES])
         events: list[Activity | HostSpan] = [*read.events.activities, *read.events.intervals]
-        found = [e for e in events if wanted & set(e.nodes) and e.run is not None]
-        if found:
-            self.picked.emit(min(found, key=lambda event: event.start_ns))
+        kernels = [e for e in events if wanted & set(e.nodes) and e.run is not None]
+        if kernels:
+            self.picked.emit(min(kernels, key=lambda event: event.start_ns))
 
-    def _show_findings(self, found: tuple[ProfileTable, Chart | None]) -> None:
-        table, chart = found
+    def _show_findings(self, diagnosis: tuple[ProfileTable, Chart | None]) -> None:
+        table, chart = diagnosis
         self.roofline.show_chart(chart)
         self.findings.show_table(table)
         self._note.setText(" ".join(table.notes))

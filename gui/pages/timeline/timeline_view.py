@@ -165,13 +165,13 @@ def at_pixel(row: LaneRow, axis: TimeAxis, offset: float, x: float) -> int | Non
     """The interval of a row at a pixel, else the nearest within two pixels; None where there is none."""
     moment, best = axis.time(x) + offset, 2.0 / axis.scale
     after = int(np.searchsorted(row.starts, moment, "right"))
-    found = None
+    nearest = None
     for index in (after, after - 1):
         if 0 <= index < len(row.starts):
             away = max(row.starts[index] - moment, moment - row.ends[index], 0.0)
             if away <= best:
-                found, best = index, away
-    return found
+                nearest, best = index, away
+    return nearest
 
 
 def length_text(time_ns: float) -> str:
@@ -227,10 +227,10 @@ def colour(key: str, theme: Theme) -> QColor:
     """The colour of a key of gui.sessions.profile_session or bench.profile.parts; lighter where it would
     sink into a dark paper.
     """
-    found = QColor(_plain(key))
-    if theme.dark and found.lightnessF() < 0.45:
-        return blend((found.name(), "#FFFFFF"), 0.3)
-    return found
+    tone = QColor(_plain(key))
+    if theme.dark and tone.lightnessF() < 0.45:
+        return blend((tone.name(), "#FFFFFF"), 0.3)
+    return tone
 
 
 def _plain(key: str) -> str:
@@ -271,15 +271,15 @@ Facts = list[tuple[str, str]]  # what, and its value
 
 def facts(event: Event, zero_ns: int) -> Facts:
     """All that is known of an event; times count from `zero_ns`."""
-    found = [
+    known = [
         ("time", units.duration(event.time_ns, 4)),
         ("starts at", f"{(event.start_ns - zero_ns) / 1e6:,.4f} ms"),
     ]
     match event:
         case Activity():
-            found += _of_activity(event)
+            known += _of_activity(event)
         case ApiCall():
-            found += _known(
+            known += _known(
                 ("into", f"the {event.domain}"),
                 ("thread", str(event.thread)),
                 (f"{event.memory} memory".strip(), units.nbytes(event.nbytes) if event.nbytes else ""),
@@ -288,17 +288,17 @@ def facts(event: Event, zero_ns: int) -> Facts:
             )
         case HostSpan():
             inside = event.kind == "inside"
-            found += _known(
+            known += _known(
                 ("stream", str(event.stream)) if inside else ("thread", str(event.thread)),
                 ("told by", "clock stamps inside the kernel that does it" * inside),
                 ("by", event.provider),
                 ("rung", event.rung),
             )
-            found += [*_copied(event), *_nodes(event)]
+            known += [*_copied(event), *_nodes(event)]
         case Mark():
             had = units.duration(event.cpu_ns, 4) if event.cpu_ns is not None else ""
-            found += _known(("its thread had a core for", had), ("", event.text))
-    return found
+            known += _known(("its thread had a core for", had), ("", event.text))
+    return known
 
 
 def _known(*facts: tuple[str, str]) -> Facts:
@@ -307,22 +307,22 @@ def _known(*facts: tuple[str, str]) -> Facts:
 
 
 def _of_activity(event: Activity) -> Facts:
-    found = [("stream", str(event.stream))]
+    known = [("stream", str(event.stream))]
     if event.grid and event.block:
         shared = event.static_shared_nbytes + event.dynamic_shared_nbytes
-        found += [
+        known += [
             ("grid", _shape(event.grid)),
             ("block", _shape(event.block)),
             ("registers", f"{event.registers} a thread"),
             ("shared memory", f"{units.nbytes(shared)} a block" if shared else "none"),
         ]
-    found += _copied(event)
+    known += _copied(event)
     way = f"{event.from_memory or 'unknown'} to {event.to_memory or 'unknown'}"
-    found += _known(
+    known += _known(
         ("memory", way if event.from_memory or event.to_memory else ""),
         ("CUDA graph", f"{event.graph}, node {event.graph_node}" if event.graph else ""),
     )
-    return [*found, *(_counted(event.counters) if event.counters is not None else ()), *_nodes(event)]
+    return [*known, *(_counted(event.counters) if event.counters is not None else ()), *_nodes(event)]
 
 
 def _copied(event: Activity | HostSpan) -> Facts:
@@ -498,16 +498,19 @@ class Painter:
 
     def arrow(self, call_ns: float, call: TimelinePlace, started_ns: float, started: TimelinePlace) -> None:
         """From the beginning of a call to that of what it started."""
-        ends = [
+        points = [
             QPointF(TITLES + self.axis.x(ns), place.top + place.height / 2)
             for ns, place in ((call_ns, call), (started_ns, started))
         ]
-        if min(end.x() for end in ends) > TITLES + self.axis.width or max(end.x() for end in ends) < TITLES:
+        if (
+            min(point.x() for point in points) > TITLES + self.axis.width
+            or max(point.x() for point in points) < TITLES
+        ):
             return
         self.painter.setPen(QPen(QColor(self.theme.ink), 1.2))
-        self.painter.drawLine(*ends)
+        self.painter.drawLine(*points)
         self.painter.setBrush(QColor(self.theme.ink))
-        self.painter.drawEllipse(ends[1], 3, 3)
+        self.painter.drawEllipse(points[1], 3, 3)
         self.painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def measure(self, start: float, end: float, height: float) -> None:
@@ -683,8 +686,8 @@ class TimelineView(QAbstractScrollArea):
             zero = self._place.group.anchor(self.anchor)
             painter.mark(self.selected.start_ns - zero, self.selected.end_ns - zero, self._place)
             for partner, place in self._partners:
-                ends = ((self.selected, self._place), (partner, place))
-                call, started = ends if isinstance(self.selected, ApiCall) else ends[::-1]
+                pair = ((self.selected, self._place), (partner, place))
+                call, started = pair if isinstance(self.selected, ApiCall) else pair[::-1]
                 painter.arrow(call[0].start_ns - zero, call[1], started[0].start_ns - zero, started[1])
         canvas.restore()
         for group, y in self._layout.heads:
@@ -755,15 +758,15 @@ class TimelineView(QAbstractScrollArea):
         if self._place is None or not isinstance(event, Activity | ApiCall) or not event.correlation:
             return []
         wanted = Activity if isinstance(event, ApiCall) else ApiCall
-        found = []
+        partners = []
         for place in self._layout.places:
             if place.group is self._place.group and isinstance(place.row.events[0], wanted):
-                found += [
+                partners += [
                     (other, place)
                     for other in place.row.events
                     if isinstance(other, wanted) and other.correlation == event.correlation
                 ]
-        return found[:MOST_ARROWS]
+        return partners[:MOST_ARROWS]
 
     # ------------------------------------------------------------------------------------- mouse and keys
 
@@ -797,19 +800,19 @@ class TimelineView(QAbstractScrollArea):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self._drag.endswith("?") and event.button() == Qt.MouseButton.LeftButton:
-            found = self.event_at(event.position())
-            if found is None and self.measure is not None:
+            pointed = self.event_at(event.position())
+            if pointed is None and self.measure is not None:
                 self.let_go()
             else:
-                self.select(found[0] if found is not None else None)
+                self.select(pointed[0] if pointed is not None else None)
         self._pressed, self._drag = None, ""
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        found = self.event_at(event.position())
-        if found is None:
+        pointed = self.event_at(event.position())
+        if pointed is None:
             self.fit()
             return
-        happened, place = found
+        happened, place = pointed
         zero = place.group.anchor(self.anchor)
         self.axis.look_at(happened.start_ns - zero, happened.end_ns - zero)
 
@@ -878,20 +881,20 @@ class TimelineView(QAbstractScrollArea):
     def _snapped(self, at: QPointF) -> float:
         """The moment at a place; an edge of an event that is near is taken."""
         moment = self.axis.time(min(max(at.x() - TITLES, 0.0), self.axis.width))
-        found = self.event_at(at)
-        if found is None:
+        pointed = self.event_at(at)
+        if pointed is None:
             return moment
-        happened, place = found
+        happened, place = pointed
         zero = place.group.anchor(self.anchor)
         edge = min((happened.start_ns - zero, happened.end_ns - zero), key=lambda t: abs(t - moment))
         return edge if abs(edge - moment) * self.axis.scale <= 5 else moment
 
     def _hover(self, at: QPointF) -> None:
-        found = self.event_at(at)
-        if found is None:
+        pointed = self.event_at(at)
+        if pointed is None:
             self.readout.hide()
             return
-        event, place = found
+        event, place = pointed
         self.readout.setText(html(event, place.group.anchor(self.anchor), self.theming.theme))
         self.readout.adjustSize()
         size, room = self.readout.sizeHint(), self.viewport().size()
