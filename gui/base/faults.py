@@ -36,7 +36,7 @@ class Faults(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._records = _Told(self)
+        self._records = _DamagedRecords(self)
 
     def report(self, error: BaseException) -> None:
         """Log with its traceback, and tell."""
@@ -82,7 +82,7 @@ class Faults(QObject):
         log.log(levels.get(kind, logging.ERROR), "Qt: %s", message)
 
 
-class _Told(logging.Handler):
+class _DamagedRecords(logging.Handler):
     """What is wrong with a record that was read in part."""
 
     def __init__(self, faults: Faults) -> None:

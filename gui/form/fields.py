@@ -362,16 +362,16 @@ def _text(option: Option, presets: Mapping[str, str] | Sequence[str], read: Call
 
 
 class ModelNote(Label):
-    """Hidden while no file is chosen. `asked` carries the job whose first model is to be looked at."""
+    """Hidden while no file is chosen. `takes_wanted` carries the job whose first model is to be looked at."""
 
-    asked = Signal(object)
+    takes_wanted = Signal(object)
 
     def __init__(self) -> None:
         super().__init__(role="muted", wrap=True)
         self.setAccessibleName("What the model takes")
         self.hide()
         self._known: dict[str, Takes] = {}
-        self._asked: Job | None = None
+        self._job: Job | None = None
 
     def fixed(self, models: Sequence[str]) -> dict[str, int]:
         """The batch size of each of these files that runs at one alone."""
@@ -386,7 +386,7 @@ class ModelNote(Label):
         changed."""
         files = [model for model in job.models if model not in names.models()]
         if not files:
-            self._asked = None
+            self._job = None
             self.hide()
             return
         wanted = Job(
@@ -399,17 +399,17 @@ class ModelNote(Label):
             inputs=job.inputs,
             dims=job.dims,
         )
-        if wanted != self._asked:
-            self._asked = wanted
+        if wanted != self._job:
+            self._job = wanted
             self.setText(f"Looking at {stem(files[-1])} …")
             self.show()
-            self.asked.emit(wanted)
+            self.takes_wanted.emit(wanted)
 
     def tell(self, takes: Takes) -> bool:
         """Show what was found. Whether a batch size that is fixed is news."""
         news = self.fixed([takes.model]) != ({takes.model: takes.fixed_batch} if takes.fixed_batch else {})
         self._known[takes.model] = takes
-        if self._asked is None or self._asked.models != (takes.model,):
+        if self._job is None or self._job.models != (takes.model,):
             return news
         lines = [f"{name}: {words}" for name, words in takes.lines]
         self.setText("\n".join([stem(takes.model), *lines, *filter(None, [takes.refused])]))

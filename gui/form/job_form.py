@@ -60,7 +60,7 @@ class KeptAxes:
 
     def keep(self, job: Job) -> None:
         """What a job says of each of its files."""
-        texts = self._held()
+        texts = self._texts()
         for model in map(plain_path, job.models):
             if model not in names.models():
                 texts.pop(model, None)
@@ -74,10 +74,10 @@ class KeptAxes:
         files = [model for model in models if model not in names.models()]
         if len(files) > 1 or text not in ("", self._shown):
             return text
-        self._shown = self._held().get(files[0], "") if files else ""
+        self._shown = self._texts().get(files[0], "") if files else ""
         return self._shown
 
-    def _held(self) -> dict[str, str]:
+    def _texts(self) -> dict[str, str]:
         try:
             texts = json.loads(str(self._settings.value(AXES, "{}")))
         except ValueError:
@@ -236,7 +236,7 @@ class JobForm(JobFields):
         self._infos: tuple[BackendInfo, ...] = ()
         self._variants: tuple[BackendInfo, ...] = ()
         default = defaults.job()
-        self._kept = default  # what the form has no field for
+        self._last_job = default  # what the form has no field for
         self._axes = KeptAxes(settings)
         self._busy = False
         self._left_out: set[str] = set()  # backends the user does not want
@@ -276,14 +276,14 @@ class JobForm(JobFields):
         # All that can run: as the command without --backend, which also takes what is installed later.
         wanted = () if chosen == self._usual else chosen
         return msgspec.structs.replace(
-            self._kept,
+            self._last_job,
             models=models,
             # Until the machine has told what it can run, what was wanted the last time.
-            backends=wanted if self._infos else self._kept.backends,
+            backends=wanted if self._infos else self._last_job.backends,
             precisions=self.precisions.checked,
             dataset=self._dataset_spec(),
-            layers_of=self._kept.layers_of if fields["layers"] else (),
-            top_k=self._kept.top_k if fields["end_to_end"] else 0,
+            layers_of=self._last_job.layers_of if fields["layers"] else (),
+            top_k=self._last_job.top_k if fields["end_to_end"] else 0,
             rungs=chosen_rungs.compared(self.rungs.rungs, models, self.models.keys),
             kernel_dirs=self.rungs.folders,
             **fields,
@@ -291,7 +291,7 @@ class JobForm(JobFields):
 
     def set_job(self, job: Job) -> None:
         """Fill the form in."""
-        self._kept = job
+        self._last_job = job
         models = tuple(map(plain_path, job.models))
         for model in models:
             if model not in self.models.keys:
@@ -332,7 +332,7 @@ class JobForm(JobFields):
         try:
             job = self.job()
         except InputError:
-            job = self._kept
+            job = self._last_job
         return msgspec.structs.replace(job, models=(model,))
 
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:

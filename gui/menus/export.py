@@ -102,7 +102,7 @@ class ExportStrip(QWidget):
         self.bar.show_part(min(standing.files, standing.order.expected), standing.order.expected)
         self._show(True)
 
-    def show_made(self, order: Order, files: Sequence[Path]) -> None:
+    def show_exported(self, order: Order, files: Sequence[Path]) -> None:
         if order.then is not None:  # made for somebody else, who says so
             self.hide()
             return
@@ -153,7 +153,7 @@ class ExportActions(QObject):
         self.strip.hide()
         self.strip.folder_wanted.connect(reveal)
         self.exporter.stands.connect(self.strip.show_standing)
-        self.exporter.made.connect(self.strip.show_made)
+        self.exporter.exported.connect(self.strip.show_exported)
         self.exporter.failed.connect(self._on_failed)
         self.exporter.cancelled.connect(self.strip.say)
         self.strip.cancel_wanted.connect(self.exporter.cancel)

@@ -341,7 +341,7 @@ class GlossaryWindow(QDialog):
         self.text.anchorClicked.connect(self._follow)
         filled(QVBoxLayout(self), self.field, (self.text, 1), margins=(12, 12, 12, 12), spacing=8)
         self.resize(placed(QSize(560, 620), self.screen().availableGeometry()).size())
-        self.shown: tuple[str, ...] = ()
+        self.terms: tuple[str, ...] = ()
         self._fill("")
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -370,7 +370,7 @@ class GlossaryWindow(QDialog):
             for term, meaning in sorted(known.items(), key=lambda item: item[0].lower())
             if wanted in term.lower() or wanted in meaning.lower()
         }
-        self.shown = tuple(entries)
+        self.terms = tuple(entries)
         accent = self.palette().accent().color().name()
         ground = self.palette().midlight().color().name()
         items = [
@@ -471,7 +471,7 @@ class ShortcutSheet(QDialog):
     def __init__(self, sections: dict[str, Keys], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Keyboard shortcuts")
-        self.found = sections
+        self.sections = sections
         text = QTextBrowser()
         text.setAccessibleName("Keyboard shortcuts")
         text.setHtml(_in_columns(sections, self.palette().accent().color().name()))

@@ -53,9 +53,9 @@ class LadderActions:
         question = LadderQuestion(number=0, model=defaults.JOB.models[0], kernel_dirs=self._kept_dirs())
         self.session = LadderSession(question, window, window.session.runs)
         window.join(self.session)
-        self._asked = False
+        self._begun = False
         page.connect_to(self.session, lambda: window.form.models.keys, self._used)
-        page.asked.connect(self._begin)
+        page.plan_wanted.connect(self._begin)
         page.use_wanted.connect(self._use)
         wanted = {"folder": self.add_folder, "template": self.new_kernel, "command": self.copy_command}
         page.wanted.connect(lambda what: wanted[what]())
@@ -140,8 +140,8 @@ class LadderActions:
 
     def _begin(self) -> None:
         """The first question, once."""
-        if not self._asked:
-            self._asked = True
+        if not self._begun:
+            self._begun = True
             self.session.start_watching()
             self.session.ask(self.session.state.question)
 

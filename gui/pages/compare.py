@@ -168,15 +168,17 @@ class ComparePage(Page):
         self.models.currentIndexChanged.connect(self.invalidate)
         self._precision = Combo(chosen=self._on_precision)
         self._precision.setToolTip(as_tip(WHY))
-        self.choice = labelled(self.models, "&Model", GAP)
-        self.apart = labelled(self._precision, "Precisio&n", GAP)
+        self.model_choice = labelled(self.models, "&Model", GAP)
+        self.precision_choice = labelled(self._precision, "Precisio&n", GAP)
         self.about = Elided(role="caption")
         self.retry = push_button(
             "",
             lambda: self.begin_wanted.emit("retry"),
             tip="Measure again what crashed or timed out; the rest stays as it is",
         )
-        bar = as_row(self.choice, self.apart, (self.about, 1), self.retry, margins=(2, 0, 2, 2))
+        bar = as_row(
+            self.model_choice, self.precision_choice, (self.about, 1), self.retry, margins=(2, 0, 2, 2)
+        )
         self.strip = VerdictStrip(self.theming)
         self.strip.picked.connect(self.state.select)
         self.board = BoardView(self.theming)
@@ -242,7 +244,7 @@ class ComparePage(Page):
                     self._behind_table = False
                     self.table.follow(self.state.case)
             else:
-                self.views[name].told = above
+                self.views[name].stated_above = above
                 self.views[name].show_chart(charts.get(name), ticks)
             if time.perf_counter() > end and turn + 1 < len(names):
                 self._next = (self._next + turn + 1) % len(names)
@@ -331,7 +333,7 @@ class ComparePage(Page):
         titles = {info.name: info.title for info in self.state.run.models}
         self.models.offer({model: _named(model, titles.get(model, "")) for model in models}, self.model)
         # There from the start where a second model will come: the charts below hold still.
-        self.choice.setVisible(len({*models, *(case.model for case in self.state.run.cases)}) > 1)
+        self.model_choice.setVisible(len({*models, *(case.model for case in self.state.run.cases)}) > 1)
 
     # ------------------------------------------------------------------------- one precision at a time
 
@@ -348,7 +350,7 @@ class ComparePage(Page):
         items = {each: each for each in precisions} | ({TOGETHER: "all in one"} if precisions else {})
         before = box.currentData() if box.offered == list(items) else self._wanted
         box.offer(items, show or before)
-        self.apart.setVisible(bool(precisions))
+        self.precision_choice.setVisible(bool(precisions))
 
     def _on_precision(self) -> None:
         self._wanted = self._precision.currentData()

@@ -577,7 +577,7 @@ class LayersPage(Page):
         self._focus = focus
         if drawn == self._shown:
             return
-        self._shown, self._kept = drawn, tuple(every)  # kept, so that no id can come again
+        self._shown, self._measurements = drawn, tuple(every)  # kept, so that no id can come again
         focus = completed(focus, every)
         rows = layer_rows(beside, focus)
         self._show_graph(rows)

@@ -280,15 +280,15 @@ class SessionPage(Page):
     form = False
     ways = ()
     session: Session
-    _taken = False
+    _has_session = False
 
     def take(self, session: Session) -> None:
         """This one from now on."""
-        self.session, self._taken = session, True
+        self.session, self._has_session = session, True
         session.stands.connect(self._on_standing)
 
     def has_content(self) -> bool:
-        return self._taken
+        return self._has_session
 
     def show_standing(self, standing: Standing) -> None:
         """Where the run stands; the body is built."""

@@ -34,13 +34,13 @@ class BarPlot(PanelPlot):
         self._lines: list[pg.InfiniteLine] = []
         self.doubtful = HatchedBars()  # over the parts of bars that are to be doubted
         self._frame = pg.BarGraphItem(x=[], y0=[], height=[], width=THICK)
-        self._ends = pg.ErrorBarItem()
+        self._intervals = pg.ErrorBarItem()
         super().__init__(theming, parent)
         self.doubtful.setZValue(2)
         self.addItem(self.doubtful, ignoreBounds=True)
         self.getPlotItem().showGrid(x=False, y=True, alpha=0.25)
         self.box.setMouseEnabled(x=False, y=False)
-        for z, item in ((4, self._frame), (3, self._ends)):
+        for z, item in ((4, self._frame), (3, self._intervals)):
             item.setZValue(z)
             self.addItem(item, ignoreBounds=True)
         self.box.sigResized.connect(self._on_resized)
@@ -176,7 +176,7 @@ class BarPlot(PanelPlot):
         """Intervals at the bars' tops, where they are known and nothing of the bars is hidden."""
         known = [] if self.hidden else [(bar, *bar.interval) for bar in bars if bar.interval is not None]
         tops = np.array([sum(part.value for part in bar.parts) for bar, _, _ in known])
-        self._ends.setData(
+        self._intervals.setData(
             x=np.array([self._places[bar.x] for bar, _, _ in known]),
             y=tops,
             top=np.array([high for _, _, high in known]) - tops,

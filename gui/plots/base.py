@@ -106,7 +106,7 @@ def widest_side(value: QRect, room: QRect) -> int:
 
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
 LEAST_READOUT = 160
-LANE = 20.0  # pixels of the lane where failures stand
+FAILED_HEIGHT = 20.0  # pixels of the lane where failures stand
 SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t2", "*": "star"}
 
 

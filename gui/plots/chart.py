@@ -136,7 +136,7 @@ class ChartView(QFrame):
         self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
         self._log: dict[str, bool | None] = {"x": None, "y": None}
         self._pointed = ""
-        self.told = ""  # what stands above all charts, and need not stand here too
+        self.stated_above = ""  # what stands above all charts, and need not stand here too
         self._switchable: tuple[QToolButton, ...] = ()  # the scales that can be chosen here
         self._legend = Legend(theming)
         theming.changed.connect(self._restyle)
@@ -197,7 +197,7 @@ class ChartView(QFrame):
         self._title.setText(chart.title, *_without_model(chart.title))
         self._title.meaning = meanings.of(chart.name)
         self._finding.setText(chart.finding)
-        self._finding.setVisible(chart.finding not in ("", self.told))
+        self._finding.setVisible(chart.finding not in ("", self.stated_above))
         self._notes.setVisible(bool(chart.notes))
         self._notes.setToolTip(as_tip("\n".join(chart.notes)))
         if not self._shared:

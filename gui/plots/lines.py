@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from bench.charts import Panel, Point, Series
 from bench.words import palette
 from gui.base.theme import Theme, Theming, resized
-from gui.plots.base import LANE, SYMBOLS, PanelPlot, failure_line, hatched, line_of, outlined, place
+from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, hatched, line_of, outlined, place
 
 DODGE = 5.0  # pixels between lines that are set aside
 _DASHES = {"--": Qt.PenStyle.DashLine, "-.": Qt.PenStyle.DashDotLine, ":": Qt.PenStyle.DotLine}
@@ -48,17 +48,17 @@ class LinePlot(PanelPlot):
         self._pointed = ""  # label of the series whose name must stand, and stands out
         self._span = 1.0  # of the x axis, in its places
         self._drawing = False  # what stands at the view's edges is placed at the end
-        self._lane = pg.LinearRegionItem(orientation="horizontal", movable=False)
-        self._lane_name = pg.TextItem(anchor=(0.0, 0.5))
+        self._failed_band = pg.LinearRegionItem(orientation="horizontal", movable=False)
+        self._failed_name = pg.TextItem(anchor=(0.0, 0.5))
         self._halo = pg.ScatterPlotItem(size=20, symbol="o")
         super().__init__(theming, parent)
         self.names = PointNames(self)
         self._baseline.hide()
         self._halo.setZValue(-2)
-        self._lane.setZValue(-3)
-        for edge in self._lane.lines:
+        self._failed_band.setZValue(-3)
+        for edge in self._failed_band.lines:
             edge.setPen(pg.mkPen(None))
-        for item in (self._baseline, self._lane, self._lane_name, self._halo):
+        for item in (self._baseline, self._failed_band, self._failed_name, self._halo):
             self.addItem(item, ignoreBounds=True)
         self.box.sigRangeChanged.connect(self._on_ranged)
         self.box.sigResized.connect(self._on_resized)
@@ -257,14 +257,14 @@ class LinePlot(PanelPlot):
             return
         theme = self.theming.theme
         low, high = self.box.viewRange()[1]
-        top, there = low + self._lane_part() * (high - low), any(s.marks for s in self._visible())
-        self._lane.setVisible(there)
-        self._lane.setBrush(pg.mkBrush(theme.grid))
-        self._lane.setRegion((low, top))
-        self._lane_name.setVisible(there)
-        self._lane_name.setPlainText("no value")
-        self._lane_name.setColor(theme.muted)
-        self._lane_name.setPos(self.box.viewRange()[0][0], (low + top) / 2)
+        top, there = low + self._failed_part() * (high - low), any(s.marks for s in self._visible())
+        self._failed_band.setVisible(there)
+        self._failed_band.setBrush(pg.mkBrush(theme.grid))
+        self._failed_band.setRegion((low, top))
+        self._failed_name.setVisible(there)
+        self._failed_name.setPlainText("no value")
+        self._failed_name.setColor(theme.muted)
+        self._failed_name.setPos(self.box.viewRange()[0][0], (low + top) / 2)
         for index, series in enumerate(self.panel.series):
             items = self._items.get(series.label)
             if items is None or series.label in self.hidden or not _any(items.marks, series.marks):
@@ -318,13 +318,13 @@ class LinePlot(PanelPlot):
         if _any(self._halo, heights):
             self._halo.setData(x=[at] * len(heights), y=heights, pen=pen, brush=pg.mkBrush(accent))
 
-    def _lane_part(self) -> float:
+    def _failed_part(self) -> float:
         """What the lane of failures takes of the view's height."""
-        return LANE / max(4.0 * LANE, self.box.height())
+        return FAILED_HEIGHT / max(4.0 * FAILED_HEIGHT, self.box.height())
 
     def _mark_height(self) -> float:
         low, high = self.box.viewRange()[1]
-        return low + self._lane_part() / 2 * (high - low)
+        return low + self._failed_part() / 2 * (high - low)
 
     def _beside(self, first: float, last: float) -> float:
         """How far the view reaches beyond the last tick for its label: cut, it would not be drawn."""
@@ -359,7 +359,7 @@ class LinePlot(PanelPlot):
         else:
             bounds = (min(0.0, low), high + 0.08 * (high - min(0.0, low) or 1.0))
         if any(s.marks for s in panel.series):  # nothing is drawn in their lane
-            part = self._lane_part()
+            part = self._failed_part()
             bounds = (bounds[0] - part / (1 - part) * (bounds[1] - bounds[0]), bounds[1])
         self.fit(x0 - pad, x1 + pad, *bounds)
 

@@ -103,7 +103,9 @@ class RunState(QObject):
         self._measurements: dict[str, Measurement] = {}
         self._rows = RowCache()
         self._provisional: dict[str, Provisional] = {}
-        self._made: dict[str, tuple[tuple, Any]] = {}  # what was derived last, and of which version of what
+        self._derived: dict[
+            str, tuple[tuple, Any]
+        ] = {}  # what was derived last, and of which version of what
 
     # ------------------------------------------------------------------------------------------ the run
 
@@ -229,9 +231,9 @@ class RunState(QObject):
         """What was made of these in this version, made now where that is not known: a page draws a few of its
         views at a time."""
         key = self.version, *of
-        if self._made.get(what, ((),))[0] != key:
-            self._made[what] = key, make()
-        return self._made[what][1]
+        if self._derived.get(what, ((),))[0] != key:
+            self._derived[what] = key, make()
+        return self._derived[what][1]
 
     def _drawn(self, model: str, precision: str) -> list[Chart]:
         rows, runs = of_precision(self.rows(model), [self.run], precision)

@@ -450,7 +450,7 @@ class LadderSession(Session):
         self._watch.changed.connect(self._on_saved)
         self._quick = False
         self._together = False  # it is timed beside what it is compared with; its verdict is shown already
-        self._held: list[RungMeasurement] = []  # of these, until the last is there
+        self._measured_together: list[RungMeasurement] = []  # of these, until the last is there
         self._spare: list[QTemporaryDir] = []  # folders of reruns: their error maps are looked at
         self._own = OwnKernels()
         self._wanted = False  # to be run as soon as it is planned
@@ -470,7 +470,7 @@ class LadderSession(Session):
     def ask(self, question: LadderQuestion) -> None:
         """Show the ladder of another choice. Refused, in words, while one is measured."""
         if self.active:
-            self.told.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
+            self.message.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
             self.state.changed.emit()  # whoever shows the choice shows the old one again
             return
         before, self.state.question = self.state.question, question
@@ -490,7 +490,7 @@ class LadderSession(Session):
     def write_template(self, folder: Path) -> None:
         """Have a commented kernel that compiles and passes written into a folder, and the folder added."""
         if self.active:
-            self.told.emit(f"{self.busy_words}; cancel it or wait for its end.")
+            self.message.emit(f"{self.busy_words}; cancel it or wait for its end.")
             return
         self.state.leave()
         known = self.state.question.kernel_dirs
@@ -506,13 +506,13 @@ class LadderSession(Session):
         if self.active:
             return
         if reason := self.blocked():
-            self.told.emit(reason)
+            self.message.emit(reason)
             return
         if self.state.opened is not None:
             self.ask(self.state.question)  # as it is here and now, not as it was recorded
         self._wanted = self.planning
         if self.state.only_read and not self._wanted:
-            self.told.emit(self.state.reading_words)
+            self.message.emit(self.state.reading_words)
             return
         ladder = self.state.ladder
         if ladder is None or self._wanted:
@@ -520,7 +520,7 @@ class LadderSession(Session):
         try:
             folder = self.new_folder(ladder)
         except InputError as error:
-            self.told.emit(str(error))
+            self.message.emit(str(error))
             return
         self._own.due.clear()
         self._run(folder, folder.cases)
@@ -595,7 +595,7 @@ class LadderSession(Session):
         self._wanted = False
         words = f"The ladder could not be planned: {reason}."
         self.state.fail(words)
-        self.told.emit(words)
+        self.message.emit(words)
 
     def _on_saved(self, paths: Sequence[Path]) -> None:
         if not self._over:
@@ -619,7 +619,7 @@ class LadderSession(Session):
     def _run(
         self, folder: LadderFolder, cases: Sequence[RungCase], quick: bool = False, together: bool = False
     ) -> None:
-        self._quick, self._together, self._held = quick, together, []
+        self._quick, self._together, self._measured_together = quick, together, []
         if not together:  # else what is known stays on the screen until it is known anew
             self.state.begin(cases)
         if not quick:
@@ -640,7 +640,7 @@ class LadderSession(Session):
 
     def _written(self, measurements: Sequence[RungMeasurement]) -> None:
         if self._together:
-            self._held += measurements
+            self._measured_together += measurements
         else:
             self.state.settle(measurements, self._folder)
 
@@ -650,7 +650,7 @@ class LadderSession(Session):
     def _closed(self, cancelled: bool, cases: Sequence[RungCase]) -> str | None:
         together, self._together = self._together, False
         if together and not cancelled:  # a part of what is compared is nothing to compare
-            self.state.settle(self._held, self._folder)
+            self.state.settle(self._measured_together, self._folder)
         self.state.end()
         if self._quick and not (cancelled or together) and self._beside(cases):
             return None

@@ -144,7 +144,7 @@ class Asker(QObject):
         self._keeps = idle_ms > 0
         self._process: ChildProcess | None = None
         self._output = bytearray()
-        self._asked: Any = None  # the question whose answer is awaited
+        self._question: Any = None  # the question whose answer is awaited
         self.waiting: Any = None  # the question that is asked next
         self._wait = timer(self, wait_ms, self._send)
         self._limit = timer(self, limit_ms, self._on_limit)
@@ -153,12 +153,12 @@ class Asker(QObject):
     @property
     def busy(self) -> bool:
         """Whether an answer is awaited."""
-        return self._asked is not None or self.waiting is not None
+        return self._question is not None or self.waiting is not None
 
     def ask(self, question: Any, now: bool = False) -> None:
         """Soon, or `now`, and in place of any other question that waits."""
         self.waiting = question
-        if self._keeps and self._asked is not None:
+        if self._keeps and self._question is not None:
             return
         if not self._keeps:
             self._end()
@@ -177,11 +177,11 @@ class Asker(QObject):
     def _send(self) -> None:
         self._wait.stop()
         self._idle.stop()
-        self._asked, self.waiting = self.waiting, None
+        self._question, self.waiting = self.waiting, None
         process = self._process or self._started()
         if self._limit.interval():
             self._limit.start()
-        process.write(msgspec.json.encode(self._asked) + b"\n")
+        process.write(msgspec.json.encode(self._question) + b"\n")
 
     def _started(self) -> ChildProcess:
         self._output.clear()
@@ -208,11 +208,11 @@ class Asker(QObject):
                 continue  # it tells how far it is
             if isinstance(message, Done):
                 self._fail(message.reason)
-            elif self._asked is not None:
+            elif self._question is not None:
                 self._answer(message)
 
     def _answer(self, answer: Any) -> None:
-        question, self._asked = self._asked, None
+        question, self._question = self._question, None
         self._limit.stop()
         if not self._keeps:
             self._end()
@@ -236,7 +236,7 @@ class Asker(QObject):
 
     def _fail(self, reason: str) -> None:
         """The next question gets a process of its own."""
-        question, self.waiting = self._asked, None
+        question, self.waiting = self._question, None
         self._end()
         if question is not None:
             self.failed.emit(question, reason)
@@ -245,7 +245,7 @@ class Asker(QObject):
         """End the process; it has nothing to bring in order."""
         self._limit.stop()
         self._idle.stop()
-        self._asked = None
+        self._question = None
         process, self._process = self._process, None
         if process is not None:
             process.end()
@@ -262,7 +262,7 @@ class WorkerProcess(QObject):
     """Signals carry tuples, one emission a batch. `finished` once a job is settled or given up."""
 
     greeted = Signal(object)  # Hello of a worker that has no job yet
-    said = Signal(object)  # tuple of messages, measurements not among them
+    messages = Signal(object)  # tuple of messages, measurements not among them
     settled = Signal(object)  # tuple of measurements
     wrote_errors = Signal(bytes)  # what came on its standard error
     stopped = Signal()  # a worker ended while its job goes on (a pause, a crash)
@@ -281,7 +281,7 @@ class WorkerProcess(QObject):
         self._warm = False  # the process has no job yet
         self._greeting = bytearray()
         self._exit_code: int | None = None
-        self._said: list[Any] = []
+        self._unsent: list[Any] = []
         self._settled: list[Any] = []
         self.supervisor: Supervisor | None = None
         self._batch = timer(self, BATCH_MS, self._take)
@@ -349,7 +349,7 @@ class WorkerProcess(QObject):
                 case Result(measurement):
                     self._settled.append(measurement)
                 case Say(message):
-                    self._said.append(message)
+                    self._unsent.append(message)
 
     def _launch(self, line: bytes) -> None:
         if self._process is None or not self._warm or self._exit_code is not None:
@@ -444,9 +444,9 @@ class WorkerProcess(QObject):
             self._tell()
 
     def _tell(self) -> None:
-        if self._said:
-            messages, self._said = tuple(self._said), []
-            self.said.emit(messages)
+        if self._unsent:
+            messages, self._unsent = tuple(self._unsent), []
+            self.messages.emit(messages)
         if self._settled:
             settled, self._settled = tuple(self._settled), []
             self.settled.emit(settled)
@@ -488,7 +488,7 @@ class Exporter(QObject):
     `cancelled` a sentence; `idle` when nothing is left to do."""
 
     stands = Signal(object)
-    made = Signal(object, object)
+    exported = Signal(object, object)
     failed = Signal(str)
     cancelled = Signal(str)
     idle = Signal()
@@ -565,7 +565,7 @@ class Exporter(QObject):
         if reason:
             self.failed.emit(f"Could not export {order.what}: {reason}.".replace("..", "."))
         else:
-            self.made.emit(
+            self.exported.emit(
                 order, [Path(line) for line in self._output.decode("utf-8", "replace").splitlines()]
             )
             if order.then is not None:

@@ -1,5 +1,5 @@
-"""A profile's events as lanes of a timeline: the host's course, threads, calls into CUDA, streams, copies.
-Nothing of Qt: lanes are made on a thread."""
+"""A profile's events as tracks of a timeline: the host's course, threads, calls into CUDA, streams, copies.
+Nothing of Qt: tracks are made on a thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gui.sessions.processes import Exporter, Order
 from gui.sessions.session import Session
 from kernels.errors import InputError
 
-MOST_ROWS = 5  # of a lane: what overlaps more deeply lies in the last one
+MOST_ROWS = 5  # of a track: what overlaps more deeply lies in the last one
 MARK, CALL = "mark:", "call:"
 PROVIDERS = "ExecutionProvider"
 # Intervals that are of no operator, by the part of the breakdown that they are.
@@ -31,9 +31,9 @@ _BY_KIND = {"overhead": "profiler", "staging": "staging", "run": "ort"}
 
 
 @dataclass(frozen=True)
-class LaneRow:
-    """Intervals in order that do not overlap, but for those of a lane's last row (int64 ns of the profile's
-    clock). reach: the latest end so far; colours: of each the place of its key in the lane's `keys`."""
+class TrackRow:
+    """Intervals in order that do not overlap, but for those of a track's last row (int64 ns of the profile's
+    clock). reach: the latest end so far; colours: of each the place of its key in the track's `keys`."""
 
     events: tuple[Event, ...]
     starts: np.ndarray
@@ -43,11 +43,11 @@ class LaneRow:
 
 
 @dataclass(frozen=True)
-class Lane:
+class Track:
     """One line of work. rows: more than one where things overlap or lie in one another."""
 
     title: str
-    rows: tuple[LaneRow, ...]
+    rows: tuple[TrackRow, ...]
     keys: tuple[str, ...]
 
     @property
@@ -65,23 +65,23 @@ class Span:
 
 
 @dataclass(frozen=True)
-class LaneGroup:
-    """The lanes of one case, and the moments (ns) by which several cases can be laid under one another."""
+class TrackGroup:
+    """The tracks of one case, and the moments (ns) by which several cases can be laid under one another."""
 
     key: str
     title: str
     backend: str
-    lanes: tuple[Lane, ...]
+    tracks: tuple[Track, ...]
     spans: tuple[Span, ...] = ()
     anchors: tuple[tuple[str, int], ...] = ()
 
     @property
     def start(self) -> int:
-        return min((int(row.starts[0]) for lane in self.lanes for row in lane.rows), default=0)
+        return min((int(row.starts[0]) for track in self.tracks for row in track.rows), default=0)
 
     @property
     def end(self) -> int:
-        return max((int(row.ends.max()) for lane in self.lanes for row in lane.rows), default=1)
+        return max((int(row.ends.max()) for track in self.tracks for row in track.rows), default=1)
 
     def anchor(self, name: str) -> int:
         return dict(self.anchors).get(name, 0)
@@ -91,14 +91,14 @@ PASS = "profiled pass"
 PROCESS, FIRST_PASS, STEADY = "the process starts", "the first pass starts", "the profiled passes start"
 
 
-def group(measured: CaseProfile, events: Events, title: str) -> LaneGroup:
-    """The lanes of a case, those without anything left out."""
+def group(measured: CaseProfile, events: Events, title: str) -> TrackGroup:
+    """The tracks of a case, those without anything left out."""
     marks = [mark for mark in (*measured.cold, *events.marks) if mark.kind == "cold"]
     cold = list(dict.fromkeys(marks))  # in the record and among the events
     course = [mark for mark in events.marks if mark.kind != "cold"]
-    lanes = [
-        lane("cold start", cold),
-        lane("passes", course),
+    tracks = [
+        track("cold start", cold),
+        track("passes", course),
         *_by((i for i in events.intervals if i.kind != "inside"), _interval_title),
         *_by(events.calls, lambda call: f"CUDA calls, thread {call.thread}"),
         *_by((*events.activities, *(i for i in events.intervals if i.kind == "inside")), _activity_title),
@@ -106,11 +106,11 @@ def group(measured: CaseProfile, events: Events, title: str) -> LaneGroup:
     passes = sorted((m for m in course if m.kind == "window" and m.name == "pass"), key=_start)
     warm = sorted((m for m in course if m.kind == "window" and m.name in ("pass", "warm-up")), key=_start)
     counted = [mark for mark in passes if mark.run is not None]
-    return LaneGroup(
+    return TrackGroup(
         key=measured.case.key,
         title=title,
         backend=measured.case.backend,
-        lanes=tuple(made for made in lanes if made is not None),
+        tracks=tuple(made for made in tracks if made is not None),
         spans=_spans(cold, course, counted),
         anchors=(
             (PROCESS, 0),
@@ -120,8 +120,8 @@ def group(measured: CaseProfile, events: Events, title: str) -> LaneGroup:
     )
 
 
-def lane(title: str, events: Iterable[Event]) -> Lane | None:
-    """One lane of these events; None where there are none."""
+def track(title: str, events: Iterable[Event]) -> Track | None:
+    """One track of these events; None where there are none."""
     found = sorted(events, key=lambda event: (event.start_ns, -event.end_ns))
     if not found:
         return None
@@ -137,7 +137,7 @@ def lane(title: str, events: Iterable[Event]) -> Lane | None:
             ends.append(0)
         rows[level].append(event)
         ends[level] = max(ends[level], event.end_ns)
-    return Lane(title, tuple(_row(row, keys) for row in rows), tuple(keys))
+    return Track(title, tuple(_row(row, keys) for row in rows), tuple(keys))
 
 
 def colour_key(event: Event) -> str:
@@ -152,9 +152,9 @@ def colour_key(event: Event) -> str:
     return MARK + event.name
 
 
-def _row(events: Sequence[Event], keys: dict[str, int]) -> LaneRow:
+def _row(events: Sequence[Event], keys: dict[str, int]) -> TrackRow:
     ends = np.array([event.end_ns for event in events], np.int64)
-    return LaneRow(
+    return TrackRow(
         tuple(events),
         np.array([event.start_ns for event in events], np.int64),
         ends,
@@ -163,12 +163,12 @@ def _row(events: Sequence[Event], keys: dict[str, int]) -> LaneRow:
     )
 
 
-def _by(events: Iterable[Event], title: object) -> list[Lane | None]:
-    """A lane for each title."""
+def _by(events: Iterable[Event], title: object) -> list[Track | None]:
+    """A track for each title."""
     by_title: dict[tuple, list[Event]] = {}
     for event in events:
         by_title.setdefault(title(event), []).append(event)  # type: ignore[operator]  # one of those below
-    return [lane(name if isinstance(name, str) else name[-1], by_title[name]) for name in sorted(by_title)]
+    return [track(name if isinstance(name, str) else name[-1], by_title[name]) for name in sorted(by_title)]
 
 
 def _interval_title(interval: HostSpan) -> tuple:
@@ -220,11 +220,11 @@ def _start(event: Event) -> int:
 
 @dataclass(frozen=True)
 class Read:
-    """A case's events, and their lanes."""
+    """A case's events, and their tracks."""
 
     case: CaseProfile
     events: Events
-    lanes: LaneGroup
+    tracks: TrackGroup
 
 
 class ProfileState(QObject):
@@ -309,22 +309,22 @@ class ProfileSession(Session):
         self.state = ProfileState(self)
         self.blockers.append(blocked)
         self._exporter = Exporter(self)
-        self._exporter.failed.connect(self.told)
-        self._exporter.made.connect(
-            lambda order, _: self.told.emit(f"Saved {order.where}; ui.perfetto.dev opens it.")
+        self._exporter.failed.connect(self.message)
+        self._exporter.exported.connect(
+            lambda order, _: self.message.emit(f"Saved {order.where}; ui.perfetto.dev opens it.")
         )
         self._reading: tuple[str, ...] = ()
 
     def run(self, job: ProfileJob) -> None:
         """Profile the job's cases into a folder of their own. What hinders it is told."""
         if reason := self.occupied() or self.blocked():
-            self.told.emit(reason)
+            self.message.emit(reason)
             return
         profile = Profile(job=job, cases=planned(job))
         try:
             folder = self.new_folder(profile)
         except InputError as error:
-            self.told.emit(str(error))
+            self.message.emit(str(error))
             return
         self._reading = ()
         self.state.show(folder.path.absolute(), folder.header)
@@ -349,7 +349,7 @@ class ProfileSession(Session):
     def save_trace(self, file: Path) -> None:
         """Write all cases as a trace for Perfetto or Chrome, in a process of its own."""
         if self.state.folder is None or not self.state.fine:
-            self.told.emit("There is no profile to save a trace of.")
+            self.message.emit("There is no profile to save a trace of.")
             return
         arguments = ("profile", "--load", str(self.state.folder), "--trace", str(file.absolute()))
         quiet = ("--format", "csv", "--table", "cold")
@@ -372,7 +372,7 @@ class ProfileSession(Session):
     def _written(self, cases: Sequence[CaseProfile]) -> None:
         for case in cases:
             if case.disposition not in ("ok", "cancelled"):
-                self.told.emit(f"{case.case.words}: {case.reason or case.disposition.replace('_', ' ')}")
+                self.message.emit(f"{case.case.words}: {case.reason or case.disposition.replace('_', ' ')}")
         self.state.settle(cases)
 
     def _closed(self, cancelled: bool, cases: Sequence[Any]) -> str:

@@ -186,7 +186,7 @@ class Session(QObject):
 
     stands = Signal(object)
     greeted = Signal(object)
-    told = Signal(str)
+    message = Signal(str)
     doubted = Signal(str, object)
     looked = Signal(object)
     opened = Signal(Path)
@@ -209,12 +209,12 @@ class Session(QObject):
         self.kind = kind
         self.standing = Standing()
         self.blockers: list[Callable[[], str]] = []
-        self.background = Background(self.told.emit, self)
+        self.background = Background(self.message.emit, self)
         self._runs = runs
         self._clock = RunClock(clock)
         self._worker = WorkerProcess(self, command or worker_command(kind.worker))
         self._worker.greeted.connect(self.greeted)
-        self._worker.said.connect(self._on_said)
+        self._worker.messages.connect(self._on_messages)
         self._worker.settled.connect(self._on_settled)
         self._worker.wrote_errors.connect(self._on_errors)
         self._worker.stopped.connect(self._on_stopped)
@@ -269,7 +269,7 @@ class Session(QObject):
     def open(self, path: Path) -> None:
         """Show one that was measured before. What is wrong with it is told."""
         if self.active:
-            self.told.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
+            self.message.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
             return
 
         def work() -> tuple[Folder[Any, Any], tuple[Any, ...], int]:
@@ -309,7 +309,7 @@ class Session(QObject):
             self._run(folder, missing)
         else:
             folder.close()
-            self.told.emit(f"Every {self.each} of {folder.path.name} is measured already.")
+            self.message.emit(f"Every {self.each} of {folder.path.name} is measured already.")
 
     def pause(self) -> None:
         if self.active and self.standing.phase in ("running", "starting"):
@@ -413,7 +413,7 @@ class Session(QObject):
         self.warned += machine.sentences
         self.looked.emit(machine.sentences)
 
-    def _on_said(self, messages: Sequence[Any]) -> None:
+    def _on_messages(self, messages: Sequence[Any]) -> None:
         words = ""
         for message in messages:
             if isinstance(message, Log):
@@ -452,7 +452,7 @@ class Session(QObject):
             self._writer.log(data)
 
     def _on_write_failed(self, reason: str) -> None:
-        self.told.emit(reason)
+        self.message.emit(reason)
         self.cancel()
 
     def _on_stopped(self) -> None:
@@ -464,7 +464,7 @@ class Session(QObject):
 
     def _on_finished(self) -> None:
         if self._supervisor is not None and (reason := self._supervisor.reason):
-            self.told.emit(reason[:1].upper() + reason[1:])
+            self.message.emit(reason[:1].upper() + reason[1:])
         if self._writer is not None:
             self._writer.beside(self._pace.keep)
             self._writer.finish()

@@ -49,12 +49,12 @@ class Listing:
     """What there is. held: the run that each is held against, by its own path; baselines: where these lie."""
 
     runs: tuple[Summary, ...]
-    held: Mapping[Path, Path]
+    baseline_of: Mapping[Path, Path]
     baselines: tuple[Path, ...]
 
     @classmethod
     def of(cls, runs: Path, known: Iterable[Path]) -> Listing:
-        items = found(runs, known)
+        items = listed_runs(runs, known)
         return cls(items, baseline.of_each(runs, items), baseline.kept(runs))
 
 
@@ -279,7 +279,7 @@ class Library(QObject):
             if not overlay.folder.exists():  # deleted by somebody else
                 self._window.state.take_off(overlay.folder)
         for page in self._pages:
-            page.show_runs(runs, self.runs, listing.held, listing.baselines)
+            page.show_runs(runs, self.runs, listing.baseline_of, listing.baselines)
 
     def _on_ended(self) -> None:
         if not self._closing:  # else it was cut short, and is offered the next time
@@ -325,7 +325,7 @@ def left_behind(path: Path) -> Summary | None:
     return run
 
 
-def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
+def listed_runs(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
     """What lies in a folder, and what is known from elsewhere and still there."""
     there = {item.path.absolute(): item for item in summaries(runs)}
     for path in known:

@@ -288,7 +288,7 @@ class MainWindow(QMainWindow):
             other.blockers.append(session.occupied)
             session.blockers.append(other.occupied)
         self.sessions.append(session)
-        session.told.connect(self.tell)
+        session.message.connect(self.tell)
         session.looked.connect(self.tell_of_machine)
         session.doubted.connect(self.doubt)
         session.logged.connect(self._on_log)

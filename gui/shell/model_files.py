@@ -43,11 +43,11 @@ class ModelFiles(QObject):
         self._opening = ""
         self._before: QWidget | None = None  # the page that was in front before a file was opened
         self.note_asker = self._asker(lambda _, takes: form.show_takes(takes), self._on_note_failed)
-        form.note.asked.connect(lambda job: self.note_asker.ask(WhichTakes(job=job)))
+        form.note.takes_wanted.connect(lambda job: self.note_asker.ask(WhichTakes(job=job)))
         self.page_asker = self._asker(self.page.show_preview, self._on_page_failed)
         self.opener = self._asker(self._on_opened, self._on_refused)
         self.page.connect_to(self._offered, form.job_of)
-        self.page.asked.connect(lambda question: self.page_asker.ask(question, now=True))
+        self.page.preview_wanted.connect(lambda question: self.page_asker.ask(question, now=True))
         form.changed.connect(self.page.look_again)
         window.closing.connect(self.quit)
         self._offer_removal()

@@ -322,15 +322,17 @@ class MachineStrip(QWidget):
         self.sampler.read.connect(self.show_reading)
         self._device = Elided()
         self._device.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-        self._held = Label(role="warning")
+        self._held_back = Label(role="warning")
         self._gauges: list[tuple[Label, Sparkline]] = []
-        self._layout = filled(QHBoxLayout(self), self._device, self._held, margins=(8, 2, 8, 2), spacing=6)
-        self._held.hide()
+        self._layout = filled(
+            QHBoxLayout(self), self._device, self._held_back, margins=(8, 2, 8, 2), spacing=6
+        )
+        self._held_back.hide()
 
     @property
     def text(self) -> str:
         return "  ".join(
-            [self._device.text(), *(label.text() for label, _ in self._gauges), self._held.text()]
+            [self._device.text(), *(label.text() for label, _ in self._gauges), self._held_back.text()]
         )
 
     def start(self) -> None:
@@ -352,5 +354,5 @@ class MachineStrip(QWidget):
             # A figure that gains a digit must not push its neighbours about.
             label.setMinimumWidth(max(label.minimumWidth(), label.sizeHint().width()))
             line.add(gauge.value, gauge.top)
-        self._held.setText(f"⚠ {reading.held_back}" if reading.held_back else "")
-        self._held.setVisible(bool(reading.held_back))
+        self._held_back.setText(f"⚠ {reading.held_back}" if reading.held_back else "")
+        self._held_back.setVisible(bool(reading.held_back))

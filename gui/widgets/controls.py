@@ -248,7 +248,7 @@ class Lines(Label):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        lines, font = self._laid(width)
+        lines, font = self._fitting(width)
         return int(len(lines) * QFontMetrics(font).lineSpacing()) + 2
 
     def sizeHint(self) -> QSize:
@@ -265,7 +265,7 @@ class Lines(Label):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setPen(self.palette().windowText().color())
-        lines, font = self._laid(self.width())
+        lines, font = self._fitting(self.width())
         metrics = QFontMetrics(font)
         painter.setFont(font)
         for number, line in enumerate(lines):
@@ -273,9 +273,9 @@ class Lines(Label):
 
     def lines(self) -> list[str]:
         """What stands there at this width, line by line."""
-        return self._laid(self.width())[0]
+        return self._fitting(self.width())[0]
 
-    def _laid(self, width: int) -> tuple[list[str], QFont]:
+    def _fitting(self, width: int) -> tuple[list[str], QFont]:
         """The lines, and in which letters: the largest that all of the text stands in, if one does."""
         lines, cut = self._broken(width, self.font())
         step = 0.5
@@ -623,13 +623,13 @@ class FindLine(QWidget):
         self.view = view
         self.field = line_edit("Find", lambda _: self.typed(), f"Find in {what}")
         self.field.installEventFilter(self)
-        self.found = Label(role="muted")
+        self.count = Label(role="muted")
         buttons = tool_buttons(
             ("↑", "The one before (Shift+Enter)", lambda: self.search(back=True)),
             ("↓", "The next one (Enter)", lambda: self.search()),
             ("✕", "Close (Escape)", self.close_bar),
         )
-        filled(QHBoxLayout(self), (self.field, 1), self.found, *buttons, margins=(4, 2, 4, 2))
+        filled(QHBoxLayout(self), (self.field, 1), self.count, *buttons, margins=(4, 2, 4, 2))
         shortcut(scope, QKeySequence.StandardKey.Find, f"Find in {what}", self.open_bar)
         self.hide()
 
@@ -681,7 +681,7 @@ class FindBar(FindLine):
     def search(self, back: bool = False) -> bool:
         words = self.field.text()
         if not words:
-            self.found.setText("")
+            self.count.setText("")
             return False
         way = QTextDocument.FindFlag.FindBackward if back else QTextDocument.FindFlag(0)
         if not self._text.find(words, way):
@@ -691,9 +691,9 @@ class FindBar(FindLine):
             self._text.setTextCursor(cursor)
             if not self._text.find(words, way):
                 self._text.setTextCursor(before)
-                self.found.setText("not found")
+                self.count.setText("not found")
                 return False
-        self.found.setText(self._place(words))
+        self.count.setText(self._place(words))
         return True
 
     def typed(self) -> None:
@@ -722,7 +722,7 @@ class FindItems(FindLine):
         """key and text of each, in order."""
         self._items = [(key, text.lower()) for key, text in items]
         self._at = ""
-        self.found.setText("")
+        self.count.setText("")
 
     def go_from(self, key: str) -> None:
         """Where the next one is looked for from."""
@@ -739,7 +739,7 @@ class FindItems(FindLine):
         words = self.field.text().lower()
         fitting = [place for place, (_, text) in enumerate(self._items) if words and words in text]
         if not fitting:
-            self.found.setText("not found" if words else "")
+            self.count.setText("not found" if words else "")
             return False
         here = next((place for place, (key, _) in enumerate(self._items) if key == self._at), -1)
         if back:
@@ -753,4 +753,4 @@ class FindItems(FindLine):
 
     def _say(self, words: str) -> None:
         fitting = [key for key, text in self._items if words in text]
-        self.found.setText(f"{fitting.index(self._at) + 1} of {len(fitting):,}" if words else "")
+        self.count.setText(f"{fitting.index(self._at) + 1} of {len(fitting):,}" if words else "")

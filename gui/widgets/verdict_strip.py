@@ -81,7 +81,7 @@ class VerdictStrip(ScrollArea):
         self._shown = (tuple(verdicts), model)
         while len(self._lines) < len(verdicts):
             line = _Line()
-            line.asked.connect(self.picked)
+            line.case_wanted.connect(self.picked)
             self._layout.addWidget(line)
             self._lines.append(line)
         for line in self._lines[len(verdicts) :]:
@@ -158,7 +158,7 @@ class VerdictStrip(ScrollArea):
 class _Line(Label):
     """One model's sentence; each clause that has points is a link to them."""
 
-    asked = Signal(object)
+    case_wanted = Signal(object)
 
     def __init__(self) -> None:
         super().__init__(wrap=True, rich=True)
@@ -247,7 +247,7 @@ class _Line(Label):
         places = {case: place for place, case in enumerate(clause.cases)}
         place = places[self._last] + 1 if self._last in places else 0
         self._last = clause.cases[place % len(clause.cases)]
-        self.asked.emit(self._last)
+        self.case_wanted.emit(self._last)
 
 
 MOST_BOARD = 0.3  # of the window's height, beyond which it scrolls

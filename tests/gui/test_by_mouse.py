@@ -242,11 +242,11 @@ def test_the_strip_shows_a_gpu_and_why_it_holds_back(make_window):
     strip.show_reading(gpu_reading("Example GPU", seen, 1980.0))
     for words in ("Example GPU", "1755 MHz", "412 W", "61 °C", "3.00 GiB"):
         assert words in strip.text
-    assert strip._held.isHidden()
+    assert strip._held_back.isHidden()
     held = nvml.Reading(power_w=700.0, reasons=("power limit",))
     strip.show_reading(gpu_reading("Example GPU", held, 1980.0))
     assert "power limit" in strip.text
-    assert strip._held.isVisible()
+    assert strip._held_back.isVisible()
     assert "SM –" in strip.text  # what the driver would not say
 
 

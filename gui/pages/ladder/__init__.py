@@ -31,7 +31,7 @@ class LadderPage(SessionPage):
     title = "Ladder"
     session: LadderSession
     link = "Open in &Ladder"
-    asked = Signal()  # shown for the first time: the ladder has to be planned
+    plan_wanted = Signal()  # shown for the first time: the ladder has to be planned
     use_wanted = Signal(object)
     wanted = Signal(str)  # as LadderBar's
     edit_wanted = Signal(object, int)  # a file, and its line
@@ -221,7 +221,7 @@ class LadderPage(SessionPage):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.asked.emit()
+        self.plan_wanted.emit()
 
     # ------------------------------------------------------------------------------------------ the inside
 

@@ -265,7 +265,7 @@ class ErrorMapView(QWidget):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theming = theming
-        self._kept: ErrorPictures | None = None
+        self._answer: ErrorPictures | None = None
         self._arrays: dict[str, np.ndarray] = {}
         self.words = Label(wrap=True, selectable=True)
         self.note = Label(role="muted", wrap=True)
@@ -310,13 +310,13 @@ class ErrorMapView(QWidget):
         """Show what is wrong; map_path: the file that was kept of the answer (None: there is none). A file
         that cannot be read is said, and the words stand."""
         self.words.setText(sentences(finding))
-        self._kept, problem = None, ""
+        self._answer, problem = None, ""
         if map_path is not None:
             try:
-                self._kept = _read(map_path)
+                self._answer = _read(map_path)
             except InputError as error:
                 problem = str(error)
-        self.note.setText(problem or ("" if self._kept else "There is no image of this mistake."))
+        self.note.setText(problem or ("" if self._answer else "There is no image of this mistake."))
         self._offer()
         self._draw()
 
@@ -333,7 +333,7 @@ class ErrorMapView(QWidget):
 
     def _offer(self) -> None:
         """The images and channels that were kept, those of the finding chosen."""
-        pictures = self._kept
+        pictures = self._answer
         whole = pictures is not None and pictures.whole
         self._bar.setVisible(whole)
         if pictures is None or not whole:
@@ -352,7 +352,7 @@ class ErrorMapView(QWidget):
     # ---------------------------------------------------------------------------------------------- drawing
 
     def _draw(self) -> None:
-        pictures = self._kept
+        pictures = self._answer
         self._pictures.setVisible(pictures is not None)
         self.readout.setVisible(pictures is not None)
         if pictures is None:
@@ -399,7 +399,7 @@ class ErrorMapView(QWidget):
 
     def _on_pointed(self, cell: Cell | None) -> None:
         """Mark a pixel in all pictures and say its values; the finding's where none is pointed at."""
-        pictures = self._kept
+        pictures = self._answer
         if pictures is None:
             return
         if cell is None and pictures.whole:

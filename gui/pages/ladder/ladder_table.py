@@ -89,7 +89,7 @@ def _name(ladder_row: LadderRow) -> str:
     return case.rung + of + (f" ({', '.join(marks)})" if marks else "")
 
 
-_TOLD: dict[str, Callable[[LadderRow], str]] = {
+_CELLS: dict[str, Callable[[LadderRow], str]] = {
     "number": lambda shown: f"{number:02d}" if (number := shown.row.case.number) else "",
     "rung": _name,
     "disposition": lambda shown: shown.result,
@@ -102,8 +102,8 @@ def _columns(names: Sequence[str]) -> Iterator[Column[LadderRow]]:
     known = {column.name: column for column in (*ladder_tables.COLUMNS, ladder_tables.RELATIVE)}
     for name in names:
         column = replace(known[name].through(_row), idle=name in COMPILED)
-        if name in _TOLD:
-            column = replace(column, cell=_TOLD[name])
+        if name in _CELLS:
+            column = replace(column, cell=_CELLS[name])
         if name in ("flops_per_s", "bytes_per_s"):  # the heading has the unit
             column = replace(column, text=units.si)
         yield column

@@ -163,14 +163,14 @@ class AssemblyView(QWidget):
         self.which = Combo("PTX or SASS", lambda _: self._fill())
         self.which.setToolTip("PTX is what the compiler writes, SASS what the machine runs")
         self.words = Elided(role="muted")
-        self.told = Label(role="muted", wrap=True, selectable=True)
+        self.problem = Label(role="muted", wrap=True, selectable=True)
         bar = filled(QHBoxLayout(), self.which, (self.words, 1))
         self._split = splitter(
             "ladder-assembly", HORIZONTAL, self.source, self.code, stretch=(1, 1), collapsible=False
         )
         filled(
             QVBoxLayout(self),
-            *(bar, self.told, (self._split, 1), self.find_bar),
+            *(bar, self.problem, (self._split, 1), self.find_bar),
             margins=(4, 4, 4, 4),
             spacing=3,
         )
@@ -231,10 +231,10 @@ class AssemblyView(QWidget):
 
     def _tell(self, words: str, problem: str) -> None:
         self.words.setText(words)
-        self.told.setText(
+        self.problem.setText(
             f"{problem[:1].upper()}{problem[1:]}{'' if problem.endswith('.') else '.'}" if problem else ""
         )
-        self.told.setVisible(bool(problem))
+        self.problem.setVisible(bool(problem))
 
     def _on_source(self) -> None:
         """The caret is on a line of the source."""

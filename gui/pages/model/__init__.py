@@ -29,11 +29,11 @@ TINT = 0.34  # of an operator's colour in its box
 
 
 class ModelPage(Page):
-    """`asked` carries the WhichPreview whose answer is wanted; `show_preview` and `refuse` answer it.
+    """`preview_wanted` carries the WhichPreview whose answer is wanted; `show_preview` and `refuse` answer it.
     `ladder_wanted` carries the model, the PreviewNode whose ladder is wanted, and the batch size."""
 
     title = "Model"
-    asked = Signal(object)
+    preview_wanted = Signal(object)
     ladder_wanted = Signal(str, object, int)
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
@@ -167,7 +167,7 @@ class ModelPage(Page):
             question = WhichPreview(job=question.job, batch=before.batch)  # it is looked at with its own
         if question != before:
             self.reading(question)
-            self.asked.emit(question)
+            self.preview_wanted.emit(question)
 
     def _on_chosen(self, key: str) -> None:
         model = str(self.bar.boxes["model"].currentData())
@@ -176,7 +176,7 @@ class ModelPage(Page):
         if key == "batch" and self._question is not None:
             question = WhichPreview(job=self._question.job, batch=int(batch))
             self.reading(question)
-            self.asked.emit(question)
+            self.preview_wanted.emit(question)
         else:
             self._ask()
 

@@ -275,7 +275,7 @@ class ImagesPane(ScrollArea):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Images going in", parent=parent)
-        self.shown = 0
+        self.count = 0
 
     def show_preview(self, preview: Preview) -> None:
         body = QWidget()
@@ -287,7 +287,7 @@ class ImagesPane(ScrollArea):
         for index, image in enumerate(preview.images):
             self._put(grid, 2 * index, image)
         filled(QVBoxLayout(body), note, grid, 1, margins=(8, 8, 8, 8), spacing=10)
-        self.shown = len(preview.images)
+        self.count = len(preview.images)
         self.setWidget(body)
 
     def _put(self, grid: QGridLayout, row: int, image: SeenImage) -> None:

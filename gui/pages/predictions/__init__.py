@@ -40,9 +40,9 @@ class PredictionsPage(Page):
         )
 
     def has_content(self) -> bool:
-        return any(map(self._kept, self.state.measurements))
+        return any(map(self._readable, self.state.measurements))
 
-    def _kept(self, measurement: Measurement) -> bool:
+    def _readable(self, measurement: Measurement) -> bool:
         """Whether a case's answers can be read: a thinned run has those of a few cases alone."""
         folder = self.state.folder
         return (
@@ -93,7 +93,7 @@ class PredictionsPage(Page):
     # ---------------------------------------------------------------------------------------------- showing
 
     def refresh(self) -> None:
-        ours = [m for m in self.state.measurements if self._kept(m)]
+        ours = [m for m in self.state.measurements if self._readable(m)]
         model = self._bar.offer("model", {m.case.model: title(m.case.model) for m in ours})
         ours = [m for m in ours if m.case.model == model]
         most_first = sorted({m.case.images for m in ours}, reverse=True)
@@ -124,7 +124,7 @@ class PredictionsPage(Page):
     def select(self) -> None:
         case = self.state.case
         measurement = self.state.measurement(case)
-        if case is None or measurement is None or not self._kept(measurement):
+        if case is None or measurement is None or not self._readable(measurement):
             return
         wanted: dict[str, object] = {"model": case.model, "images": case.images, "batch": case.batch}
         wanted["focus"] = name_of(case)

@@ -189,7 +189,7 @@ class RunsPage(Page):
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         self._summaries: tuple[Summary, ...] = ()
         self._where: Path | None = None
-        self._held: Mapping[Path, Path] = {}  # the baseline of each run that has one
+        self._baseline_of: Mapping[Path, Path] = {}  # the baseline of each run that has one
         self._baselines: frozenset[Path] = frozenset()
         super().__init__(state, theming, parent)
         do = {"diff": self._diff, "baseline": self._set_baseline, "note": self._ask_note}
@@ -246,7 +246,7 @@ class RunsPage(Page):
         """Make these the runs; `where` most of them lie. held: the baseline of each that has one; baselines:
         all that are kept."""
         self._where = where
-        self._held = baseline_of or {}
+        self._baseline_of = baseline_of or {}
         self._baselines = frozenset(path.resolve() for path in baselines)
         if tuple(summaries) != self._summaries:
             self._summaries = tuple(summaries)
@@ -293,7 +293,11 @@ class RunsPage(Page):
     def _two(self) -> tuple[Path, Path] | None:
         """The two that would be held against each other, the older first; None where there are none."""
         runs = self.table.chosen_runs if self._body is not None else []
-        if len(runs) == 1 and (baseline := self._held.get(runs[0].path)) is not None and not runs[0].problem:
+        if (
+            len(runs) == 1
+            and (baseline := self._baseline_of.get(runs[0].path)) is not None
+            and not runs[0].problem
+        ):
             return baseline, runs[0].path
         if len(runs) != 2 or runs[0].kind != runs[1].kind or any(run.problem for run in runs):
             return None
@@ -322,17 +326,17 @@ class RunsPage(Page):
         run = self.table.chosen_run
         if run is not None:
             dialog = NoteDialog(run.name, Note(name=run.called, text=run.note), self)
-            dialog.kept.connect(lambda note, path=run.path: self.noted.emit(path, note))
+            dialog.saved.connect(lambda note, path=run.path: self.noted.emit(path, note))
             dialog.open()
 
 
 def matching(runs: Sequence[Summary], text: str) -> tuple[Summary, ...]:
     """The runs of which every word of a text stands in the line, the note or the command."""
     words = text.casefold().split()
-    return tuple(run for run in runs if all(word in _said(run) for word in words))
+    return tuple(run for run in runs if all(word in _searched_text(run) for word in words))
 
 
-def _said(run: Summary) -> str:
+def _searched_text(run: Summary) -> str:
     cells = (column.words(run) for column in COLUMNS)
     return " ".join((*cells, run.note, run.command)).casefold()
 
@@ -346,9 +350,9 @@ PAGE = RunsPage
 
 
 class NoteDialog(QDialog):
-    """`kept` carries the Note that the user wants."""
+    """`saved` carries the Note that the user wants."""
 
-    kept = Signal(object)
+    saved = Signal(object)
 
     def __init__(self, folder: str, note: Note, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -374,5 +378,5 @@ class NoteDialog(QDialog):
         self.finished.connect(self.deleteLater)
 
     def accept(self) -> None:
-        self.kept.emit(Note(name=self.name.text(), text=self.text.toPlainText()))
+        self.saved.emit(Note(name=self.name.text(), text=self.text.toPlainText()))
         super().accept()

@@ -97,7 +97,9 @@ class DiffWindow(QDialog):
     def _show_fall(self, place: int) -> None:
         chart = self.charts[place]
         # What the verdict says need not stand above the chart again.
-        self.chart.told = chart.finding if chart.finding.removesuffix(".") in self.verdict.text() else ""
+        self.chart.stated_above = (
+            chart.finding if chart.finding.removesuffix(".") in self.verdict.text() else ""
+        )
         self.chart.show_chart(chart)
         table = tables.readable_steps(self.diff.waterfalls[place])
         self.steps.show_table(table)

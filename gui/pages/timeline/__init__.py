@@ -148,7 +148,7 @@ class TimelinePage(SessionPage):
         cases = state.at(self._offer_batches(state.batches, self._wanted))
         session.read(cases)
         reads = [read for case in cases if (read := state.read(case)) is not None]
-        self._show_lanes(reads)
+        self._show_tracks(reads)
         if self._wanted is not None and len(reads) == len(cases):
             self._show_wanted(self._wanted, reads)
         # What is missing is said here and not hidden in a tab.
@@ -228,8 +228,8 @@ class TimelinePage(SessionPage):
         box.setEnabled(len(batches) > 1)
         return int(box.offer({batch: f"{batch:,}" for batch in batches}, chosen))
 
-    def _show_lanes(self, reads: Sequence[Read]) -> None:
-        groups, anchor = tuple(read.lanes for read in reads), self._choices["anchor"].currentData()
+    def _show_tracks(self, reads: Sequence[Read]) -> None:
+        groups, anchor = tuple(read.tracks for read in reads), self._choices["anchor"].currentData()
         if groups == self._groups and anchor == self.view.anchor:
             return
         fresh = [g.key for g in groups] != [g.key for g in self._groups]

@@ -179,14 +179,14 @@ class ProfileControls(QWidget):
         try:
             QApplication.clipboard().setText(PROFILE.command_line(self.job()))
         except InputError as error:
-            self._session.told.emit(str(error))
+            self._session.message.emit(str(error))
 
     def request_run(self) -> None:
         """As the button: ask for the profile, or tell what is missing."""
         try:
             job = self.job()
         except InputError as error:
-            self._session.told.emit(str(error))
+            self._session.message.emit(str(error))
             return
         self._session.run(job)
 

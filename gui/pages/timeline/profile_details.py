@@ -471,7 +471,7 @@ class _Wanted:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Tables:
     """The tables, and the first event of each of their lines by ("device" or "call", name)."""
 
     activities: ProfileTable | None
@@ -530,7 +530,7 @@ class ProfileTables(QWidget):
     def update_tables(self) -> None:
         read = self._read
         if read is None:
-            self._show(_Found(None, None))
+            self._show(_Tables(None, None))
             return
         window, by = self.window_box.currentData(), self.by_box.currentData()
         wanted = _Wanted(read.case.case.key, window, by, self.filter.text().strip())
@@ -538,7 +538,7 @@ class ProfileTables(QWidget):
             return
         self._shown = wanted
 
-        self._background.start("tables", lambda: _found(read, wanted), self._show)
+        self._background.start("tables", lambda: _tables_of(read, wanted), self._show)
 
     def follow(self, event: Event) -> None:
         """Mark the line that counts an event, now or once the tables are there."""
@@ -564,9 +564,9 @@ class ProfileTables(QWidget):
         self._heads[key] = (title, note, more)
         return as_column(title, note, more, (table, 1), spacing=2)
 
-    def _show(self, wanted_tables: _Found) -> None:
-        self._first = wanted_tables.first
-        tables = (wanted_tables.activities, wanted_tables.calls)
+    def _show(self, contents: _Tables) -> None:
+        self._first = contents.first
+        tables = (contents.activities, contents.calls)
         for key, view, table in zip(self._heads, (self.activities, self.calls), tables, strict=True):
             view.show_table(table)
             title, note, more = self._heads[key]
@@ -599,7 +599,7 @@ class ProfileTables(QWidget):
             self.picked.emit(event)
 
 
-def _found(read: Read, wanted: _Wanted) -> _Found:
+def _tables_of(read: Read, wanted: _Wanted) -> _Tables:
     """The tables and what their lines lead to (on a thread)."""
     measured, events, by = read.case, read.events, wanted.by
     inside = profile_lines.in_window(events, wanted.window)
@@ -609,7 +609,7 @@ def _found(read: Read, wanted: _Wanted) -> _Found:
         first.setdefault(("device", key(event)), event)
     for call in inside.calls:
         first.setdefault(("call", profile_api.bare(call.name)), call)
-    return _Found(
+    return _Tables(
         profile_tables.activities(measured, events, by, wanted.window, wanted.match),  # type: ignore[arg-type]
         profile_tables.calls(measured, events, wanted.window, wanted.match) if events.calls else None,
         first,
@@ -633,7 +633,7 @@ class ProfileDetails(QTabWidget):
         self._reads: Mapping[str, Read] = {}
         self._profile: Profile | None = None
         self._diagnosed: object = None
-        self._given: tuple = ()
+        self._contents: tuple = ()
         self.setDocumentMode(True)
         self.backend = Combo("Backend of the tables", lambda _: self._update())
         self.setCornerWidget(self.backend, Qt.Corner.TopRightCorner)
@@ -672,9 +672,9 @@ class ProfileDetails(QTabWidget):
         """fine: all cases of the profile that are measured; cases: those of the batch size that is shown;
         reads: of these by their keys, as far as they are read."""
         contents = (profile, tuple(fine), tuple(cases), tuple(reads.values()))
-        if len(contents) == len(self._given) and all(map(_same, contents, self._given)):
+        if len(contents) == len(self._contents) and all(map(_same, contents, self._contents)):
             return
-        self._given = contents
+        self._contents = contents
         self._profile, self._fine, self._cases, self._reads = profile, fine, cases, reads
         names = [case.case.backend for case in cases]
         # Who has chosen nothing yet looks for what a GPU does, where there is one.

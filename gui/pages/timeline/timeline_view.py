@@ -36,7 +36,7 @@ from bench.profile.show import names as profile_names
 from bench.profile.show.profile_common import PARTS
 from bench.words import palette, units
 from gui.base.theme import Theme, Theming, resized, write
-from gui.sessions.profile_session import CALL, MARK, STEADY, Lane, LaneGroup, LaneRow, Span
+from gui.sessions.profile_session import CALL, MARK, STEADY, Span, Track, TrackGroup, TrackRow
 from gui.widgets.colour_scale import blend, ink_on
 from gui.widgets.controls import Readout
 
@@ -136,7 +136,7 @@ class DrawnRow:
 SEEN = 2.0  # pixels from which an interval is drawn by itself
 
 
-def drawn(row: LaneRow, kinds: int, axis: TimeAxis, offset: float) -> DrawnRow:
+def drawn(row: TrackRow, kinds: int, axis: TimeAxis, offset: float) -> DrawnRow:
     """What of a row is seen on the axis, its times less `offset` (ns). kinds: how many colours there are.
     Costs what is visible, and never more draws than there are pixels."""
     first = int(np.searchsorted(row.reach, axis.start + offset, "right"))
@@ -161,7 +161,7 @@ def drawn(row: LaneRow, kinds: int, axis: TimeAxis, offset: float) -> DrawnRow:
     )
 
 
-def at_pixel(row: LaneRow, axis: TimeAxis, offset: float, x: float) -> int | None:
+def at_pixel(row: TrackRow, axis: TimeAxis, offset: float, x: float) -> int | None:
     """The interval of a row at a pixel, else the nearest within two pixels; None where there is none."""
     moment, best = axis.time(x) + offset, 2.0 / axis.scale
     after = int(np.searchsorted(row.starts, moment, "right"))
@@ -375,8 +375,8 @@ def html(event: Event, zero_ns: int, theme: Theme) -> str:
 TITLES = 176  # pixels of the column on the left
 TICKS = 26  # of the axis at the top
 HEAD = 22  # of a group's title
-ROW, INNER = 20, 15  # a lane's first row, and those below it
-GAP = 4  # between lanes
+ROW, INNER = 20, 15  # a track's first row, and those below it
+GAP = 4  # between tracks
 LABELLED = 26  # pixels from which a bar has its name in it
 
 
@@ -384,9 +384,9 @@ LABELLED = 26  # pixels from which a bar has its name in it
 class TimelinePlace:
     """A row and where it lies, from the top of all."""
 
-    group: LaneGroup
-    lane: Lane
-    row: LaneRow
+    group: TrackGroup
+    track: Track
+    row: TrackRow
     first: bool
     top: float
     height: float
@@ -395,17 +395,17 @@ class TimelinePlace:
 class TimelineLayout:
     """Where everything lies, one group below the other."""
 
-    def __init__(self, groups: Sequence[LaneGroup]) -> None:
-        self.heads: list[tuple[LaneGroup, float]] = []
+    def __init__(self, groups: Sequence[TrackGroup]) -> None:
+        self.heads: list[tuple[TrackGroup, float]] = []
         self.places: list[TimelinePlace] = []
         y = 0.0
         for group in groups:
             self.heads.append((group, y))
             y += HEAD
-            for lane in group.lanes:
-                for index, row in enumerate(lane.rows):
+            for track in group.tracks:
+                for index, row in enumerate(track.rows):
                     height = float(INNER if index else ROW)
-                    self.places.append(TimelinePlace(group, lane, row, index == 0, y, height))
+                    self.places.append(TimelinePlace(group, track, row, index == 0, y, height))
                     y += height
                 y += GAP
         self.height = y
@@ -441,7 +441,7 @@ class Painter:
         painter.setPen(QPen(QColor(theme.line), 1))
         painter.drawLine(QPointF(0, TICKS), QPointF(TITLES + axis.width, TICKS))
 
-    def head(self, group: LaneGroup, y: float) -> None:
+    def head(self, group: TrackGroup, y: float) -> None:
         rect = QRectF(0, y, TITLES + self.axis.width, HEAD)
         self.painter.fillRect(rect, QColor(self.theme.alternate))
         self.painter.fillRect(QRectF(8, y + 6, 10, HEAD - 12), QColor(palette.backend(group.backend)))
@@ -452,14 +452,14 @@ class Painter:
 
     def title(self, place: TimelinePlace, y: float) -> None:
         rect = QRectF(8, y, TITLES - 14, place.height)
-        write(self.painter, rect, place.lane.title, self.theme.muted)
+        write(self.painter, rect, place.track.title, self.theme.muted)
 
     def row(self, place: TimelinePlace, y: float, offset: float, selected: object) -> None:
         """The intervals: those that are wide enough one by one, the others as shades of how dense they
         are."""
-        painter, lane, row = self.painter, place.lane, place.row
-        seen = drawn(row, len(lane.keys), self.axis, offset)
-        colours = [colour(key, self.theme) for key in lane.keys]
+        painter, track, row = self.painter, place.track, place.row
+        seen = drawn(row, len(track.keys), self.axis, offset)
+        colours = [colour(key, self.theme) for key in track.keys]
         top, height = y + 1.0, place.height - 2.0
         if seen.cover.any():
             painter.drawImage(
@@ -572,7 +572,7 @@ class TimelineView(QAbstractScrollArea):
         super().__init__(parent)
         self.theming = theming
         self.axis = TimeAxis()
-        self.groups: tuple[LaneGroup, ...] = ()
+        self.groups: tuple[TrackGroup, ...] = ()
         self.anchor = STEADY
         self.selected: Event | None = None
         self.measure: tuple[float, float] | None = None
@@ -595,7 +595,7 @@ class TimelineView(QAbstractScrollArea):
 
     # ---------------------------------------------------------------------------------------------- showing
 
-    def show_groups(self, groups: Sequence[LaneGroup], anchor: str = STEADY) -> None:
+    def show_groups(self, groups: Sequence[TrackGroup], anchor: str = STEADY) -> None:
         """Show these cases, laid so that the moments `anchor` (of their anchors) are at 0."""
         same = [g.key for g in groups] == [g.key for g in self.groups] and anchor == self.anchor
         self.groups, self.anchor = tuple(groups), anchor
@@ -610,7 +610,7 @@ class TimelineView(QAbstractScrollArea):
         self._scrolling()
         self.viewport().update()
 
-    def look_at(self, span: Span, group: LaneGroup) -> None:
+    def look_at(self, span: Span, group: TrackGroup) -> None:
         """Show a span of one of the groups over the whole width."""
         zero = group.anchor(self.anchor)
         self.axis.look_at(span.start_ns - zero, span.end_ns - zero)
@@ -907,7 +907,7 @@ class TimelineView(QAbstractScrollArea):
         self.readout.raise_()
 
 
-def _index(row: LaneRow, event: Event) -> int | None:
+def _index(row: TrackRow, event: Event) -> int | None:
     """The place of this very event in a row, None where it is not in it."""
     first = int(np.searchsorted(row.starts, event.start_ns, "left"))
     last = int(np.searchsorted(row.starts, event.start_ns, "right"))

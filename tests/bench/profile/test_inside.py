@@ -156,9 +156,9 @@ def test_they_are_kept_and_read_back_and_drawn_below_their_kernel(found, tmp_pat
     case = profiled(made)
     trace.write(tmp_path / "trace.json", [(case, made.events)])
     assert trace.read(tmp_path / "trace.json")[0].intervals == made.events.intervals
-    lanes = [lane.title for lane in profile_session.group(case, made.events, "").lanes]
-    at = next(i for i, title in enumerate(lanes) if title.startswith("kernels, stream"))
-    assert lanes[at + 1].startswith("steps in them, stream")
+    tracks = [track.title for track in profile_session.group(case, made.events, "").tracks]
+    at = next(i for i, title in enumerate(tracks) if title.startswith("kernels, stream"))
+    assert tracks[at + 1].startswith("steps in them, stream")
     inside = next(i for i in made.events.intervals if i.kind == "inside")
     assert ("told by", "clock stamps inside the kernel that does it") in timeline_view.facts(inside, 0)
     drawn = dict(draw_timeline.rows(made.events, defaultdict(lambda: "#123456")))

@@ -81,7 +81,7 @@ def test_every_key_that_does_something_is_on_the_sheet(make_window):
     window = make_window("ok", begin=False)
     window.activateWindow()
     window.menu_actions.by_name["shortcuts"].trigger()
-    found = window.helper.sheet.found
+    found = window.helper.sheet.sections
     told = {keys: words for pairs in found.values() for keys, words in pairs.items()}
     assert told["F5, Ctrl+R"] == "Run the comparison"
     assert told["F1, ?"] == "Keyboard shortcuts"
@@ -143,8 +143,8 @@ def test_a_click_on_a_word_of_ours_leads_to_the_glossary(make_window):
     assert shown.isVisible()
     assert "what runs a model" in shown.text.toPlainText()
     shown.field.setText("float64")
-    assert "oracle" in shown.shown
-    assert "ladder" not in shown.shown
+    assert "oracle" in shown.terms
+    assert "ladder" not in shown.terms
 
 
 def test_the_inspector_and_headings_of_tables_lead_to_it_too(make_window, qtbot):

@@ -52,7 +52,7 @@ def labels(page):
 
 
 def test_lines_are_shown_in_one_precision_at_a_time(page):
-    assert page.apart.isVisible()
+    assert page.precision_choice.isVisible()
     assert [page._precision.itemData(i) for i in range(page._precision.count())] == [*PRECISIONS, "together"]
     assert labels(page) == {
         "engine-cuda", "engine-cuda fp32-tc", "ort-cuda", "ort-cuda-tuned", "torch-cuda-graph"
@@ -100,14 +100,14 @@ def test_the_choice_is_kept(make_window):
     assert page._precision.currentData() == "fp16"
     # Where it is not to be had, nothing else is hidden for it.
     few = synthetic.run(batches=(1, 4))
-    assert not shown(page.window(), few).apart.isVisible()
+    assert not shown(page.window(), few).precision_choice.isVisible()
     assert labels(page) == set(synthetic.BACKENDS)
 
 
 def test_a_run_is_divided_before_its_first_line(make_window):
     run, measured = synthetic.rivals()
     page = shown(make_window("ok", begin=False), (run, measured[:1]))
-    assert page.apart.isVisible()
+    assert page.precision_choice.isVisible()
     assert page._precision.currentData() == "fp32"
 
 

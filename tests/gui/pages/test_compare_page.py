@@ -137,12 +137,12 @@ def test_what_has_no_value_is_marked_below_all_values(same_page):
     items = [plot._items[series.label] for series in plot.panel.series]
     marked = [y for item in items for y in item.marks.getData()[1]]
     assert marked
-    top = plot._lane.getRegion()[1]
+    top = plot._failed_band.getRegion()[1]
     assert max(marked) < top
     assert all(math.log10(p.y) > top for series in plot.panel.series for p in series.points if p.y), (
         "no value stands in the lane"
     )
-    assert plot._lane_name.toPlainText() == "no value"
+    assert plot._failed_name.toPlainText() == "no value"
 
 
 def test_the_legend_hides_and_shows_a_series(same_page):

@@ -76,7 +76,7 @@ def test_a_model_opened_is_shown_before_anything_runs(opened, tmp_path):
     left = page.weights.card.histogram
     assert left.words_at(left.width() / 2).endswith("of 108 values")
     page.panes.setCurrentWidget(page.images)
-    assert page.images.shown == 3
+    assert page.images.count == 3
 
 
 def test_a_node_without_a_kernel_is_marked_with_the_reason(opened, tmp_path):
@@ -112,7 +112,7 @@ def test_find_goes_from_one_match_to_the_next(opened, tmp_path):
     assert page.graph.selected == "first", "an attribute is found, too"
     page.find_bar.field.clear()
     QTest.keyClicks(page.find_bar.field, "flat")
-    assert (page.graph.selected, page.find_bar.found.text()) == ("flat", "1 of 1")
+    assert (page.graph.selected, page.find_bar.count.text()) == ("flat", "1 of 1")
     page.find_bar.field.setText("e")
     found = []
     for _ in range(3):
@@ -120,7 +120,7 @@ def test_find_goes_from_one_match_to_the_next(opened, tmp_path):
         found.append(page.graph.selected)
     assert len(set(found)) == 3
     page.find_bar.field.setText("nowhere")
-    assert page.find_bar.found.text() == "not found"
+    assert page.find_bar.count.text() == "not found"
 
 
 def test_a_fixed_batch_is_said_and_is_what_is_looked_at(opened, qtbot, tmp_path):

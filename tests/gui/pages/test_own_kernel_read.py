@@ -51,7 +51,7 @@ def test_the_line_under_the_cursor_is_marked_in_both(qtbot, view):
     assert "Compiling" in view.words.text()
     view.show_answer(AssemblyAnswer(rung="mine", arch="sm_80", listings=(PTX,), missing="SASS takes a tool"))
     assert (marked(view.source), marked(view.code)) == ([3], [1]), "the first line that became something"
-    assert view.told.text() == "SASS takes a tool."
+    assert view.problem.text() == "SASS takes a tool."
     assert view.words.text() == "sm_80: 3 instructions of 2 lines"
     click_line(qtbot, view.source, 4)
     assert (marked(view.source), marked(view.code)) == ([4], [2, 4])
@@ -67,7 +67,7 @@ def test_sass_is_a_choice_and_stays_one(qtbot, view):
     view.show_source(SOURCE, ".cu")
     answer = AssemblyAnswer(rung="mine", arch="sm_80", listings=(PTX, SASS))
     view.show_answer(answer)
-    assert not view.told.isVisible()
+    assert not view.problem.isVisible()
     click_line(qtbot, view.source, 4)
     view.which.setCurrentIndex(1)
     view.which.activated.emit(1)
@@ -78,7 +78,7 @@ def test_sass_is_a_choice_and_stays_one(qtbot, view):
     view.show_answer(answer)
     assert view.which.currentText() == "SASS"
     view.show_answer(AssemblyAnswer(rung="mine", error="nothing can be compiled here"))
-    assert view.told.text() == "Nothing can be compiled here."
+    assert view.problem.text() == "Nothing can be compiled here."
     assert not view.which.isVisible()
 
 
@@ -117,7 +117,7 @@ def test_kernels_for_a_gpu_that_is_not_here_are_read_and_compiled_and_not_run(qt
     qtbot.waitUntil(lambda: not session.assembly.findChildren(ChildProcess))
     # Whatever is saved is compiled again, and what is wrong with it told.
     path.write_text(path.read_text() + "nonsense;\n")
-    qtbot.waitUntil(lambda: "90_mine.cu" in page.reader.assembly.told.text())
+    qtbot.waitUntil(lambda: "90_mine.cu" in page.reader.assembly.problem.text())
     assert not session.active, "and nothing is run"
     page.bar.device.setCurrentIndex(page.bar.device.findData("cpu"))
     page.bar.device.activated.emit(page.bar.device.currentIndex())

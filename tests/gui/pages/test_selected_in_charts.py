@@ -67,7 +67,7 @@ def test_failures_have_one_look_and_a_lane_below_every_value(same_window):
     assert pens == {failed}
     assert {item.opts["symbol"] for item in marks.values()} == {"x"}
     (heights,) = {tuple(item.getData()[1]) for item in marks.values()}
-    top = plot._lane.getRegion()[1]
+    top = plot._failed_band.getRegion()[1]
     assert heights[0] < top
     ends = [
         value

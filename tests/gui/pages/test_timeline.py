@@ -1,4 +1,4 @@
-"""The timeline by itself: lanes, axis, what is drawn of many, and the hands of the user on it."""
+"""The timeline by itself: tracks, axis, what is drawn of many, and the hands of the user on it."""
 
 import itertools
 
@@ -48,7 +48,9 @@ def place(view, event):
 
 
 def kernels(view, group=0):
-    return next(lane for lane in view.groups[group].lanes if lane.title.startswith("kernels")).rows[0].events
+    return (
+        next(track for track in view.groups[group].tracks if track.title.startswith("kernels")).rows[0].events
+    )
 
 
 def wheel(view, at, turn, modifiers=Qt.KeyboardModifier.NoModifier):
@@ -59,15 +61,15 @@ def wheel(view, at, turn, modifiers=Qt.KeyboardModifier.NoModifier):
     QApplication.sendEvent(view.viewport(), event)
 
 
-# ----------------------------------------------------------------------------------------------------- lanes
+# ----------------------------------------------------------------------------------------------------- tracks
 
 
 def test_lanes_are_the_host_its_threads_streams_and_ways_of_copying():
     made = group()
-    assert [lane.title for lane in made.lanes] == [
+    assert [track.title for track in made.tracks] == [
         "cold start", "passes", "CUDA calls, thread 11", "kernels, stream 7", "copies DtoH", "copies HtoD",
     ]  # fmt: skip
-    passes = made.lanes[1]
+    passes = made.tracks[1]
     assert [len(row.events) for row in passes.rows] == [3, 3]  # the stage lies in its pass
     assert [span.title for span in made.spans] == [
         "cold start", "all profiled passes", "profiled pass 1", "profiled pass 2", "profiled pass 3",
@@ -85,9 +87,9 @@ def test_staging_and_onnx_runtimes_runs_have_lanes_in_the_colours_of_their_parts
     )
     events = msgspec.structs.replace(events, intervals=host)
     made = profile_session.group(profiled.measured("ort-cuda", events), events, "ort-cuda")
-    lanes = {lane.title: lane for lane in made.lanes}
-    assert lanes["staging, thread 11"].keys == ("staging",)
-    assert lanes["runs, thread 11, ORT"].keys == ("ort",)
+    tracks = {track.title: track for track in made.tracks}
+    assert tracks["staging, thread 11"].keys == ("staging",)
+    assert tracks["runs, thread 11, ORT"].keys == ("ort",)
     light = Theming("light").theme
     assert colour("staging", light) == QColor(PARTS["staging"])
     said = dict(facts(host[0], 0))
@@ -106,17 +108,17 @@ def test_a_pass_says_how_long_its_thread_had_a_core():
 def test_steps_of_a_cpu_have_a_lane():
     events = profiled.cpu_events()
     made = profile_session.group(profiled.measured("engine-cpu", events), events, "engine-cpu")
-    assert [lane.title for lane in made.lanes] == ["cold start", "passes", "steps, thread 1"]
+    assert [track.title for track in made.tracks] == ["cold start", "passes", "steps, thread 1"]
 
 
 def test_nothing_that_overlaps_shares_a_row_but_the_last():
     calls = [
         ApiCall(name="cuX", domain="driver", thread=1, start_ns=i, end_ns=100 - i) for i in range(8)
     ]  # fmt: skip
-    made = profile_session.lane("calls", calls)
+    made = profile_session.track("calls", calls)
     assert [len(row.events) for row in made.rows] == [1, 1, 1, 1, 4]
     assert made.count == 8
-    assert profile_session.lane("nothing", []) is None
+    assert profile_session.track("nothing", []) is None
 
 
 # ------------------------------------------------------------------------------------------------------ axis
@@ -154,7 +156,7 @@ def test_ticks_are_round_and_have_room(length):
 
 def test_what_is_too_small_to_be_seen_alone_is_seen_by_how_dense_it_is():
     starts = np.arange(0, 1_000_000, 100)
-    row = profile_session.LaneRow((), starts, starts + 25, starts + 25, np.zeros(len(starts), np.int64))
+    row = profile_session.TrackRow((), starts, starts + 25, starts + 25, np.zeros(len(starts), np.int64))
     axis = TimeAxis()
     axis.width = 100.0
     axis.bound(0, 1_000_000)
@@ -181,7 +183,7 @@ def test_both_cases_lie_on_one_axis_from_the_moment_chosen(view):
 
 def test_pointing_tells_what_is_there(qtbot, view):
     view.look_at(view.groups[0].spans[2], view.groups[0])
-    copy = next(lane for lane in view.groups[0].lanes if lane.title == "copies HtoD").rows[0].events[0]
+    copy = next(track for track in view.groups[0].tracks if track.title == "copies HtoD").rows[0].events[0]
     qtbot.mouseMove(view.viewport(), QPoint(TITLES + 5, 200))
     # On a screen the mouse arrives when the server says so.
     qtbot.mouseMove(view.viewport(), place(view, copy).toPoint())
@@ -229,7 +231,7 @@ def test_what_is_selected_is_joined_to_the_call_that_started_it(view):
     view.select(call)
     assert [event for event, _ in view._partners] == [kernel]
     view.grab()
-    view.select(view.groups[0].lanes[0].rows[0].events[0])
+    view.select(view.groups[0].tracks[0].rows[0].events[0])
     assert view._partners == []
 
 
@@ -285,7 +287,7 @@ def test_it_is_painted_in_the_colours_of_the_parts_in_both_themes(view):
 
 def test_tens_of_thousands_of_intervals_are_drawn_from_pixels_alone(view, monkeypatch):
     made = group(passes=2_000, kernels=4)
-    assert sum(lane.count for lane in made.lanes) > 25_000
+    assert sum(track.count for track in made.tracks) > 25_000
     view.show_groups([made])
     counted = []
     original = timeline_view.drawn
@@ -306,6 +308,6 @@ def test_tens_of_thousands_of_intervals_are_drawn_from_pixels_alone(view, monkey
 
 def test_the_facts_count_from_the_moment_that_is_zero():
     made = group()
-    kernel = next(lane for lane in made.lanes if lane.title.startswith("kernels")).rows[0].events[0]
+    kernel = next(track for track in made.tracks if track.title.startswith("kernels")).rows[0].events[0]
     assert ("starts at", "0.0200 ms") in facts(kernel, made.anchor(STEADY))
     assert ("operator", "Conv") in facts(kernel, 0)

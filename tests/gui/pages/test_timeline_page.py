@@ -42,7 +42,7 @@ class Page(Shown):
         self.told = []
         worker = [sys.executable, str(FAKE), *words]
         self.session = ProfileSession(None, tmp_path / "runs", lambda: blocked, worker)
-        self.session.told.connect(self.told.append)
+        self.session.message.connect(self.told.append)
         self.page.connect_to(self.session, lambda: ("lenet5-digits", "alexnet"))
         self.page.show_backends(INFOS)
         self.redraw.flush()
@@ -134,7 +134,7 @@ def test_a_profile_is_taken_and_shown_as_it_comes(qtbot, made):
 def test_a_profile_by_the_worker_itself(qtbot, tmp_path):
     session = ProfileSession(None, tmp_path / "runs")
     told = []
-    session.told.connect(told.append)
+    session.message.connect(told.append)
     job = ProfileJob(model="lenet5-digits", backends=("engine-cpu",), runs=2, budget_s=0.1)
     with qtbot.waitSignal(session.ended, timeout=60_000):
         session.run(job)
@@ -144,8 +144,8 @@ def test_a_profile_by_the_worker_itself(qtbot, tmp_path):
     session.read(session.state.fine)
     (case,) = session.state.fine
     qtbot.waitUntil(lambda: session.state.read(case) is not None, timeout=10_000)
-    lanes = [lane.title.partition(",")[0] for lane in session.state.read(case).lanes.lanes]
-    assert lanes == ["cold start", "passes", "steps"]
+    tracks = [track.title.partition(",")[0] for track in session.state.read(case).tracks.tracks]
+    assert tracks == ["cold start", "passes", "steps"]
 
 
 def test_a_case_that_fails_is_told_and_the_other_shown(qtbot, made):
@@ -327,7 +327,7 @@ def test_a_profile_of_cpus_has_steps_and_no_calls(made, tmp_path):
     assert not tables.calls.isVisible()
     assert "engine-cpu, ort-cpu: on a GPU the profile" in page._notes.text()
     assert "On a GPU the profile would also show every kernel." in page.details._remarks.text()
-    assert [lane.title for lane in page.view.groups[0].lanes][-1] == "steps, thread 1"
+    assert [track.title for track in page.view.groups[0].tracks][-1] == "steps, thread 1"
 
 
 def test_what_cannot_be_read_is_one_sentence(made, tmp_path):

@@ -4,7 +4,7 @@ told."""
 import pytest
 
 from gui.sessions.session import Session
-from gui.shell.library import Library, found
+from gui.shell.library import Library, listed_runs
 from tests.bench.kinds import fourth
 
 
@@ -44,7 +44,7 @@ def test_one_on_the_disk_is_listed_and_what_cannot_show_it_says_so(toy, make_win
     toy.KIND.create(path, fourth.planned(toy, 2))
     said = []
     window.banner.show_message = said.append
-    assert [(line.name, line.what) for line in found(library.runs, ())] == [("a toy", "toy: 1 numbers")]
+    assert [(line.name, line.what) for line in listed_runs(library.runs, ())] == [("a toy", "toy: 1 numbers")]
     library.open(path)
     qtbot.waitUntil(lambda: bool(said))
     assert "holds no run, but holds a toy" in said[0]

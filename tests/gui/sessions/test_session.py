@@ -126,7 +126,7 @@ def test_a_flood_leaves_the_event_loop_free(make_window, run_to_end):
     timer.setInterval(2)
     timer.timeout.connect(lambda: beats.append(1))
     timer.start()
-    window.session.worker.said.connect(lambda said: batches.append((len(said), len(beats))))
+    window.session.worker.messages.connect(lambda messages: batches.append((len(messages), len(beats))))
     found = run_to_end(window, JOB)
     timer.stop()
     assert dispositions(found) == ["ok"] * 4

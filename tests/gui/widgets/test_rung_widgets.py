@@ -124,13 +124,13 @@ def test_the_source_is_searched_and_copied(qtbot, theming):
     qtbot.keyClick(view.code, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
     assert view.find_bar.isVisible()
     qtbot.keyClicks(view.find_bar.field, "alpha")
-    assert (view.code.textCursor().blockNumber(), view.find_bar.found.text()) == (0, "1 of 2")
+    assert (view.code.textCursor().blockNumber(), view.find_bar.count.text()) == (0, "1 of 2")
     qtbot.keyClick(view.find_bar.field, Qt.Key.Key_Return)
-    assert (view.code.textCursor().blockNumber(), view.find_bar.found.text()) == (2, "2 of 2")
+    assert (view.code.textCursor().blockNumber(), view.find_bar.count.text()) == (2, "2 of 2")
     qtbot.keyClick(view.find_bar.field, Qt.Key.Key_Return)
     assert view.code.textCursor().blockNumber() == 0  # round the end
     qtbot.keyClicks(view.find_bar.field, "x")
-    assert view.find_bar.found.text() == "not found"
+    assert view.find_bar.count.text() == "not found"
     qtbot.keyClick(view.find_bar.field, Qt.Key.Key_Escape)
     assert view.find_bar.isHidden()
     view.code.selectAll()
