@@ -1,1 +1,2 @@
-"""What every part of the window stands on: theme, display, threads beside its own, what goes wrong."""
+"""What every other part of the window uses: its look, layouts, background work, errors, and whether a
+display is there."""

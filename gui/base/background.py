@@ -1,4 +1,4 @@
-"""Work that reads files, off the GUI thread; what comes of it arrives back on it."""
+"""Work in threads beside the GUI thread, and timers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from kernels.errors import KernelscopeError
 
 
 def timer(owner: QObject, interval_ms: int, do: Callable[[], object], repeats: bool = False) -> QTimer:
-    """A timer that calls `do` once, `interval_ms` after its start, or again and again. It is not started yet."""
+    """A timer, not started yet, that calls `do` once `interval_ms` after its start, or again and again."""
     clock = QTimer(owner, singleShot=not repeats, interval=interval_ms)
     clock.timeout.connect(do)
     return clock
 
 
 class Background(QObject):
-    """`start` work; of several of one kind started after each other only the last is heard."""
+    """Runs functions in threads. `start` begins one; its result arrives on the GUI thread. If several of
+    one kind are started, only the result of the last is used."""
 
     _done = Signal(str, int, object, object)  # kind, number, result, error
 
@@ -36,7 +37,8 @@ class Background(QObject):
         return bool(self._waiting)
 
     def start(self, kind: str, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """Call `work` in a thread and `then` with its result; an error of ours is told as its sentence."""
+        """Call `work` in a thread, then `then` with its result on the GUI thread. A KernelscopeError is
+        passed to `tell` as a sentence; any other exception is raised again on the GUI thread."""
         self._number += 1
         self._waiting[kind] = (self._number, then)
         number = self._number

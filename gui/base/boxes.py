@@ -1,5 +1,8 @@
-"""Widgets in a column, in a row, in a splitter, in a scroll area: each in one call. And how the user divided
-the pages, kept from one start to the next: every splitter with a name."""
+"""Layouts in one call each: columns, rows, splitters, tabs, scroll areas; and where a window stands on its
+screen.
+
+Splitters with a name keep their sizes from one start of the program to the next.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ Box = TypeVar("Box", bound=QBoxLayout)
 
 
 def fitting_height(widget: QWidget, width: int) -> int:
-    """That a widget needs at this width for wrapped text in its layout."""
+    """The height in pixels that a widget needs at this width, with its text wrapped."""
     layout = widget.layout()
     assert layout is not None
     layout.activate()
@@ -42,8 +45,9 @@ def filled(
     margins: Margins | None = None,
     spacing: int | None = None,
 ) -> Box:
-    """The layout with these parts, in order: widgets and layouts, with their stretch and alignment where they
-    have any, and stretches of so much."""
+    """Add parts to a layout, in order, and return it. A part is a widget, a layout or an integer (a
+    stretch of that weight); a tuple adds a stretch factor and an alignment. margins: left, top, right,
+    bottom in pixels."""
     if margins is not None:
         box.setContentsMargins(*margins)
     if spacing is not None:
@@ -60,14 +64,14 @@ def filled(
 
 
 def as_column(*parts: Part | Placed, margins: Margins | None = NONE, spacing: int | None = None) -> QWidget:
-    """A widget with these parts below each other, as `filled` takes them; margins: None for the style's."""
+    """A widget whose parts stand below each other (see `filled`). margins: None for those of the style."""
     column = QWidget()
     filled(QVBoxLayout(column), *parts, margins=margins, spacing=spacing)
     return column
 
 
 def as_row(*parts: Part | Placed, margins: Margins | None = NONE, spacing: int | None = None) -> QWidget:
-    """The same beside each other."""
+    """A widget whose parts stand beside each other (see `filled`). margins: None for those of the style."""
     row = QWidget()
     filled(QHBoxLayout(row), *parts, margins=margins, spacing=spacing)
     return row
@@ -81,8 +85,8 @@ def splitter(
     stretch: Sequence[int] = (),
     collapsible: bool = True,
 ) -> QSplitter:
-    """Parts that the user divides the room among. name: by which that is kept (`keep_sizes`), "" where
-    it is not; sizes: at first, in pixels or in any unit; stretch: of each part."""
+    """Parts between which the user divides the room. name: the key under which the sizes are kept
+    (`keep_sizes`), "" for never; sizes: the first ones, in any unit; stretch: the factor of each part."""
     split = QSplitter(way)
     split.setObjectName(name)
     split.setChildrenCollapsible(collapsible)
@@ -96,7 +100,7 @@ def splitter(
 
 
 def tabbed(panes: Mapping[str, QWidget]) -> QTabWidget:
-    """Panes behind tabs of these words."""
+    """Panes behind tabs; the keys are the titles."""
     tabs = QTabWidget()
     tabs.setDocumentMode(True)
     for words, pane in panes.items():
@@ -105,7 +109,8 @@ def tabbed(panes: Mapping[str, QWidget]) -> QTabWidget:
 
 
 class ScrollArea(QScrollArea):
-    """Without a frame, around a widget that takes all the room there is; it scrolls sideways, too, or not."""
+    """A scroll area without a frame. Its widget takes all the room there is. sideways: whether it also
+    scrolls to the right."""
 
     def __init__(self, name: str = "", sideways: bool = True, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -119,8 +124,7 @@ class ScrollArea(QScrollArea):
 def scrolled(
     widget: QWidget | None = None, name: str = "", sideways: bool = True, focus: bool = True
 ) -> QScrollArea:
-    """A widget in an area without a frame that scrolls where there is no room for it. sideways: whether it also
-    scrolls to the right; focus: whether Tab leads to it."""
+    """A widget in a `ScrollArea`. focus: whether Tab reaches the area."""
     area = ScrollArea(name, sideways)
     if widget is not None:
         area.setWidget(widget)
@@ -130,7 +134,8 @@ def scrolled(
 
 
 def kept_list(settings: QSettings, key: str) -> list[str]:
-    """The texts that were kept under a key. An INI file keeps a list of one as its only entry."""
+    """The list of texts that the settings keep under a key. An INI file stores a list of one text as that
+    text."""
     value: Any = settings.value(key) or []
     return [value] if isinstance(value, str) else [str(text) for text in value]
 
@@ -139,13 +144,13 @@ _PLACE = "split/"
 
 
 def keep_sizes(settings: QSettings, widget: QWidget) -> None:
-    """Note the sizes of the named splitters below a widget; what was kept of others stays."""
+    """Store the sizes of all named splitters inside a widget. Sizes of other splitters stay stored."""
     for splitter in _named(widget):
         settings.setValue(_PLACE + splitter.objectName(), splitter.saveState())
 
 
 def restore_sizes(settings: QSettings, widget: QWidget) -> None:
-    """Divide the named splitters below a widget as they were when `keep_sizes` was called last."""
+    """Give the named splitters inside a widget the sizes that `keep_sizes` stored last."""
     for splitter in _named(widget):
         state = settings.value(_PLACE + splitter.objectName())
         if isinstance(state, QByteArray):
@@ -157,13 +162,15 @@ def _named(widget: QWidget) -> list[QSplitter]:
 
 
 def flowing(owner: QWidget, *widgets: QWidget, spacing: int = 2) -> None:
-    """Set a widget's parts side by side, in as many lines as they need."""
+    """Put widgets into `owner`, side by side; a new line begins where they no longer fit."""
     line = FlowLayout(owner, spacing)
     for widget in widgets:
         line.addWidget(widget)
 
 
 class FlowLayout(QLayout):
+    """Items side by side; a new line begins where they no longer fit."""
+
     def __init__(self, parent: QWidget | None = None, spacing: int = 2) -> None:
         super().__init__(parent)
         self._items: list[QLayoutItem] = []
@@ -205,7 +212,7 @@ class FlowLayout(QLayout):
         return size
 
     def _arrange(self, rect: QRect, move: bool) -> int:
-        """Place the items in `rect`; the height they need."""
+        """Place the items in `rect` (if `move`), and return the height in pixels that they need."""
         lines: list[list[tuple[QLayoutItem, QSize]]] = [[]]
         x = rect.x()
         for item in self._items:
@@ -234,7 +241,7 @@ FRAME = QSize(12, 44)  # pixels that a window's frame may take; nobody knows the
 
 
 def placed(wanted: QSize, room: QRect) -> QRect:
-    """A window of this size, or as large as the room on the screen lets it be, in the middle of it."""
+    """A rectangle of this size, in the middle of the room on the screen; smaller if the room is smaller."""
     size = wanted.boundedTo(room.size() - FRAME)
     spare = room.size() - FRAME - size
     left, top = room.left() + spare.width() // 2, room.top() + spare.height() // 2
@@ -242,7 +249,7 @@ def placed(wanted: QSize, room: QRect) -> QRect:
 
 
 def put_on_screen(window: QWidget) -> None:
-    """Keep the window's size and place where they are within its screen; else bring it there."""
+    """Move and resize a window so that it lies inside its screen. Nothing happens if it already does."""
     screen = window.screen()
     if screen is None or window.isMaximized() or window.isFullScreen():
         return

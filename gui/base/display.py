@@ -1,5 +1,5 @@
-"""Whether a window can open here, found out before Qt is asked: QApplication ends the process where it
-cannot."""
+"""Whether a window can open on this machine. This is found out before Qt starts, because QApplication ends
+the process if there is no display."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ PACKAGES = {"PySide6": "pyside6-essentials", "pyqtgraph": "pyqtgraph", "qtawesom
 
 
 def problem(environment: Mapping[str, str] | None = None, platform: str = sys.platform) -> str | None:
-    """Why no window can open here and what would help, in a sentence; None if one can.
+    """Why no window can open and what would help, in a sentence; None if one can.
 
-    `environment` is os.environ unless given. Starts nothing of Qt.
+    environment: os.environ unless given. Nothing of Qt is started.
     """
     environment = os.environ if environment is None else environment
     lacking = [module for module in PACKAGES if importlib.util.find_spec(module) is None]
@@ -79,7 +79,7 @@ def _loads(library: str) -> bool:
 
 
 def _answers(display: str) -> bool:
-    """Whether an X server takes a connection there."""
+    """Whether an X server accepts a connection at this display."""
     xcb = ctypes.CDLL("libxcb.so.1")
     xcb.xcb_connect.restype = ctypes.c_void_p
     xcb.xcb_connect.argtypes = [ctypes.c_char_p, ctypes.c_void_p]

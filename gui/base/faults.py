@@ -1,7 +1,7 @@
-"""One place for what goes wrong in the window: a slot that raises is shown in the banner and logged.
+"""What goes wrong in the window: an exception that a slot raises is logged and shown in the banner.
 
-Without this PySide prints the traceback on standard error, where nobody looks, and goes on. The log is a
-rotating file in the user's log folder.
+Without this, PySide prints the traceback on standard error, where nobody looks. The log is a rotating
+file in the user's log folder.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ log = logging.getLogger("kernelscope.window")
 
 
 def log_path() -> Path:
-    """Where the window's log is written."""
+    """The file of the window's log."""
     return Path(platformdirs.user_log_path("kernelscope", appauthor=False)) / "window.log"
 
 
 class Faults(QObject):
-    """`install` makes this the handler of every exception nobody caught, in slots and in threads."""
+    """Handles every exception that nobody caught, in slots and in threads, once `install` was called."""
 
     raised = Signal(str)  # one sentence for the user; from any thread
 
@@ -39,7 +39,7 @@ class Faults(QObject):
         self._records = _DamagedRecords(self)
 
     def report(self, error: BaseException) -> None:
-        """Log with its traceback, and tell."""
+        """Log an exception with its traceback, and emit `raised` with a sentence for the user."""
         log.error("%s", "".join(traceback.format_exception(error)).rstrip())
         self.raised.emit(sentence(error))
 
@@ -56,7 +56,7 @@ class Faults(QObject):
         qInstallMessageHandler(None)
 
     def listen(self) -> None:
-        """Tell what is wrong with records that are read, until `deafen`."""
+        """From now on, emit `raised` for damaged lines in files of records, until `deafen` is called."""
         logging.getLogger(RECORDS).addHandler(self._records)
 
     def deafen(self) -> None:
@@ -83,7 +83,7 @@ class Faults(QObject):
 
 
 class _DamagedRecords(logging.Handler):
-    """What is wrong with a record that was read in part."""
+    """Passes on what bench.results.results_file says of damaged lines."""
 
     def __init__(self, faults: Faults) -> None:
         super().__init__(logging.WARNING)
@@ -96,7 +96,8 @@ class _DamagedRecords(logging.Handler):
 
 
 def sentence(error: BaseException) -> str:
-    """An error of ours is a sentence already; anything else is a fault of the program, and says so."""
+    """An exception as a sentence. A KernelscopeError is one already; anything else is called a fault of
+    the program."""
     from kernels.errors import KernelscopeError
 
     if isinstance(error, KernelscopeError):
@@ -106,7 +107,7 @@ def sentence(error: BaseException) -> str:
 
 
 def start_log(path: Path) -> None:
-    """Log into a rotating file; where it cannot be written, on standard error alone."""
+    """Log into a rotating file; if it cannot be written, log on standard error."""
     for old in list(log.handlers):
         log.removeHandler(old)
         old.close()

@@ -25,7 +25,7 @@ SIZES = {"caption": 0.9, "body": 1.0, "heading": 1.1, "finding": 1.15, "empty": 
 
 
 def points(role: str) -> float:
-    """The size of a role's text in points."""
+    """The size in points of text in this role (a key of SIZES)."""
     size = QApplication.font().pointSizeF()
     return round((size if size > 0 else 9.0) * SIZES[role], 2)
 
@@ -36,7 +36,8 @@ LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 def resized(
     font: QFont, times: float = 1.0, more: float = 0.0, bold: bool = False, least: float = 1.0
 ) -> QFont:
-    """A font `times` as large and `more` points larger, of at least `least` points; bold, or as it was."""
+    """A copy of a font with `times` the size plus `more` points, at least `least` points. bold: True makes
+    it bold, False leaves its weight."""
     other = QFont(font)
     if (times, more) != (1.0, 0.0):
         other.setPointSizeF(max(least, times * font.pointSizeF() + more))
@@ -53,7 +54,7 @@ def write(
     where: Qt.AlignmentFlag = LEFT,
     cut: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
 ) -> None:
-    """A line in the painter's font; what there is no room for is cut off and told by "…"."""
+    """Paint one line of text in the painter's font. If it does not fit, it is shortened with "…"."""
     painter.setPen(QColor(ink))
     painter.drawText(place, where, QFontMetricsF(painter.font()).elidedText(text, cut, place.width()))
 
@@ -62,7 +63,7 @@ _PICTURES = Path(__file__).with_name("pictures").as_posix()
 
 
 def surfaces(theme: Theme) -> str:
-    """The part of the style sheet that is about controls, lists and bars."""
+    """The part of the style sheet for text, controls, lists and frames."""
     return _text(theme) + _controls(theme) + _lists(theme) + _frames(theme)
 
 
@@ -191,7 +192,8 @@ CHOICES = {"system": "Follow the system", "light": "Light", "dark": "Dark"}
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours by role, "#RRGGBB". paper: plots and lists; ink: text; muted: captions, axes; line: borders."""
+    """Colours by role, as "#RRGGBB". paper: behind plots and lists; ink: text; muted: captions and axes;
+    line: borders."""
 
     name: str
     window: str
@@ -248,7 +250,8 @@ DARK = Theme(
 
 
 class Theming(QObject):
-    """The theme in use. `changed` after every switch; widgets that paint themselves redraw on it."""
+    """The theme in use. `changed` is emitted after each switch; widgets that paint themselves repaint
+    then."""
 
     changed = Signal()
 
@@ -261,18 +264,18 @@ class Theming(QObject):
 
     @property
     def choice(self) -> str:
-        """A key of CHOICES."""
+        """The user's choice, a key of CHOICES."""
         return self._choice
 
     def choose(self, choice: str) -> None:
-        """Take a key of CHOICES; ValueError for anything else."""
+        """Use another key of CHOICES. Raises ValueError for anything else."""
         if choice not in CHOICES:
             raise ValueError(f"theme {choice!r} is not one of {', '.join(CHOICES)}")
         self._choice = choice
         self._follow()
 
     def apply(self) -> None:
-        """Put the theme on the application."""
+        """Give the application the theme's palette and style sheet."""
         app, wanted = QApplication.instance(), sheet(self.theme)
         # Every widget there is would be polished anew for nothing.
         if isinstance(app, QApplication) and app.styleSheet() != wanted:
@@ -295,7 +298,7 @@ class Theming(QObject):
 
 
 def palette(theme: Theme) -> QPalette:
-    """The Qt palette of a theme, disabled colours included."""
+    """The Qt palette of a theme, with its disabled colours."""
     qt_palette = QPalette()
     roles = QPalette.ColorRole
     for role, colour in {
@@ -331,7 +334,8 @@ def palette(theme: Theme) -> QPalette:
 
 
 def sheet(theme: Theme) -> str:
-    """What a palette cannot say: borders and the few widgets that have a role of their own by name."""
+    """The style sheet of a theme: all that a palette cannot express, such as borders and the roles of
+    labels."""
     return (
         surfaces(theme)
         + f"""
@@ -385,7 +389,7 @@ ICONS = {
 
 
 def icon(name: str, theming: Theming, role: str = "ink") -> QIcon:
-    """`name`: a key of ICONS; `role`: a colour of the theme."""
+    """An icon in the theme's colours. name: a key of ICONS; role: a colour of the theme."""
     import qtawesome  # its fonts are wanted with the first icon, and not before
 
     theme = theming.theme
@@ -395,7 +399,8 @@ def icon(name: str, theming: Theming, role: str = "ink") -> QIcon:
 
 
 def put_icon(target: QAction | QAbstractButton, name: str, theming: Theming, role: str = "ink") -> None:
-    """Give an action or a button its icon, in every theme to come, too. What was put before is forgotten."""
+    """Give an action or a button an icon, and redraw it when the theme changes. It replaces an earlier
+    icon."""
     if not isinstance(target.property("icon-name"), str):
         theming.changed.connect(lambda: _draw_icon(target, theming))
     target.setProperty("icon-name", name)

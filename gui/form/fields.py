@@ -1,5 +1,5 @@
-"""The fields of a form: lists and rows of check boxes, text that is checked while it is typed, an option as a field,
-what a chosen model takes, and the kernels that are chosen."""
+"""The fields of a form: lists of check boxes, text that is checked while it is typed, options as fields,
+what a chosen model takes, and the kernels that the user chose."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KEY = Qt.ItemDataRole.UserRole
 
 
 class CheckList(QListWidget):
-    """A list whose items have check boxes; a click anywhere on an item, or Space, turns it."""
+    """A list whose items have check boxes. A click anywhere on an item, or Space, toggles it."""
 
     chosen = Signal()
 
@@ -56,7 +56,7 @@ class CheckList(QListWidget):
 
     @property
     def checked(self) -> tuple[str, ...]:
-        """The keys of the checked items that can be used, in the list's order."""
+        """The keys of the checked items that are not greyed, in the list's order."""
         return tuple(
             item.data(KEY)
             for item in self._items()
@@ -73,7 +73,8 @@ class CheckList(QListWidget):
         return tuple(item.data(KEY) for item in self._items() if self._usable(item))
 
     def put(self, key: str, text: str, checked: bool = False, tip: str = "", refused: str = "") -> None:
-        """Add an item or change the one of that key; `refused` greys it and is its tooltip."""
+        """Add an item, or change the one with this key. refused: why it cannot be used; it is greyed, and
+        this is its tooltip."""
         self.blockSignals(True)
         item = self._find(key)
         if item is None:
@@ -90,19 +91,19 @@ class CheckList(QListWidget):
 
     @property
     def current(self) -> str:
-        """The key of the item gone to, "" for none."""
+        """The key of the current item, "" for none."""
         item = self.currentItem()
         return item.data(KEY) if item is not None else ""
 
     def remove(self, key: str) -> None:
-        """Take an item away, where it is there."""
+        """Remove the item with this key, if there is one."""
         item = self._find(key)
         if item is not None:
             self.takeItem(self.row(item))
             self.updateGeometry()
 
     def check(self, keys: Iterable[str]) -> None:
-        """Check these and no others."""
+        """Check the items with these keys and uncheck all others."""
         wanted = set(keys)
         self.blockSignals(True)
         for item in self._items():
@@ -112,7 +113,7 @@ class CheckList(QListWidget):
         self.chosen.emit()
 
     def fit(self, most_rows: int) -> None:
-        """As high as its items, up to so many."""
+        """Make the list as high as its items, `most_rows` at most."""
         rows = min(max(1, self.count()), most_rows)
         each = self.sizeHintForRow(0) if self.count() else self.fontMetrics().height() + 6
         self.setFixedHeight(rows * each + 2 * self.frameWidth() + 2)
@@ -142,7 +143,7 @@ class CheckList(QListWidget):
 
 
 class CheckColumn(QWidget):
-    """Check boxes side by side, two a line at most; used where there are few choices."""
+    """Check boxes in a grid with `columns` columns, for a few choices."""
 
     chosen = Signal()
 
@@ -165,7 +166,8 @@ class CheckColumn(QWidget):
         return tuple(self._boxes)
 
     def put(self, key: str, checked: bool = False, refused: str = "", tip: str = "") -> None:
-        """Add a box or change it; `refused` greys it and is its tooltip."""
+        """Add a box, or change the one with this key. refused: why it cannot be used; it is greyed, and
+        this is its tooltip."""
         box = self._boxes.get(key)
         if box is None:
             box = self._boxes[key] = QCheckBox(key)
@@ -191,9 +193,9 @@ class CheckColumn(QWidget):
 
 
 class CheckedText(QWidget):
-    """A combo box to pick from or type into, with the sentence below it that says what is wrong.
+    """A combo box to choose from or to type into. A sentence below it says what is wrong with the text.
 
-    `parse` makes a value of the text, and raises an error of ours where it cannot.
+    parse: turns the text into a value, and raises a KernelscopeError if it cannot.
     """
 
     edited = Signal()
@@ -246,7 +248,7 @@ class CheckedText(QWidget):
 
     @property
     def value(self) -> object:
-        """The parsed text; raises an error of ours where `problem` is not empty."""
+        """The parsed text. Raises a KernelscopeError if `problem` is not empty."""
         return self._parse(self.text)
 
     def _on_edited(self) -> None:
@@ -257,14 +259,14 @@ class CheckedText(QWidget):
 
 
 def heading(text: str, buddy: QWidget | None = None) -> QLabel:
-    """A bold caption over a field; Alt and its marked letter lead to the field."""
+    """A bold caption above a field. Alt and its marked letter lead to the field."""
     return TermLabel(text, role="heading", buddy=buddy)
 
 
 @dataclass(frozen=True)
 class Field:
-    """widget: what the user fills in; changed: its signal; get: its value, raises InputError where that means
-    nothing; put: shows another value."""
+    """An option in a form. widget: what the user fills in; changed: its signal; get: returns its value,
+    raises InputError if it has none; put: shows another value."""
 
     option: Option
     widget: Any
@@ -278,8 +280,8 @@ def field(
     presets: Mapping[str, str] | Sequence[str] = (),
     read: Callable[[str], Any] | None = None,
 ) -> Field:
-    """The field of an option. presets, of text: what may be picked from; read: in place of the option's own
-    reading of a line."""
+    """Make the field of an option. presets: texts to choose from; read: replaces the option's own parser
+    of a line."""
     value = option.value
     if isinstance(value, Switch):
         form_field = _switch(option, value)
@@ -296,7 +298,7 @@ def field(
 
 
 def values(fields: Iterable[Field]) -> dict[str, Any]:
-    """What is filled in, as fields of a job. Raises InputError."""
+    """The values of fields, as the fields of a job. Raises InputError."""
     return {
         name: value
         for form_field in fields
@@ -305,7 +307,7 @@ def values(fields: Iterable[Field]) -> dict[str, Any]:
 
 
 def fill(fields: Iterable[Field], job: Any) -> None:
-    """Fill in what a job has. Nothing is told of it."""
+    """Show a job's values in the fields, without any signal."""
     for form_field in fields:
         with QSignalBlocker(form_field.widget):
             form_field.put(form_field.option.of(job))
@@ -362,7 +364,8 @@ def _text(option: Option, presets: Mapping[str, str] | Sequence[str], read: Call
 
 
 class ModelNote(Label):
-    """Hidden while no file is chosen. `takes_wanted` carries the job whose first model is to be looked at."""
+    """What the chosen model's file takes and gives. Hidden while no file is chosen. `takes_wanted` carries
+    a job; the first model of it is to be looked at."""
 
     takes_wanted = Signal(object)
 
@@ -374,7 +377,7 @@ class ModelNote(Label):
         self._job: Job | None = None
 
     def fixed(self, models: Sequence[str]) -> dict[str, int]:
-        """The batch size of each of these files that runs at one alone."""
+        """For each of these files that runs at one batch size only: that size."""
         return {
             model: size
             for model in models
@@ -382,8 +385,8 @@ class ModelNote(Label):
         }
 
     def look(self, job: Job) -> None:
-        """The job is as the form has it: ask of the file that was chosen last, where what matters has
-        changed."""
+        """Follow the form: if the file that was chosen last, or what it depends on, has changed, have it
+        looked at."""
         files = [model for model in job.models if model not in names.models()]
         if not files:
             self._job = None
@@ -406,7 +409,7 @@ class ModelNote(Label):
             self.takes_wanted.emit(wanted)
 
     def tell(self, takes: Takes) -> bool:
-        """Show what was found. Whether a batch size that is fixed is news."""
+        """Show what a file takes. Returns whether its fixed batch size was not known before."""
         news = self.fixed([takes.model]) != ({takes.model: takes.fixed_batch} if takes.fixed_batch else {})
         self._known[takes.model] = takes
         if self._job is None or self._job.models != (takes.model,):
@@ -418,7 +421,8 @@ class ModelNote(Label):
 
 
 class RungChoices(QWidget):
-    """Hidden while nothing is chosen. `chosen` when that changes."""
+    """The kernels that the user chose for nodes of models, each with a button that removes it. Hidden
+    while there are none. `chosen` is emitted on each change."""
 
     chosen = Signal()
 
@@ -433,17 +437,17 @@ class RungChoices(QWidget):
 
     @property
     def rungs(self) -> dict[str, str]:
-        """As bench.results.records.Job.rungs."""
+        """The chosen rungs, as bench.results.records.Job.rungs has them."""
         return dict(self._rungs)
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """As bench.results.records.Job.kernel_dirs."""
+        """The folders of the user's kernels, as bench.results.records.Job.kernel_dirs has them."""
         return self._folders
 
     @property
     def words(self) -> list[str]:
-        """The lines as they are read."""
+        """The lines that are shown, as text."""
         return [
             label.text()
             for line in self._lines
@@ -451,12 +455,12 @@ class RungChoices(QWidget):
         ]
 
     def set_chosen(self, rungs: Mapping[str, str], folders: Sequence[str], models: Sequence[str]) -> None:
-        """Make these the choices; models: those that keys may name."""
+        """Replace all choices. models: the models that the keys may name."""
         self._rungs, self._folders, self._models = dict(rungs), tuple(folders), tuple(models)
         self._show()
 
     def choose(self, key: str, rung: str, folders: Sequence[str], models: Sequence[str]) -> None:
-        """Choose one rung more, or another for its node."""
+        """Choose a rung for a node, in place of any other for it."""
         self._rungs[key] = rung
         self._folders = tuple(dict.fromkeys([*self._folders, *folders]))
         self._models = tuple(models)
@@ -464,7 +468,7 @@ class RungChoices(QWidget):
         self.chosen.emit()
 
     def remove(self, key: str) -> None:
-        """Let the backend choose for this node again; folders go with the last rung."""
+        """Let the backend choose for this node again. With the last rung the folders go, too."""
         self._rungs.pop(key, None)
         if not self._rungs:
             self._folders = ()
@@ -501,7 +505,7 @@ class RungChoices(QWidget):
 
 
 def sentence(key: str, rung: str, models: Sequence[str]) -> str:
-    """ "conv1 of lenet5-digits: im2col (cpu)"."""
+    """A choice as text, for example "conv1 of lenet5-digits: im2col (cpu)"."""
     owner, node, device, name = chosen_rungs.parts(key, rung, models)
     of = f" of {owner}" if owner else ""
     on = f" ({device})" if device else ""

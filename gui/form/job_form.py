@@ -1,4 +1,8 @@
-"""The sizes of open axes that models were compared with, kept from one start to the next."""
+"""The form of a comparison: it makes a Job, says what is wrong while it is filled in, and estimates the
+time.
+
+The sizes of open axes that models were compared with are kept from one start to the next.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +56,14 @@ MOST_MODELS = 64  # models
 
 
 class KeptAxes:
-    """By a file's path, in the text of the form's field."""
+    """Sizes of open axes, kept in the settings: for each model file the text of the form's field."""
 
     def __init__(self, settings: QSettings) -> None:
         self._settings = settings
         self._shown = ""  # what was filled in for the model that is chosen
 
     def keep(self, job: Job) -> None:
-        """What a job says of each of its files."""
+        """Store the sizes that a job has for each of its files."""
         texts = self._texts()
         for model in map(plain_path, job.models):
             if model not in names.models():
@@ -69,8 +73,8 @@ class KeptAxes:
         self._settings.setValue(AXES, json.dumps(dict([*texts.items()][-MOST_MODELS:])))
 
     def of(self, models: Sequence[str], text: str) -> str:
-        """What the field shows once these models are chosen. text: what it shows now, which stays where the
-        user has typed it, and where several files are chosen; models of the catalogue have no open axes."""
+        """The text for the field once these models are chosen. text: what the field shows now. It stays if
+        the user typed it or if several files are chosen; models of the catalogue have no open axes."""
         files = [model for model in models if model not in names.models()]
         if len(files) > 1 or text not in ("", self._shown):
             return text
@@ -89,7 +93,7 @@ MANY = 3  # names, beyond which they are counted
 
 
 def in_a_line(job: Job, backends: Sequence[str]) -> str:
-    """Models, backends, precisions and batch sizes; `backends`: those that are compared."""
+    """A job in one line: models, backends, precisions and batch sizes. backends: those that are compared."""
     parts = [
         _several([stem(model) for model in job.models], "models"),
         _several(list(backends), "backends"),
@@ -128,7 +132,7 @@ Sizes = tuple[tuple[int, ...], dict[str, tuple[int, ...]]]
 
 
 class JobFields(QWidget):
-    """The fields, empty."""
+    """The form's widgets and their layout, still empty."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -199,7 +203,8 @@ class JobFields(QWidget):
         filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)
 
     def _reading(self, option: Option) -> Callable[[str], Any]:
-        """How a line with sizes is read: models by name are those of the list. Raises InputError."""
+        """A parser for lines with sizes that also checks the names of models against the list. It raises
+        InputError."""
 
         def read(line: str) -> Sizes:
             sizes: Sizes = option.value.read_line(line)
@@ -214,7 +219,7 @@ class JobFields(QWidget):
 
 
 def of_models(models: Sequence[str], own: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """What is said of these models, by path or by stem."""
+    """The entries of `own` that are about one of these models, by path or by stem."""
     called = {*models, *map(stem, models)}
     return {model: values for model, values in own.items() if model in called}
 
@@ -224,7 +229,7 @@ MODEL_ROWS = 11
 
 
 class JobForm(JobFields):
-    """`run_wanted` carries a Job. `show_backends` tells the form what the machine can run."""
+    """The form. `run_wanted` carries a Job. `show_backends` tells it what the machine can run."""
 
     run_wanted = Signal(object)
     open_wanted = Signal()
@@ -253,7 +258,7 @@ class JobForm(JobFields):
     # ------------------------------------------------------------------------------------- for the window
 
     def job(self) -> Job:
-        """The job the form describes. Raises InputError, one sentence, where it describes none."""
+        """The job that the form describes. Raises InputError, with one sentence, if it describes none."""
         models = with_distinct_stems(self.models.checked)
         if not models:
             raise InputError("Choose a model, or drop an .onnx file on the window.")
@@ -290,7 +295,7 @@ class JobForm(JobFields):
         )
 
     def set_job(self, job: Job) -> None:
-        """Fill the form in."""
+        """Show a job's values."""
         self._last_job = job
         models = tuple(map(plain_path, job.models))
         for model in models:
@@ -310,7 +315,7 @@ class JobForm(JobFields):
         self._update()
 
     def add_model(self, path: str, check: bool = True) -> None:
-        """Put an .onnx file among the models, and keep it as a recent one."""
+        """Add an .onnx file to the models, and to the recent files."""
         stem = Path(path).stem
         known = path in self.models.keys
         checked = check or (known and path in self.models.checked)
@@ -321,14 +326,14 @@ class JobForm(JobFields):
         self._update()
 
     def remove_model(self, path: str) -> None:
-        """Take an .onnx file from the models and from the recent ones."""
+        """Remove an .onnx file from the models and from the recent files."""
         self.models.remove(path)
         self.models.fit(MODEL_ROWS)
         self._settings.setValue("recent", [other for other in self._recent() if other != path])
         self._update()
 
     def job_of(self, model: str) -> Job:
-        """As which this model would be compared; where the form describes no job, as it was the last time."""
+        """The job of this model alone. If the form describes no job, the last one that it described."""
         try:
             job = self.job()
         except InputError:
@@ -336,7 +341,7 @@ class JobForm(JobFields):
         return msgspec.structs.replace(job, models=(model,))
 
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
-        """What the machine can run, from a worker's Hello."""
+        """Show what the machine can run, as a worker's Hello says it."""
         self._show_variants([info for info in infos if info.variant_of])
         # A rival that is not there is `doctor`'s to tell: the form would be longer than what it offers.
         infos = self._infos = tuple(
@@ -364,18 +369,18 @@ class JobForm(JobFields):
         self._update()
 
     def show_takes(self, takes: Takes) -> None:
-        """What a model's file takes and gives, from whoever has looked at it."""
+        """Show what a model's file takes and gives."""
         if self.note.tell(takes):
             self._update()
 
     def set_busy(self, busy: bool) -> None:
-        """While a run is active, nothing can be started."""
+        """Say whether a run is active; then no other can be started."""
         if busy != self._busy:  # told with every message of a worker
             self._busy = busy
             self._update()
 
     def request_run(self) -> None:
-        """As the Run button: tell what is wrong below it, or ask for the run."""
+        """As the Run button: ask for the run, or show what is wrong."""
         self._update()
         if self.run_button.isEnabled():
             job = self.job()
@@ -383,7 +388,7 @@ class JobForm(JobFields):
             self.run_wanted.emit(job)
 
     def save(self) -> None:
-        """Keep the choices for the next start, where they make a job."""
+        """Store the choices for the next start, if they make a job."""
         try:
             job = self.job()
         except InputError:
@@ -409,7 +414,7 @@ class JobForm(JobFields):
         self.models.fit(MODEL_ROWS)
 
     def _on_models(self) -> None:
-        """The sizes of open axes are those that the model was compared with the last time."""
+        """Show the sizes of open axes that the chosen model was compared with last."""
         self.axes.text = self._axes.of(self.models.checked, self.axes.text)
 
     def _connect(self) -> None:
@@ -445,7 +450,8 @@ class JobForm(JobFields):
         self.changed.emit()
 
     def _fixed(self, models: Sequence[str], own: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        """Batch sizes by model; a file that fixes its batch is offered no other. Raises InputError."""
+        """The batch sizes for each model. A file that fixes its batch size gets that one. Raises
+        InputError if another was asked for."""
         for model, size in self.note.fixed(models).items():
             sizes = own.pop(model, None) or own.pop(stem(model), None) or (size,)
             if sizes != (size,):
@@ -459,7 +465,7 @@ class JobForm(JobFields):
 
     @property
     def _usual(self) -> tuple[str, ...]:
-        """What takes part where nothing is named."""
+        """The backends that take part if none is named."""
         return tuple(name for name in self.backends.usable if name not in self._asked_only)
 
     def _estimate(self, job: Job) -> str:
@@ -475,7 +481,7 @@ class JobForm(JobFields):
         return f"{words}, {clock(least)} to {clock(most)} (min:s)"
 
     def _show_variants(self, infos: Sequence[BackendInfo]) -> None:
-        """Whether there is a reference that can be tuned; where there is not, why."""
+        """Enable the tuned reference if this machine has one; else say why not."""
         self._variants = tuple(info for info in infos if not info.unavailable)
         refused = next((info.unavailable for info in infos), "there is nothing to tune")
         self.tune.setEnabled(bool(self._variants))

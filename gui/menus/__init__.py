@@ -1,1 +1,1 @@
-"""The window's menus, one module a group of actions: each defines `ORDER` and `add_to(window, actions)`."""
+"""The window's menus. Each module is one group of actions, with `ORDER` and `add_to(window, actions)`."""

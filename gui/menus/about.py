@@ -1,4 +1,4 @@
-"""File, at its end: quit. Help, at its end: about the program."""
+"""Entries at the end of File (quit) and of Help (about the program)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PACKAGES = ("PySide6-Essentials", "pyqtgraph", "matplotlib", "numpy", "msgspec")
 
 
 class About(QDialog):
-    """`environment`: of this machine, as a worker told it; None while none has."""
+    """The dialog about the program. environment: of this machine, None if no worker has said it yet."""
 
     def __init__(self, environment: Environment | None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -78,7 +78,7 @@ class About(QDialog):
 
 
 def facts(environment: Environment | None) -> str:
-    """Versions and machine, one a line."""
+    """Versions and facts of the machine, one in each line."""
     lines = [
         f"Kernelscope {version()}".rstrip(),
         f"Python {platform.python_version()}",
@@ -104,7 +104,7 @@ def facts(environment: Environment | None) -> str:
 
 
 def licence() -> str:
-    """The text of the licence that lies with the program."""
+    """The text of the licence."""
     try:
         return (ROOT / "LICENSE").read_text(encoding="utf-8")
     except OSError:

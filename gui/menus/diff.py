@@ -1,5 +1,5 @@
-"""File: the run shown held against its baseline. And what the window does with two runs of its list: hold one
-against the other, keep a baseline, and say of a run that has just been measured how it stands to it."""
+"""Compares two runs: the run shown with its baseline (File), two runs of the list, and a run that has just
+been measured with its baseline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
 
 
 class Comparing(QObject):
-    """One a window; the baseline is kept where new runs are written."""
+    """Compares runs for one window. Baselines are stored where new runs are written."""
 
     def __init__(self, window: MainWindow, library: Library) -> None:
         super().__init__(window)
@@ -40,11 +40,11 @@ class Comparing(QObject):
         QTimer.singleShot(0, self, self._listen)  # other kinds' sessions join while the menus are made
 
     def compare(self, a: Path, b: Path) -> None:
-        """Show B held against A; what hinders it is told."""
+        """Show how run B differs from run A. What prevents it is shown in the banner."""
         self._library.background.start("diff", lambda: between(a, b), self.show)
 
     def with_baseline(self) -> None:
-        """Show the run on the pages held against its baseline."""
+        """Show how the run on the pages differs from its baseline."""
         folder, runs = self._window.state.folder, self._library.runs
         if folder is None:
             self._window.tell("There is no run to hold against a baseline; F5 makes one.")
@@ -60,7 +60,7 @@ class Comparing(QObject):
         self._library.background.start("diff", lambda: with_baseline(folder, runs), then)
 
     def keep(self, run: Path, wanted: bool) -> None:
-        """Make a run the baseline of what it is of, or let go of it."""
+        """Make a run the baseline for its models (and node), or, without `wanted`, no longer."""
         runs = self._library.runs
 
         def work() -> str:

@@ -1,5 +1,8 @@
-"""The user's editor: a file opened in it at a line. Which one that is, the window's settings say, else VISUAL
-or EDITOR; without any, the desktop's own choice for the file."""
+"""Opens a file in the user's editor at a line, and the entry of File that names the editor.
+
+The editor is the one in the window's settings, else VISUAL or EDITOR, else what the desktop opens the
+file with.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +51,15 @@ _TERMINALS: Mapping[str, tuple[str, ...]] = {
 
 
 def editor_command(settings: QSettings, environment: Mapping[str, str] = os.environ) -> str:
-    """The command of the editor, "" where there is none."""
+    """The command of the user's editor, "" if none is set."""
     named = str(settings.value(SETTING, "") or "").strip()
     return named or environment.get("VISUAL", "").strip() or environment.get("EDITOR", "").strip()
 
 
 def command(editor: str, file: Path, line: int = 1) -> tuple[str, ...]:
-    """The program and its arguments that open a file at a line: "{file}" and "{line}" of the editor's own
-    command are filled in; without them, as that editor takes them. () for what is no command."""
+    """The program and its arguments that open a file at a line. "{file}" and "{line}" in the editor's
+    command are replaced; without them the arguments follow, as this editor takes them. () if `editor`
+    is no command."""
     try:
         words = shlex.split(editor, posix=os.name != "nt")
     except ValueError:
@@ -68,7 +72,7 @@ def command(editor: str, file: Path, line: int = 1) -> tuple[str, ...]:
 
 
 def in_terminal(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
-    """The same command within a terminal where its editor takes one; None where no terminal is there."""
+    """The same command, run inside a terminal if its editor needs one. None if no terminal is installed."""
     if _program_name(words[0]) not in IN_TERMINAL and "-nw" not in words:
         return tuple(words)
     named = environment.get("TERMINAL", "").strip()
@@ -79,7 +83,7 @@ def in_terminal(words: Sequence[str], environment: Mapping[str, str] = os.enviro
 
 
 def open_in_editor(file: Path, line: int, settings: QSettings) -> str:
-    """Open it; "", or in a sentence what hindered that and what helps."""
+    """Open a file at a line. Returns "" or, in a sentence, what prevented it and what helps."""
     helps = "; File → Editor… names one"
     if not file.is_file():
         return f"{file} is not there any more."

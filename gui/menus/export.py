@@ -1,5 +1,5 @@
-"""File: exports of what the page in front shows; and of each chart, on the chart itself. What is wanted is
-asked for in a form, how it goes stands in the status bar."""
+"""Exports what the page in front shows, and single charts. A form asks what is wanted; the status bar
+shows the progress."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
 
 
 def _offer(window: MainWindow, exports: ExportActions, menu: QMenu) -> None:
-    """The charts of the page in front, as they are now, after the sizes of PNG and a separator."""
+    """Fill the menu with the charts of the page in front, after the sizes of PNG and a separator."""
     for action in menu.actions()[2:]:
         menu.removeAction(action)
         action.deleteLater()
@@ -64,7 +64,8 @@ def _offer(window: MainWindow, exports: ExportActions, menu: QMenu) -> None:
 
 
 class ExportStrip(QWidget):
-    """Hidden until there is something to say. `folder_wanted` carries the folder to open."""
+    """The progress and the result of exports, in the status bar. Hidden until there is one.
+    `folder_wanted` carries the folder to open."""
 
     folder_wanted = Signal(Path)
     cancel_wanted = Signal()
@@ -114,7 +115,7 @@ class ExportStrip(QWidget):
         self._show(False)
 
     def say(self, text: str) -> None:
-        """A result without a folder."""
+        """Show a result that has no folder."""
         self.words.setText(text)
         self._show(False)
         self.folder_button.hide()
@@ -142,7 +143,7 @@ _SCALE, _FOLDER = "export/scale", "export/folder"
 
 
 class ExportActions(QObject):
-    """One a window. Wherever a file is asked for, the last folder used is offered."""
+    """The exports of one window. Every dialog for a file starts in the folder used last."""
 
     def __init__(self, window: MainWindow, exporter: Exporter | None = None) -> None:
         super().__init__(window)
@@ -166,7 +167,7 @@ class ExportActions(QObject):
 
     @property
     def scale(self) -> int:
-        """Of PNG: 1 gives 150 dots an inch."""
+        """The scale of PNG pictures; 1 means 150 dots an inch."""
         return self._scale
 
     def set_scale(self, scale: int) -> None:
@@ -174,7 +175,7 @@ class ExportActions(QObject):
         self._window.settings.setValue(_SCALE, scale)
 
     def scale_menu(self, menu: QMenu) -> QMenu:
-        """The sizes of PNG to choose from, as a menu of `menu`."""
+        """Add a menu with the scales of PNG to `menu`."""
         sizes = menu.addMenu("PNG si&ze")
         group = QActionGroup(sizes)
         for scale in SCALES:
@@ -191,7 +192,7 @@ class ExportActions(QObject):
         return sizes
 
     def chart_menu(self, menu: QMenu, chart: Chart) -> None:
-        """Add to a chart's context menu what can be exported of it."""
+        """Add the exports of a chart to its context menu."""
         menu.addSeparator()
         menu.addAction("E&xport…").triggered.connect(lambda: self.ask(chart.name))
         for kind, words in FORMATS.items():
@@ -205,7 +206,8 @@ class ExportActions(QObject):
     # ------------------------------------------------------------------------------------------ the orders
 
     def ask_chart(self, chart: Chart, kind: str = "png") -> None:
-        """Ask for a file and export one chart; the file's ending may choose another format than `kind`."""
+        """Ask for a file and export one chart into it. The file's ending may choose another format than
+        `kind`."""
         if self._subject() is None:
             return
         offered = self._folder() / f"{chart.name}.{kind}"
@@ -216,14 +218,14 @@ class ExportActions(QObject):
             self.export_chart(chart, _with_ending(Path(name), chosen))
 
     def export_chart(self, chart: Chart, path: Path) -> None:
-        """One chart into a file, in the format of its ending."""
+        """Export one chart into a file, in the format of the file's ending."""
         if (subject := self._subject()) is not None:
             self._keep_folder(path.parent)
             words = f"{chart.title.partition(': ')[2] or chart.title}"
             self.exporter.start(Order(self._one(subject, chart, path), words, path))
 
     def ask(self, chart: str = "") -> None:
-        """Ask what is wanted of the page in front (a chart of it), in which form, and export it."""
+        """Show the export form for the page in front, or for one chart of it."""
         subject = self._subject()
         if subject is None:
             return
@@ -240,7 +242,7 @@ class ExportActions(QObject):
         form.open()
 
     def export(self, subject: Exported, wish: Wish) -> None:
-        """What was wished for of a run, a ladder or a profile."""
+        """Start the export that the form describes."""
         assert subject.folder is not None
         self.set_scale(wish.scale)
         self._keep_folder(wish.folder)
@@ -263,7 +265,7 @@ class ExportActions(QObject):
         self.exporter.start(Order(arguments, what, wish.folder, expected=count))
 
     def ask_report(self) -> None:
-        """Ask for a file and write the report of the page in front into it, all in one HTML file."""
+        """Ask for a file and write a report of the page in front into it, as one HTML file."""
         subject = self._subject()
         if subject is None:
             return
@@ -277,7 +279,7 @@ class ExportActions(QObject):
             self.export_report(subject, path if path.suffix else path.with_name(f"{path.name}.html"))
 
     def export_report(self, subject: Exported, path: Path) -> None:
-        """The report of a run, a ladder or a profile, in the form of the file's ending."""
+        """Write a report in the format of the file's ending."""
         assert subject.folder is not None
         self._keep_folder(path.parent)
         arguments = ("runs", "report", str(subject.folder.absolute()), "--out", str(path))
@@ -292,7 +294,7 @@ class ExportActions(QObject):
             self.export_run(Path(chosen))
 
     def export_run(self, folder: Path) -> None:
-        """The whole run as a folder of its own name in `folder`."""
+        """Copy the whole run into `folder`, as a folder of its own name."""
         if (subject := self._subject()) is not None and subject.folder is not None:
             self._keep_folder(folder)
             run = subject.folder.absolute()
@@ -300,12 +302,12 @@ class ExportActions(QObject):
             self.exporter.start(Order(order, "the run", folder / run.name))
 
     def show_folder(self) -> None:
-        """The folder that the page in front is of, in the system's file manager."""
+        """Show the folder of the page in front in the system's file manager."""
         if (subject := self._subject()) is not None and subject.folder is not None:
             reveal(subject.folder)
 
     def copy_image(self, chart: Chart) -> None:
-        """Draw a chart and put the picture on the clipboard."""
+        """Draw a chart and copy the picture."""
         subject = self._subject()
         if subject is None:
             return
@@ -323,18 +325,18 @@ class ExportActions(QObject):
     # ------------------------------------------------------------------------------------------ the inside
 
     def _one(self, subject: Exported, chart: Chart, path: Path) -> tuple[str, ...]:
-        """The command that draws one chart into a file."""
+        """The arguments of main.py that draw one chart into a file."""
         assert subject.folder is not None
         words = ("export", str(subject.folder.absolute()), "--chart", chart.name, "--file", str(path))
         return (*words, "--scale", str(self._scale), *self._over(subject))
 
     def _over(self, subject: Exported) -> tuple[str, ...]:
-        """The runs that are laid over the comparison shown."""
+        """The arguments of main.py for the runs that lie over the comparison shown."""
         overlays = self._window.state.overlays if subject.folder == self._window.state.folder else ()
         return tuple(word for other in overlays for word in ("--over", str(other.folder.absolute())))
 
     def _subject(self) -> Exported | None:
-        """What the page in front exports; None, and told, where there is nothing yet."""
+        """What the page in front exports. If there is nothing yet, None, and the banner says so."""
         subject = self._window.page.exported()
         if subject.folder is not None:
             return subject
@@ -362,7 +364,7 @@ class ExportActions(QObject):
 
 
 def _with_ending(path: Path, chosen: str) -> Path:
-    """The file the user means: with the ending of the chosen filter where he typed none of ours."""
+    """The file with an ending: the one that was typed, else that of the chosen filter."""
     if path.suffix.lower().lstrip(".") in FORMATS:
         return path
     kind = next((kind for kind, words in _FILTERS.items() if words == chosen), "png")
@@ -377,7 +379,7 @@ _PARTS = {"title": "&Title", "finding": "F&inding", "footer": "&Notes, machine a
 
 @dataclass(frozen=True)
 class Wish:
-    """charts: names, () for all there are; formats: keys of FORMATS; scale: of PNG."""
+    """What the form asks for. charts: names, () for all; formats: keys of FORMATS; scale: of PNG."""
 
     charts: tuple[str, ...]
     formats: tuple[str, ...]
@@ -387,7 +389,7 @@ class Wish:
 
 
 class ExportForm(QDialog):
-    """`wanted` carries a Wish. Choices are kept in the settings."""
+    """The form of an export. `wanted` carries a Wish. Its choices are kept in the settings."""
 
     wanted = Signal(object)
 
@@ -430,7 +432,7 @@ class ExportForm(QDialog):
         self._update()
 
     def choose(self, chart: str) -> None:
-        """One chart, by its name."""
+        """Choose one chart by its name."""
         self.charts.choose(chart)
 
     @property
@@ -481,7 +483,7 @@ class ExportForm(QDialog):
         self.caption.setChecked(str(kept_caption) == "true" if kept_caption is not None else True)
 
     def _on_width(self) -> None:
-        """What usually stands on a picture of that size."""
+        """Choose what usually stands on a picture of this width."""
         of = WIDTHS[self.width_of.currentData()]
         for key, box in self.parts.items():
             box.setChecked(bool(getattr(of, key)))

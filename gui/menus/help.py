@@ -57,8 +57,8 @@ GAP = 14
 
 @dataclass(frozen=True)
 class TourStep:
-    """text: with marked words (bench.words.glossary). target: what it stands beside, None for the middle;
-    begin: brings that to the front."""
+    """One step of the tour. text: may hold marked words (bench.words.glossary); target: returns the widget
+    that the step is about, None for no widget; begin: brings that widget to the front."""
 
     title: str
     text: str
@@ -67,7 +67,7 @@ class TourStep:
 
 
 class Tour(QWidget):
-    """Covers `window` while it is shown. `ended` carries whether it was seen to its end."""
+    """The tour. It covers `window` while it is shown. `ended` carries whether the user saw it to the end."""
 
     KEYS: ClassVar = {"→, Enter": "Next step of the tour", "←": "Step before", "Esc": "Leave the tour"}
     ended = Signal(bool)
@@ -111,7 +111,7 @@ class Tour(QWidget):
         self.go(0)
 
     def go(self, at: int) -> None:
-        """To a step; beyond the last one it ends."""
+        """Go to a step. Beyond the last one the tour ends."""
         if at >= len(self._steps):
             self._end(True)
             return
@@ -181,7 +181,7 @@ class Tour(QWidget):
         self.deleteLater()
 
     def _place(self) -> None:
-        """The card beside its target, where there is most room; in the middle where there is no target."""
+        """Put the card beside its target, where most room is; without a target, in the middle."""
         target = self._steps[self.at].target()
         self._hole = QRect()
         self.card.resize(CARD_WIDTH, fitting_height(self.card, CARD_WIDTH))
@@ -216,7 +216,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
 
 
 class Help(QObject):
-    """Of one window. Links to words of the glossary, wherever they stand, come here."""
+    """The help of one window. Links to words of the glossary lead here."""
 
     def __init__(self, window: MainWindow, actions: Actions) -> None:
         super().__init__(window)
@@ -236,14 +236,14 @@ class Help(QObject):
         self.glossary(link.path())
 
     def glossary(self, term: str = "") -> GlossaryWindow:
-        """Show it, at a word where one is named."""
+        """Show the glossary, at `term` if one is given."""
         if self.glossary_window is None:
             self.glossary_window = GlossaryWindow(self._window)
         self.glossary_window.show_term(term)
         return self.glossary_window
 
     def shortcuts(self) -> ShortcutSheet:
-        """Also of pages that were not looked at yet."""
+        """Show all shortcuts, also those of pages that were never shown."""
         for page in self._window.pages:
             page.prepare()
         menus = [
@@ -315,7 +315,7 @@ class Help(QObject):
         )
 
     def _on_begun(self) -> None:
-        """On the very first start alone: a window that was open once has left its place."""
+        """Start the tour at the very first start. A window that was open before has stored its place."""
         settings = self._window.settings
         if not settings.contains(TOUR_SEEN) and settings.value("geometry") is None:
             self.take_tour()
@@ -329,7 +329,7 @@ class Help(QObject):
 
 
 class GlossaryWindow(QDialog):
-    """Stops nothing; `show_term` goes to a word."""
+    """The glossary, in a window that blocks nothing. `show_term` goes to a word."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -362,7 +362,7 @@ class GlossaryWindow(QDialog):
             self.show_term(link.path())
 
     def _fill(self, wanted: str, marked: str = "") -> None:
-        """The words that hold `wanted`, or whose meaning does; the marked one stands out."""
+        """Show the words that contain `wanted`, or whose meaning does. The marked word is highlighted."""
         wanted = wanted.strip().lower()
         known = glossary.terms()
         entries = {
@@ -388,7 +388,7 @@ def _anchor(term: str) -> str:
 
 
 def _html(meaning: str, own: str) -> str:
-    """Its code as code; other words of the glossary that stand alone as links."""
+    """A meaning as HTML: code as code, and other words of the glossary as links."""
     pieces = []
     for place, piece in enumerate(meaning.split("`")):
         if place % 2:
@@ -405,8 +405,8 @@ SEVERAL = 3
 
 
 def sheet(window: QMainWindow, menus: Iterable[tuple[str, Iterable[QAction]]]) -> dict[str, Keys]:
-    """By heading: the menus with their actions, then each page with what its parts hear, then what stands
-    beside the pages. A widget that reads keys itself says of them in `KEYS`."""
+    """All shortcuts, grouped under headings: first the menus, then each page, then the docks. Widgets that
+    read keys themselves list them in `KEYS`."""
     sections: dict[str, Keys] = {}
     seen: set[QAction] = set()
     for title, actions in menus:
@@ -427,7 +427,7 @@ def sheet(window: QMainWindow, menus: Iterable[tuple[str, Iterable[QAction]]]) -
 
 
 def _rooms(window: QMainWindow) -> list[tuple[str, QWidget]]:
-    """The pages by their titles, then the docks by theirs."""
+    """Titles and widgets of the pages, then of the docks."""
     rooms = [(str(page.title), page) for page in getattr(window, "pages", ())]
     docks = [getattr(window, name, None) for name in ("form_dock", "inspector_dock", "problems_dock")]
     return rooms + [(dock.windowTitle(), dock) for dock in docks if dock is not None]
@@ -441,13 +441,13 @@ def _of_action(action: QAction) -> str:
 
 
 def _of_few_keyboards(keys: QKeySequence) -> bool:
-    """A key for "open" or "back", which only some have."""
+    """Whether the key exists on few keyboards only, such as "open" or "back"."""
     first: QKeyCombination = keys[0]  # type: ignore[index]  # PySide6 has it, and does not say so
     return Qt.Key.Key_Back <= first.key() < Qt.Key.Key_unknown
 
 
 def _everywhere(sections: dict[str, Keys]) -> dict[str, Keys]:
-    """What several rooms have alike stands once, after the menus."""
+    """Move the shortcuts that several pages share into one group of their own."""
     rooms = Counter(pair for keys in sections.values() for pair in keys.items())
     common = {keys: words for (keys, words), count in rooms.items() if count >= SEVERAL}
     own = {
@@ -466,7 +466,7 @@ def _put(sections: dict[str, Keys], heading: str, keys: str, words: str) -> None
 
 
 class ShortcutSheet(QDialog):
-    """Stops nothing; Esc closes it."""
+    """The list of shortcuts, in a window that blocks nothing. Esc closes it."""
 
     def __init__(self, sections: dict[str, Keys], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -484,7 +484,7 @@ class ShortcutSheet(QDialog):
 
 
 def _in_columns(sections: dict[str, Keys], accent: str) -> str:
-    """In columns of about one height."""
+    """The groups as an HTML table with COLUMNS columns of similar height."""
     blocks = []
     for heading, keys in sections.items():
         rows = "".join(

@@ -1,4 +1,5 @@
-"""Run: the ladder; and what joins its page to the window: the form, the layers, the comparison's session."""
+"""Run: the ladder. Also connects the Ladder page with the form, the Layers page and the comparison's
+session."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
 
 
 class LadderActions:
-    """What the ladder page wants of the window, and the window of the ladder."""
+    """Connects the Ladder page with the window, in both directions."""
 
     def __init__(self, window: MainWindow, page: LadderPage) -> None:
         self._window, self._page = window, page
@@ -70,12 +71,12 @@ class LadderActions:
         window.inspector.ladder_wanted.connect(self.open_layer)
 
     def run(self) -> None:
-        """Go to the page and climb; where its ladder is not planned yet, as soon as it is."""
+        """Go to the page and run the ladder; if it is still being planned, as soon as it is ready."""
         self._show()
         self.session.run()
 
     def open(self, folder: Path, front: bool = True) -> None:
-        """Show a ladder that was climbed before; front: with its page."""
+        """Show a ladder that was measured before. front: also bring its page to the front."""
         if front:
             self._show()
         else:
@@ -83,8 +84,7 @@ class LadderActions:
         self.session.open(folder)
 
     def resume(self, folder: Path, retry: bool = False) -> None:
-        """Measure what is missing of a ladder that was interrupted, with `retry` also what crashed or
-        hung."""
+        """Measure what an interrupted ladder lacks. retry: also what crashed or timed out."""
         self._show()
         self.session.go_on(folder, retry=retry)
 
@@ -107,7 +107,7 @@ class LadderActions:
             self.session.write_template(Path(folder).absolute())
 
     def open_layer(self, case: Case, layer: Layer) -> None:
-        """The ladder of a layer, on the device of the backend it was seen on."""
+        """Show the ladder of a layer, on the device of the backend that ran it."""
         spot = Spot(case.model, layer.nodes, case.backend, case.batch, case.precision, layer.rung)
         self._begin()
         if reason := self._page.show_spot(spot):
@@ -115,8 +115,8 @@ class LadderActions:
         self._show()
 
     def open_node(self, model: str, node: PreviewNode, batch: int) -> None:
-        """The ladder of a node of a model that was looked at, on a device that has a kernel for it; the one
-        climbed last where that has."""
+        """Show the ladder of a previewed node, on a device that has a kernel for it; on the device used
+        last, if that has one."""
         question = self.session.state.question
         runs = {device: run for device, run in node.runs.items() if run.kernel}
         device = question.device if question.device in ("", *runs) else next(iter(runs), "")
@@ -139,7 +139,7 @@ class LadderActions:
         self._window.tabs.setCurrentWidget(self._page)
 
     def _begin(self) -> None:
-        """The first question, once."""
+        """Ask for the first ladder, once."""
         if not self._begun:
             self._begun = True
             self.session.start_watching()

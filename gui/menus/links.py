@@ -1,5 +1,5 @@
-"""View: from what is selected on one page to the same on another: a kernel on the timeline, its layer in the
-graph, its rung in the ladder."""
+"""View: shows what is selected on one page on another page: a kernel of the timeline as a layer, or as a
+rung."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
 
 
 def follow(window: MainWindow, target: Page) -> None:
-    """Show on `target` what is selected on the page in front; what hinders it is told."""
+    """Show on `target` what is selected on the page in front. What prevents it is shown in the banner."""
     spot = window.page.spot()
     if spot is None:
         window.tell("Select a layer, a rung or a kernel first: then its other pages can be shown.")

@@ -19,7 +19,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
 
 
 def show(window: MainWindow) -> QDialog:
-    """The end of the log in a window of its own, which stops nothing."""
+    """Show the end of the log, in a window that blocks nothing."""
     path = faults.log_path()
     dialog = QDialog(window)
     dialog.setWindowTitle("Log")

@@ -1,4 +1,4 @@
-"""File: models to compare. Run: start, pause, cancel, copy as a command."""
+"""File: open models. Run: start, pause and cancel a comparison, or copy it as a command."""
 
 from __future__ import annotations
 

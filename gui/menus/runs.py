@@ -1,4 +1,4 @@
-"""File: run folders, to open and to lay over each other. Run: what crashed or timed out, once more."""
+"""File: open run folders, or draw one over another. Run: measure again what crashed or timed out."""
 
 from __future__ import annotations
 

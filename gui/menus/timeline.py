@@ -1,4 +1,4 @@
-"""Run: a profile; and what joins the Timeline page to the window."""
+"""Run: a profile. Also connects the Timeline page with the window."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
 
 
 class ProfileActions:
-    """What the Timeline page wants of the window."""
+    """Connects the Timeline page with the window."""
 
     def __init__(self, window: MainWindow, page: TimelinePage) -> None:
         self._window, self._page = window, page
@@ -44,7 +44,7 @@ class ProfileActions:
         window.form.changed.connect(page.invalidate)
 
     def _kernels(self, model: str) -> tuple[Mapping[str, str], Sequence[str]]:
-        """What the form has chosen for a model: a profile is of the kernels that F5 would run."""
+        """The kernels that the form has for a model: a profile runs the same kernels as F5."""
         rungs, form = self._window.form.rungs, self._window.form
         chosen = chosen_rungs.compared(rungs.rungs, [model], form.models.keys)
         return chosen, rungs.folders if chosen else ()
@@ -53,7 +53,7 @@ class ProfileActions:
         self._window.tabs.setCurrentWidget(self._page)
 
     def open(self, folder: Path, front: bool = True) -> None:
-        """Show a saved profile; front: with its page."""
+        """Show a saved profile. front: also bring its page to the front."""
         if front:
             self.show()
         self.session.open(folder)

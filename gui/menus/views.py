@@ -1,4 +1,4 @@
-"""View: the pages, what stands beside them, and the theme."""
+"""View: the pages, the docks beside them, and the theme."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def add_to(window: MainWindow, actions: Actions) -> None:
 
 
 def _dismiss(window: MainWindow) -> None:
-    """One thing an Esc: a chart that has the whole page before the message above it."""
+    """Esc: an enlarged chart becomes small again; else the message in the banner goes."""
     if not window.page.leave():
         window.banner.dismiss()

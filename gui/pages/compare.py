@@ -1,4 +1,5 @@
-"""Compare: accuracy, time, breakdown and speed of a model over batch size, live, and the table of it all."""
+"""Compare: accuracy, time, breakdown and speed of a model over batch size, while it is measured; and a
+table."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ LAST = ("warnings", "reason")  # sentences, which would push the figures out of 
 
 
 def _outcome(column: Column[Row]) -> Column[Row]:
-    """How a case ended, or that it goes on."""
+    """The column of results, which also says that a case is being measured."""
     if column.name != "disposition":
         return column
     return replace(column, cell=lambda row: MEASURING if row.provisional else tables.words(row.measurement))
@@ -69,7 +70,7 @@ COLUMNS = tuple(
 
 
 class RowsTable(TableView):
-    """`picked` carries the Case of the row the user went to."""
+    """The table of measurements. `picked` carries the Case of the row that the user went to."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Measurements", parent=parent)
@@ -78,7 +79,7 @@ class RowsTable(TableView):
         self._rows: list[Row] = []
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        """Make these the rows; those of cases that are being measured come last."""
+        """Show these rows. Rows of cases that are being measured come last."""
         if list(rows) != self._rows:  # a page asks for this with every chart that it draws
             self._rows = list(rows)
             self.show_table(Table(COLUMNS, rows))
@@ -100,7 +101,7 @@ class RowsTable(TableView):
         return QColor(palette.backend(row.case.backend)) if column.name == "backend" else None
 
     def fits(self) -> bool:
-        """Not at each of many rows."""
+        """Whether to fit the columns: not for each single new row."""
         count = len(self.source.rows)
         if count == self._count or (8 <= count < 1.5 * self._fitted and count >= self._fitted):
             return False
@@ -108,7 +109,7 @@ class RowsTable(TableView):
         return True
 
     def copied(self) -> Table[Row]:
-        """Every column of what was measured."""
+        """All columns of the rows that are measured."""
         return tables.table([row for row in self.chosen_rows() if not row.provisional])
 
     def markdown(self, table: Table[Row]) -> str:
@@ -138,6 +139,8 @@ WHY = "So many lines in one picture are hard to tell apart: verdict, charts and 
 
 
 class ComparePage(Page):
+    """The page of a comparison."""
+
     title = "Compare"
     inspects = "case"
     _busy = False
@@ -293,7 +296,8 @@ class ComparePage(Page):
             view.share(self._legend)
 
     def _place(self, answers: Chart | None, asked_for: set[str]) -> None:
-        """The answers as a badge where all is alike, else as a chart; and charts of what was asked for."""
+        """Show the accuracies as a badge if all are alike, else as a chart; and add the charts in
+        `asked_for`."""
         words = badge(answers) if answers is not None else ""
         self.badge.setVisible(bool(words))
         self.badge.setText(words)
@@ -308,7 +312,8 @@ class ComparePage(Page):
             self._grid.hold([view for name, view in self.views.items() if name in names])
 
     def _tell_about(self, model: str) -> None:
-        """What was measured on what machine: of the run that is shown, while the form is for the next one."""
+        """Say what was measured on which machine. This is about the run shown; the form is for the next
+        one."""
         cases = [m.case for m in self.state.measurements if m.case.model == model]
         batches = numbers_text(self.state.planned_batches(model)) if model else ""
         parts = [
@@ -339,13 +344,13 @@ class ComparePage(Page):
 
     @property
     def precision(self) -> str:
-        """Of which alone lines and rows are shown; "": all in one."""
+        """The precision whose lines and rows are shown, "" for all."""
         choice = self._precision.currentData() or TOGETHER
         return "" if choice == TOGETHER else choice
 
     def _offer_precisions(self, model: str, show: str = "") -> None:
-        """Those that the model is shown in one by one; of other models there is nothing to choose. show: the
-        one to choose (else as it was, where the same are offered; or what the user chose last)."""
+        """Offer the precisions in which the model is shown one at a time. Most models have no such choice.
+        show: the precision to choose; "" keeps the choice, or takes the user's last one."""
         box, precisions = self._precision, self.state.precisions(model)
         items = {each: each for each in precisions} | ({TOGETHER: "all in one"} if precisions else {})
         before = box.currentData() if box.offered == list(items) else self._wanted
@@ -363,20 +368,20 @@ class ComparePage(Page):
         self._wanted = str(settings.value(_PRECISION, ""))
 
     def _on_picked(self, contender: str, batch: float) -> None:
-        """A point or bar was clicked: select its measurement, of several that with the most images."""
+        """Select the measurement of a point or bar that was clicked; of several the one with most images."""
         row = best_row(self.state.rows(self.model), contender, batch)
         if row is not None:
             self.state.select(row.case)
 
 
 def _named(model: str, full: str) -> str:
-    """A model in the list: by its name, and by its title where that is another."""
+    """A model in the list: its name, and its title if that is different."""
     name = title(model)
     return f"{name}: {full}" if full not in ("", name) else name
 
 
 def shared(charts: Iterable[Chart]) -> tuple[LegendEntry, ...]:
-    """The lines of all of them, each once."""
+    """The legend entries of several charts, each once."""
     from gui.plots.chart import entries
 
     lines = {entry.key: entry for chart in charts if not chart.categories for entry in entries(chart)}
@@ -384,14 +389,14 @@ def shared(charts: Iterable[Chart]) -> tuple[LegendEntry, ...]:
 
 
 def row_label(chart: Chart | None, case: Case) -> str:
-    """What the chart calls the line or panel that a case stands in; the inverse of `best_row`."""
+    """The label of a case's line or panel in a chart; the inverse of `best_row`."""
     who, images = label(case.backend, case.precision), f", {case.images:,} images"
     labels = {s.label for panel in chart.panels for s in panel.series} if chart is not None else set()
     return who + images if who + images in labels else who
 
 
 def best_row(rows: Sequence[Row], contender: str, batch: float) -> Row | None:
-    """The row a chart's point stands for; a label may end in ", N images"."""
+    """The row of a point in a chart. A label may end in ", N images"."""
     label, _, images = contender.partition(", ")
     fitting = [r for r in rows if r.contender == label and r.case.batch == batch]
     if images:

@@ -1,4 +1,8 @@
-"""Layers: the model as a graph, each layer coloured by its time or its error; a table of figures; bars of times."""
+"""Layers: the model as a graph, each layer coloured by its time or its error; a table; and bars of times.
+
+A contender is a measurement: a backend at a precision. One of them is in focus: shares, rates, kernels
+and errors are about it; times are shown of all.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +39,8 @@ from gui.widgets.table_view import TableView
 
 @dataclass(frozen=True)
 class LayerRow:
-    """A layer in the order it runs. layer: on the contender in focus; times_ns: by contender's name;
-    total_ns: of all its layers; reference: the contender it is compared with, or ""."""
+    """One layer, in the order in which layers run. layer: as the contender in focus has it; times_ns: by
+    contender; total_ns: of all layers in focus; reference: the contender to compare with, or ""."""
 
     place: int
     layer: Layer
@@ -57,12 +61,12 @@ class LayerRow:
 
     @property
     def speedup(self) -> float | None:
-        """The reference's time over that of the one in focus: above 1 is faster."""
+        """The reference's time divided by that of the contender in focus; above 1 is faster."""
         own, other = self.layer.time_ns, self.times_ns.get(self.reference)
         return other / own if own and other else None
 
     def rate(self, amount: int) -> float | None:
-        """`amount` (FLOPs, bytes) a second; None where there is nothing to do or no time."""
+        """`amount` (FLOPs, bytes) in a second, None if there is no amount or no time."""
         time_ns = self.layer.time_ns
         return amount / time_ns * 1e9 if time_ns and amount else None
 
@@ -74,8 +78,8 @@ def contender(measurement: Measurement) -> str:
 def comparable(
     measurements: Iterable[Measurement], model: str, batch: int, precision: str
 ) -> list[Measurement]:
-    """What can stand side by side: one measurement with layers a backend, at this batch and precision; a
-    backend that is the reference of one of them and has not this precision is taken in fp32."""
+    """The measurements to show side by side: one with layers for each backend, at this batch size and
+    precision. A reference that was not measured at this precision is shown in fp32."""
     at_precision: dict[str, Measurement] = {}
     plain: dict[str, Measurement] = {}
     for m in measurements:
@@ -95,8 +99,8 @@ def comparable(
 
 
 def completed(measurement: Measurement, others: Iterable[Measurement]) -> Measurement:
-    """`measurement` with what a thinned run has left out of its layers and another case of the same model,
-    backend and precision has kept: errors, taken once for all batch sizes, and what a layer reads."""
+    """The measurement with its gaps filled from other cases of the same model, backend and precision:
+    errors, which are measured once for all batch sizes, and the inputs of layers."""
     case = measurement.case
     known: dict[str, Layer] = {}
     for m in others:
@@ -116,7 +120,7 @@ def completed(measurement: Measurement, others: Iterable[Measurement]) -> Measur
 
 
 def fullest(measurements: Iterable[Measurement]) -> int:
-    """The batch size whose layers are known best, the smallest of several: where to begin."""
+    """The batch size with the most known layers, the smallest of several: a good one to begin with."""
     known: dict[int, int] = {}
     for m in measurements:
         full = sum(bool(layer.shape) + (layer.isolated is not None) for layer in m.layers)
@@ -125,7 +129,8 @@ def fullest(measurements: Iterable[Measurement]) -> int:
 
 
 def layer_rows(measurements: Sequence[Measurement], focus: Measurement) -> list[LayerRow]:
-    """The layers of `focus`, with the times of all; what only others add is not among them."""
+    """The layers of `focus`, with the times of all measurements. Layers that only others have are left
+    out."""
     times: dict[tuple[str, str], dict[str, float]] = {}
     for m in measurements:
         for layer in m.layers:
@@ -141,9 +146,10 @@ def layer_rows(measurements: Sequence[Measurement], focus: Measurement) -> list[
 
 
 def layer_edges(layers: Sequence[Layer]) -> tuple[list[str], list[tuple[str, str]]]:
-    """(inputs of the model, edges by output tensor), both in order; what a backend adds itself is in neither.
+    """The inputs of the model, and the edges between output tensors, both in order. Layers that a backend
+    adds by itself are left out.
 
-    Runs from before layers told what they read have none; there each layer is taken to read the one before.
+    Old runs do not say what a layer reads; there each layer is taken to read the one before it.
     """
     known = [layer for layer in layers if layer.output]
     place = {layer.output: index for index, layer in enumerate(known)}
@@ -162,7 +168,8 @@ def layer_edges(layers: Sequence[Layer]) -> tuple[list[str], list[tuple[str, str
 
 
 def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Table[LayerRow]:
-    """What the layer is, its time on each contender, then figures of the one in focus."""
+    """The table of layers: what each is, its time on each contender, and figures of the contender in
+    focus."""
     who, own = contender(focus), doubt.own(focus)
     reference = next((m for m in measurements if m.case.backend == focus.reference and m is not focus), None)
     doubts = (*own, *(doubt.of(contender(reference), doubt.own(reference)) if reference else ()))
@@ -194,18 +201,18 @@ def layer_table(measurements: Sequence[Measurement], focus: Measurement) -> Tabl
 
 
 def timed(measurement: Measurement) -> bool:
-    """Whether any of its layers was."""
+    """Whether any layer of a measurement was timed."""
     return any(layer.time_ns is not None for layer in measurement.layers)
 
 
 def kernel_words(layer: Layer) -> str | None:
-    """The rung, with what chose it where that is not the ladder's order."""
+    """The rung of a layer, and how it was chosen if not by the ladder's order."""
     reason = f" ({layer.chosen})" if layer.chosen in ("timed", "named") else ""
     return f"{layer.rung}{reason}" if layer.rung else None
 
 
 def _time_column(name: str, doubts: tuple[str, ...]) -> Column[LayerRow]:
-    """Of one measurement, whose doubts are its layers' too."""
+    """The column of one measurement's times. Doubts about the measurement hold for its layers, too."""
     return Column(
         f"{name} time_s",
         lambda r: None if name not in r.times_ns else r.times_ns[name] * 1e-9,
@@ -258,7 +265,7 @@ NAMES = 150  # pixels of the names at most
 
 @dataclass(frozen=True)
 class Side:
-    """One of the bars of every layer. unsure: it carries a doubt, and is hatched."""
+    """A backend in the bars of every layer. unsure: it is in doubt, and hatched."""
 
     name: str
     colour: str
@@ -266,7 +273,7 @@ class Side:
 
 
 def sides(measurements: Sequence[Measurement], focus: Measurement) -> list[Side]:
-    """The one in focus and its reference; of a reference, all the others instead."""
+    """The contender in focus and its reference; for a reference, all others in its place."""
     wanted = {focus.case.backend, focus.reference}
     others = [m for m in measurements if m.case.backend != focus.case.backend]
     if focus.reference in ("", focus.case.backend):
@@ -276,7 +283,8 @@ def sides(measurements: Sequence[Measurement], focus: Measurement) -> list[Side]
 
 
 class LayerBars(QWidget):
-    """`picked` carries the output tensor of the layer that was clicked."""
+    """Each layer's time as bars, one for each side. `picked` carries the output tensor of the layer that
+    was clicked."""
 
     picked = Signal(str)
 
@@ -300,7 +308,7 @@ class LayerBars(QWidget):
         self.bars.show_rows(rows, bar_sides)
 
     def follow(self, output: str) -> None:
-        """Mark a layer selected elsewhere, and bring it into view."""
+        """Mark a layer that was selected elsewhere, and scroll to it."""
         at = self.bars.mark(output)
         if at is not None:
             self._scroll.ensureVisible(0, at.center().y(), 0, at.height())
@@ -333,7 +341,7 @@ class _Bars(QWidget):
         self.update()
 
     def mark(self, output: str) -> QRect | None:
-        """The row of a layer, if it has one; it is drawn as selected."""
+        """Mark a layer, and return its row in pixels, None if it has none."""
         self._marked = output
         self.update()
         places = (i for i, row in enumerate(self._rows) if output and row.layer.output == output)
@@ -341,7 +349,7 @@ class _Bars(QWidget):
         return None if at is None else QRect(0, at * self._step(), self.width(), self._step())
 
     def bar(self, place: int, side: int) -> QRect:
-        """Where a bar is drawn."""
+        """The rectangle of a bar. place: of the layer; side: index of the backend."""
         left, room = self._across()
         time_ns = self._rows[place].times_ns.get(self._sides[side].name, 0.0)
         top = place * self._step() + TIGHT + side * (BAR + 1)
@@ -353,7 +361,7 @@ class _Bars(QWidget):
         return max(1, len(self._sides)) * (BAR + 1) + GAP
 
     def _across(self) -> tuple[int, int]:
-        """Where bars begin, and how long the longest is; at its end there is room for its figure."""
+        """Where bars begin, and the length of the longest one, in pixels. Its figure has room behind it."""
         metrics = self.fontMetrics()
         # In whole pixels an advance may be less than the text takes, which would then be cut.
         names = min(NAMES, max((metrics.horizontalAdvance(row.name) for row in self._rows), default=0) + 2)
@@ -409,12 +417,13 @@ class _Bars(QWidget):
 
 
 class LayerTable(TableView):
-    """`picked` carries the output tensor of the layer gone to ("" for what a backend adds itself)."""
+    """`picked` carries the output tensor of the layer that the user went to, "" for one that a backend
+    adds."""
 
     widest = 260
 
     def follow(self, target: str | None) -> None:
-        """What a backend adds itself cannot be selected elsewhere, and stays."""
+        """Go to a layer. One that a backend adds cannot be selected elsewhere, so it stays selected here."""
         here = self.currentIndex()
         if target or not here.isValid() or self.target(self.source.rows[here.row()]):
             super().follow(target or None)
@@ -443,7 +452,7 @@ FLOOR = 1e-9  # the scale of errors reaches no lower than this
 
 
 class LayersPage(Page):
-    """`ladder_wanted` carries the Case and the Layer whose ladder is wanted."""
+    """The page of layers. `ladder_wanted` carries the Case and the Layer whose ladder is wanted."""
 
     title = "Layers"
     inspects = "layer"
@@ -546,7 +555,7 @@ class LayersPage(Page):
         return Spot(case.model, layer.nodes, case.backend, case.batch, case.precision, layer.rung)
 
     def show_spot(self, spot: Spot) -> str:
-        """The layer of these nodes, of the case that is most like the spot's."""
+        """Select the layer of these nodes, in the case that is most similar to the spot's."""
         model = stem(spot.model)
         ours = [m for m in self.state.measurements if m.layers and stem(m.case.model) == model]
         if not ours:
@@ -645,12 +654,12 @@ class LayersPage(Page):
     # ------------------------------------------------------------------------------------------- choosing
 
     def _on_picked(self, output: str) -> None:
-        """A layer was selected in the graph or the table: select it everywhere."""
+        """Select the layer on all pages."""
         if self._focus is not None:
             self.state.select(self._focus.case, output)
 
     def _layer(self) -> Layer | None:
-        """The layer selected, of the measurement in focus; None where it stands for no node of the model."""
+        """The selected layer in the measurement in focus, None if it belongs to no node of the model."""
         layers = self._focus.layers if self._focus is not None else ()
         wanted = self.state.layer
         return next((layer for layer in layers if wanted and layer.output == wanted and layer.nodes), None)
@@ -666,7 +675,7 @@ def _error(row: LayerRow, kind: str) -> ErrorStats | None:
 
 
 def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
-    """What the figures are, below the table."""
+    """How the figures were measured, for below the table."""
     clocks = {
         "host": "the host's clock",
         "events": "the device's events",

@@ -1,7 +1,8 @@
-"""The base of every page, and how pages are found: one module in gui/pages a page, with PAGE and ORDER.
+"""The base class of all pages, and how pages are found: each module in gui/pages with PAGE and ORDER is
+one.
 
-A page is built when it first has something to show, so that a window opens without importing what only a full
-page needs; before that it says what fills it. `SessionPage`: one of runs of its own kind.
+A page is built when it first has something to show, so that the window opens without its imports. Until
+then it says what fills it. `SessionPage` is for pages with runs of their own kind.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Way = tuple[str, str]  # an action's name, and words for it
 
 
 class Empty(QWidget):
-    """`wanted` carries the name of the way that was chosen; the first one is the button."""
+    """What an empty page shows: words, and the ways to fill it. The first way is a button, others are
+    links. `wanted` carries the name of the way that was chosen."""
 
     wanted = Signal(str)
 
@@ -60,7 +62,7 @@ class Empty(QWidget):
 
     @property
     def main(self) -> QPushButton | None:
-        """The one button."""
+        """The button of the first way."""
         return next(iter(self.buttons.values()), None)
 
     def text(self) -> str:
@@ -72,8 +74,8 @@ class Empty(QWidget):
 
 @dataclass(frozen=True)
 class Spot:
-    """Some nodes of a model that run as one, as any page can show them: a layer, a node's ladder, a kernel of
-    a pass. What is "" or 0 is of no matter. rung: the kernel that ran them."""
+    """Nodes of a model that run as one, as every page can show them: a layer, a ladder's node, a kernel of
+    a pass. "" or 0 means any. rung: the kernel that ran them."""
 
     model: str
     nodes: tuple[str, ...]
@@ -84,8 +86,8 @@ class Spot:
 
 
 class Exported(NamedTuple):
-    """what: as a sentence calls it; folder: of the run (None: there is nothing yet); charts: to choose one
-    of."""
+    """What Export takes. what: its name in a sentence; folder: of the run, None if there is none yet;
+    charts: to choose from."""
 
     what: str
     folder: Path | None
@@ -93,10 +95,10 @@ class Exported(NamedTuple):
 
 
 class Page(QWidget):
-    """Subclass it, set `title`, and write `build`, `refresh` and `empty_text`.
+    """The base class of a page. A subclass sets `title` and writes `build`, `refresh` and `empty_text`.
 
-    `state` and `theming` are there from the start. The redraw timer calls `redraw` on the visible page when
-    the state is newer than what the page drew, at most 25 times a second.
+    `state` and `theming` are set by the constructor. The redraw timer calls `redraw` on the visible
+    page if the state is newer than what the page shows, at most 25 times a second.
     """
 
     title = ""
@@ -130,74 +132,75 @@ class Page(QWidget):
     # ------------------------------------------------------------------------------------- for subclasses
 
     def build(self) -> QWidget:
-        """Make the page's widgets, once; import what is heavy here."""
+        """Make the page's widgets. Called once; heavy imports belong here."""
         raise NotImplementedError
 
     def refresh(self) -> None:
-        """Show `self.state`; the body is built. Keep it under 20 ms: reuse items, set only what changed."""
+        """Show `self.state`. The widgets exist. It must take less than 20 ms: keep items, set only what
+        changed."""
         raise NotImplementedError
 
     def empty_text(self) -> str:
-        """What to show in place of an empty page: a sentence that says what fills it."""
+        """What an empty page says: a sentence about what fills it."""
         raise NotImplementedError
 
     def has_content(self) -> bool:
-        """Whether there is anything to show; if not, the page shows `empty_text`."""
+        """Whether there is anything to show. If not, the page shows `empty_text`."""
         return not self.state.empty
 
     def ahead(self) -> Sequence[Callable[[], object]]:
-        """What can be got ready before there is anything to show, in steps of some 20 ms; the body is
-        built."""
+        """Steps (of about 20 ms) that prepare the page before there is anything to show. The widgets
+        exist."""
         return ()
 
     def early(self) -> Sequence[Callable[[], object]]:
-        """What can be got ready at the window's start though the page is out of sight, in steps."""
+        """Steps that prepare the page at the window's start, even if it is not visible."""
         return ()
 
     def actions_offered(self) -> Sequence[QAction]:
-        """The page's own actions for the View menu; made in `build`, or before."""
+        """The page's own actions for the View menu."""
         return ()
 
     def select(self) -> None:
-        """The selection changed (`state.case`, `state.layer`); the body is built and the page visible."""
+        """Called when the selection (`state.case`, `state.layer`) has changed, while the page is visible."""
 
     def spot(self) -> Spot | None:
-        """What is selected here, for other pages to show."""
+        """What is selected here, so that other pages can show it. None for nothing."""
         return None
 
     def show_spot(self, spot: Spot) -> str:
-        """Select what is of these nodes; "", or why that cannot be, in a sentence. The page comes to the
-        front afterwards."""
+        """Select these nodes. Returns "" or, in a sentence, why that is not possible. The page comes to
+        the front afterwards."""
         return f"{self.title} has nothing of {', '.join(spot.nodes)}."
 
     def showcase(self) -> None:
-        """Choose what shows most of the page, beyond what is selected: for pictures of the window."""
+        """Choose what shows most of the page, for a picture of the window."""
 
     def exported(self) -> Exported:
-        """What Export takes while this page is in front: of most pages the comparison's charts."""
+        """What Export takes while this page is in front. For most pages: the comparison's charts."""
         state = self.state
         return Exported("the comparison", None if state.empty else state.folder, tuple(state.all_charts()))
 
     def leave(self) -> bool:
-        """Esc was pressed: leave what has taken the whole page. Whether there was anything to leave."""
+        """Esc was pressed: let an enlarged chart become small again. Returns whether there was one."""
         return False
 
     def keep(self, settings: QSettings) -> None:
-        """Note what the user chose to be shown, for the next start."""
+        """Store what the user chose to see, for the next start."""
 
     def restore(self, settings: QSettings) -> None:
-        """Take up what was kept, before anything is built."""
+        """Read what `keep` stored. Called before `build`."""
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing that the page began is still on its way: for pictures of the window."""
+        """Whether nothing that the page began is still running, for pictures of the window."""
         return True
 
     def restyle(self) -> None:
-        """The theme changed; the body is built. Whatever follows the palette by itself needs nothing."""
+        """Called when the theme has changed. Only for what does not follow the palette by itself."""
 
     def go_button(self) -> QToolButton:
-        """A button whose menu leads to the other pages; hidden where there are none."""
+        """A button with a menu of the other pages. Hidden if there are none."""
         button = menu_button("Show in", "What is selected here, on the other pages")
         button.menu().addActions(self.links)
         if not self.links:
@@ -208,11 +211,11 @@ class Page(QWidget):
 
     @property
     def begin_button(self) -> QPushButton | None:
-        """What to press next, while the page is empty."""
+        """The button to press next while the page is empty."""
         return self._empty.main if self._stack.currentWidget() is self._empty else None
 
     def set_busy(self, busy: bool) -> None:
-        """While a comparison runs no other can be started."""
+        """Say whether a comparison runs; then no other can be started."""
         if (button := self._empty.buttons.get("run")) is not None:
             button.setEnabled(not busy)
 
@@ -221,7 +224,7 @@ class Page(QWidget):
         return self._drawn != self.state.version
 
     def prepare(self) -> None:
-        """Build the body ahead of need, while nothing else goes on."""
+        """Build the page now, before it is needed."""
         if self._body is None:
             self._body = self.build()
             # On a screen that is smaller than what the page needs it scrolls, and the window fits.
@@ -237,7 +240,7 @@ class Page(QWidget):
             self.built.emit(self._body)
 
     def redraw(self) -> None:
-        """Bring the page up to the state."""
+        """Show the current state."""
         self._drawn = self.state.version  # first: a page that fails to draw is not tried 25 times a second
         if self.has_content():
             self.prepare()
@@ -252,7 +255,7 @@ class Page(QWidget):
             self._put_in_front(self._empty)
 
     def invalidate(self) -> None:
-        """Have the page drawn again though the state is the same (a control of the page changed)."""
+        """Have the page drawn again although the state is the same, because a control of the page changed."""
         self._drawn = None
         self.state.changed.emit()
 
@@ -274,8 +277,8 @@ class Page(QWidget):
 
 
 class SessionPage(Page):
-    """A page of runs of its own kind. A module of gui/menus gives it its `session` before it is shown; a
-    subclass says which type that is, and writes `show_standing`."""
+    """A page with runs of its own kind. A module of gui/menus gives it its `session`. A subclass declares
+    the session's type, and writes `show_standing`."""
 
     form = False
     ways = ()
@@ -283,7 +286,7 @@ class SessionPage(Page):
     _has_session = False
 
     def take(self, session: Session) -> None:
-        """This one from now on."""
+        """Use this session from now on."""
         self.session, self._has_session = session, True
         session.stands.connect(self._on_standing)
 
@@ -291,7 +294,7 @@ class SessionPage(Page):
         return self._has_session
 
     def show_standing(self, standing: Standing) -> None:
-        """Where the run stands; the body is built."""
+        """Show where the run stands. The widgets exist."""
         raise NotImplementedError
 
     def _on_standing(self, standing: Standing) -> None:
@@ -300,8 +303,7 @@ class SessionPage(Page):
 
 
 def page_types() -> list[type[Page]]:
-    """The PAGE of every module in gui/pages, by ORDER, then by module name. ORDER is read off the modules, so
-    a page is one file; two with one place stand in the order of their names."""
+    """The PAGE of every module in gui/pages, sorted by ORDER, then by module name."""
     import gui.pages
 
     pages = []

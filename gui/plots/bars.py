@@ -1,5 +1,4 @@
-"""Stacked bars side by side at equal distances, over batch sizes or whatever the axis names; one item a
-category, its data set anew."""
+"""A plot of stacked bars, over batch sizes or over names. One item draws a category; only its data change."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ SLANT = 90  # degrees by which totals are turned where they have no room
 
 
 class BarPlot(PanelPlot):
-    """`categories`: of the chart, in stacking order."""
+    """Stacked bars. categories: of the chart, in stacking order."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         self.categories: tuple[Category, ...] = ()
@@ -173,7 +172,7 @@ class BarPlot(PanelPlot):
         )
 
     def _bound(self, bars: tuple[Bar, ...]) -> None:
-        """Intervals at the bars' tops, where they are known and nothing of the bars is hidden."""
+        """Set the intervals on top of the bars, if all parts of the bars are shown."""
         known = [] if self.hidden else [(bar, *bar.interval) for bar in bars if bar.interval is not None]
         tops = np.array([sum(part.value for part in bar.parts) for bar, _, _ in known])
         self._intervals.setData(
@@ -186,7 +185,7 @@ class BarPlot(PanelPlot):
         )
 
     def _rule(self, baselines: Sequence[Baseline]) -> None:
-        """A dashed line a baseline; the legend says what it is."""
+        """Draw a dashed line for each baseline. The legend names it."""
         while len(self._lines) < len(baselines):
             line = pg.InfiniteLine(angle=0, movable=False)
             line.setZValue(5)
@@ -200,9 +199,9 @@ class BarPlot(PanelPlot):
             line.setPen(pg.mkPen(baseline.colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
 
     def _label(self, bars: tuple[Bar, ...], bases: dict[float, float], levels: bool) -> float:
-        """Totals above the bars; how many pixels high they are. Where a total has no room beside the next its
-        unit goes below its figure, else all are turned; where that would squash the bars there are none, and
-        the read-out tells them."""
+        """Write the totals above the bars, and return their height in pixels. If they are too wide, the
+        unit goes to a second line; then all are turned; then none is written, and the tooltip at the
+        pointer has them."""
         theme = self.theming.theme
         room = max(1.0, (self.width() - 70) / max(1, len(self._places)))
         font = resized(self.font(), more=-2, least=6.5)

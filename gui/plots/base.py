@@ -1,7 +1,8 @@
-"""What line plots and bar plots share: theme, crosshair with read-out, and a view that holds still.
+"""What line plots and bar plots share: theme, axes, crosshair with a tooltip, and a view that holds still.
 
-The view is fitted to the data until the user pans or zooms; from then on it stays as the user left it, and a
-double click fits it again. Axes never move for any other reason.
+The view fits the data until the user pans or zooms; then it stays, and a double click fits it again.
+Plots hold positions: log10 of a value on a logarithmic axis, log2 on the axis of batch sizes. So lines,
+intervals and marks share one scale, and only the axis turns positions back into values.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ STEP = 4  # pixels between the lines of a hatching
 
 @lru_cache(maxsize=128)
 def hatched(colour: str, paper: str, scale: float = 1.0) -> QBrush:
-    """Slanted lines on paper. scale: by how much what is painted with it is enlarged. The same object for the
-    same colours: plots know what they drew by it."""
+    """A brush of slanted lines. scale: how much the painter enlarges it. The same colours give the same
+    object, because plots compare what they drew."""
     tile = QPixmap(STEP, STEP)
     tile.fill(QColor(paper))
     painter = QPainter(tile)
@@ -43,7 +44,7 @@ def hatched(colour: str, paper: str, scale: float = 1.0) -> QBrush:
 
 
 class HatchedBars(pg.GraphicsObject):
-    """Bars in the places of a plot, whose hatching does not stretch with its axes."""
+    """Hatched bars. The hatching does not stretch with the axes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,14 +52,14 @@ class HatchedBars(pg.GraphicsObject):
         self._paper = "#FFFFFF"
 
     def show_bars(self, bars: Sequence[tuple[QRectF, str]], paper: str) -> None:
-        """Bars with their colours."""
+        """Draw these bars, each with its colour."""
         self.prepareGeometryChange()
         self._bars, self._paper = list(bars), paper
         self.update()
 
     @property
     def places(self) -> list[float]:
-        """Where bars stand."""
+        """The x positions of the bars."""
         return sorted({bar.center().x() for bar, _ in self._bars})
 
     def boundingRect(self) -> QRectF:
@@ -85,8 +86,8 @@ GAP = 8  # pixels between the value and its card
 
 
 def beside(size: QSize, value: QRect, room: QRect) -> QRect | None:
-    """A place for a card of this size within the room and off the value's column: at its right, its left,
-    above or below it. None: there is none."""
+    """A place for a card of this size inside `room` that does not cover `value`: at its right, at its
+    left, above or below. None if there is none."""
     top = max(room.top(), min(value.top(), room.bottom() - size.height()))
     left = max(room.left(), min(value.left(), room.right() - size.width()))
     places = (
@@ -100,7 +101,7 @@ def beside(size: QSize, value: QRect, room: QRect) -> QRect | None:
 
 
 def widest_side(value: QRect, room: QRect) -> int:
-    """How many pixels a card may be wide where it has to fit at one side of the value."""
+    """The width in pixels that a card may have beside `value`."""
     return max(value.left() - room.left(), room.right() - value.right()) - 2 * GAP
 
 
@@ -111,7 +112,7 @@ SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t
 
 
 class PanelPlot(pg.PlotWidget):
-    """One panel. `picked` carries (series label, batch) of what was clicked."""
+    """The plot of one panel. `picked` carries (series label, batch size) of what was clicked."""
 
     picked = Signal(str, float)
 
@@ -146,35 +147,36 @@ class PanelPlot(pg.PlotWidget):
         self.restyle()
 
     def sizeHint(self) -> QSize:
-        """Little, so that a row of charts is not higher than one of charts that are still to come."""
+        """A small size, so that a row of charts is as high before the charts come as afterwards."""
         return self.minimumSize()
 
     # ------------------------------------------------------------------------------------- for subclasses
 
     def draw(self) -> None:
-        """Put `self.panel` into the items."""
+        """Draw `self.panel`."""
         raise NotImplementedError
 
     def nearest(self, position: QPointF) -> float | None:
-        """The x position of the data nearest to a point of the view."""
+        """The x position of the data that is nearest to a point of the view."""
         raise NotImplementedError
 
     def words_at(self, x: float) -> str:
-        """What to read out there, as HTML; "" for nothing."""
+        """The text of the tooltip at a position, as HTML; "" for none."""
         raise NotImplementedError
 
     def pick(self, position: QPointF) -> tuple[str, float] | None:
-        """(series label, batch) nearest to a click."""
+        """The (series label, batch size) that is nearest to a click."""
         raise NotImplementedError
 
     def place_selection(self) -> None:
-        """Mark what is selected (`self.selected`), wherever it stands now."""
+        """Mark the selected point or bar (`self.selected`)."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------ for views
 
     def select(self, label: str, x: float | None) -> None:
-        """Mark a series' point, or a panel's bar, at `x` as selected; None: none is."""
+        """Select a point of the series `label`, or the bar at `x` of the panel `label`. None: nothing is
+        selected."""
         wanted = (label, x) if x is not None else None
         if wanted != self.selected:
             self.selected = wanted
@@ -186,7 +188,7 @@ class PanelPlot(pg.PlotWidget):
         self.draw()
 
     def set_hidden(self, hidden: frozenset[str]) -> None:
-        """Labels of series, or keys of categories, not to show."""
+        """Hide series with these labels, or categories with these keys."""
         self.hidden = hidden
         if self.panel is not None:
             self.draw()
@@ -203,7 +205,7 @@ class PanelPlot(pg.PlotWidget):
             self.draw()
 
     def fit(self, x0: float, x1: float, y0: float, y1: float, force: bool = False) -> None:
-        """Show these bounds (positions), unless the user has a view of his own."""
+        """Show these bounds (positions), unless the user has panned or zoomed."""
         wanted = (x0, x1, y0, y1)
         if force:
             self._touched = False
@@ -213,13 +215,13 @@ class PanelPlot(pg.PlotWidget):
         self.box.setRange(xRange=(x0, x1), yRange=(y0, y1), padding=0)
 
     def reset_view(self) -> None:
-        """Back to all of the data."""
+        """Show all data again."""
         self._touched, self._fitted = False, None
         if self.panel is not None:
             self.draw()
 
     def read_out(self, x: float | None) -> None:
-        """Put the crosshair at a position and say what is there; None takes it away."""
+        """Put the crosshair at a position, with the tooltip. None removes both."""
         text = self.words_at(x) if x is not None else ""
         if x is None or not text:
             self.cross.hide()
@@ -231,7 +233,7 @@ class PanelPlot(pg.PlotWidget):
         self._place_readout(x)
 
     def _place_readout(self, x: float) -> None:
-        """Beside the values it reads out, over whatever of the page lies there: a plot may be too small."""
+        """Put the tooltip beside the values, over other parts of the page if the plot is too small."""
         window = self.window()
         if self.readout.parent() is not window:
             self.readout.setParent(window)
@@ -266,7 +268,7 @@ class PanelPlot(pg.PlotWidget):
         self.readout.adjustSize()
 
     def reach(self) -> float:
-        """How many pixels to either side of a position its values are drawn."""
+        """How far, in pixels, values are drawn to both sides of their position."""
         return 14.0
 
     def leaveEvent(self, event: QEvent) -> None:
@@ -278,7 +280,7 @@ class PanelPlot(pg.PlotWidget):
         self.read_out(None)
 
     def pixels(self, width: float) -> float:
-        """A pen's width: Qt counts a cosmetic pen's in pixels of the device."""
+        """The width of a pen: Qt counts that of a cosmetic pen in pixels of the device."""
         return width * self.devicePixelRatioF()
 
     # ------------------------------------------------------------------------------------------ the inside
@@ -306,17 +308,18 @@ FAINT = 1.5  # a colour's contrast with the paper, below which it sinks into tha
 
 
 def outlined(colour: str, theme: Theme) -> str:
-    """What a point or a bar of this colour is outlined by, so that it is seen on the theme's paper: its own
-    colour, or where it would sink into the paper a muted one."""
+    """The colour for the outline of a point or bar: its own, or a muted one if that is hardly visible on
+    the paper."""
     return colour if palette.contrast(colour, theme.paper) >= FAINT else theme.muted
 
 
 def line_of(colour: str, label: str, text: str) -> str:
-    """One line of a read-out."""
+    """One line of a tooltip."""
     return f'<div><span style="color:{colour}">■</span> {escape(label)}&nbsp; <b>{escape(text)}</b></div>'
 
 
 def failure_line(colour: str, label: str, disposition: str, reason: str) -> str:
+    """The line of a tooltip for what failed."""
     words = disposition.replace("_", " ") + (f": {reason}" if reason else "")
     return f'<div><span style="color:{colour}">✕</span> {escape(label)}&nbsp; {escape(words)}</div>'
 
@@ -327,7 +330,7 @@ _LABELLED, _PLAIN = 1.0, 0.5  # tick levels by which pyqtgraph asks for strings
 
 
 def place(value: float, log: bool, base: float = 10.0) -> float:
-    """A value's position; on a logarithmic scale nothing at or below 0 has one (NaN)."""
+    """The position of a value. On a logarithmic axis it is NaN for values that are not positive."""
     if not log:
         return value
     return math.log(value, base) if value > 0 else math.nan
@@ -338,7 +341,7 @@ def value_at(position: float, log: bool, base: float = 10.0) -> float:
 
 
 def linear_ticks(low: float, high: float, most: int) -> list[float]:
-    """At most about `most` round values (steps of 1, 2, 2.5 or 5 times a power of ten) within low…high."""
+    """Round values from low to high, about `most` of them (steps of 1, 2, 2.5 or 5 times a power of ten)."""
     if not high > low or most < 1:
         return [low]
     rough = (high - low) / most
@@ -349,8 +352,8 @@ def linear_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """Powers of ten within low…high, with 2 and 5 times them where there is room; round values where the
-    range is less than a decade."""
+    """Powers of ten from low to high, also 2 and 5 times them if there is room. Round values if the range
+    is below a decade."""
     if not (high > low > 0):
         return [low]
     if high / low < 8:
@@ -370,8 +373,7 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 class ScaleAxis(pg.AxisItem):
-    """An axis that knows what its positions mean. `describe` it, then let the plot use it. A label that is
-    longer than the axis is cut short."""
+    """An axis that turns positions into values. A label that is longer than the axis is cut."""
 
     _label = ""  # the whole of it
     _label_colour = "#888888"
@@ -388,7 +390,7 @@ class ScaleAxis(pg.AxisItem):
         self.setStyle(tickLength=-3, tickTextOffset=5, hideOverlappingLabels=False)
 
     def describe(self, axis: Axis, log: bool, base: float = 10.0, fixed: Sequence[float] = ()) -> None:
-        """Take label, unit and scale from a chart's axis; `fixed`: the values to have ticks at."""
+        """Take label, unit and scale of a chart's axis. fixed: the only values that get ticks."""
         self.log, self.base, self.fixed = log, base, tuple(fixed)
         self.unit = axis.unit if self.orientation == "left" else ""
         if self._label != axis.label:
@@ -402,7 +404,7 @@ class ScaleAxis(pg.AxisItem):
         super().resizeEvent(event)
 
     def colour_label(self, colour: str) -> None:
-        """After the pens, which colour it too."""
+        """Colour the label. To be called after the pens are set, because they colour it, too."""
         self._label_colour = colour
         if self._label:
             self._set_label(self.labelText)
@@ -429,7 +431,7 @@ class ScaleAxis(pg.AxisItem):
         return [self._text(position) for position in values]
 
     def label_width(self, position: float) -> float:
-        """Pixels that a tick's label takes, with a little beside it."""
+        """The width of a tick's label in pixels, with a margin."""
         metrics = pg.QtGui.QFontMetricsF(self.style["tickFont"] or self.font())
         return metrics.horizontalAdvance(self._text(position)) + 2 * _MARGIN
 
@@ -462,11 +464,11 @@ class ScaleAxis(pg.AxisItem):
         return tick(float(f"{value:.6g}"), self.unit)
 
     def _shorten(self, metrics: pg.QtGui.QFontMetricsF, step: float) -> None:
-        """Names of which not all fit beside each other (`step` pixels apart) stand as their first words."""
+        """If not all names fit (`step` pixels apart), show only their first words."""
         self._short = any(metrics.horizontalAdvance(name) + 6 > step for name in self.names.values())
 
     def _fitting(self, places: Sequence[float], low: float, high: float, size: float) -> list[float]:
-        """Those whose labels do not touch the one before."""
+        """The positions whose labels do not touch the label before them."""
         if not high > low:
             return list(places)
         metrics = pg.QtGui.QFontMetricsF(self.style["tickFont"] or self.font())

@@ -1,7 +1,7 @@
-"""A chart definition on screen: title, finding, legend, and its panels, side by side as far as there is room;
-and several charts in a grid.
+"""A chart on the screen: title, finding, legend, and its panels, beside each other if there is room; and
+several charts in a grid.
 
-`ChartView.show_chart` may be called as often as one likes: items persist, and only what changed is set.
+`ChartView.show_chart` may be called often: items stay, and only what changed is set.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WIDTH = 400
 
 
 class ChartTitle(Elided):
-    """A click shows `meaning`, a text with marked words; without one the title is a title."""
+    """A title. A click shows its `meaning`, a text with marked words, if it has one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent)
@@ -75,7 +75,7 @@ class ChartTitle(Elided):
 
 
 class Meaning(QFrame):
-    """Gone at the next click beside it, and by Esc."""
+    """A card with the meaning of a chart. Esc or a click beside it closes it."""
 
     def __init__(self, title: str, text: str, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
@@ -96,7 +96,8 @@ IN_A_ROW = 4  # panels, of which more stand in a row only where there is no heig
 
 
 def columns(count: int, width: int, height: int) -> int:
-    """Of so many panels on a chart of so many pixels, where there is room for all of them; else 0."""
+    """The number of columns for this many panels on a chart of this size (pixels), so that all have room;
+    0 if they do not."""
     if count == 1:
         return 1
     for wanted in (min(count, IN_A_ROW), min(count, width // PANEL_WIDTH)):
@@ -115,9 +116,9 @@ pg.setConfigOptions(antialias=True)
 
 
 class ChartView(QFrame):
-    """`picked` carries (contender label, batch) of a clicked point or bar; `menu_opened` the context menu and
-    the chart before it is shown, so that others can add to it; `expanded` asks for all the room or gives it
-    back."""
+    """A chart. `picked` carries (contender label, batch size) of the point or bar that was clicked;
+    `menu_opened` the context menu and the chart, so that others can add actions; `expanded` whether the
+    chart wants all the room."""
 
     picked = Signal(str, float)
     menu_opened = Signal(object, object)
@@ -154,7 +155,7 @@ class ChartView(QFrame):
 
     @property
     def plots(self) -> dict[str, PanelPlot]:
-        """The panels that are drawn, by title."""
+        """The plots, by the title of their panel."""
         return self._plots
 
     @property
@@ -166,8 +167,8 @@ class ChartView(QFrame):
         return self._finding.text()
 
     def show_chart(self, chart: Chart | None, ticks: Sequence[float] = ()) -> None:
-        """Draw a chart; `ticks` are batch sizes still to come, so that axes hold still. None: the sentence
-        given for an empty view."""
+        """Draw a chart; None shows the sentence for an empty view. ticks: batch sizes that are still to
+        come, so that axes hold still."""
         if chart == self.chart and tuple(ticks) == self._ticks and chart is not None:
             return
         self.chart, self._ticks = chart, tuple(ticks)
@@ -206,7 +207,7 @@ class ChartView(QFrame):
         self._draw()
 
     def share(self, legend: Legend) -> None:
-        """Name lines in a legend that other charts have, too, and hide there what it hides."""
+        """Use a legend together with other charts."""
         self._legend.hide()
         self._under.addStretch(1)  # where it stood
         self._legend = legend
@@ -214,18 +215,19 @@ class ChartView(QFrame):
         legend.toggled.connect(self._on_hidden)
 
     def make_ready(self, bars: bool) -> None:
-        """Make one more panel's plot ahead of need: it takes 10 ms, which is long while a run streams."""
+        """Make the plot of one more panel before it is needed. It takes 10 ms, which is long while a run
+        streams."""
         if not self._plots:
             self._spare.append(BarPlot(self._theming) if bars else LinePlot(self._theming))
 
     def set_enlargeable(self, on: bool) -> None:
-        """Whether it can ask for all the room; where it cannot it has given back what it had."""
+        """Whether the chart can take all the room. If not, it gives back what it has."""
         if not on:
             self._expand.setChecked(False)
         self._expand.setVisible(on)
 
     def shrink(self) -> bool:
-        """Give back all the room, where it has that. Whether it had."""
+        """Give back all the room. Returns whether the chart had it."""
         enlarged = self._expand.isChecked() and self.isVisible()
         if enlarged:
             self._expand.setChecked(False)
@@ -237,22 +239,22 @@ class ChartView(QFrame):
         self._draw()
 
     def set_log(self, axis: str, log: bool) -> None:
-        """Make "x" or "y" of all panels logarithmic, or linear."""
+        """Make axis "x" or "y" of all panels logarithmic or linear."""
         self._log[axis] = log
         for plot in self._plots.values():
             if isinstance(plot, LinePlot):
                 plot.set_scales(self._log["x"], self._log["y"])
 
     def point_out(self, label: str) -> None:
-        """The series that is selected, where series are named at their points."""
+        """Emphasize the name of a series, in charts that name series at their points."""
         self._pointed = label
         for plot in self._plots.values():
             if isinstance(plot, LinePlot):
                 plot.point_out(label)
 
     def select(self, label: str, x: float | None) -> None:
-        """Mark a point of the series, and in panels of bars the bar of the panel, that is called `label`;
-        None: nothing is selected."""
+        """Mark a point of the series `label`, or the bar at `x` of the panel `label`. None: nothing is
+        selected."""
         self._selected = (label, x)
         for plot in self._plots.values():
             plot.select(label, x)
@@ -319,7 +321,7 @@ class ChartView(QFrame):
     # ------------------------------------------------------------------------------------------ the inside
 
     def _shown(self) -> list[Panel]:
-        """The panels there is room for: all, or the chosen one."""
+        """The panels that have room: all, or the chosen one."""
         assert self.chart is not None
         panels = list(self.chart.panels)
         if self._columns(len(panels)):
@@ -328,7 +330,7 @@ class ChartView(QFrame):
         return [next((p for p in panels if p.title == chosen), panels[0])]
 
     def _arrangement(self) -> tuple[int, list[str]]:
-        """In how many columns which panels stand."""
+        """The number of columns, and the titles of the panels in them."""
         titles = [panel.title for panel in self._shown()]
         return self._columns(len(titles)), titles
 
@@ -394,7 +396,7 @@ class ChartView(QFrame):
         return plot
 
     def _place_switches(self) -> None:
-        """Where they would cut the title short they are in the context menu alone."""
+        """Hide the switches if they would cut the title. The context menu has them, too."""
         for switch in (self._scale_x, self._scale_y):
             switch.setVisible(switch in self._switchable and self.width() >= NARROW)
 
@@ -412,7 +414,7 @@ class ChartView(QFrame):
         self.expanded.emit(on)
 
     def _limit_finding(self) -> None:
-        """What is drawn comes first where there is little room; the whole finding is its tooltip."""
+        """Give the finding fewer lines if the chart is low. Its tooltip has all of it."""
         most = 1 + sum(self.height() >= height for height in LINES)
         most = 8 if self._expand.isChecked() else most
         if most != self._finding.most:
@@ -457,7 +459,7 @@ LEAST_HEIGHT = 250
 
 
 class ChartGrid(QScrollArea):
-    """A chart that asks for all the room gets it until it gives it back."""
+    """Charts in a grid. A chart that asks for all the room gets it until it gives it back."""
 
     def __init__(
         self, views: Sequence[ChartView], parent: QWidget | None = None, least_height: int = LEAST_HEIGHT
@@ -477,7 +479,7 @@ class ChartGrid(QScrollArea):
         self.hold(views)
 
     def hold(self, views: Sequence[ChartView]) -> None:
-        """Show these from now on; those it had are somebody else's, and may be given back."""
+        """Show these charts from now on. The earlier ones may belong to another grid by now."""
         for view in self._views:
             view.expanded.disconnect(self._on_expanded)
             if view not in views and view.parentWidget() is self._charts:
@@ -522,7 +524,7 @@ class ChartGrid(QScrollArea):
         self._charts.resize(room.width(), max(room.height(), rows * self._least_height))
 
     def _fitting(self, count: int, width: int, height: int) -> int:
-        """How many columns: two; where there is no height for their rows, one a chart; else one."""
+        """The number of columns: 2; one for each chart if two rows are too high; 1 if the grid is narrow."""
         if width < 2 * LEAST_WIDTH:
             return 1
         rows = -(-count // 2)
@@ -542,8 +544,8 @@ DOUBT = "doubt"  # a marker: a hatched square and no line, which explains and hi
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """key: what is hidden; dashed, marker, overlay: as its line is drawn (marker "": a filled square). short:
-    what stands on the button, where the entries before say the rest of the label."""
+    """key: what a click hides; dashed, marker, overlay: how its line is drawn (marker "": a filled
+    square); short: the button's text, if earlier entries already say the rest of the label."""
 
     key: str
     label: str
@@ -555,7 +557,8 @@ class LegendEntry:
 
 
 def entries(chart: Chart) -> tuple[LegendEntry, ...]:
-    """One a category of bars and a level they are held to, or one a series that has something to show."""
+    """The legend of a chart: one entry for each category and baseline of bars, or for each series with
+    data."""
     doubtful = (LegendEntry(LEGEND, LEGEND, "", marker=DOUBT),) if has_doubts(chart) else ()
     if chart.categories or any(panel.baselines for panel in chart.panels):
         levels = {line.label: line for panel in chart.panels for line in panel.baselines}
@@ -578,7 +581,8 @@ def entries(chart: Chart) -> tuple[LegendEntry, ...]:
 
 
 def _shortened(labels: Sequence[str]) -> list[str]:
-    """Without the words that all begin with, from the second on: "A reference, 44 µs", "in tf32, 43 µs"."""
+    """The labels without the words that all begin with, from the second one on: "A reference, 44 µs", "in
+    tf32, 43 µs"."""
     words = [re.findall(r"[^\s,]+|,", label) for label in labels]
     shared = 0
     for column in zip(*words, strict=False):
@@ -595,8 +599,8 @@ def _shortened(labels: Sequence[str]) -> list[str]:
 
 
 class Legend(QWidget):
-    """`toggled` carries the frozenset of hidden keys. Of many entries, or of bars that are held to levels, it
-    is compact: beside it the chart would have little room."""
+    """A button for each entry, which shows or hides it. `toggled` carries the frozenset of hidden keys.
+    With many entries, or with baselines, it is compact."""
 
     toggled = Signal(object)
 
@@ -663,8 +667,8 @@ class Legend(QWidget):
         self._arrange(self.width(), move=True)
 
     def _arrange(self, width: int, move: bool) -> int:
-        """Place the buttons in the entries' order; the height they need. Levels begin a line of their own
-        where that takes none more."""
+        """Place the buttons (if `move`), and return the height they need. Baselines begin a new line if
+        that needs no more height."""
         sizes = {entry.key: self._size(entry) for entry in self._entries}
         first = next((entry.key for entry in self._entries if entry.short), "")
         places, height = self._flow(sizes, width, first)
@@ -679,7 +683,7 @@ class Legend(QWidget):
 
     @staticmethod
     def _flow(sizes: dict[str, QSize], width: int, begins: str) -> tuple[dict[str, QRect], int]:
-        """Where each button stands, and the height of all; begins: the key that begins a line in any case."""
+        """The place of each button, and the height of all. begins: the key that begins a new line."""
         places: dict[str, QRect] = {}
         x = y = line = 0
         for key, size in sizes.items():

@@ -1,4 +1,9 @@
-"""Lines over batch size: points with their intervals, marks for what failed; items persist, data is set."""
+"""A plot of lines: points with their intervals, marks for what failed, and names inside the plot. Items
+stay; only their data change.
+
+A line's name stands above its end, a point's name beside it with a thin line to it. No name is cut or
+lies on another, and no line runs through one.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ _DASHES = {"--": Qt.PenStyle.DashLine, "-.": Qt.PenStyle.DashDotLine, ":": Qt.Pe
 
 @dataclass
 class _Items:
-    """What draws one series."""
+    """The items that draw one series."""
 
     bars: pg.ErrorBarItem
     line: pg.PlotDataItem
@@ -37,7 +42,7 @@ class _Items:
 
 
 class LinePlot(PanelPlot):
-    """`log_x` and `log_y` override the panel's scales (None: as the panel says)."""
+    """Lines. log_x, log_y: override the panel's scales (None: as the panel says)."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         self._items: dict[str, _Items] = {}
@@ -76,7 +81,7 @@ class LinePlot(PanelPlot):
         self.reset_view()
 
     def point_out(self, label: str) -> None:
-        """Of the series that are named at their points, the one selected."""
+        """Emphasize the name of the series that is selected."""
         if label != self._pointed:
             self._pointed = label
             self._place_names()
@@ -177,7 +182,8 @@ class LinePlot(PanelPlot):
             self.removeItem(item)
 
     def _shift(self, panel: Panel, index: int) -> float:
-        """By how many doublings a line is set aside: lines and their intervals lie on each other."""
+        """How far (in doublings) a line is moved sideways, because lines and their intervals lie on each
+        other."""
         count = max(1, len(panel.series))
         step = min(DODGE * self._span / max(100.0, self.box.width()), 0.7 / count)
         return step * (index - (count - 1) / 2) if panel.dodge else 0.0
@@ -252,7 +258,7 @@ class LinePlot(PanelPlot):
             self._place_names()
 
     def _place_marks(self) -> None:
-        """Failures stand in a lane of their own at the bottom of the view, wherever that is: at no value."""
+        """Put the marks of failures into a band at the bottom of the view, at no value."""
         if self.panel is None:
             return
         theme = self.theming.theme
@@ -285,7 +291,7 @@ class LinePlot(PanelPlot):
             self.draw()
 
     def _place_names(self) -> None:
-        """Labels of series that stand at their last point and in no legend."""
+        """Place the names of series that are named at their last point and not in a legend."""
         if self.panel is None:
             return
         log_x, log_y = self.logs
@@ -319,7 +325,7 @@ class LinePlot(PanelPlot):
             self._halo.setData(x=[at] * len(heights), y=heights, pen=pen, brush=pg.mkBrush(accent))
 
     def _failed_part(self) -> float:
-        """What the lane of failures takes of the view's height."""
+        """The share of the view's height that the band of failures takes."""
         return FAILED_HEIGHT / max(4.0 * FAILED_HEIGHT, self.box.height())
 
     def _mark_height(self) -> float:
@@ -327,7 +333,7 @@ class LinePlot(PanelPlot):
         return low + self._failed_part() / 2 * (high - low)
 
     def _beside(self, first: float, last: float) -> float:
-        """How far the view reaches beyond the last tick for its label: cut, it would not be drawn."""
+        """How far the view must reach beyond the last tick, so that its label is not cut."""
         half = self.x_axis.label_width(last) / 2
         width = max(100.0, self.box.width())
         return half * (last - first) / (width - 2 * half)
@@ -365,7 +371,7 @@ class LinePlot(PanelPlot):
 
 
 def _any(spots: pg.ScatterPlotItem, wanted: Sequence[object]) -> bool:
-    """Whether there is any to draw, or to take away: an item takes as long to be told of none as of some."""
+    """Whether there is anything to draw or to remove. An item takes the same time for no data as for some."""
     return bool(wanted) or len(spots.data) > 0
 
 
@@ -385,8 +391,8 @@ PointsXY = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class WantedLabel:
-    """A label and the points (positions in the view) of what it names: of a line, or a single one. rank: the
-    lowest are kept where there is no room for all; None: only where all have room. strong: in bold."""
+    """A label, and the points (positions in the view) of the line or point that it names. rank: if not all
+    labels fit, those with the lowest rank are kept (None: only shown if all fit); strong: in bold."""
 
     text: str
     colour: str
@@ -407,7 +413,7 @@ class Name:
 
 
 class PointNames(QGraphicsItem):
-    """`show_names` sets them; painted in one go over the view, in its pixels."""
+    """The names inside a plot. `show_names` sets them; they are painted above the view, in its pixels."""
 
     def __init__(self, plot: pg.PlotWidget) -> None:
         self._box = plot.getPlotItem().getViewBox()
@@ -449,7 +455,7 @@ class PointNames(QGraphicsItem):
 
     @property
     def texts(self) -> list[str]:
-        """Those that are shown."""
+        """The names that are shown."""
         return [name.text for name in self.names] if self.isVisible() else []
 
     def boundingRect(self) -> QRectF:
@@ -477,8 +483,8 @@ class PointNames(QGraphicsItem):
 
 
 def above_lines(lines: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, font: QFont) -> list[Name]:
-    """A label right above each line's end, or right below where another line or label is in the way, or none
-    where both are. Points in pixels, y downwards."""
+    """A label right above each line's end, or right below it if another line or label is in the way, or
+    none. Points in pixels, y grows downwards."""
     metrics = QFontMetricsF(font)
     labels: list[Name] = []
     for wanted, points in sorted(lines, key=lambda line: line[1][-1][1]):
@@ -500,9 +506,9 @@ def above_lines(lines: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, fon
 def beside_points(
     column: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, font: QFont, occupied: Sequence[QRectF]
 ) -> list[Name]:
-    """Labels of points at one place across, all on one side of it, clear of the rectangles taken: of all of
-    them, or else of those that have a rank, as many as there is room for. To the right, but where the left
-    has room for more than twice as many: there the lines climb that they would hide."""
+    """Labels of points with the same x, all on one side and clear of the rectangles in `occupied`. Either
+    all of them, or as many of the ranked ones as fit. They stand to the right, unless the left has room
+    for more than twice as many: on the left, lines climb that they would hide."""
     ranked = sorted((c for c in column if c[0].rank is not None), key=lambda c: c[0].rank or 0)
     sides: list[list[Name]] = []
     for to_left in (False, True):
@@ -520,7 +526,7 @@ def _column(
     font: QFont,
     occupied: Sequence[QRectF],
 ) -> list[Name] | None:
-    """None: they do not fit."""
+    """The labels in a column, None if they do not fit."""
     height = QFontMetricsF(font).height() * ROW
     at: list[float] = []
     barred: list[tuple[float, float] | None] = []
@@ -556,8 +562,9 @@ def spread(
     high: float,
     barred: Sequence[tuple[float, float] | None] = (),
 ) -> list[float] | None:
-    """Places as near as can be (in squares) to those wanted, in the same (ascending) order, `least` apart,
-    within low and high and out of the interval barred to each; None where there are none. To a pixel."""
+    """Positions as near as possible (least squares) to the wanted ones, in the same ascending order, at
+    least `least` apart, between low and high, and outside the interval barred to each. None if there
+    are none. Exact to a pixel."""
     if not wanted:
         return []
     steps = np.arange(low, high + 1e-9)

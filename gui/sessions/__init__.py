@@ -1,3 +1,2 @@
-"""What goes on behind the window: comparisons, ladders and profiles, their state, and the processes that do
-them.
-"""
+"""What runs behind the window: comparisons, ladders and profiles, their states, and the processes that do
+the work."""

@@ -1,8 +1,8 @@
-"""What the window shows: one run, its measurements as they come, and what the user has selected in them.
+"""The comparison that the window shows: its state (`RunState`) and what runs it (`ComparisonSession`).
 
-State is records alone. Statistics of a measurement (its Row: median, interval, speed-up, verdict) cost
-milliseconds, so they are derived a few at a time by `work`, which the redraw timer calls; every page and the
-inspector read the same rows. `Overlay`: another run whose lines are drawn over the one shown.
+The state consists of records alone. The statistics of a measurement (its Row: median, interval,
+speed-up, verdict) take milliseconds; `work` derives a few at a time, and the redraw timer calls it. All
+pages and the inspector read the same rows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ from kernels.errors import InputError
 
 
 class Overlay:
-    """A run that is done with: it only fills. `step` until it returns False, as gui.shell.main_window has time
-    for.
-    """
+    """Another run, drawn over the one shown. Its rows are derived by `step`, until that returns False."""
 
     def __init__(self, folder: Path, run: Run, measurements: Iterable[Measurement], called: str = "") -> None:
-        """called: what the user named it, "" for by its folder."""
+        """called: the name that the user gave the run, "" for the name of its folder."""
         self.folder = folder
         self.run = run
         self.called = called
@@ -48,7 +46,7 @@ class Overlay:
 
     @property
     def name(self) -> str:
-        """What its lines are called."""
+        """The name of the run in legends."""
         return self.called or short_name(self.folder)
 
     @property
@@ -57,16 +55,17 @@ class Overlay:
 
     @property
     def pending(self) -> int:
-        """How many rows are still to be derived."""
+        """The number of rows that are still to be derived."""
         return self._rows.pending
 
     def step(self) -> bool:
+        """Derive one row. Returns whether there was one."""
         self._charts.clear()
         return self._rows.step()
 
     def over(self, charts: list[Chart], model: str, number: int = 1, precision: str = "") -> list[Chart]:
-        """The charts of a model with this run's lines in them, as the overlay of this number; as they are
-        where it has not measured it. precision: of which alone ("": all)."""
+        """The charts of a model with the lines of this run in them, as overlay number `number`. They stay
+        as they are if this run has not measured the model. precision: the only one to show, "" for all."""
         if model not in self._models:
             return charts
         if (model, precision) not in self._charts:
@@ -80,13 +79,14 @@ RunData = tuple[Run, Sequence[Measurement]]
 
 
 def is_in(case: Case, precision: str) -> bool:
-    """Whether a case is among those shown in a precision: those held against the references of it."""
+    """Whether a case is shown in a precision: whether it is compared with the references of that
+    precision."""
     return precision in ("", compared_in(case.precision))
 
 
 class RunState(QObject):
-    """One run. `version` grows with every change, so a view that remembers the version it drew knows whether
-    it is dirty."""
+    """One run, and the user's selection in it. `version` grows with each change: a view that remembers the
+    version it drew knows whether it must draw again."""
 
     changed = Signal()  # something came or was derived; cheap, may come in floods: wake a timer, do not draw
     replaced = Signal()  # another run altogether
@@ -115,12 +115,12 @@ class RunState(QObject):
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """The last measurement of each case, in the order they came."""
+        """The last measurement of each case, in the order in which they came."""
         return tuple(self._measurements.values())
 
     @property
     def lost(self) -> int:
-        """How many cases crashed or timed out: they may be measured again."""
+        """The number of cases that crashed or timed out. They can be measured again."""
         return sum(m.disposition in LOST for m in self._measurements.values())
 
     def open(self, run: Run, folder: Path | None = None, measurements: Iterable[Measurement] = ()) -> None:
@@ -137,12 +137,12 @@ class RunState(QObject):
         self.changed.emit()
 
     def heard(self, message: object) -> None:
-        """What the worker told of the machine, a model, and the cases that the job means."""
+        """Take what the worker says about the machine, a model, or the cases of the job."""
         self.run = COMPARISON.heard(self.run, message)
         self._touch()
 
     def add(self, measurements: Iterable[Measurement]) -> None:
-        """Take measurements; one of a case that was measured before replaces it."""
+        """Add measurements. A new one of the same case replaces the old one."""
         self._put(measurements)
         self._touch()
 
@@ -152,19 +152,19 @@ class RunState(QObject):
         self._touch()
 
     def settle(self) -> None:
-        """Nothing is being measured any more."""
+        """Nothing is measured any more: forget what cases took so far."""
         if self._provisional:
             self._provisional = {}
             self._touch()
 
     def lay_over(self, overlay: Overlay) -> None:
-        """Draw another run over this one and those that lie there; the same one again takes its place."""
+        """Draw another run over this one. If it lies there already, it is replaced."""
         names = {other.folder.absolute(): other for other in self.overlays}
         self.overlays = tuple({**names, overlay.folder.absolute(): overlay}.values())
         self._touch()
 
     def take_off(self, folder: Path | None = None) -> None:
-        """Take the overlay of this folder away; without one, all of them."""
+        """Remove the overlay of this folder, or all overlays."""
         remaining = tuple(
             other
             for other in self.overlays
@@ -181,12 +181,12 @@ class RunState(QObject):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that have measurements, or are getting them, in the order they came."""
+        """The models with measurements, or that are being measured, in the order in which they came."""
         seen = [m.case for m in self._measurements.values()] + [p.case for p in self._provisional.values()]
         return tuple(dict.fromkeys(case.model for case in seen))
 
     def provisional(self, model: str | None = None) -> list[Provisional]:
-        """What was said of cases whose rows are not there yet, of one model or of all."""
+        """What is known so far of cases without a row, for one model or for all."""
         return [
             message
             for message in self._provisional.values()
@@ -195,11 +195,11 @@ class RunState(QObject):
 
     @property
     def up_to_date(self) -> bool:
-        """Whether every measurement has its row."""
+        """Whether all measurements have their row."""
         return self._rows.pending == 0 and not any(overlay.pending for overlay in self.overlays)
 
     def work(self, budget_s: float) -> bool:
-        """Derive rows for at most about `budget_s`; whether any came of it."""
+        """Derive rows for about `budget_s` seconds. Returns whether any was derived."""
         end, any_made = time.perf_counter() + budget_s, False
         while self._rows.step() or any(overlay.step() for overlay in self.overlays):
             any_made = True
@@ -210,26 +210,26 @@ class RunState(QObject):
         return any_made
 
     def rows(self, model: str | None = None) -> list[Row]:
-        """The rows derived so far (see `up_to_date`), of one model or of all, in the order measured."""
+        """The rows derived so far, for one model or for all, in the order in which they were measured."""
         return [row for row in self._rows.rows() if model is None or row.case.model == model]
 
     def row(self, case: Case | None) -> Row | None:
         return self._rows.row(case) if case is not None else None
 
     def precisions(self, model: str) -> tuple[str, ...]:
-        """Those that a model is shown in one by one, for there are too many lines for one picture: as many as
-        the run means to measure, so that no picture is divided on the way; () where one holds them all."""
+        """The precisions in which a model is shown one at a time, because one picture would have too many
+        lines; () if one picture holds them all. The planned cases count, so that the answer does not
+        change during the run."""
         planned = [case for case in self.run.cases if case.model == model]
         return precisions([*planned, *(m.case for m in self.measurements if m.case.model == model)])
 
     def charts(self, model: str, precision: str = "") -> tuple[Chart, ...]:
-        """The charts of a model from the rows derived so far and from what is being measured, the overlays'
-        lines in them. precision: one of `precisions`, of which alone they are ("": all in one)."""
+        """The charts of a model: from the rows derived so far, from what is being measured, and with
+        overlays. precision: one of `precisions`, "" for all in one picture."""
         return self._once("charts", (model, precision), lambda: tuple(self._drawn(model, precision)))
 
     def _once(self, what: str, of: tuple, make: Callable[[], Any]) -> Any:
-        """What was made of these in this version, made now where that is not known: a page draws a few of its
-        views at a time."""
+        """The value of `make` for this version of the state and these arguments; computed only once."""
         key = self.version, *of
         if self._derived.get(what, ((),))[0] != key:
             self._derived[what] = key, make()
@@ -247,14 +247,13 @@ class RunState(QObject):
         return [named(chart, precision) for chart in charts]
 
     def all_charts(self) -> list[Chart]:
-        """The charts of what is measured of every model: those that can be exported."""
+        """The charts of all models that are measured: those that can be exported."""
         known = {model: self.rows(model) for model in self.models}
         return [c for model, rows in known.items() if rows for c in whole_and_apart(model, rows, [self.run])]
 
     def verdicts(self, precision: str = "") -> tuple[Verdict, ...]:
-        """What is to be said of each model of the run, measured or still to be, in the run's order. Of a
-        model that is shown in one precision at a time what is said of this one, or of its first; "": of
-        each."""
+        """The verdict of each model of the run, in the run's order, also of models still to be measured.
+        precision: for models shown in one precision at a time, the one to judge; "" for each of them."""
         models = dict.fromkeys((*(case.model for case in self.run.cases), *self.models))
         return self._once(
             "verdicts",
@@ -273,14 +272,14 @@ class RunState(QObject):
         return verdicts
 
     def board(self, model: str, precision: str = "") -> Scoreboard:
-        """The scoreboard of a model, or of one of its `precisions` alone."""
+        """The scoreboard of a model, or of one of its `precisions`."""
         verdicts = [verdict for verdict in self.verdicts(precision) if verdict.model == model]
         if len(verdicts) == 1:
             return verdicts[0].board
         return self._once("board", (model,), lambda: scoreboard(model, self.rows(model), [self.run]))
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
-        """The batch sizes the run will measure on a model, known before they are: axes need not move."""
+        """The batch sizes that the run measures on a model. They are known before, so axes need not move."""
         sizes = {case.batch for case in self.run.cases if case.model == model}
         sizes |= {m.case.batch for m in self._measurements.values() if m.case.model == model}
         return tuple(sorted(sizes))
@@ -288,7 +287,7 @@ class RunState(QObject):
     # ------------------------------------------------------------------------------------------ selection
 
     def select(self, case: Case | None = None, layer: str | None = None) -> None:
-        """Select a case, or a layer of the selected one (None leaves the layer, "" takes it away)."""
+        """Select a case, or a layer of the selected case. None keeps the layer, "" deselects it."""
         layer = self.layer if layer is None else layer
         if (
             case is not None
@@ -313,6 +312,8 @@ class RunState(QObject):
 
 
 class ComparisonSession(Session):
+    """Runs comparisons: a job becomes a run folder, a worker, and measurements in the run state."""
+
     busy_words = "A comparison is running"
 
     def __init__(
@@ -327,9 +328,9 @@ class ComparisonSession(Session):
         self._state = state
 
     def start(self, job: Job, folder: Path | None = None) -> Path:
-        """Begin a new run in `folder` (None: a new one under the runs folder); its path.
+        """Begin a new run in `folder` (None: a new folder below the runs folder), and return its path.
 
-        Raises InputError where the folder cannot be made or something is being timed.
+        Raises InputError if the folder cannot be made or if something is being timed.
         """
         if reason := self.occupied() or self.blocked():
             raise InputError(reason)

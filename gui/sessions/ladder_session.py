@@ -1,6 +1,12 @@
-"""The user's own rungs of a ladder: which of them were saved or added, and have to be run; and the watch over
-their folders, which sees a save however the editor saves (in place, or by a new file in the old one's
-name)."""
+"""The ladder that the window shows: its state (`LadderState`), what runs it (`LadderSession`), and the
+user's own kernels.
+
+A question becomes a plan; Run becomes a folder and a worker; a saved kernel is run again. It first runs
+alone. Once its verdict is shown, it is timed again together with the rungs that it is compared with;
+another save ends that. Only one thing is timed at a time: while `blocked` gives a reason (a comparison
+runs), nothing starts, and what was saved meanwhile runs afterwards. Measurements of a node are kept
+while others are shown. Rows are derived in a thread, because their intervals take milliseconds each.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +50,8 @@ SETTLE_MS = 50  # without news, before it is looked at what has changed: a save 
 
 
 class OwnKernels:
-    """`due`: names of the rungs to be run when nothing else is. `words`: why, as a sentence goes on with the
-    time. `touched`: a file was saved, whichever, since the last answer about the files."""
+    """Which of the user's rungs must run again. due: their names; words: the reason, which ends with the
+    time; touched: whether any file was saved since the last answer about the files."""
 
     def __init__(self) -> None:
         self.due: set[str] = set()
@@ -55,18 +61,19 @@ class OwnKernels:
         self._seen: dict[str, str] = {}  # path of a rung → its text when it was last looked at
 
     def added(self, words: str = "") -> None:
-        """A folder has joined, or is about to."""
+        """A folder was added, or is about to be."""
         self._fresh = True
         self.words = words or self.words
 
     def saved(self, paths: Sequence[Path]) -> None:
+        """These files were saved."""
         names = ", ".join(sorted({path.name for path in paths}))
         self.words = f"{names} was saved, and run again"
         self._fresh = self.touched = True
 
     def look(self, answer: LadderAnswer, last: bool) -> tuple[str, ...] | None:
-        """The rungs that an answer brings anew, which are due from now on; None where neither they nor files
-        that are no rungs are to be shown. last: no other answer is awaited."""
+        """The names of the rungs that are new in an answer; they become due. None if there is nothing new
+        to show. last: whether no other answer is awaited."""
         own = {info.path: info for info in answer.rungs if info.case.user}
         news = None
         if self._fresh:
@@ -83,14 +90,15 @@ class OwnKernels:
         return news
 
     def take(self, cases: Sequence[RungCase]) -> tuple[RungCase, ...]:
-        """Those of a ladder's cases that are due, which they are no longer."""
+        """The cases that are due. They are not due any more."""
         due_cases = tuple(case for case in cases if case.user and case.rung in self.due)
         self.due.clear()
         return due_cases
 
 
 class KernelWatch(QObject):
-    """`watch` folders; `changed` carries the paths (list of Path) that were saved, made or removed."""
+    """Watches folders. `changed` carries the paths (list of Path) that were saved, made or removed. It
+    sees every save, also by an editor that replaces the file."""
 
     changed = Signal(list)
 
@@ -108,8 +116,8 @@ class KernelWatch(QObject):
         return self._folders
 
     def watch(self, folders: Sequence[Path]) -> None:
-        """Watch these folders and those in them from now on, and no others. One that is not there (any more)
-        is watched for."""
+        """Watch these folders and all folders inside them, and no others. A folder that does not exist is
+        awaited."""
         self._folders = tuple(Path(folder).resolve() for folder in folders)
         self._timer.stop()
         self._seen = stamps(self._folders)
@@ -127,7 +135,7 @@ class KernelWatch(QObject):
             self.changed.emit(paths)
 
     def _attend(self) -> None:
-        """Have the watcher look at what there is now: a file that was replaced is dropped by it."""
+        """Watch all files that exist now. Qt stops watching a file that was replaced."""
         wanted = {str(path) for path in self._seen}
         for folder in self._folders:
             if folder.is_dir():
@@ -147,7 +155,8 @@ class KernelWatch(QObject):
 
 @dataclass
 class _KnownLadder:
-    """What is known of one piece of work on one device. folders: where the error map of a case lies."""
+    """The measurements of one node (or shape) on one device. folders: by case, the folder with its error
+    map."""
 
     measured: dict[str, RungMeasurement] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
@@ -157,7 +166,8 @@ class _KnownLadder:
 
 
 class LadderState(QObject):
-    """`changed` with everything that a view may show; cheap, may come in floods."""
+    """The ladder shown: question, answer, measurements, and what is being done with each rung. `changed`
+    is emitted on each change, possibly very often."""
 
     changed = Signal()
 
@@ -181,7 +191,7 @@ class LadderState(QObject):
 
     @property
     def rungs(self) -> tuple[RungInfo, ...]:
-        """Every rung of the ladder's operator."""
+        """All rungs of the ladder's operator."""
         return self.answer.rungs if self.answer is not None else ()
 
     @property
@@ -190,7 +200,7 @@ class LadderState(QObject):
 
     @property
     def reading_words(self) -> str:
-        """That the rungs shown cannot run here, and why; "" where they can."""
+        """A sentence that says why the rungs shown cannot run here; "" if they can."""
         if not self.only_read or self.ladder is None:
             return ""
         device = self.ladder.job.device
@@ -198,7 +208,7 @@ class LadderState(QObject):
 
     @property
     def rows(self) -> list[RungRow]:
-        """One a rung and reference of the ladder, in order; of what is not measured an empty one."""
+        """One row for each rung and reference, in the ladder's order; an empty row if it is not measured."""
         return planned(self.ladder, self._shelf.rows) if self.ladder is not None else []
 
     @property
@@ -208,17 +218,17 @@ class LadderState(QObject):
 
     @property
     def models(self) -> tuple[RungRow, ...]:
-        """The rows of the whole models."""
+        """The rows of whole models."""
         return self._shelf.models
 
     @property
     def up_to_date(self) -> bool:
-        """Whether every measurement has its row."""
+        """Whether all measurements have their row."""
         return not self._deriver.busy
 
     @property
     def kept(self) -> Path | None:
-        """The folder of the last whole ladder on what is shown; what was run alone since is not in it."""
+        """The folder of the last whole ladder. Rungs that ran alone afterwards are not in it."""
         return self._shelf.kept
 
     def keep(self, folder: Path) -> None:
@@ -228,7 +238,7 @@ class LadderState(QObject):
         return self._shelf.measured.get(key)
 
     def map_of(self, measurement: RungMeasurement) -> Path | None:
-        """The file of a wrong rung's error map, if there is one."""
+        """The file of a wrong rung's error map, None if there is none."""
         finding, folder = measurement.finding, self._shelf.folders.get(measurement.case.key)
         if finding is None or not finding.map or folder is None:
             return None
@@ -243,8 +253,7 @@ class LadderState(QObject):
     # ------------------------------------------------------------------------------------------ to be changed
 
     def show(self, folder: Path, ladder: Ladder, measurements: Iterable[RungMeasurement]) -> None:
-        """A ladder that was climbed before, as it was recorded. Nothing of it mixes with what is measured
-        now."""
+        """Show a ladder that was measured before. What is measured now is not mixed into it."""
         job = ladder.job
         self.opened, self.error, self.answer, self.ladder = folder, "", None, ladder
         self.only_read = ""
@@ -266,8 +275,8 @@ class LadderState(QObject):
         self.changed.emit()
 
     def take(self, answer: LadderAnswer) -> None:
-        """Show what was answered. A choice that could not be met is replaced by what was answered; beside a
-        ladder that was climbed before, only what there is to choose from and to read."""
+        """Show an answer. It replaces a choice that was not possible. If a ladder from before is shown,
+        only its choices and sources are taken."""
         if self.opened is not None and self.ladder is not None:
             job = self.ladder.job
             own_answer = answer.to_read or answer
@@ -305,12 +314,12 @@ class LadderState(QObject):
         self.changed.emit()
 
     def fail(self, reason: str) -> None:
-        """There is no answer."""
+        """There is no answer, for this reason."""
         self.error = reason
         self.changed.emit()
 
     def heard(self, message: object) -> None:
-        """What a worker told of the machine."""
+        """Take what a worker says about the machine."""
         if self.ladder is None:
             return
         if self.opened is not None:  # recorded elsewhere, perhaps
@@ -327,11 +336,11 @@ class LadderState(QObject):
         self.changed.emit()
 
     def leave(self) -> None:
-        """What is asked next is shown in the place of a ladder that was climbed before."""
+        """The next answer replaces the ladder from before."""
         self.opened = None
 
     def begin(self, cases: Iterable[RungCase]) -> None:
-        """These are measured anew: what was known of them goes."""
+        """These cases are measured again: forget what was measured."""
         for case in cases:
             self._shelf.measured.pop(case.key, None)
             self.going[case.key] = Going()
@@ -339,8 +348,8 @@ class LadderState(QObject):
         self.changed.emit()
 
     def beside(self, cases: Iterable[RungCase]) -> tuple[RungCase, ...]:
-        """What is to be timed together after these were run alone, by bench.ladder.again; what they are
-        compared with is doubted from now on."""
+        """The cases to time together, after these ran alone (bench.ladder.again). The others among them
+        are in doubt from now on."""
         if self.ladder is None:
             return ()
         measured, alone = self._shelf.measured, {case.key for case in cases}
@@ -361,12 +370,12 @@ class LadderState(QObject):
         self.changed.emit()
 
     def wait_again(self) -> None:
-        """The worker is gone: whatever it was at begins anew."""
+        """The worker is gone: the case that it measured begins again."""
         self.going = dict.fromkeys(self.going, Going())
         self.changed.emit()
 
     def settle(self, measurements: Iterable[RungMeasurement], folder: Path) -> None:
-        """What was measured, its error maps in a folder."""
+        """Take measurements. folder: where their error maps lie."""
         for measurement in measurements:
             key = measurement.case.key
             self.going.pop(key, None)
@@ -377,7 +386,7 @@ class LadderState(QObject):
         self.changed.emit()
 
     def end(self) -> None:
-        """Nothing is being measured any more."""
+        """Nothing is measured any more."""
         self.going.clear()
         self.changed.emit()
 
@@ -406,7 +415,7 @@ class LadderState(QObject):
 
 
 def identity(job: LadderJob) -> str:
-    """The same for two jobs whose measurements can stand in one ladder."""
+    """A text that is equal for two jobs if their measurements can stand in one ladder."""
     return json.dumps(
         [job.op, job.params, job.device, job.model, job.node, job.threads, job.l2], sort_keys=True
     )
@@ -419,8 +428,8 @@ RETRY_MS = 1000  # until what was saved is tried again, while something else is 
 
 
 class LadderSession(Session):
-    """Signals beside Session's: `saved_rungs` with the names of the user's rungs that were saved, `created`
-    with a new template's path."""
+    """Plans and runs ladders. More signals than Session: `saved_rungs` carries the names of the user's
+    rungs that were saved, `created` the path of a new template."""
 
     saved_rungs = Signal(object)
     created = Signal(Path)
@@ -462,13 +471,13 @@ class LadderSession(Session):
 
     @property
     def planning(self) -> bool:
-        """Whether an answer is awaited, or a folder is read."""
+        """Whether an answer is awaited, or a folder is being read."""
         return self._describer.busy or self.background.busy
 
     # ------------------------------------------------------------------------------------ what the user wants
 
     def ask(self, question: LadderQuestion) -> None:
-        """Show the ladder of another choice. Refused, in words, while one is measured."""
+        """Show the ladder of this question. While one is measured, this is refused with a message."""
         if self.active:
             self.message.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
             self.state.changed.emit()  # whoever shows the choice shows the old one again
@@ -484,11 +493,12 @@ class LadderSession(Session):
         self.state.changed.emit()
 
     def start_watching(self) -> None:
-        """Watch the folders of the question that the session began with."""
+        """Watch the folders of the first question."""
         self._watch.watch([Path(folder) for folder in self.state.question.kernel_dirs])
 
     def write_template(self, folder: Path) -> None:
-        """Have a commented kernel that compiles and passes written into a folder, and the folder added."""
+        """Have a template of a kernel written into a folder, and add the folder. The template compiles and
+        passes."""
         if self.active:
             self.message.emit(f"{self.busy_words}; cancel it or wait for its end.")
             return
@@ -501,8 +511,8 @@ class LadderSession(Session):
         self.state.changed.emit()
 
     def run(self) -> None:
-        """The whole ladder, into a folder of its own; one that is being planned, once it is. What hinders it
-        is told."""
+        """Run the whole ladder, into a new folder; if it is being planned, as soon as it is ready. What
+        prevents it is sent as a message."""
         if self.active:
             return
         if reason := self.blocked():
@@ -526,7 +536,7 @@ class LadderSession(Session):
         self._run(folder, folder.cases)
 
     def run_due(self) -> None:
-        """The rungs that were saved while something else was measured, if that is over."""
+        """Run the rungs that were saved while something else was measured, if that has ended."""
         ladder = self.state.ladder
         if self._over or not self._own.due or ladder is None or self.active or self.state.opened:
             return
@@ -540,7 +550,7 @@ class LadderSession(Session):
             self._run_quickly(ladder, cases)
 
     def _run_quickly(self, ladder: Ladder, cases: Sequence[RungCase], together: bool = False) -> None:
-        """These cases of a ladder, into a folder that goes with the window."""
+        """Run these cases into a temporary folder."""
         spare = QTemporaryDir()
         self._spare.append(spare)
         ladder = msgspec.structs.replace(ladder, job=again.quick(ladder.job), cases=tuple(cases))
@@ -548,12 +558,12 @@ class LadderSession(Session):
         self._run(folder, cases, quick=True, together=together)
 
     def note(self, words: str) -> None:
-        """Say a sentence where the last ladder's end is told."""
+        """Show a sentence in the place where the end of the last ladder is described."""
         if not self.active:
             self._stand(ended=words)
 
     def warm_up(self) -> None:
-        """Have a worker ready, unless something is being measured."""
+        """Start a worker that waits for a job, unless something is being measured."""
         if not self.active and not self.blocked():
             super().warm_up()
 
@@ -566,7 +576,7 @@ class LadderSession(Session):
     # ------------------------------------------------------------------------------------------ the answers
 
     def _plan(self, question: LadderQuestion) -> None:
-        """Ask what ladder there is; a template that the question before it wants is not forgotten."""
+        """Ask what ladder there is. A template that the waiting question asks for is not lost."""
         waiting = self._describer.waiting
         if waiting is not None and waiting.new_in and not question.new_in:
             question = msgspec.structs.replace(question, new_in=waiting.new_in)
@@ -668,8 +678,8 @@ class LadderSession(Session):
             self.warm_up()
 
     def _beside(self, cases: Sequence[RungCase]) -> bool:
-        """Begin to time what was run alone together with what it is compared with, unless there is something
-        else to do. Whether it began."""
+        """Time the rungs that ran alone together with those they are compared with, unless there is
+        something else to do. Returns whether that began."""
         ladder, compared = self.state.ladder, self.state.beside(cases)
         wait = self._over or self._own.touched or self._own.due or self.state.opened or self.blocked()
         if not compared or wait or ladder is None:

@@ -1,4 +1,5 @@
-"""Processes of the window: one child, one that answers questions, the worker of a run, and one that exports."""
+"""The processes of the window: one child process; one that answers questions; the worker of a run;
+exports."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ END_MS = 1500  # how long one that is killed may take
 
 
 class ChildProcess(QObject):
-    """Signals: `wrote` when there is something to be read, `ended` with its exit status (negative: by that
-    signal); what it wrote before can still be read then. refused: why it could not be started ("": it
-    was)."""
+    """A child process. `wrote`: there is something to read. `ended` carries its exit status (negative: the
+    signal that ended it); all it wrote can still be read then. refused: why it could not start, "" if
+    it did."""
 
     wrote = Signal()
     ended = Signal(int)
@@ -57,22 +58,22 @@ class ChildProcess(QObject):
 
     @property
     def id(self) -> int:
-        """Of the process; 0 where it does not run."""
+        """The process id, 0 if it does not run."""
         return self._process.processId()
 
     @property
     def tail(self) -> str:
-        """What was read last of its standard error."""
+        """The end of what was read from its standard error."""
         return self._tail.decode("utf-8", "replace")
 
     def read(self, most: int | None = None) -> bytes:
-        """What it wrote on its standard output, as far as it is there."""
+        """What it has written on standard output, at most `most` bytes."""
         process = self._process
         process.setReadChannel(QProcess.ProcessChannel.StandardOutput)
         return bytes((process.readAll() if most is None else process.read(most)).data())
 
     def read_errors(self) -> bytes:
-        """What it wrote on its standard error, as far as it is there."""
+        """What it has written on standard error."""
         data = bytes(self._process.readAllStandardError().data())
         self._tail = (self._tail + data)[-TAIL_NBYTES:]
         return data
@@ -84,13 +85,14 @@ class ChildProcess(QObject):
         self._process.closeWriteChannel()
 
     def kill(self) -> None:
-        """The process, and what was started in it; its end is told."""
+        """Kill the process and all that it started. `ended` is emitted."""
         if self.id:
             end_worker(self.id, group=False)
         self._process.kill()
 
     def end(self, grace_ms: int = 0) -> None:
-        """Nothing is told any more; it may end by itself within `grace_ms`, its input closed."""
+        """End the process without any further signal. Its input is closed; it has `grace_ms` to end by
+        itself."""
         self.blockSignals(True)
         process = self._process
         process.blockSignals(True)
@@ -115,8 +117,8 @@ MOST_NBYTES = 64 << 20  # of an answer
 
 
 class Asker(QObject):
-    """`answered` carries a question and its answer; `failed` a question and why it has none, in words that go
-    on after a colon."""
+    """Asks a process questions; if several are asked, only the last is answered. `answered` carries the
+    question and its answer, `failed` the question and why there is none, in words that follow a colon."""
 
     answered = Signal(object, object)
     failed = Signal(object, str)
@@ -130,13 +132,13 @@ class Asker(QObject):
         limit_ms: int = 0,
         idle_ms: int = 0,
     ) -> None:
-        """command: of a process that reads a question a line and writes messages, one a line. answers: the
-        types of those that answer one. wait_ms: after the last question, before it is asked. limit_ms: that
-        an answer may take (0: however long).
+        """command: of a process that reads one question a line and writes one message a line. answers: the
+        types of the answers. wait_ms: how long to wait after the last question before asking it.
+        limit_ms: how long an answer may take, 0 for any time.
 
-        idle_ms: after its last answer, until the process is ended; a question that comes while another is
-        answered waits. With 0 each question has a process of its own, which ends with the answer, or with
-        the next question.
+        idle_ms: how long after an answer the process is kept; a question that comes while another is
+        answered waits. With 0 each question gets a process of its own, which ends with the answer or
+        with the next question.
         """
         super().__init__(parent)
         self._command = list(command)
@@ -156,7 +158,7 @@ class Asker(QObject):
         return self._question is not None or self.waiting is not None
 
     def ask(self, question: Any, now: bool = False) -> None:
-        """Soon, or `now`, and in place of any other question that waits."""
+        """Ask a question, after the waiting time or `now`. It replaces a question that waits."""
         self.waiting = question
         if self._keeps and self._question is not None:
             return
@@ -235,14 +237,14 @@ class Asker(QObject):
         self._fail(f"it took more than {self._limit.interval() // 1000} s and was given up")
 
     def _fail(self, reason: str) -> None:
-        """The next question gets a process of its own."""
+        """There is no answer. The next question gets a new process."""
         question, self.waiting = self._question, None
         self._end()
         if question is not None:
             self.failed.emit(question, reason)
 
     def _end(self) -> None:
-        """End the process; it has nothing to bring in order."""
+        """End the process."""
         self._limit.stop()
         self._idle.stop()
         self._question = None
@@ -259,7 +261,13 @@ QUIT_MS = 1500  # how long a worker may take to end when the window closes
 
 
 class WorkerProcess(QObject):
-    """Signals carry tuples, one emission a batch. `finished` once a job is settled or given up."""
+    """The worker of a run, driven by the same supervisor as on the command line.
+
+    A worker is started before it is needed ("warm"): it loads its libraries, says what the machine can
+    do, and waits for a job. What it writes is read by a timer, a slice at a time, so that a flood of
+    output never blocks the window. Its end is handled after its last output. Signals carry tuples;
+    `finished` is emitted when the job is done or given up.
+    """
 
     greeted = Signal(object)  # Hello of a worker that has no job yet
     messages = Signal(object)  # tuple of messages, measurements not among them
@@ -300,7 +308,7 @@ class WorkerProcess(QObject):
             self._warm = True
 
     def run(self, supervisor: Supervisor) -> None:
-        """Run a job: in the warm worker if there is one. Only while not `busy`."""
+        """Run a job, in the warm worker if there is one. Only while not `busy`."""
         if self.supervisor is not None:
             raise RuntimeError("a job is running")
         self.supervisor = supervisor
@@ -309,14 +317,14 @@ class WorkerProcess(QObject):
         self._tell()
 
     def order(self, order: Callable[[Supervisor, float], Sequence[Action]]) -> None:
-        """Have a run paused, gone on with or cancelled (a method of Supervisor), where one is on."""
+        """Call a method of Supervisor (pause, resume, cancel), if a run is active."""
         if self.supervisor is not None:
             self._do(order(self.supervisor, self._clock()))
             self._tell()
             self._end_if_finished()
 
     def quit(self) -> None:
-        """End the worker, if need be by force; what it had not measured is lost. Blocks for 1.5 s at most."""
+        """End the worker, by force if needed. What it has not measured is lost. Takes 1.5 s at most."""
         machine, self.supervisor = self.supervisor, None
         self._ticker.stop()
         self._batch.stop()
@@ -330,7 +338,7 @@ class WorkerProcess(QObject):
 
     @property
     def process_id(self) -> int:
-        """Of the worker that runs; 0 where none does."""
+        """The worker's process id, 0 if none runs."""
         return self._process.id if self._process is not None else 0
 
     # ------------------------------------------------------------------------------------------ the inside
@@ -369,7 +377,7 @@ class WorkerProcess(QObject):
         process.start()
 
     def _drop(self) -> None:
-        """Let go of a worker that has ended, or that nobody waits for."""
+        """Forget a worker that has ended or that nobody needs."""
         process, self._process = self._process, None
         if process is not None:
             process.end()
@@ -384,7 +392,7 @@ class WorkerProcess(QObject):
             self._batch_soon()
 
     def _take(self) -> None:
-        """One batch: read until the time is up; go on soon if there is more."""
+        """Read output until the time is up; continue soon if there is more."""
         process = self._process
         if process is None:
             return
@@ -463,9 +471,9 @@ MAIN = Path(__file__).parents[2] / "main.py"
 
 @dataclass(frozen=True)
 class Order:
-    """arguments: of main.py; what: as a sentence names it ("the chart …"); where: the file or folder that
-    comes of it; then: called once it is there (None: it is shown as a result); expected: about how many files
-    (0: that is not known)."""
+    """An export to make. arguments: of main.py; what: its name in a sentence ("the chart …"); where: the
+    file or folder that is made; then: called when it is there (None: it is shown as a result);
+    expected: about how many files (0: unknown)."""
 
     arguments: tuple[str, ...]
     what: str
@@ -476,7 +484,7 @@ class Order:
 
 @dataclass(frozen=True)
 class ExportStanding:
-    """What goes on: the order in the making, files written so far, orders waiting."""
+    """The export that is being made, how many files it has written, and how many exports wait."""
 
     order: Order
     files: int = 0
@@ -484,8 +492,9 @@ class ExportStanding:
 
 
 class Exporter(QObject):
-    """`stands` carries a Standing while something is made, `made` an Order and its files, `failed` and
-    `cancelled` a sentence; `idle` when nothing is left to do."""
+    """Makes exports one after the other, each by a child process of main.py. A run that is being measured
+    is exported as far as it is on the disk. `stands` carries an ExportStanding, `exported` an Order and
+    its files, `failed` and `cancelled` a sentence; `idle`: nothing is left to do."""
 
     stands = Signal(object)
     exported = Signal(object, object)
@@ -513,7 +522,7 @@ class Exporter(QObject):
             self._tell()
 
     def cancel(self) -> None:
-        """End what runs and forget what waits; the files that are whole stay."""
+        """End the export that is being made, and forget those that wait. Complete files stay."""
         order, files = self._order, self._output.count(b"\n")
         if order is None:
             return
@@ -523,7 +532,7 @@ class Exporter(QObject):
         self.idle.emit()
 
     def quit(self) -> None:
-        """End what runs; files are whole or not there."""
+        """End everything. Files are complete or not there."""
         self._orders.clear()
         process, self._process, self._order = self._process, None, None
         if process is not None:

@@ -1,5 +1,9 @@
-"""A profile's events as tracks of a timeline: the host's course, threads, calls into CUDA, streams, copies.
-Nothing of Qt: tracks are made on a thread."""
+"""The profile that the window shows: its events as tracks of a timeline, its state (`ProfileState`), and
+what records it (`ProfileSession`).
+
+Tracks are the course of the host, threads, calls into CUDA, streams and copies. They are made in a
+thread, without Qt. While `blocked` gives a reason (a comparison runs), no profile starts.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +36,9 @@ _BY_KIND = {"overhead": "profiler", "staging": "staging", "run": "ort"}
 
 @dataclass(frozen=True)
 class TrackRow:
-    """Intervals in order that do not overlap, but for those of a track's last row (int64 ns of the profile's
-    clock). reach: the latest end so far; colours: of each the place of its key in the track's `keys`."""
+    """Events of a track in order, as int64 arrays in ns of the profile's clock. They do not overlap,
+    except in a track's last row. reach: the latest end so far; colours: for each event the index of its
+    key in the track's `keys`."""
 
     events: tuple[Event, ...]
     starts: np.ndarray
@@ -44,7 +49,7 @@ class TrackRow:
 
 @dataclass(frozen=True)
 class Track:
-    """One line of work. rows: more than one where things overlap or lie in one another."""
+    """One line of work. It has several rows if events overlap or lie inside each other."""
 
     title: str
     rows: tuple[TrackRow, ...]
@@ -57,7 +62,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Span:
-    """A part of the profile that one may want to look at."""
+    """A part of the profile to look at."""
 
     title: str
     start_ns: int
@@ -66,7 +71,8 @@ class Span:
 
 @dataclass(frozen=True)
 class TrackGroup:
-    """The tracks of one case, and the moments (ns) by which several cases can be laid under one another."""
+    """The tracks of one case. anchors: the moments (ns), by name, that can be the zero of time when cases
+    are compared."""
 
     key: str
     title: str
@@ -92,7 +98,7 @@ PROCESS, FIRST_PASS, STEADY = "the process starts", "the first pass starts", "th
 
 
 def group(measured: CaseProfile, events: Events, title: str) -> TrackGroup:
-    """The tracks of a case, those without anything left out."""
+    """The tracks of a case. Empty ones are left out."""
     marks = [mark for mark in (*measured.cold, *events.marks) if mark.kind == "cold"]
     cold = list(dict.fromkeys(marks))  # in the record and among the events
     course = [mark for mark in events.marks if mark.kind != "cold"]
@@ -121,7 +127,7 @@ def group(measured: CaseProfile, events: Events, title: str) -> TrackGroup:
 
 
 def track(title: str, events: Iterable[Event]) -> Track | None:
-    """One track of these events; None where there are none."""
+    """A track of these events, None if there are none."""
     found = sorted(events, key=lambda event: (event.start_ns, -event.end_ns))
     if not found:
         return None
@@ -141,8 +147,8 @@ def track(title: str, events: Iterable[Event]) -> Track | None:
 
 
 def colour_key(event: Event) -> str:
-    """What an event's colour says: a part of the breakdown (bench.profile.parts), what a call is for, or the
-    name of a span."""
+    """What the colour of an event stands for: a part of the breakdown (bench.profile.parts), the purpose
+    of a call, or the name of a mark."""
     if isinstance(event, Activity):
         return profile_parts.activity_key(event)
     if isinstance(event, ApiCall):
@@ -164,7 +170,7 @@ def _row(events: Sequence[Event], keys: dict[str, int]) -> TrackRow:
 
 
 def _by(events: Iterable[Event], title: object) -> list[Track | None]:
-    """A track for each title."""
+    """One track for each title."""
     by_title: dict[tuple, list[Event]] = {}
     for event in events:
         by_title.setdefault(title(event), []).append(event)  # type: ignore[operator]  # one of those below
@@ -172,7 +178,8 @@ def _by(events: Iterable[Event], title: object) -> list[Track | None]:
 
 
 def _interval_title(interval: HostSpan) -> tuple:
-    """Runs before the nodes in them, then what copies, then the profiler's."""
+    """The order and title of an interval's track: runs before the nodes in them, then copies, then the
+    profiler's work."""
     thread = f"thread {interval.thread}"
     match interval.kind:
         case "run":
@@ -187,7 +194,8 @@ def _interval_title(interval: HostSpan) -> tuple:
 
 
 def _activity_title(activity: Activity | HostSpan) -> tuple:
-    """By device, then kernels before copies, then by stream or way; steps below the kernels that do them."""
+    """The order and title of an activity's track: by device, kernels before copies, then by stream or
+    direction. Steps inside kernels stand below them."""
     if isinstance(activity, HostSpan):
         order, words = 0, f"steps in them, stream {activity.stream}"
     elif activity.kind == "kernel":
@@ -220,7 +228,7 @@ def _start(event: Event) -> int:
 
 @dataclass(frozen=True)
 class Read:
-    """A case's events, and their tracks."""
+    """The events of a case, and their tracks."""
 
     case: CaseProfile
     events: Events
@@ -228,7 +236,7 @@ class Read:
 
 
 class ProfileState(QObject):
-    """`changed` when anything is otherwise than before."""
+    """The profile shown, its cases, and the events that are read. `changed` is emitted on each change."""
 
     changed = Signal()
 
@@ -241,52 +249,54 @@ class ProfileState(QObject):
 
     @property
     def cases(self) -> list[CaseProfile]:
-        """All that are done, in the order of the profile."""
+        """All finished cases, in the profile's order."""
         planned = self.profile.cases if self.profile is not None else ()
         return [self._cases[case.key] for case in planned if case.key in self._cases]
 
     @property
     def fine(self) -> list[CaseProfile]:
+        """The finished cases that were measured without a failure."""
         return [case for case in self.cases if case.disposition == "ok"]
 
     @property
     def batches(self) -> list[int]:
-        """Of the cases that are fine."""
+        """The batch sizes of the cases in `fine`."""
         return sorted({case.case.batch for case in self.fine})
 
     def at(self, batch: int) -> list[CaseProfile]:
-        """The fine cases of a batch size, one a backend."""
+        """The cases in `fine` with this batch size, one for each backend."""
         return [case for case in self.fine if case.case.batch == batch]
 
     def read(self, case: CaseProfile) -> Read | None:
-        """The events of a case, None while they are not read."""
+        """The events of a case, None if they are not read yet."""
         return self._read.get(case.case.key)
 
     def show(self, folder: Path, profile: Profile, cases: Iterable[CaseProfile] = ()) -> None:
-        """Another profile, with these of its cases."""
+        """Show another profile, with these cases."""
         self.folder, self.profile = folder, profile
         self._cases, self._read = {case.case.key: case for case in cases}, {}
         self.changed.emit()
 
     def heard(self, message: object) -> None:
-        """What a worker told of the whole."""
+        """Take what a worker says about the whole profile."""
         if self.profile is not None:
             self.profile = PROFILE.heard(self.profile, message)
             self.changed.emit()
 
     def settle(self, cases: Sequence[CaseProfile]) -> None:
-        """Cases that are done."""
+        """Add finished cases."""
         self._cases |= {case.case.key: case for case in cases}
         self.changed.emit()
 
     def keep(self, reads: Iterable[Read]) -> None:
-        """Events that were read."""
+        """Add events that were read."""
         self._read |= {read.case.case.key: read for read in reads if read.case.case.key in self._cases}
         self.changed.emit()
 
 
 def read_cases(folder: Path, cases: Sequence[CaseProfile]) -> list[Read]:
-    """The events of these cases, from the disk (on a thread). Raises InputError, which names the file."""
+    """Read the events of these cases from the disk; runs in a thread. Raises InputError, which names the
+    file."""
     reads = []
     for case in cases:
         events = events_in(folder, case)
@@ -296,6 +306,8 @@ def read_cases(folder: Path, cases: Sequence[CaseProfile]) -> list[Read]:
 
 
 class ProfileSession(Session):
+    """Records profiles, opens them, reads their events in a thread, and writes traces."""
+
     busy_words = "A profile is being recorded"
 
     def __init__(
@@ -316,7 +328,7 @@ class ProfileSession(Session):
         self._reading: tuple[str, ...] = ()
 
     def run(self, job: ProfileJob) -> None:
-        """Profile the job's cases into a folder of their own. What hinders it is told."""
+        """Record a profile into a new folder. What prevents it is sent as a message."""
         if reason := self.occupied() or self.blocked():
             self.message.emit(reason)
             return
@@ -331,7 +343,7 @@ class ProfileSession(Session):
         self.begin(folder, profile.cases)
 
     def read(self, cases: Sequence[CaseProfile]) -> None:
-        """Have the events of these cases read, those that are not yet."""
+        """Read the events of these cases in a thread, if they are not read yet."""
         state = self.state
         missing = [case for case in cases if state.read(case) is None]
         keys = tuple(case.case.key for case in missing)

@@ -1,9 +1,10 @@
-"""What goes on behind the window while something is measured, whichever kind of run it is: a folder, a
-worker, what it says, what is written, where the run stands.
+"""A run behind the window, of any kind: a folder, a worker, its messages, what is written, and where the
+run stands.
 
-The window tells a session what the user wants (run, go on, pause, cancel, open, quit) and shows what it says.
-A subclass adds what is special to its kind: how a run begins, what is shown of a message (`_heard`,
-`_turned`, `_expected`), of what was written (`_written`), and what is said at the end (`_closed`).
+The window tells a session what the user wants (start, continue, pause, cancel, open, quit) and shows
+its signals. A subclass adds what is special to its kind: how a run begins, what is shown of a message
+(`_heard`, `_turned`, `_expected`) and of written measurements (`_written`), and the words at the end
+(`_closed`).
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ MOST_TOLD = 50  # measurements in one signal, so that its receiver is soon done
 
 
 class RunWriter(QObject):
-    """One a run. `finish` when nothing more will come; `closed` tells that all of it is on the disk. Raises
-    InputError where another process writes into the folder."""
+    """Writes a run's measurements to the disk, in a thread. Call `finish` when nothing more comes;
+    `closed` is emitted when everything is written. Raises InputError if another process writes into the
+    folder."""
 
     written = Signal(object)  # tuple[Measurement, ...], as many as were written since the last emission
     failed = Signal(str)  # once: why nothing can be written any more
@@ -59,19 +61,20 @@ class RunWriter(QObject):
         self._thread.start()
 
     def append(self, measurement: Any) -> None:
-        # Cancelled is said and not written: a resume runs the case.
+        """Write a measurement. A cancelled one is passed on but not written, so that a resume runs its
+        case."""
         self._orders.put(lambda: self._append(measurement))
 
     def heard(self, message: object) -> None:
-        """Keep what a message of the worker tells of the whole."""
+        """Write what a message of the worker says about the whole run."""
         self._orders.put(lambda: self.folder.heard(message))
 
     def log(self, data: bytes) -> None:
-        """Add what the worker wrote on its standard error to the run's log."""
+        """Add output of the worker's standard error to the run's log."""
         self._orders.put(lambda: self._log(data))
 
     def beside(self, write: _Order) -> None:
-        """Have this called after what came before it, whatever it writes elsewhere."""
+        """Call this in the thread, after all that came before."""
         self._orders.put(write)
 
     def finish(self) -> None:
@@ -79,7 +82,7 @@ class RunWriter(QObject):
         self._orders.put(None)
 
     def wait(self) -> None:
-        """Until the thread has ended; after `finish`."""
+        """Wait for the end of the thread, after `finish`."""
         self._thread.join()
 
     def _append(self, measurement: Any) -> None:
@@ -118,8 +121,8 @@ class RunWriter(QObject):
 
 @dataclass(frozen=True)
 class Ended:
-    """What came of the last comparison: how many cases by disposition (cancelled ones left out), of how many,
-    in how many seconds (without pauses), where it is kept."""
+    """How the last comparison ended: the number of cases by disposition (without cancelled ones), of how
+    many, its seconds without pauses, and its folder."""
 
     counts: tuple[tuple[Disposition, int], ...]
     total: int
@@ -130,10 +133,9 @@ class Ended:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused", "cancelling"; words:
-    what goes on; left: seconds that it may still take, at the least and at the most, twice the same where
-    that is an estimate, None while nothing tells; ended: what came of the last run, in a sentence, or
-    all of it (`Ended`), "" while one is active."""
+    """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused" or "cancelling";
+    words: what is being done; left: the least and the most seconds that remain (equal for an estimate),
+    None if unknown; ended: how the last run ended, as a sentence or as `Ended`, "" while one is active."""
 
     phase: str = "idle"
     words: str = ""
@@ -152,7 +154,7 @@ class Standing:
 
 
 class RunClock:
-    """How long a run has gone on, pauses left out. `clock`: in seconds."""
+    """The seconds that a run has lasted, without pauses. clock: returns the time in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -177,12 +179,12 @@ RECKON_S = 0.2  # between two reckonings of the time left, while nothing but wor
 
 
 class Session(QObject):
-    """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
-    user should know (a sentence), `looked` with what speaks against measuring now (sentences, at each start
-    anew), `doubted` with why a run's kernels are not run unasked and what runs them, `opened` with the folder
-    of one that is shown, `interrupted` with that folder and how many of its cases are not measured, `logged`
-    with a Log, `ended` when nothing is measured any more. blockers: each says why nothing may start now, ""
-    if it may."""
+    """Runs one kind of run. Signals: `stands` (Standing) on each change; `greeted` (Hello) by a worker;
+    `message` (a sentence for the user); `looked` (sentences) at each start, with what disturbs
+    measuring now; `doubted` (why, and a function that runs them) if a run has kernels that the user did
+    not agree to; `opened` (folder) when a run is shown; `interrupted` (folder, number of cases that are
+    not measured); `logged` (Log); `ended` when nothing is measured any more. blockers: functions that
+    return why nothing may start now, "" if it may."""
 
     stands = Signal(object)
     greeted = Signal(object)
@@ -238,12 +240,12 @@ class Session(QObject):
 
     @property
     def runs(self) -> Path:
-        """The folder that new runs are made in."""
+        """The folder for new runs."""
         return self._runs
 
     @property
     def writing(self) -> Path | None:
-        """The folder that is measured into now."""
+        """The folder into which the active run is written, None if there is none."""
         return self._folder if self.active else None
 
     @property
@@ -251,23 +253,23 @@ class Session(QObject):
         return self._worker
 
     def occupied(self) -> str:
-        """What blocks others while this measures, "" while it does not."""
+        """Why others may not start while this session measures, "" if they may."""
         rest = "; cancel it or wait for its end, so that neither disturbs the other."
         return self.busy_words + rest if self.active else ""
 
     def blocked(self) -> str:
-        """Why nothing may start now, "" if it may."""
+        """Why this session may not start now, "" if it may."""
         return next(filter(None, (blocked() for blocked in self.blockers)), "")
 
     # ------------------------------------------------------------------------------------ what the user wants
 
     def warm_up(self) -> None:
-        """Have a worker ready; it tells what the machine can do."""
+        """Start a worker that waits for a job. It says what the machine can do."""
         if not self._over:
             self._worker.warm_up()
 
     def open(self, path: Path) -> None:
-        """Show one that was measured before. What is wrong with it is told."""
+        """Show a run that was measured before. Errors are sent as a message."""
         if self.active:
             self.message.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
             return
@@ -290,9 +292,9 @@ class Session(QObject):
         self.background.start(f"open {self.kind.a}", work, then)
 
     def go_on(self, path: Path, trusted: bool = False, retry: bool = False) -> None:
-        """Run what is missing of a run, into its folder, with `retry` also what crashed or timed out. Kernels
-        that it names and the user did not record here are run only where he has agreed (`trusted`). Raises
-        InputError where it cannot be read or something else is being timed."""
+        """Measure what a run lacks, into its folder. retry: also what crashed or timed out; trusted: the
+        user has agreed to run its kernels, if they were not recorded here. Raises InputError if the run
+        cannot be read or if something else is being timed."""
         if reason := self.occupied() or self.blocked():
             raise InputError(reason)
         folder = self.kind.open(path)
@@ -329,7 +331,7 @@ class Session(QObject):
             self._worker.order(Supervisor.cancel)
 
     def quit(self) -> None:
-        """End whatever runs, for good, and keep what was measured."""
+        """End everything for good. What was measured is kept."""
         self._over = True
         self._counting.stop()
         self._announced.leave()
@@ -344,41 +346,42 @@ class Session(QObject):
     # ------------------------------------------------------------------------------------ what a kind adds
 
     def _opened(self, folder: Folder[Any, Any], measurements: tuple[Any, ...]) -> None:
-        """Show what was read."""
+        """Show a run that was read."""
 
     def _run(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
         """Run these cases of a folder whose measurements are shown."""
         self.begin(folder, cases)
 
     def _heard(self, message: Any) -> str:
-        """A message that tells of the whole, and is kept in the folder. What to say of it, "" for nothing."""
+        """Handle a message about the whole run; it is kept in the folder, too. Returns words to show, ""
+        for none."""
         return ""
 
     def _turned(self, case: Any, stage: str) -> None:
-        """The worker is at this case."""
+        """The worker has begun this stage of a case."""
 
     def _expected(self, message: Any) -> None:
-        """What a case takes so far."""
+        """Show what a case takes so far."""
 
     def _written(self, measurements: Sequence[Any]) -> None:
-        """These are on the disk, or were cancelled."""
+        """These measurements are on the disk, or were cancelled."""
 
     def _stopped(self) -> None:
-        """A worker is gone: whatever was being measured begins anew."""
+        """A worker has ended: the case that it measured begins again."""
 
     def _closed(self, cancelled: bool, cases: Sequence[Any]) -> Any:
-        """All of it is on the disk. What the standing says of the end, None where another has begun."""
+        """Everything is on the disk. Returns what the standing says about the end, None if another run has
+        begun."""
         return ""
 
     # ------------------------------------------------------------------------------------------ the inside
 
     def new_folder(self, header: Any, folder: Path | None = None) -> Folder[Any, Any]:
-        """One for a run that begins, in `folder` (None: a new one under the runs folder). Raises
-        InputError."""
+        """Make the folder of a new run: `folder`, or a new one below the runs folder. Raises InputError."""
         return folders.begin(self.kind, header, folder, self._runs, self.kind.command_line(header.job))
 
     def begin(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
-        """Run these cases into a folder. Raises InputError where somebody else writes into it."""
+        """Run these cases into a folder. Raises InputError if another process writes into it."""
         if self.active:
             raise RuntimeError("a run is active")
         self._folder = folder.path.absolute()
@@ -398,7 +401,8 @@ class Session(QObject):
         self._worker.run(self._supervisor)
 
     def _look(self) -> None:
-        """Have the machine looked at, and tell other instances that this one measures."""
+        """Check in a thread what disturbs measuring, and tell other programs of ours that this one
+        measures."""
         self._announced = announced = beforehand.Announced(self.kind.verb)
 
         def work() -> beforehand.Looked:
@@ -408,7 +412,7 @@ class Session(QObject):
         self.background.start("look at the machine", work, self._warn)
 
     def _warn(self, machine: beforehand.Looked) -> None:
-        """What speaks against measuring now; it stops nothing."""
+        """Emit what disturbs measuring now. It stops nothing."""
         self._pace.slowed(machine.slowed)
         self.warned += machine.sentences
         self.looked.emit(machine.sentences)
@@ -486,7 +490,7 @@ class Session(QObject):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Something has ended, and the window stays."""
+        """A run has ended, and the window stays."""
 
     def _stand(self, **fields: Any) -> None:
         machine = self._supervisor

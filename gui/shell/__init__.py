@@ -1,1 +1,1 @@
-"""The window itself: application, main window, the menus' actions, docks, strips, and how it redraws."""
+"""The window itself: application, main window with its menus, docks, strips, and redrawing."""

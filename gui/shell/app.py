@@ -1,7 +1,8 @@
-"""Garbage is looked for on the GUI thread alone.
+"""The window as a program: application, theme, log, and errors that nobody caught.
 
-Python looks for it in whichever thread happens to allocate. In one that reads a file this would end objects
-of Qt outside their thread: a timer of such an object goes on firing for what is no longer there.
+Garbage is collected in the GUI thread only. Python collects in whichever thread allocates. In a thread
+that reads a file this would delete Qt objects outside their thread, and their timers would fire for
+what no longer exists.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PERIOD_MS = 500
 
 
 class Collector(QObject):
-    """While it lives, Python's own collections are off, and it does what is due of them; until `stop`."""
+    """While it lives, Python does not collect by itself; a timer collects what is due. `stop` ends that."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -41,7 +42,7 @@ class Collector(QObject):
 
 
 def collect_due() -> None:
-    """Collect the oldest generation that is due by Python's own thresholds, and those younger."""
+    """Collect the oldest generation that is due by Python's thresholds, and all younger ones."""
     counts, limits = gc.get_count(), gc.get_threshold()
     due = [g for g, (count, limit) in enumerate(zip(counts, limits, strict=True)) if 0 < limit < count]
     if due:
@@ -49,14 +50,14 @@ def collect_due() -> None:
 
 
 def settings() -> QSettings:
-    """Where the window keeps its choices: a file in the user's configuration folder."""
+    """The window's settings: a file in the user's configuration folder."""
     folder = platformdirs.user_config_path("kernelscope", appauthor=False)
     return QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat)
 
 
 def run() -> int:
-    """Open the window and stay until it is closed; the exit code. Call `gui.base.display.problem` before:
-    without a display Qt ends the process."""
+    """Open the window, wait until it is closed, and return the exit code. Call `gui.base.display.problem`
+    before: without a display Qt ends the process."""
     app = QApplication.instance() or QApplication(sys.argv[:1])
     assert isinstance(app, QApplication)
     app.setApplicationName("kernelscope")
@@ -83,7 +84,7 @@ def run() -> int:
 
 @contextlib.contextmanager
 def _interrupts(window: MainWindow) -> Iterator[None]:
-    """Ctrl-C in the terminal closes the window. Python hears of a signal only while it runs, hence the
+    """Let Ctrl-C in the terminal close the window. Python handles a signal only while it runs, hence the
     timer."""
     timer = QTimer(interval=300)
     timer.timeout.connect(lambda: None)

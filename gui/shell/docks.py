@@ -1,9 +1,9 @@
-"""What stands beside the pages: the comparison's form, the inspector, the problems; each where the page in
-front has a use for it.
+"""What stands beside the pages: the form, the inspector and the problems, each if the page in front can
+use it.
 
-The form folds away once a run is shown and comes back when it is asked for; the inspector is there while
-something is selected that the page tells of. In a narrow window it is a tab beside the form, so that the
-pages keep the room of it. What the user closed stays closed until he opens it.
+The form folds away once a run is shown, and comes back when the user asks for it. The inspector is
+visible while something is selected that the page describes. In a narrow window it is a tab beside the
+form, so that the pages keep their room. What the user closed stays closed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _AREA = Qt.DockWidgetArea
 
 
 class Dock(QDockWidget):
-    """`turned` carries whether the user opened it or closed it, in whichever way."""
+    """A dock. `turned` carries whether the user opened or closed it."""
 
     turned = Signal(bool)
 
@@ -63,8 +63,8 @@ class Dock(QDockWidget):
 
 
 class Docks:
-    """The docks of a window. `folded`: the inspector is a tab because there was no room for it. `place` puts
-    there what the page in front has a use for; `form_shown` is told of every fold."""
+    """The docks of a window. folded: whether the inspector is a tab because the window is narrow;
+    form_shown: is called with whether the form is visible."""
 
     def __init__(self, window: QMainWindow, form: QWidget, inspector: QWidget, problems: QWidget) -> None:
         self._window = window
@@ -85,7 +85,7 @@ class Docks:
         window.resizeDocks([self.problems], [PROBLEMS_HEIGHT], Qt.Orientation.Vertical)
 
     def place(self, form: bool, inspector: bool) -> None:
-        """Whether the page in front has a use for the form, and something selected to tell of."""
+        """Show the docks that the page in front can use. inspector: whether something is selected."""
         form = form and self.form.wanted and not self.away and not self.cramped
         inspector = inspector and self.inspector.wanted
         for dock, wanted in ((self.form, form), (self.inspector, inspector)):
@@ -94,19 +94,19 @@ class Docks:
         self.form_shown(form)
 
     def fold_form(self) -> None:
-        """The form's choices are made: the pages have better use for its room."""
+        """Hide the form, because a run is shown and the pages need the room."""
         self.away = True
 
     def open_form(self) -> None:
-        """As if the user had asked for it."""
+        """Show the form, as if the user had asked for it."""
         self.form.wanted, self.away, self.cramped = True, False, False
         self.form.show()
         self.form_shown(True)
 
     def fit(self, width: int) -> bool:
-        """Fold the inspector or set it free, where the window's width calls for the other. Where the user put
-        it elsewhere it stays. In a very narrow one the form has no place until it is asked for; True where
-        that has changed."""
+        """Adapt to the window's width: below NARROW the inspector becomes a tab, below TINY the form is
+        hidden until the user asks for it. A dock that the user moved stays there. Returns whether the
+        form was hidden or shown again."""
         turned = (width < TINY) != (self._width < TINY)
         if turned:
             self.cramped = width < TINY
@@ -116,7 +116,7 @@ class Docks:
         return turned
 
     def restore(self, settings: QSettings) -> None:
-        """As `keep` left them."""
+        """Restore what `keep` stored."""
         if settings.value("layout") is not None:
             self.folded = str(settings.value("folded", "false")).lower() == "true"
             if self.folded:  # a tab that was hidden when it was left is not one any more
@@ -151,7 +151,7 @@ class Docks:
                 self._give_widths()
 
     def _own(self) -> dict[str, Dock]:
-        """Those of which the user says whether he wants them."""
+        """The docks that the user opens and closes."""
         return {"form": self.form, "inspector": self.inspector}
 
     def _on_form(self, on: bool) -> None:
@@ -191,9 +191,8 @@ EMPTY = "Select a point in a chart, a row of a table or a problem to see its det
 
 
 class Inspector(QWidget):
-    """A view for gui.shell.main_window: dirty when the state or the selection has changed since it drew.
-    `ladder_wanted` carries the Case and the Layer whose ladder is wanted.
-    """
+    """Shows all that is known of the selected measurement. Redrawn by gui.shell.main_window when the state
+    or the selection has changed. `ladder_wanted` carries the Case and the Layer whose ladder is wanted."""
 
     ladder_wanted = Signal(object, object)
 
@@ -214,14 +213,14 @@ class Inspector(QWidget):
         theming.changed.connect(self._restyle)
 
     def tell_of(self, about: str) -> None:
-        """What the page in front has selected: its "case", or the "layer" of one; "" where it has neither."""
+        """Say what the page in front selects: a "case", the "layer" of one, or "" for neither."""
         if about != self._about:
             self._about = about
             self._state.changed.emit()
 
     @property
     def text(self) -> str:
-        """What is shown, without its form."""
+        """The text that is shown."""
         return self._text.toPlainText()
 
     @property
@@ -258,7 +257,7 @@ class Inspector(QWidget):
 
 
 def page(measurement: Measurement | None, state: RunState, theme: Theme, layers: bool = False) -> str:
-    """The inspector's page as HTML: of a measurement, or of the layer of it that is selected."""
+    """The inspector's page as HTML: a measurement, or its selected layer."""
     case = state.case
     if case is None:
         return f'<p style="color:{theme.muted}">{EMPTY}</p>'
@@ -284,7 +283,7 @@ def page(measurement: Measurement | None, state: RunState, theme: Theme, layers:
 
 
 def sections(row: Row) -> list[tuple[str, list[Fact]]]:
-    """Titles with their facts (name, value), in the order shown; a section may be empty."""
+    """Titles with their facts (name, value), in order. A section may be empty."""
     m = row.measurement
     return [
         ("Forward pass alone", _times(row)),
@@ -301,7 +300,7 @@ def sections(row: Row) -> list[tuple[str, list[Fact]]]:
 
 
 def _fact(name: str, value: str) -> Fact:
-    """What a session tells, as people read it: bytes with their unit, a moment without its zone."""
+    """A fact of a session, as people read it: bytes with their unit, a time without its zone."""
     words = name.removesuffix("_nbytes").replace("_", " ")
     if name.endswith("_nbytes") and value.isdigit():
         return words, units.nbytes(int(value))
@@ -309,11 +308,12 @@ def _fact(name: str, value: str) -> Fact:
 
 
 def _known(*facts: Fact) -> list[Fact]:
-    """Those that there is something to say of."""
+    """The facts that have a value."""
     return [(name, value) for name, value in facts if value]
 
 
 def layer_facts(layer: Layer) -> list[Fact]:
+    """The facts of a layer."""
     time_ns, errors = layer.time_ns, (("isolated", layer.isolated), ("propagated", layer.propagated))
     return [
         ("nodes", ", ".join(layer.nodes)),
@@ -332,6 +332,7 @@ def layer_facts(layer: Layer) -> list[Fact]:
 
 
 def error_facts(error: ErrorStats | None) -> list[Fact]:
+    """The facts of an error, [] if there is none."""
     if error is None:
         return []
     return _known(
@@ -375,7 +376,7 @@ def _phases(m: Measurement, names: Sequence[str]) -> list[Fact]:
 
 
 def _parts(m: Measurement) -> list[Fact]:
-    """The parts that its bar in the chart is made of, and their sum."""
+    """The parts of a pass, as in the bar of its chart, and their sum."""
     facts = []
     split = breakdown.split(m)
     if split is not None:
@@ -388,7 +389,8 @@ def _parts(m: Measurement) -> list[Fact]:
 
 
 def _end_to_end(row: Row) -> list[Fact]:
-    """Host images to host answers, several batches in flight: another clock than that of a forward pass."""
+    """The figures from host images to host answers, with several batches in flight. Their clock is not
+    that of a forward pass."""
     m, end_to_end = row.measurement, row.end_to_end
     if end_to_end is None:
         return _known(("not measured", m.end_to_end.refused if m.end_to_end is not None else ""))
@@ -479,7 +481,7 @@ MOST_LOGGED = 200
 
 
 class Problem(NamedTuple):
-    """where: the case in words, or who complains; case: None of what is about no case."""
+    """A row. where: the case in words, or who reports it; case: None if it is about no case."""
 
     where: str
     what: str
@@ -493,7 +495,8 @@ PROBLEM_COLUMNS = tuple(Column[Problem](name, title=title, left=True) for name, 
 
 
 class Problems(TableView):
-    """A view for gui.shell.main_window. `counted` tells how many rows there are whenever that changes."""
+    """The list of what went wrong: failed cases, and warnings of the worker. `counted` carries the number
+    of rows on each change."""
 
     counted = Signal(int)
     widest = 480
@@ -528,7 +531,7 @@ class Problems(TableView):
         self._add(*(Problem(*each) for each in lines))
 
     def logged(self, message: Log) -> None:
-        """Take what the worker complained of; information goes to the log alone."""
+        """Add a warning or an error of the worker."""
         if message.level in ("warning", "error") and len(self._problems) < MOST_LOGGED:
             self._add(Problem("worker", message.level, message.text))
 

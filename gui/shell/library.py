@@ -1,7 +1,7 @@
-"""What the window does with folders of runs, ladders and profiles: lists, opens on their pages, goes on with,
-lays over, fills the form from, names, shows on the disk, deletes.
+"""What the window does with folders of runs, ladders and profiles: list, open, resume, draw over the run
+shown, fill the form, name, show the folder, delete.
 
-Everything that reads a run's files does so off the GUI thread; a folder that is none is told in a sentence.
+Files of a run are read in threads. A folder that is no run is reported in a sentence.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RunFiles = tuple[Path, Run, tuple[Measurement, ...], str]
 
 @dataclass(frozen=True)
 class Listing:
-    """What there is. held: the run that each is held against, by its own path; baselines: where these lie."""
+    """The runs of the list. baseline_of: run → its baseline; baselines: the folders of all baselines."""
 
     runs: tuple[Summary, ...]
     baseline_of: Mapping[Path, Path]
@@ -59,7 +59,7 @@ class Listing:
 
 
 class Library(QObject):
-    """One a window; `runs` is where new runs are written."""
+    """The folders of one window. runs: where new runs are written."""
 
     def __init__(self, window: MainWindow, runs: Path = RUNS) -> None:
         super().__init__(window)
@@ -99,12 +99,12 @@ class Library(QObject):
             self.open(path)
 
     def ask_overlay(self) -> None:
-        """Ask for a run folder and lay it over the run shown."""
+        """Ask for a run folder, and draw it over the run shown."""
         if path := self._ask("Lay a run over this one"):
             self.lay_over(path)
 
     def open_sample(self) -> None:
-        """Show the run that comes with the program, with a ladder and a profile on the pages behind it."""
+        """Show the sample run, with its ladder and its profile on their pages."""
         self._window.session.open(SAMPLE)
         for path in BESIDE_SAMPLE:
             kind = kind_of(path)
@@ -112,7 +112,7 @@ class Library(QObject):
                 self._window.showers[kind.name](path, False)
 
     def open(self, path: Path) -> None:
-        """Show a run on the pages of its kind; what is wrong with it is told."""
+        """Show a run on the pages of its kind. Errors are shown in the banner."""
         kind = kind_of(path)
         show = self._window.showers.get(kind.name) if kind is not None else None
         if show is None:
@@ -126,7 +126,8 @@ class Library(QObject):
         self.resume(path, retry=True)
 
     def resume(self, path: Path, retry: bool = False) -> None:
-        """Measure what is missing of a run or a ladder; what hinders it is told."""
+        """Measure what a run or a ladder lacks. retry: also what crashed or timed out. Errors are shown in
+        the banner."""
         kind = kind_of(path)
         begin = self._window.resumers.get(kind.name) if kind is not None else None
         try:
@@ -140,7 +141,7 @@ class Library(QObject):
             self._window.tabs.setCurrentIndex(0)
 
     def fill_form(self, path: Path, trusted: bool = False) -> None:
-        """Put a run's settings into the form. Kernels of somebody else's only where the user agrees."""
+        """Put a run's settings into the form. Kernels of somebody else are only taken if the user agrees."""
 
         def then(job: Job) -> None:
             if not trusted and (reason := trust.doubt(path, job.kernel_dirs)):
@@ -161,7 +162,7 @@ class Library(QObject):
         self.background.start("settings", lambda: COMPARISON.open(path).job, then)
 
     def set_note(self, path: Path, noted: note.Note) -> None:
-        """Keep what the user calls a run; legends and the list have it from now on."""
+        """Store the name and note of a run. Legends and the list use the name."""
 
         def then(stored: note.Note) -> None:
             for overlay in self._window.state.overlays:
@@ -173,7 +174,7 @@ class Library(QObject):
         self.background.start("note", lambda: note.write(path, noted), then)
 
     def lay_over(self, path: Path) -> None:
-        """Draw a run over the one shown; what is wrong with it is told."""
+        """Draw a run over the run shown. Errors are shown in the banner."""
         window = self._window
         if window.state.folder is not None and same(window.state.folder, path):
             window.tell(f"{path.absolute().name} is the run shown; lay another over it.")
@@ -201,7 +202,7 @@ class Library(QObject):
         self._closing = True
 
     def _on_standing(self, standing: Standing) -> None:
-        """Which run the window would leave behind, were it to go now."""
+        """Store which run is being measured, in case the window ends before the run does."""
         writing = self._window.session.writing
         if standing.active and writing is not None and self._running != writing:
             self._running = writing
@@ -209,7 +210,7 @@ class Library(QObject):
             self._window.settings.sync()
 
     def _offer_interrupted(self) -> None:
-        """Go on with the run that was measured when the window went, if the user likes."""
+        """Offer to continue the run that was being measured when the window last closed."""
         path = str(self._window.settings.value(_RUNNING, "") or "")
         self._window.settings.remove(_RUNNING)
         if not path or self._window.session.active:
@@ -238,12 +239,12 @@ class Library(QObject):
     # --------------------------------------------------------------------------------------------- the list
 
     def refresh(self) -> None:
-        """Read anew which runs there are."""
+        """Read the list of runs again."""
         runs, known = self.runs, self._known()
         self.background.start("list", lambda: Listing.of(runs, known), self._on_list)
 
     def delete(self, path: Path) -> None:
-        """Ask once, then move a folder to the trash, or where there is none, delete what it consists of."""
+        """Ask the user, then move a folder to the trash; if there is no trash, delete the run's own files."""
         window = self._window
         if any(same(folder, path) for folder in self._being_written()):
             window.tell(f"{path.absolute().name} is being measured; cancel it before deleting it.")
@@ -262,7 +263,7 @@ class Library(QObject):
             self.background.start("delete", lambda: discard(path, runs), lambda _: self._on_deleted(path))
 
     def _on_deleted(self, path: Path) -> None:
-        """Nothing shows a run that is gone: no overlay, and no page."""
+        """Remove a deleted run from overlays and pages."""
         state = self._window.state
         state.take_off(path)
         if state.folder is not None and same(state.folder, path) and not self._window.session.active:
@@ -270,7 +271,7 @@ class Library(QObject):
         self.refresh()
 
     def _being_written(self) -> list[Path]:
-        """The folders that something is measured into now."""
+        """The folders into which something is being measured."""
         return [session.writing for session in self._window.sessions if session.writing is not None]
 
     def _on_list(self, listing: Listing) -> None:
@@ -292,7 +293,7 @@ class Library(QObject):
         return [Path(path) for path in kept_list(self._window.settings, _KNOWN)]
 
     def _remember(self, path: Path) -> None:
-        """Have a run from elsewhere in the list from now on."""
+        """Keep a run from elsewhere in the list."""
         path = path.absolute()
         if path.parent == self.runs.absolute():
             return
@@ -306,13 +307,13 @@ class Library(QObject):
 
 
 def read(path: Path) -> RunFiles:
-    """All of a run's records. Raises InputError where it is none."""
+    """All records of a run. Raises InputError if it is none."""
     folder = COMPARISON.open(path)
     return folder.path, folder.header, folder.measurements(), note.read(path).name
 
 
 def left_behind(path: Path) -> Summary | None:
-    """A run that nobody measures into any more; None where another window does, or there is none."""
+    """An interrupted run that nobody measures now; None if another program does, or if there is none."""
     run = listed(path)
     if run is None or not run.resumable:
         return None
@@ -326,7 +327,7 @@ def left_behind(path: Path) -> Summary | None:
 
 
 def listed_runs(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
-    """What lies in a folder, and what is known from elsewhere and still there."""
+    """The runs in a folder, and those from elsewhere that still exist."""
     there = {item.path.absolute(): item for item in summaries(runs)}
     for path in known:
         if path not in there and (item := listed(path)) is not None:
@@ -335,10 +336,10 @@ def listed_runs(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
 
 
 def discard(path: Path, runs: Path | None = None) -> None:
-    """To the trash; without one, delete what it consists of and the folder if nothing else is in it. No run
-    of `runs` is held against it any more.
+    """Move a run to the trash; if there is no trash, delete its own files, and the folder if it is empty
+    then. It is no baseline of a run in `runs` any more.
 
-    Raises InputError where that fails.
+    Raises InputError if that fails.
     """
     if runs is not None:
         baseline.clear(runs, path)

@@ -1,7 +1,14 @@
-"""25 times a second at most: derive a little, draw the visible pages that are dirty, and otherwise sleep.
+"""The window: it connects the form, pages, inspector, problems, progress and machine strip, and computes
+nothing. Its menus, and how it redraws.
 
-Data only ever marks the state as changed. However fast it comes, the window draws at this pace, and a page
-that draws slowly is drawn less often, so that the window always has the most of its time for the user.
+Menus come from the modules of gui/menus, so a new group of actions is one file with `ORDER` and
+`add_to(window, actions)`. A separator stands between the groups of two modules in a menu. They may use
+the window's `state`, `session`, `theming`, `settings`, `form`, `menu_actions`, `tabs`, `pages`,
+`redraw`, `tell(sentence)` and `start(job)`.
+
+Data only mark the state as changed. At most 25 times a second, a few rows are derived and the visible
+views that are out of date are drawn. A view that draws slowly is drawn less often, so that most of the
+time is left for the user.
 """
 
 from __future__ import annotations
@@ -65,7 +72,8 @@ class Redrawable(Protocol):
 
 
 class Redraw(QObject):
-    """The timer. `add` views; `wake` when one may have become dirty or visible (state changes do it)."""
+    """The redraw timer. `add` adds views; `wake` starts it when a view may be out of date (each change of
+    the state does)."""
 
     def __init__(
         self,
@@ -129,7 +137,7 @@ MENUS = {"file": "&File", "run": "&Run", "view": "&View", "help": "&Help"}
 
 
 class Actions:
-    """The window's menus, and every action by name."""
+    """The window's menus, and all actions by name."""
 
     def __init__(self, window: MainWindow) -> None:
         self._window = window
@@ -148,8 +156,8 @@ class Actions:
         tip: str = "",
         enabled: bool = True,
     ) -> QAction:
-        """An action at the end of a menu (a key of MENUS). `text` marks its mnemonic by "&"; `name` finds it
-        again in `by_name`; several shortcuts may be given as a list."""
+        """Add an action at the end of a menu (a key of MENUS). text: "&" stands before its marked letter;
+        name: its key in `by_name`; shortcut: one, or a list of several."""
         action = QAction(text, self._window)
         action.setObjectName(name)
         if isinstance(shortcut, QKeySequence.StandardKey):
@@ -167,7 +175,7 @@ class Actions:
         return action
 
     def place(self, menu: str, action: QAction) -> None:
-        """Put an action made elsewhere (a dock's toggle) at the end of a menu."""
+        """Add an action that was made elsewhere (for example by a dock) at the end of a menu."""
         target = self.menus[menu]
         if self._group_of.get(menu, self._group) != self._group:
             target.addSeparator()
@@ -175,13 +183,13 @@ class Actions:
         target.addAction(action)
 
     def submenu(self, menu: str, text: str) -> QMenu:
-        """A menu at the end of a menu."""
+        """Add a menu at the end of a menu."""
         submenu = QMenu(text, self._window)
         self.place(menu, submenu.menuAction())
         return submenu
 
     def every(self, menu: QMenu) -> list[QAction]:
-        """The actions of a menu and of the menus in it."""
+        """All actions of a menu and of the menus inside it."""
         actions: list[QAction] = []
         for action in menu.actions():
             inner = action.menu()
@@ -207,8 +215,8 @@ LATER_MS = 500  # after which it is seen whether a run is still on
 
 
 class MainWindow(QMainWindow):
-    """`command`: another worker than ours (tests). Show it, then `begin`. `begun`: the user has it now;
-    `closing`: it goes; `run_dropped`: the folder of a run was dropped on it."""
+    """The window. Show it, then call `begin`. command: another worker (for tests). `begun`: the user sees
+    it now; `closing`: it closes; `run_dropped` carries the folder of a run that was dropped on it."""
 
     library: Library  # of gui.menus.runs
     ladders: LadderActions  # gui.menus.ladder
@@ -259,7 +267,7 @@ class MainWindow(QMainWindow):
         self._restore()
 
     def begin(self) -> None:
-        """Start what runs beside the window: a worker in waiting, the machine's readings."""
+        """Start what runs beside the window: a waiting worker, and the readings of the machine."""
         self.session.warm_up()
         self.machine.start()
         self.begun.emit()
@@ -267,23 +275,23 @@ class MainWindow(QMainWindow):
         QTimer.singleShot(200, self, self._prepare_page)
 
     def tell(self, text: str) -> None:
-        """Say a sentence that the user should read, without stopping him."""
+        """Show a sentence in the banner. It blocks nothing."""
         faults.log.info("told: %s", text)
         self.banner.show_message(text)
 
     def tell_of_machine(self, sentences: Sequence[str]) -> None:
-        """Say what speaks against measuring now, in place of what was said of an earlier run."""
+        """Show what disturbs measuring now. It replaces what was said at an earlier run."""
         for sentence in sentences:
             faults.log.info("told: %s", sentence)
         self.banner.replace("machine", sentences)
 
     def doubt(self, reason: str, run: Callable[[], None]) -> None:
-        """Say why kernels of somebody else's are not run, with a button that runs them."""
+        """Say why kernels of somebody else are not run, with a button that runs them."""
         faults.log.info("doubted: %s", reason)
         self.banner.ask(f"{reason[:1].upper()}{reason[1:]}. Read them before you run them.", TRUST, run)
 
     def join(self, session: Session) -> None:
-        """One more that measures: while one does, no other begins."""
+        """Add a session: while one session measures, no other begins."""
         for other in self.sessions:
             other.blockers.append(session.occupied)
             session.blockers.append(other.occupied)
@@ -295,7 +303,7 @@ class MainWindow(QMainWindow):
         self.closing.connect(session.quit)
 
     def start(self, job: Job, folder: Path | None = None) -> None:
-        """Run a job; what is wrong with it is told."""
+        """Run a job. Errors are shown in the banner."""
         if self.session.active:
             self.tell("A run is active; cancel it or wait for its end.")
             return
@@ -305,14 +313,14 @@ class MainWindow(QMainWindow):
             self.tell(str(error))
 
     def open_models(self, paths: Sequence[str] = ()) -> None:
-        """Put .onnx files into the form, once each was looked at; without paths, ask for them."""
+        """Add .onnx files to the form, after each was looked at. Without paths, ask for them."""
         if paths:
             self.model_files.open(paths)
         else:
             self.model_files.ask_open()
 
     def end(self) -> None:
-        """Close without asking; what was measured is kept."""
+        """Close without asking. What was measured is kept."""
         self._ended = True
         self.close()
 
@@ -454,8 +462,8 @@ class MainWindow(QMainWindow):
     def _go_through(
         self, steps: deque[Callable[[], object]], later: deque[Callable[[], object]] | None = None
     ) -> None:
-        """One step after another, the user's events between them; those of `later` while nothing is measured:
-        what streams in is shown at once, and a page that nobody looks at takes long to build."""
+        """Run steps one after another, with the user's events between them. The steps in `later` wait
+        while something is measured: a page that nobody sees takes long to build."""
         if self._ended:
             return
         if steps:
@@ -508,7 +516,8 @@ def _settle_memory() -> None:
 
 
 class _Always:
-    """A view that is kept up to date also while it is hidden: the problems decide whether they are shown."""
+    """The problems as a view that is redrawn even while it is hidden: it decides itself whether it is
+    shown."""
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems

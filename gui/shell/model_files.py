@@ -1,5 +1,9 @@
-"""Files that are opened or dropped as models: each is looked at by a process of its own first, and what is no
-model never joins the list. Also who asks for what the form and the Model page show of one."""
+"""Model files that are opened or dropped. A process of its own looks at each file first; what is no model
+never joins the list.
+
+The same processes read what the form and the Model page show of a model. While something is dragged
+over the window, it says what a drop would do, or why nothing would happen.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ OF_THE_JOB = ("InputError", "DataError")  # errors that speak against what the f
 
 
 class ModelFiles(QObject):
-    """Of one window."""
+    """Opens model files for one window."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -61,7 +65,7 @@ class ModelFiles(QObject):
         self.open(paths)
 
     def open(self, paths: Sequence[str]) -> None:
-        """Look at these files, one after another, and put those that are models into the form."""
+        """Look at these files, one after another, and add the models among them to the form."""
         for path in paths:
             if reason := refusal(Path(path)):
                 self._window.tell(reason)
@@ -83,7 +87,7 @@ class ModelFiles(QObject):
         self._window.tabs.setCurrentWidget(self.page)
 
     def remove(self, model: str) -> None:
-        """Take a file from the list; of the catalogue nothing is taken."""
+        """Remove a file from the list. Models of the catalogue stay."""
         if model not in names.models():
             self._form.remove_model(model)
 
@@ -95,7 +99,8 @@ class ModelFiles(QObject):
     # ------------------------------------------------------------------------------------------ the inside
 
     def _asker(self, answered: Callable[..., object], failed: Callable[..., object]) -> Asker:
-        """One that has files read; each is called with a question and its answer, a Failed for `failed`."""
+        """An Asker that has files read. `answered` is called with the question and its answer, `failed`
+        with the question and a Failed."""
         asker = Asker([*reader_command(), str(LIMIT_S)], Takes | Preview | Failed, self, wait_ms=WAIT_MS)
 
         def on_answer(question: Question, answer: Takes | Preview | Failed) -> None:
@@ -139,7 +144,7 @@ class ModelFiles(QObject):
             self.page.look_again()
 
     def _on_note_failed(self, question: WhichTakes, failed: Failed) -> None:
-        """A file of the list that was one before may be none any more."""
+        """A file of the list cannot be read any more."""
         model = question.job.models[0]
         self._form.show_takes(Takes(model=model, lines=(), refused=failed.text))
         self._drop_unreadable(model, failed)
@@ -155,7 +160,7 @@ class ModelFiles(QObject):
             self._window.tell(f"{Path(model).name} was taken from the list: {failed.text}.")
 
     def _offered(self) -> dict[str, str]:
-        """Those that are chosen first."""
+        """The models for the page: first the checked ones, then the others."""
         form = self._form
         order = dict.fromkeys([*form.models.checked, *form.models.keys])
         return {model: Path(model).stem if model not in names.models() else model for model in order}
@@ -184,7 +189,7 @@ class ModelFiles(QObject):
 
 
 def refusal(path: Path, there: bool = True) -> str:
-    """Why a file is not even looked at, in a sentence; "" where it is. there: it has to be."""
+    """Why a file is not even looked at, in a sentence; "" if it is. there: whether it must exist."""
     if path.suffix.lower() in WEIGHTS:
         return f"{path.name} holds weights: `python main.py models import {path.name}` makes a model of them."
     if path.suffix.lower() != SUFFIX:
@@ -197,8 +202,8 @@ MOST_NAMED = 3
 
 
 class DropTarget(QWidget):
-    """Covers `window` while files are dragged over it. text: what it says; refused: that nothing of them can
-    be opened. `run_dropped` carries the folder of a run; other drops go on to the window itself."""
+    """Covers the window while files are dragged over it. text: what it says; refused: whether nothing can
+    be opened. `run_dropped` carries the folder of a run; other drops go to the window."""
 
     run_dropped = Signal(Path)
 
@@ -215,7 +220,7 @@ class DropTarget(QWidget):
 
     @staticmethod
     def take_over(root: QWidget) -> None:
-        """A file dropped on a field of this is for the window, and not its path for the field."""
+        """Let no text field inside `root` accept drops: a dropped file is for the window."""
         for field in root.findChildren(QLineEdit):
             field.setAcceptDrops(False)
 
@@ -261,7 +266,7 @@ class DropTarget(QWidget):
 
 
 def drop_words(data: QMimeData) -> tuple[str, bool]:
-    """What is said of what is dragged, and whether it is refused; "" for what is no file."""
+    """What to say about dragged data, and whether it is refused; "" if it is no file."""
     if (run := run_of(data)) is not None:
         return f"Drop to open the run {run.name}", False
     paths = [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
@@ -276,7 +281,7 @@ def drop_words(data: QMimeData) -> tuple[str, bool]:
 
 
 def run_of(data: QMimeData) -> Path | None:
-    """The folder that is dragged; None where it is something else. A folder that is no run counts as one:
+    """The folder that is dragged, None for anything else. A folder that is no run is returned, too:
     opening it says what is wrong."""
     for url in data.urls():
         path = Path(url.toLocalFile())

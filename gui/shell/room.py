@@ -1,5 +1,5 @@
-"""The bar below the menus: the three things one does most, and the form's choices in a line while it is
-folded. One of a window's buttons is the primary one: what one does next on the page in front."""
+"""The toolbar, and which parts of the window are visible: form, inspector and toolbar follow the page in
+front, the selection, and whether a run is active."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ BUTTONS = (
 
 
 class ToolBar(QToolBar):
-    """`folded` is the button that opens the form again; its text is the form in a line."""
+    """The bar below the menus: the actions used most, and the form in one line while it is folded.
+    `folded` is the button with this line; it opens the form."""
 
     def __init__(self, actions: Actions, theming: Theming, parent: QWidget) -> None:
         super().__init__("Toolbar", parent)
@@ -57,7 +58,7 @@ class ToolBar(QToolBar):
         self.show_summary("", False)
 
     def show_active(self, active: bool) -> None:
-        """While a comparison runs it can be cancelled where it was started."""
+        """While a comparison runs, show Cancel in place of Run."""
         self._places["run"].setVisible(not active)
         self._places["cancel"].setVisible(active)
 
@@ -66,14 +67,14 @@ class ToolBar(QToolBar):
         self._folded.setVisible(visible)
 
     def make_primary(self, on: bool) -> None:
-        """Whether the run is what one does next here, and no other button on the page says so."""
+        """Whether Run is the primary button: what one does next."""
         button = self.buttons["run"]
         if set_role(button, "primary" if on else ""):
             put_icon(button.defaultAction(), "run", self._theming, "on_accent" if on else "ink")
 
 
 class Summary(QToolButton):
-    """A line that opens what it sums up; cut short where there is no room, and whole as its tooltip."""
+    """A button with a line of text. If it does not fit, it is cut, and the tooltip has all of it."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -115,7 +116,7 @@ FOOT = 960  # pixels of the window, below which progress and the machine's readi
 
 
 class Room(QObject):
-    """Made once the window has its pages and actions."""
+    """Decides which parts of the window are visible. Created when the window has its pages and actions."""
 
     def __init__(self, window: MainWindow, docks: Docks) -> None:
         super().__init__(window)
@@ -135,18 +136,18 @@ class Room(QObject):
             page.turned.connect(self._choose_primary)
 
     def arrange(self) -> None:
-        """Put there what the page in front has a use for."""
+        """Show the docks that the page in front can use."""
         page, state = self._window.page, self._window.state
         selected = {"case": state.case is not None, "layer": state.case is not None and bool(state.layer)}
         self._window.inspector.tell_of(page.inspects)
         self._docks.place(page.form, selected.get(page.inspects, False))
 
     def show_form(self) -> None:
-        """Whatever page is in front: something in it has changed that the user should see."""
+        """Show the form, whatever page is in front, because something in it has changed."""
         self._docks.open_form()
 
     def fit_foot(self) -> None:
-        """The machine's readings give way where a run's progress and its buttons need the room."""
+        """In a narrow window, hide the machine's readings while a run needs the room."""
         machine = self._window.machine
         wanted = not self._active or self._window.width() >= FOOT
         if machine.isHidden() == wanted:
@@ -189,7 +190,8 @@ class Room(QObject):
             self.fit_foot()
 
     def _choose_primary(self) -> None:
-        """What one does next, in the order in which it is seen; a page of its own kind has its own button."""
+        """Make one button the primary one: that of an empty page in front, else the form's, else the
+        toolbar's. Pages of ladders and profiles have their own."""
         window = self._window
         begins = [page.begin_button for page in window.pages]
         form = window.form.run_button if not window.form_dock.isHidden() else None

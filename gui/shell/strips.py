@@ -1,4 +1,5 @@
-"""The strips above and below the pages: what the user should know now, where the run stands, what the machine does."""
+"""The strips above and below the pages: messages for the user, the progress of a run, readings of the
+machine."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ MOST = 3  # messages shown at once; older ones are in the log
 
 
 class Banner(QFrame):
-    """Shows the last few messages; the same one again only counts up. What is said of one matter takes the
-    place of what was said of it before."""
+    """Messages for the user, above the pages. It blocks nothing; a click removes it. It shows the last few
+    messages and counts repeated ones. A new message about a matter replaces the old one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,7 +58,7 @@ class Banner(QFrame):
         self._show()
 
     def replace(self, matter: str, texts: Sequence[str]) -> None:
-        """Show what there is to say of a matter now; without any, what was said of it goes."""
+        """Show these messages about a matter, in place of earlier ones. None: just remove those."""
         for text in [text for text, about in self._matters.items() if about == matter]:
             self._forget(text)
         for text in texts:
@@ -79,8 +80,8 @@ class Banner(QFrame):
         self.show()
 
     def ask(self, text: str, words: str, agreed: Callable[[], None]) -> None:
-        """Show a message with a button of these words, which does what is `agreed` to; of several questions
-        the last."""
+        """Show a message with a button. agreed: called when the button is pressed. A later question
+        replaces this one."""
         self.dismiss()
         self._agreed = agreed
         self.button.setText(words)
@@ -106,6 +107,8 @@ IDLE = "Ready. F5 runs the comparison."
 
 
 class ProgressStrip(QWidget):
+    """Where the run stands: the case, how many of how many, the time left; with Pause and Cancel."""
+
     pause = Signal()
     resume = Signal()
     cancel = Signal()
@@ -174,7 +177,7 @@ def _progress_words(standing: Standing) -> str:
 
 
 def outcome(ended: Ended) -> str:
-    """What came of a run: "18 of 18 cases ok in 0:35, run kept in runs/…"."""
+    """How a run ended: "18 of 18 cases ok in 0:35, run kept in runs/…"."""
     if not ended.total:
         return f"Nothing was measured; the run's log is kept in {ended.folder}"
     counts = dict(ended.counts)
@@ -191,7 +194,8 @@ KEPT = 60  # readings in a sparkline: half a minute
 
 @dataclass(frozen=True)
 class Gauge:
-    """One figure: name, value (None: the machine would not say), text, the scale's top (None: as seen)."""
+    """One reading. value: None if the machine does not say; top: the top of its scale, None for the
+    largest value seen."""
 
     name: str
     value: float | None
@@ -201,7 +205,7 @@ class Gauge:
 
 @dataclass(frozen=True)
 class MachineReading:
-    """The machine at one moment; held_back: why the device throttles, in words, or ""."""
+    """All readings at one moment. held_back: why the device throttles, in words, or ""."""
 
     device: str
     gauges: tuple[Gauge, ...]
@@ -209,7 +213,8 @@ class MachineReading:
 
 
 class MachineSampler(QObject):
-    """A thread that reads and emits; `stop` ends it."""
+    """Reads the machine in a thread and emits the readings: the GPU by NVML, or the CPU's load if there is
+    no GPU."""
 
     read = Signal(object)
 
@@ -244,7 +249,7 @@ class MachineSampler(QObject):
 
 
 def gpu_reading(name: str, seen: nvml.Reading, clock_mhz: float | None) -> MachineReading:
-    """NVML's figures as gauges."""
+    """The figures of NVML as gauges."""
 
     def text(value: float | None, unit: str) -> str:
         return f"{value:.0f} {unit}" if value is not None else "–"
@@ -273,7 +278,7 @@ def cpu_reading(name: str, load_percent: float, used_nbytes: int, total_nbytes: 
 
 
 class Sparkline(QWidget):
-    """The last half minute of one figure."""
+    """The last half minute of one reading."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -313,7 +318,7 @@ class Sparkline(QWidget):
 
 
 class MachineStrip(QWidget):
-    """Shows readings; `start` begins to take them."""
+    """What the machine does now, updated twice a second. `start` begins the readings."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,1 +1,1 @@
-"""Widgets that know nothing of where they stand."""
+"""Widgets that do not know where they are used."""

@@ -1,7 +1,7 @@
-"""A read-only view of source: line numbers, highlighting, marked lines, and notes after their ends.
+"""A read-only view of a source: line numbers, colours, marked lines, and notes behind lines.
 
-What a line looks like is said by role (faulty, removed, added …), so that a change of theme changes colours
-alone. The viewer of one rung and the comparison of two stand on it.
+The look of a line is given by a role (error, removed, added …), so that a change of theme only changes
+colours.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gui.widgets.colour_scale import blend
 
 @dataclass(frozen=True)
 class Ink:
-    """A token's colour on light and on dark paper."""
+    """The colours of a token on light and on dark paper."""
 
     light: str
     dark: str
@@ -86,8 +86,8 @@ def ink_of(kind: _TokenType) -> Ink | None:
 
 
 def highlighted(text: str, suffix: str) -> list[Parts]:
-    """The coloured parts of each line of `text` (lines end in "\\n"); suffix: of its file, as ".cu". A file
-    of no known kind has none."""
+    """The coloured parts of each line of a text (its lines end in a line feed). suffix: of its file, as
+    ".cu". A file of an unknown kind has no coloured parts."""
     lines: list[Parts] = [[] for _ in range(text.count("\n") + 1)]
     starts = _line_starts(text)
     line = 0
@@ -106,8 +106,8 @@ def highlighted(text: str, suffix: str) -> list[Parts]:
 
 
 def header_lines(text: str, suffix: str) -> int:
-    """How many of the first lines are a rung's header: the first comment of a .cu file, the first lines that
-    begin with # of a .py file."""
+    """The number of lines of a rung's header: the first comment of a .cu file, or the first lines of a .py
+    file that begin with #."""
     lines = text.split("\n")
     if suffix == ".py":
         return next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
@@ -138,9 +138,9 @@ TINTS = {
 
 @dataclass(frozen=True)
 class CodeLine:
-    """One line as it is shown. number: in its file, from 1 (None: a gap that keeps two texts aligned);
-    role: a key of TINTS or ""; spans: (column, length) of the words that differ; sign: before the number;
-    note: after its end; dim: of less interest."""
+    """One line. number: in its file, from 1 (None: a gap that aligns two texts); role: a key of TINTS or
+    ""; spans: (column, length) of words that differ; sign: before the number; note: behind its end;
+    dim: less important."""
 
     text: str
     number: int | None = None
@@ -153,13 +153,14 @@ class CodeLine:
 
 
 def tint(theme: Theme, role: str, strong: bool = False) -> QColor:
-    """The background of a line of this role, or of its words; opaque, for what overlaps by a pixel."""
+    """The background of a line with this role; strong: that of its changed words. Opaque, because lines
+    overlap by a pixel."""
     name, line, words = TINTS[role]
     return blend((theme.paper, getattr(theme, name)), words if strong else line)
 
 
 class CodeView(QPlainTextEdit):
-    """`show_lines` fills it."""
+    """The view. `show_lines` fills it."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -181,7 +182,7 @@ class CodeView(QPlainTextEdit):
         theming.changed.connect(self.restyle)
 
     def show_lines(self, lines: Sequence[CodeLine]) -> None:
-        """Show other lines; the view goes to the top."""
+        """Show other lines, and scroll to the top."""
         self.lines = tuple(lines)
         self._colours.pause = True
         self.setPlainText("\n".join(line.text for line in self.lines))
@@ -190,14 +191,13 @@ class CodeView(QPlainTextEdit):
         self.restyle()
 
     def change_lines(self, lines: Sequence[CodeLine]) -> None:
-        """The same text with other marks: the view stays where it is."""
+        """Show the same text with other marks. The view does not scroll."""
         self.lines = tuple(lines)
         self._make_room()
         self.restyle()
 
     def go_to(self, index: int) -> None:
-        """Put the caret on the line of this index (from 0), in the middle of the view where it has to
-        move."""
+        """Put the caret on a line (index from 0). If the view has to scroll, the line is in its middle."""
         block = self.document().findBlockByNumber(index)
         if block.isValid():
             cursor = self.textCursor()
@@ -212,7 +212,7 @@ class CodeView(QPlainTextEdit):
         return self.textCursor().blockNumber()
 
     def mark(self, indices: Collection[int], role: str = "linked") -> None:
-        """Have these lines, and no others, this role; the inks of the text stay as they are."""
+        """Give this role to these lines and to no others."""
         self.lines = tuple(
             replace(line, role=role if index in indices else "" if line.role == role else line.role)
             if (line.role == role) != (index in indices)
@@ -223,7 +223,7 @@ class CodeView(QPlainTextEdit):
         self._gutter.update()
 
     def bring(self, index: int) -> None:
-        """Have a line in view, in the middle where it was not; the caret stays."""
+        """Scroll to a line. The caret stays."""
         block = self.document().findBlockByNumber(index)
         first, height = self.firstVisibleBlock().blockNumber(), self.viewport().height()
         rows = max(1, height // max(1, self.fontMetrics().lineSpacing()))
@@ -296,7 +296,7 @@ class CodeView(QPlainTextEdit):
         self._place()
 
     def _visible(self, area: QRect) -> Iterator[tuple[CodeLine, QRect]]:
-        """The lines in an area of the viewport, with the rectangle of each over its whole width."""
+        """The lines in an area of the viewport, with the rectangle of each."""
         block: QTextBlock = self.firstVisibleBlock()
         top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
         while block.isValid() and top <= area.bottom():
@@ -336,7 +336,7 @@ class _Gutter(QWidget):
 
 
 class _Colours(QSyntaxHighlighter):
-    """Puts the lines' inks into the document; the tokens were found before, over the whole text."""
+    """Colours the document. The tokens were found before, in the whole text."""
 
     def __init__(self, document: QTextDocument, view: CodeView) -> None:
         super().__init__(document)

@@ -1,7 +1,7 @@
 """A colour scale for one quantity, and its legend: a bar with ticks in the quantity's unit.
 
-Colours run from near the paper (little) to far from it (much), so that in both themes the eye goes to what is
-large; lightness alone tells the order, for eyes that see hues differently.
+Small values have a colour near that of the paper, large ones a colour far from it, in both themes.
+Lightness alone shows the order, for people who see hues differently.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ STEPS = 5
 
 @dataclass(frozen=True)
 class Scale:
-    """low to high, in the quantity's own unit, linear or logarithmic; title: the quantity with whose it is;
-    text: a value with its unit; marks: words for colours off the scale, with these colours."""
+    """A scale from low to high, in the quantity's unit, linear or logarithmic. title: the quantity and its
+    owner; text: formats a value with its unit; marks: words and colours for what is not on the scale."""
 
     title: str
     kind: str
@@ -48,7 +48,7 @@ class Scale:
     marks: tuple[tuple[str, str], ...] = ()
 
     def fraction(self, value: float) -> float:
-        """Where a value lies between low and high, 0 to 1; those beyond are at the ends."""
+        """Where a value lies between low (0) and high (1). Values beyond are at the ends."""
         if self.high <= self.low:
             return 0.0
         if not self.log:
@@ -67,8 +67,8 @@ class Scale:
         return RAMPS[self.kind][self.theme.dark]
 
     def ticks(self, most: int = STEPS) -> list[tuple[float, str]]:
-        """(fraction, text) of at most `most` values, 2 or more: decades of a logarithmic scale, equal parts
-        of a linear one."""
+        """Fraction and text of at most `most` (2 or more) values: decades of a logarithmic scale, equal
+        parts of a linear one."""
         if self.high <= self.low:
             return [(0.0, self.text(self.low))]
         if not self.log:
@@ -81,17 +81,17 @@ class Scale:
 
 
 def blend(stops: Sequence[str], fraction: float) -> QColor:
-    """The colour at a fraction of the way along evenly spaced stops."""
+    """The colour at a fraction (0 to 1) of the way along colours at equal distances."""
     return QColor(palette.blend(stops, fraction))
 
 
 def ink_on(fill: QColor) -> QColor:
-    """Black or white, whichever stands out more."""
+    """Black or white, whichever is easier to read on a colour."""
     return QColor(palette.ink_on(fill.name()))
 
 
 class ScaleLegend(QWidget):
-    """The legend of a Scale; empty where there is none."""
+    """Draws the legend of a Scale; nothing if there is none."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

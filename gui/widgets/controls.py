@@ -63,8 +63,8 @@ TERM = "term"  # the scheme of links that lead to a word of the glossary
 
 
 def as_tip(text: str) -> str:
-    """Text for a tooltip, or another place where Qt guesses what it is: what looks like HTML is shown as it
-    stands."""
+    """Text for a tooltip, or for another place where Qt guesses its format: text that looks like HTML is
+    shown unchanged."""
     return f'<p style="white-space:pre-wrap">{escape(text)}</p>' if QtGui.Qt.mightBeRichText(text) else text
 
 
@@ -97,8 +97,8 @@ class Label(QLabel):
 
 
 class TermLabel(Label):
-    """Words before a field or a value. Where they are a word of the glossary they are underlined by dots,
-    their tooltip is what it means, and a click leads to the glossary."""
+    """A label before a field or a value. If it is a word of the glossary, it is underlined by dots, its
+    tooltip is the meaning, and a click opens the glossary."""
 
     def __init__(self, text: str = "", role: str = "", buddy: QWidget | None = None) -> None:
         self.term = glossary.find(text)
@@ -125,7 +125,7 @@ class TermLabel(Label):
 
 
 class Linked(QLabel):
-    """Text of ours in paragraphs, in which the marked words ("each [rung]") are links to the glossary."""
+    """Text in paragraphs. Marked words ("each [rung]") are links to the glossary."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(
@@ -141,7 +141,7 @@ class Linked(QLabel):
 
 
 def linked(text: str) -> str:
-    """As HTML, its marked words as links."""
+    """A text as HTML, with its marked words as links."""
     parts = [
         f'<a href="{TERM}:{escape(word)}">{escape(part)}</a>' if word else escape(part)
         for part, word in glossary.parts(text)
@@ -150,8 +150,8 @@ def linked(text: str) -> str:
 
 
 def with_links(text: str, but: str = "", colour: str = "") -> str:
-    """As HTML, the words of the glossary in it as links where they stand alone; but: a word that is none;
-    colour: of the links, where they are to be quiet."""
+    """A text as HTML, in which words of the glossary are links. but: a word that is not; colour: of the
+    links, if they should not stand out."""
     style = f' style="color:{colour}"' if colour else ""
     words = []
     for word in text.split(" "):
@@ -165,17 +165,17 @@ def with_links(text: str, but: str = "", colour: str = "") -> str:
 
 
 def meaning(term: str) -> str:
-    """For a tooltip."""
+    """A word of the glossary and its meaning, for a tooltip."""
     return f"{term}: {plain_meaning(term)}\n(a click opens the glossary)"
 
 
 def plain_meaning(term: str) -> str:
-    """Of a word of the glossary, without marks."""
+    """The meaning of a word of the glossary, without marks."""
     return glossary.terms()[term].replace("`", "")
 
 
 def open_term(term: str) -> None:
-    """Show the glossary at this word: whoever has it in the window handles such links."""
+    """Show the glossary at this word. The window handles links of this scheme."""
     link = QUrl()
     link.setScheme(TERM)
     link.setPath(term)
@@ -183,7 +183,7 @@ def open_term(term: str) -> None:
 
 
 class Readout(Label):
-    """What is at the pointer, over what is pointed at: it takes no clicks."""
+    """A tooltip that is placed by its owner. It takes no clicks."""
 
     def __init__(self, theming: Theming, parent: QWidget) -> None:
         super().__init__(parent=parent, rich=True)
@@ -202,7 +202,8 @@ class Readout(Label):
 
 
 class Elided(Label):
-    """One line; of several wordings, the first that fits, else the last one cut short."""
+    """One line of text. Of several wordings the first one that fits is shown; if none does, the last one
+    is cut."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None, role: str = "") -> None:
         self._shorter: tuple[str, ...] = ()
@@ -227,8 +228,8 @@ class Elided(Label):
 
 
 class Lines(Label):
-    """Wrapped text of at most `most` lines; where there is more, in letters up to `smaller` points smaller if
-    all of it stands there then, else the last line is cut short."""
+    """Wrapped text of at most `most` lines. If it is longer, it is shown in letters that are up to
+    `smaller` points smaller; if it still does not fit, the last line is cut."""
 
     def __init__(
         self, most: int, parent: QWidget | None = None, smaller: float = 0.0, role: str = ""
@@ -272,11 +273,12 @@ class Lines(Label):
             painter.drawText(0, number * metrics.lineSpacing() + metrics.ascent() + 1, line)
 
     def lines(self) -> list[str]:
-        """What stands there at this width, line by line."""
+        """The lines that are shown at this width."""
         return self._fitting(self.width())[0]
 
     def _fitting(self, width: int) -> tuple[list[str], QFont]:
-        """The lines, and in which letters: the largest that all of the text stands in, if one does."""
+        """The lines for a width, and their font: the largest in which the whole text fits, if there is
+        one."""
         lines, cut = self._broken(width, self.font())
         step = 0.5
         while cut and step <= self.smaller:
@@ -289,7 +291,7 @@ class Lines(Label):
         return lines, self.font()
 
     def _broken(self, width: int, font: QFont) -> tuple[list[str], bool]:
-        """The lines in this font, and whether the last one is cut short."""
+        """The lines in this font, and whether the last one is cut."""
         text = self.text()
         layout = QTextLayout(text, font)
         option = QTextOption()
@@ -313,7 +315,8 @@ class Lines(Label):
 
 
 def labelled(field: QWidget, words: str, gap: int = 10) -> QWidget:
-    """A field behind its label, whose key leads to it; gap: to the next pair."""
+    """A field behind its label. The label's marked letter leads to the field. gap: to what follows, in
+    pixels."""
     field.setAccessibleName(words.replace("&", ""))
     return as_row(TermLabel(words, buddy=field), field, margins=(0, 0, gap, 0))
 
@@ -326,7 +329,7 @@ Do = Callable[..., object] | SignalInstance
 def push_button(
     words: str = "", do: Do | None = None, tip: str = "", role: str = "", name: str = ""
 ) -> QPushButton:
-    """A button; role: of the style sheet; name: for a screen reader, where it is not the words."""
+    """A button. role: in the style sheet; name: for a screen reader, if it differs from the words."""
     button = QPushButton(words)
     _dress(button, do, tip, role, name)
     return button
@@ -341,7 +344,7 @@ def tool_button(
     flat: bool = False,
     toggled: Do | None = None,
 ) -> QToolButton:
-    """A small button, which Tab leads to; toggled: of one that stays down, called with whether it is."""
+    """A small button, which Tab reaches. toggled: makes it stay down; called with whether it is down."""
     button = QToolButton()
     button.setText(words)
     button.setAutoRaise(flat)
@@ -353,13 +356,13 @@ def tool_button(
 
 
 def tool_buttons(*each: tuple[str, str, Do]) -> list[QToolButton]:
-    """Of the words on each, its tip, by which it is called too (without the keys in brackets), and what it
-    does."""
+    """Small buttons: for each its words, its tooltip and what it does. The tooltip without the keys in
+    brackets is its name."""
     return [tool_button(words, do, tip, name=tip.partition(" (")[0]) for words, tip, do in each]
 
 
 def tool_of(action: QAction, role: str = "") -> QToolButton:
-    """A small button that does what an action does."""
+    """A small button for an action."""
     button = QToolButton()
     button.setDefaultAction(action)
     _dress(button, None, "", role, "")
@@ -367,7 +370,7 @@ def tool_of(action: QAction, role: str = "") -> QToolButton:
 
 
 def menu_button(words: str, tip: str = "") -> QToolButton:
-    """A small button that opens a menu, whose entries show their tips."""
+    """A small button that opens a menu. The entries show their tooltips."""
     button = tool_button(words, tip=tip)
     button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
     menu = QMenu(button)
@@ -397,8 +400,8 @@ def new_action(
     enabled: bool = True,
     checked: bool | None = None,
 ) -> QAction:
-    """An action of a widget. keys: that trigger it within `scope`; checked: whether it is on, None for one that
-    cannot be turned on and off."""
+    """An action of a widget. keys: trigger it within `scope`; checked: whether it is on, None if it cannot be
+    turned on and off."""
     action = QAction(words, owner, checkable=checked is not None, checked=bool(checked), enabled=enabled)
     if tip:
         action.setToolTip(tip)
@@ -410,7 +413,7 @@ def new_action(
 
 
 def shortcut(owner: QWidget, keys: Keys, what: str, do: Do, scope: Qt.ShortcutContext = WITHIN) -> QShortcut:
-    """Keys that do something within a widget; what: for the sheet of shortcuts."""
+    """Keys that do something inside a widget. what: its description in the list of shortcuts."""
     keys_pressed = QShortcut(QKeySequence(keys), owner)
     keys_pressed.setWhatsThis(what)
     keys_pressed.setContext(scope)
@@ -419,7 +422,7 @@ def shortcut(owner: QWidget, keys: Keys, what: str, do: Do, scope: Qt.ShortcutCo
 
 
 def popup(owner: QWidget, actions: Sequence[QAction], at: QPoint) -> QMenu:
-    """A context menu of these at a place of the owner (of an area that scrolls, of what it shows)."""
+    """Show a context menu with these actions at a point of `owner` (of its viewport, if it scrolls)."""
     menu = QMenu(owner)
     menu.addActions(actions)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -437,8 +440,8 @@ def context_menu(owner: QWidget, actions: Callable[[], Sequence[QAction]]) -> No
 def line_edit(
     placeholder: str, changed: Callable[[str], object], name: str = "", tip: str = "", width: int = 0
 ) -> QLineEdit:
-    """A field to search or filter with, which can be cleared. name: for a screen reader; width: in pixels, at
-    most (0: no limit)."""
+    """A field to search or filter with, with a button that clears it. name: for a screen reader; width:
+    the largest in pixels, 0 for any."""
     field = QLineEdit(placeholderText=placeholder, clearButtonEnabled=True)
     field.setAccessibleName(name or placeholder)
     field.setToolTip(tip)
@@ -449,7 +452,7 @@ def line_edit(
 
 
 def set_role(widget: QWidget, role: str) -> bool:
-    """Have a widget look as another role does; whether it did not yet."""
+    """Give a widget another role in the style sheet. Returns whether it changed."""
     if (widget.property("role") or "") == role:
         return False
     widget.setProperty("role", role)
@@ -458,7 +461,7 @@ def set_role(widget: QWidget, role: str) -> bool:
 
 
 def fixed_text(text: str, name: str) -> QPlainTextEdit:
-    """Text to be read and copied, in letters of one width."""
+    """Text to read and copy, in a font with one width for all letters."""
     field = QPlainTextEdit(text)
     field.setReadOnly(True)
     field.setAccessibleName(name)
@@ -470,7 +473,7 @@ def fixed_text(text: str, name: str) -> QPlainTextEdit:
 
 
 class Progress(QProgressBar):
-    """One without words, of so many pixels."""
+    """A progress bar without text. Width and height in pixels."""
 
     def __init__(self, width: int, height: int) -> None:
         super().__init__()
@@ -479,14 +482,14 @@ class Progress(QProgressBar):
         self.setMaximumHeight(height)
 
     def show_part(self, done: int, total: int, active: bool = True) -> None:
-        """So many of so many (0: it goes to and fro); hidden where nothing goes on."""
+        """Show `done` of `total` (0: unknown); hide the bar if nothing is active."""
         self.setVisible(active)
         self.setRange(0, total)
         self.setValue(done)
 
 
 class FolderDialog(QFileDialog):
-    """Takes the name of a folder that is not there yet, and makes it. The systems' own dialogs refuse one."""
+    """Asks for a folder, which may be new. The dialogs of the systems refuse new ones."""
 
     def __init__(self, parent: QWidget | None, title: str, start: str = "") -> None:
         super().__init__(parent, title, start)
@@ -503,7 +506,7 @@ class FolderDialog(QFileDialog):
 
 
 def ask_folder(parent: QWidget | None, title: str, start: str = "") -> str:
-    """The folder chosen, made if it was not there; "" for none."""
+    """Ask for a folder, and make it if it is new. "" if the user cancels."""
     dialog = FolderDialog(parent, title, start)
     try:
         return next(iter(dialog.selectedFiles()), "") if dialog.exec() else ""
@@ -515,8 +518,8 @@ SPARE = QSize(4, 0)  # pixels: a style sheet's field is narrower than what Qt re
 
 
 class Combo(QComboBox):
-    """name: for a screen reader; chosen: called with the place of what the user chose; grows: as wide as its
-    widest text."""
+    """A list to choose from. Text that does not fit is shortened with "…". name: for a screen reader;
+    chosen: called with the index that the user chose; grows: whether it is as wide as its widest text."""
 
     def __init__(
         self,
@@ -533,8 +536,8 @@ class Combo(QComboBox):
             self.activated.connect(chosen)
 
     def offer(self, items: Mapping[Any, str], chosen: Any = None) -> Any:
-        """Have these (data → words) and no others, choose one of them, else the first, and answer it. Nothing
-        is told of it."""
+        """Offer these items (data → text), choose `chosen` or else the first, and return the chosen data.
+        No signal is emitted."""
         before = self.blockSignals(True)
         if [(self.itemData(i), self.itemText(i)) for i in range(self.count())] != list(items.items()):
             self.clear()
@@ -547,11 +550,11 @@ class Combo(QComboBox):
 
     @property
     def offered(self) -> list[Any]:
-        """The data of all items, in their order."""
+        """The data of all items, in order."""
         return [self.itemData(i) for i in range(self.count())]
 
     def choose(self, data: Any) -> bool:
-        """Choose the item of these data; False, and as before, where there is none."""
+        """Choose the item with these data. Returns whether there is one."""
         if (at := self.findData(data)) >= 0:
             self.setCurrentIndex(at)
         return at >= 0
@@ -585,21 +588,21 @@ class Combo(QComboBox):
 
 
 class ChoiceBar(QWidget):
-    """`chosen` carries the key of the list in which the user chose. `wanted`: by key, what a selection made
-    elsewhere asks of a list when it is offered next."""
+    """Several lists in a bar. `chosen` carries the key of the list in which the user chose. wanted: key →
+    the data that a list is to choose when it is filled next, because of a selection elsewhere."""
 
     chosen = Signal(str)
 
     def __init__(self, fields: Sequence[tuple[str, str]], parent: QWidget | None = None) -> None:
-        """fields: a key and its label for each list, in their order."""
+        """fields: key and label of each list, in order."""
         super().__init__(parent)
         self.wanted: dict[str, object] = {}
         self.boxes = {key: Combo(chosen=lambda _, key=key: self.chosen.emit(key)) for key, _ in fields}
         flowing(self, *(labelled(self.boxes[key], words) for key, words in fields))
 
     def offer(self, key: str, items: Mapping, first: object = None) -> object:
-        """Fill a list (data → words), keep its choice where it is still offered (else take `first`, or what
-        comes first), and answer it."""
+        """Fill a list (data → text) and return its choice: the wanted one, else the same as before, else
+        `first`, else the first item."""
         box = self.boxes[key]
         chosen = self.wanted.pop(key, box.currentData())
         chosen = chosen if chosen in items else first
@@ -607,7 +610,7 @@ class ChoiceBar(QWidget):
         return box.offer(items, chosen)
 
     def ask(self, wanted: Mapping[str, object]) -> bool:
-        """Have the lists take these when they are offered next; False where they have them already."""
+        """Let the lists choose these when they are filled next. Returns False if they have them already."""
         if all(self.boxes[key].currentData() == value for key, value in wanted.items()):
             return False
         self.wanted = dict(wanted)
@@ -615,8 +618,9 @@ class ChoiceBar(QWidget):
 
 
 class FindLine(QWidget):
-    """Below `view`, hidden until it is asked for within `scope`. Subclass it and write `search`. what: in
-    which it looks, for its name."""
+    """A bar to search in a view: Ctrl+F opens it, Enter goes to the next place, Shift+Enter back, Escape
+    closes it. Hidden until it is opened. A subclass writes `search`. scope: the widget in which Ctrl+F
+    works; what: what is searched, for its name."""
 
     def __init__(self, view: QWidget, scope: QWidget, what: str) -> None:
         super().__init__(scope)
@@ -634,15 +638,16 @@ class FindLine(QWidget):
         self.hide()
 
     def search(self, back: bool = False) -> bool:
-        """Go to the next place, round the end, and say which it is; whether there is one."""
+        """Go to the next place, from the end to the start, and say which one it is. Returns whether there
+        is one."""
         raise NotImplementedError
 
     def typed(self) -> None:
-        """Another text is looked for."""
+        """The text has changed."""
         self.search()
 
     def chosen(self) -> str:
-        """What is selected in the view, to be looked for."""
+        """The selected text of the view, which is searched first."""
         return ""
 
     def open_bar(self) -> None:
@@ -668,7 +673,7 @@ class FindLine(QWidget):
 
 
 class FindBar(FindLine):
-    """In a text."""
+    """Searches in a text."""
 
     def __init__(self, view: QPlainTextEdit, scope: QWidget) -> None:
         self._text = view
@@ -709,7 +714,7 @@ class FindBar(FindLine):
 
 
 class FindItems(FindLine):
-    """Among things that each have a text; `picked` carries the key of the one gone to."""
+    """Searches in the texts of items. `picked` carries the key of the item that was found."""
 
     picked = Signal(str)
 
@@ -719,13 +724,13 @@ class FindItems(FindLine):
         super().__init__(view, scope, what)
 
     def show_items(self, items: Sequence[tuple[str, str]]) -> None:
-        """key and text of each, in order."""
+        """The key and text of each item, in order."""
         self._items = [(key, text.lower()) for key, text in items]
         self._at = ""
         self.count.setText("")
 
     def go_from(self, key: str) -> None:
-        """Where the next one is looked for from."""
+        """Search from this item on."""
         self._at = key
 
     def typed(self) -> None:

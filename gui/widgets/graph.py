@@ -52,8 +52,9 @@ _SWEEPS = 8
 
 @dataclass(frozen=True)
 class PlacedNode:
-    """centres: (x, y) by node; routes: the points an edge passes, from the source's bottom to the target's
-    top, by (source, target); rows: the nodes of each layer, from left to right, for moving by keys."""
+    """The places of nodes and edges. centres: (x, y) by node; routes: by (source, target), the points of
+    an edge from the bottom of its source to the top of its target; rows: the nodes of each layer from
+    left to right, for the arrow keys."""
 
     centres: Mapping[str, tuple[float, float]]
     routes: Mapping[tuple[str, str], tuple[tuple[float, float], ...]]
@@ -74,10 +75,10 @@ class _Spot:
 
 
 def layout(sizes: Mapping[str, tuple[float, float]], edges: Sequence[tuple[str, str]]) -> PlacedNode:
-    """Places for nodes of (width, height), in units of the drawing; equal graphs are placed equally.
+    """Places for nodes of (width, height), in units of the drawing. Equal graphs get equal places.
 
-    `sizes` lists nodes in an order in which every edge leads forward, as a model's layers run; ValueError for
-    an edge that does not, so that no cycle can come in. Edges that stand twice count once.
+    sizes: in an order in which every edge leads forward, as layers of a model run. Raises ValueError
+    for an edge that leads backward, so that there is no cycle. An edge that is given twice counts once.
     """
     edges = list(dict.fromkeys(edges))
     place = {key: index for index, key in enumerate(sizes)}
@@ -176,8 +177,9 @@ def _position(layers: list[list[_Spot]]) -> None:
 
 
 def _align(layer: list[_Spot], down: bool) -> None:
-    """The x of least squared distance from where each spot's neighbours are, in order and without overlap:
-    with the least distances taken off this is isotonic regression, solved by pooling adjacent violators."""
+    """Place the spots of a layer as near as possible (least squares) to their neighbours, in order and
+    without overlap. Without the least distances this is isotonic regression, solved by pooling adjacent
+    violators."""
     offsets, wanted, weights = [], [], []
     offset = 0.0
     for index, spot in enumerate(layer):
@@ -237,7 +239,7 @@ RADIUS = 7.0
 
 @dataclass(frozen=True)
 class Box:
-    """A node: key, and the lines it shows. An input of the model is `plain`: no colour, no value."""
+    """A node: its key, and the lines it shows. plain: an input of the model, without colour and value."""
 
     key: str
     title: str
@@ -248,7 +250,7 @@ class Box:
 
 @dataclass(frozen=True)
 class NodeLook:
-    """How a box is drawn now: fill ("" = as the paper), value beside the title, tip, whether it failed."""
+    """How a box is drawn. fill: "" for the paper's colour; value: beside the title."""
 
     fill: str = ""
     value: str = ""
@@ -257,7 +259,7 @@ class NodeLook:
 
 
 class BoxFonts:
-    """The fonts of a box and the room that its lines take."""
+    """The fonts of boxes, and the sizes that their lines need."""
 
     def __init__(self, font: QFont) -> None:
         self.plain = QFont(font)
@@ -278,6 +280,8 @@ class BoxFonts:
 
 
 class BoxItem(QGraphicsItem):
+    """Draws a box."""
+
     def __init__(self, box: Box, rect: QRectF, fonts: BoxFonts, theming: Theming) -> None:
         super().__init__()
         self.box = box
@@ -341,7 +345,7 @@ class BoxItem(QGraphicsItem):
 
 
 class ArrowItem(QGraphicsPathItem):
-    """An edge: a curve through its points, that leaves and arrives upright, with a head."""
+    """Draws an edge: a curve through its points that leaves and arrives vertically, with a head."""
 
     def __init__(self, points: Sequence[QPointF]) -> None:
         end = points[-1]
@@ -378,7 +382,7 @@ READABLE = 0.85  # a large graph opens no smaller than this
 
 
 class GraphView(QGraphicsView):
-    """Shows boxes and edges; `picked` tells the key that the user selected."""
+    """The graph. `picked` carries the key of the box that the user selected."""
 
     KEYS: ClassVar = {
         "↑, ↓, ←, →": "From node to node of the graph",
@@ -428,7 +432,7 @@ class GraphView(QGraphicsView):
         return self._items[key].look
 
     def show_graph(self, boxes: Sequence[Box], edges: Sequence[tuple[str, str]]) -> None:
-        """Draw another graph; nothing happens where it is the one that is drawn. Every edge leads forward."""
+        """Draw a graph, unless it is drawn already. Every edge must lead forward."""
         if (tuple(boxes), tuple(edges)) == (self._boxes, self._edges):
             return
         self._boxes, self._edges = tuple(boxes), tuple(edges)
@@ -456,12 +460,12 @@ class GraphView(QGraphicsView):
         self._open()
 
     def show_looks(self, looks: Mapping[str, NodeLook]) -> None:
-        """Colours and values of the boxes, by key; those not named are plain."""
+        """Set colours and values of boxes, by key. Boxes that are not named are plain."""
         for key, item in self._items.items():
             item.show_look(looks.get(key, NodeLook()))
 
     def select(self, key: str) -> None:
-        """Mark a box ("" = none) and bring it into view; tells nobody."""
+        """Mark a box ("" for none) and scroll to it. No signal is emitted."""
         if key == self._selected:
             return
         if self._selected in self._items:
@@ -490,7 +494,7 @@ class GraphView(QGraphicsView):
         self._placed_by_user = True
 
     def zoom_buttons(self) -> list[QToolButton]:
-        """For below it."""
+        """The buttons for the zoom."""
         return tool_buttons(
             ("−", "Zoom out (−)", lambda: self.zoom_by(0.8)),
             ("+", "Zoom in (+)", lambda: self.zoom_by(1.25)),
@@ -502,13 +506,13 @@ class GraphView(QGraphicsView):
         self.zoom_by(1 / self.zoom)
 
     def fit(self) -> None:
-        """The whole graph, no larger than it is."""
+        """Show the whole graph, at most in full size."""
         self._set_zoom(self._fitting())
         self.centerOn(self.sceneRect().center())
         self._placed_by_user = True
 
     def _open(self) -> None:
-        """Whole where that can be read, else readable from its top on."""
+        """Show the whole graph if it can be read then, else its top in a readable size."""
         self._set_zoom(max(READABLE, self._fitting()))
         rect = self.sceneRect()
         visible = self.mapToScene(self.viewport().rect()).boundingRect()
@@ -602,7 +606,7 @@ class GraphView(QGraphicsView):
         self.picked.emit(key)
 
     def _step(self, key: int) -> None:
-        """From the selected box along an edge, or to its neighbour in the row."""
+        """Go from the selected box along an edge, or to its neighbour in the row."""
         if not self._rows:
             return
         if not self._selected:

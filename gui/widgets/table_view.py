@@ -1,4 +1,5 @@
-"""A table (bench.show.table) in the window: sorted and selected by rows, copied as CSV and Markdown."""
+"""A table (bench.show.table) in the window. It can be sorted, selected by rows, and copied as CSV and
+Markdown."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ NO_INDEX = QModelIndex()
 
 
 class TableModel(QAbstractTableModel):
-    """`rows` stand in the order shown; what is known of them beside their columns the view says."""
+    """The rows in the order shown. The view adds what the columns do not say of a row."""
 
     def __init__(self, view: TableView) -> None:
         super().__init__(view)
@@ -34,7 +35,7 @@ class TableModel(QAbstractTableModel):
         return self.table.columns
 
     def show_table(self, table: Table[Any]) -> None:
-        """Show this one. A selection stays where rows were added, changed or taken away and others stay."""
+        """Show a table. The selection stays on rows that are still there."""
         key = self._looks.key
         new = {key(row): row for row in table.rows}
         keys = [key(row) for row in self.rows]
@@ -81,7 +82,7 @@ class TableModel(QAbstractTableModel):
         self.layoutChanged.emit()
 
     def _in_order(self) -> list[Any]:
-        """What is alike in the column sorted by stays as the one before it had it."""
+        """The sorted rows. Equal ones keep their earlier order."""
         place, order = self._sorted_by
         if not 0 <= place < len(self.columns):
             return list(self.table.rows)
@@ -97,7 +98,7 @@ class TableModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self.columns)
 
     def term(self, section: int) -> str:
-        """The word of the glossary that a heading is, "" for none."""
+        """The word of the glossary in a heading, "" for none."""
         column = self.columns[section]
         return glossary.find(column.heading) or glossary.find(column.name)
 
@@ -146,8 +147,8 @@ def _flush(column: Column[Any]) -> int:
 
 
 class TableView(QTableView):
-    """What a page's table says of its rows beside their columns are the methods from `key` on. `picked`
-    carries the `target` of the row that the user went to."""
+    """A table. A page's own table overrides the methods from `key` on. `picked` carries the `target` of
+    the row that the user went to."""
 
     picked = Signal(object)
     widest = 320  # pixels of a column
@@ -189,7 +190,7 @@ class TableView(QTableView):
             context_menu(self, self.actions)
 
     def show_table(self, table: Table[Any]) -> None:
-        """Columns that tell nothing are hidden, the others as wide as their texts."""
+        """Show a table. Columns that say nothing are hidden, others are as wide as their texts."""
         before = [column.name for column in self.source.columns]
         self._following = True
         self.source.show_table(table)
@@ -238,7 +239,7 @@ class TableView(QTableView):
         self._following = False
 
     def chosen_rows(self) -> list[Any]:
-        """The selected rows where there are several, else all, as sorted."""
+        """The selected rows if there are several, else all; in the order shown."""
         chosen = sorted(index.row() for index in self.selectionModel().selectedRows())
         return [self.source.rows[i] for i in chosen] if len(chosen) > 1 else list(self.source.rows)
 
@@ -250,16 +251,17 @@ class TableView(QTableView):
 
     @property
     def theme(self) -> Theme:
-        """That of the window now; of a table that was given the theming."""
+        """The theme in use. Only for tables that were given the theming."""
         return self._theming.theme
 
     # ---------------------------------------------------------------------------------- of a table of its own
 
     def key(self, row: Any) -> Hashable | None:
-        """By what a row is known again in the next table; None: each table is a new one."""
+        """What identifies a row in the next table. None: each table is a new one."""
         return None
 
     def target(self, row: Any) -> Any:
+        """What `picked` carries for a row."""
         return row
 
     def tip(self, row: Any, column: Column[Any]) -> str:
@@ -284,7 +286,7 @@ class TableView(QTableView):
         return not column.tells(self.source.rows)
 
     def fits(self) -> bool:
-        """Whether the columns' widths are to be looked at."""
+        """Whether to adapt the widths of columns."""
         return True
 
     def heading_width(self, place: int) -> int:
@@ -307,7 +309,7 @@ class TableView(QTableView):
             self.picked.emit(self.target(self.source.rows[current.row()]))
 
     def _on_heading_menu(self, at: QPoint) -> None:
-        """Of a heading that is a word of the glossary."""
+        """The context menu of a heading that is a word of the glossary."""
         place = self.horizontalHeader().logicalIndexAt(at)
         if 0 <= place < len(self.source.columns) and (term := self.source.term(place)):
             menu = QMenu(self)

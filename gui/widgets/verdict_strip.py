@@ -1,5 +1,6 @@
-"""What a run comes to, in the largest letters of the page: of each model a line a comparison, with whether to
-believe it, then what is said of all; a click leads to the points that a clause speaks of."""
+"""The verdicts of a run in large letters: for each model one line for each comparison, and whether it is
+reliable; a click on a clause selects its points. And the scoreboard (bench.charts.scoreboard): a line
+for each backend, a column for each batch size, in each cell how fast it is beside its reference."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ TIP = "Click a part of the sentence to go to its points, and again for the next 
 
 
 class VerdictStrip(ScrollArea):
-    """`picked` carries the Case of a point that a clause speaks of: of a clause that is clicked again, the
-    next."""
+    """The verdicts. `picked` carries the Case of a point that a clause is about; another click on the same
+    clause gives the next one."""
 
     picked = Signal(object)
 
@@ -66,7 +67,7 @@ class VerdictStrip(ScrollArea):
 
     @property
     def texts(self) -> list[str]:
-        """The lines as they are read."""
+        """The lines as plain text."""
         return [line.words for line in self._lines]
 
     @property
@@ -74,7 +75,7 @@ class VerdictStrip(ScrollArea):
         return tuple(self._lines)
 
     def show_verdicts(self, verdicts: Sequence[Verdict], model: str) -> None:
-        """Show a line of each; `model`: whose charts stand below."""
+        """Show a line for each verdict. model: the one whose charts are shown below."""
         if (tuple(verdicts), model) == self._shown:
             return
         foremost = self._shown[1] if isinstance(self._shown, tuple) else ""
@@ -101,7 +102,7 @@ class VerdictStrip(ScrollArea):
                     self.ensureWidgetVisible(line, 0, 0)
 
     def give(self, roomy: bool) -> None:
-        """Whether what stands below needs little of a low window's height."""
+        """Say whether the charts below need little height, which matters in a low window."""
         if roomy != self._roomy:
             self._roomy = roomy
             self._fit()
@@ -125,7 +126,7 @@ class VerdictStrip(ScrollArea):
         return super().eventFilter(watched, event)
 
     def _fit(self) -> None:
-        """As high as its lines are at this width, up to what it may have of the window."""
+        """Set the height: all lines at this width, up to the strip's share of the window."""
         around = self._layout.contentsMargins()
         width = max(100, self.viewport().width() - around.left() - around.right())
         low = self.window().height() < HIGH
@@ -156,7 +157,7 @@ class VerdictStrip(ScrollArea):
 
 
 class _Line(Label):
-    """One model's sentence; each clause that has points is a link to them."""
+    """The sentence of one model. Each clause with points is a link to them."""
 
     case_wanted = Signal(object)
 
@@ -199,7 +200,7 @@ class _Line(Label):
         self.setText(f'<div style="color:{ink}"><div>{first}</div>{below}</div>')
 
     def _marked_up(self, clauses: Sequence[Clause], theme: Theme, ink: str) -> str:
-        """Clauses as HTML, each a link; what is doubtful in no colour that says that something is certain."""
+        """Clauses as HTML, each a link. What is in doubt gets no colour that means certainty."""
         colours = {
             "faster": theme.good,
             "slower": theme.failed,
@@ -256,8 +257,8 @@ WIDEST_CELL = "10.0× slower"  # for which each batch size has room from the sta
 
 
 class BesideBoard(QBoxLayout):
-    """A widget of words with the board at its right; below it where the board needs most of the width and the
-    window is at least HIGH. In a lower one the board is as high as the words."""
+    """Words with the board at their right. The board stands below them if it needs most of the width and
+    the window is at least HIGH pixels high; in a lower window it is as high as the words."""
 
     def __init__(self, words: QWidget, board: BoardView) -> None:
         super().__init__(QBoxLayout.Direction.LeftToRight)
@@ -280,7 +281,8 @@ class BesideBoard(QBoxLayout):
 
 
 class FramedCells(QStyledItemDelegate):
-    """A selected cell has a frame: its colour is its verdict's, and a selection's would be taken for one."""
+    """Draws a frame around the selected cell. A cell's colour is its verdict, so a selection cannot change
+    it."""
 
     FRAME = 2  # pixels
 
@@ -302,7 +304,8 @@ class FramedCells(QStyledItemDelegate):
 
 
 class BoardView(TableView):
-    """`pointed` carries the contender and the batch size of the cell that the user went to."""
+    """The scoreboard. `pointed` carries the contender and the batch size of the cell that the user went
+    to. What is behind a cell is its tooltip."""
 
     pointed = Signal(str, float)
     words: QWidget | None = None  # what it stands beside
@@ -321,7 +324,7 @@ class BoardView(TableView):
         self.hide()
 
     def show_board(self, board: Scoreboard | None) -> None:
-        """Show this one; None, or one that compares nothing, takes no room."""
+        """Show a board. None, or one without comparisons, takes no room."""
         if board == self._board:
             return
         self._board = board
@@ -342,7 +345,7 @@ class BoardView(TableView):
         self._following = False
 
     def sizeHint(self) -> QSize:
-        """As large as its lines and columns, up to its share of the window's height."""
+        """The size of all lines and columns, up to the board's share of the window's height."""
         frame = 2 * self.frameWidth()
         head, line = self.horizontalHeader().sizeHint().height(), self.verticalHeader().defaultSectionSize()
         high = head + self.source.rowCount() * line + frame
@@ -393,7 +396,7 @@ class BoardView(TableView):
         return max(super().heading_width(place), wide if of_batch else 0)
 
     def copied(self) -> Table[Any]:
-        """What is behind each cell, as the exported picture's numbers have it."""
+        """The numbers behind the cells, as an exported picture has them."""
         return scoreboard.numbers(self._board) if self._board is not None else self.source.table
 
     def markdown(self, table: Table[Any]) -> str:
@@ -402,7 +405,7 @@ class BoardView(TableView):
     # ------------------------------------------------------------------------------------------------- events
 
     def _on_current(self, current: QModelIndex) -> None:
-        """A cell is gone to, not a row."""
+        """Nothing: the user goes to cells, not to rows."""
 
     def _on_cell(self, current: QModelIndex) -> None:
         if not current.isValid() or self._following:

@@ -1,4 +1,5 @@
-"""Ladder: the rungs of one operator on one node, checked, timed beside the reference, and read."""
+"""Ladder: all rungs of one operator on one node: checked, timed beside the reference, and shown with their
+source."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ ORDER = 30
 
 
 class LadderPage(SessionPage):
-    """gui.menus.ladder gives it its session; `use_wanted` carries (node, RungCase, device, model)."""
+    """The page of a ladder. gui.menus.ladder connects its session. `use_wanted` carries the RungCase that
+    the model is to use."""
 
     title = "Ladder"
     session: LadderSession
@@ -53,7 +55,8 @@ class LadderPage(SessionPage):
         models: Callable[[], Sequence[str]],
         used: Callable[[str, str], str],
     ) -> None:
-        """models: those the form has; used: (node, model) → the rung that the form has for it."""
+        """Use this session. models: returns the models of the form; used: (node, model) → the rung that
+        the form has for it."""
         self.take(session)
         self._models, self._used = models, used
         session.state.changed.connect(self.invalidate)
@@ -171,7 +174,7 @@ class LadderPage(SessionPage):
         return Spot(job.model, nodes, f"{kind}-{job.device}", job.batch, precision, rung)
 
     def show_spot(self, spot: Spot) -> str:
-        """The ladder of these nodes on the device that they were seen on, at the rung that ran them."""
+        """Show the ladder of these nodes, on the device where they ran, at the rung that ran them."""
         session = self.session
         if session.active:
             return session.occupied()
@@ -200,7 +203,7 @@ class LadderPage(SessionPage):
         return self._body is not None and any(view.shrink() for view in self.charts)
 
     def showcase(self) -> None:
-        """Measure, and read the fastest rung."""
+        """Measure the ladder if it is not measured; then select the fastest rung."""
         state = self.session.state
         if state.ladder is None:
             return
@@ -300,7 +303,7 @@ class LadderPage(SessionPage):
             self._on_picked(key)
 
     def _on_saved(self, rungs: Sequence[str]) -> None:
-        """Show what was saved: a file that is no rung before one that is."""
+        """Show what was saved: first a file that is no rung, else the rung."""
         if problems := self.session.state.problems:
             self._problem = problems[0].path
         elif rungs:

@@ -1,5 +1,5 @@
-"""A wrong answer of a rung, in words and as images: expected, got, how far off, and where. The pointer or the
-arrow keys mark a pixel."""
+"""A wrong answer of a rung, in words and as images: what was expected, what came, how far off it is, and
+where. The pointer or the arrow keys mark a pixel."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _STEPS = {
 
 
 class MapPicture(QWidget):
-    """The image alone. `pointed` carries the Cell under the pointer, None where it left."""
+    """One image. `pointed` carries the Cell under the pointer, None if it left the image."""
 
     KEYS: ClassVar = {"↑, ↓, ←, →": "From cell to cell of an error map"}
     pointed = Signal(object)
@@ -77,7 +77,8 @@ class MapPicture(QWidget):
         return QSize(90, 80)
 
     def frame(self) -> QRectF:
-        """Where the image lies: as large as it fits, its pixels square (to one part in eight at most)."""
+        """Where the image is drawn: as large as fits, with square pixels, and at least 8 × 16 screen
+        pixels."""
         if self._image.isNull():
             return QRectF()
         wide, high = self._image.width(), self._image.height()
@@ -136,7 +137,7 @@ class MapPicture(QWidget):
 
 
 class MapPanel(QWidget):
-    """A picture with its legend below."""
+    """An image with its legend above."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -150,12 +151,12 @@ class MapPanel(QWidget):
         filled(QVBoxLayout(self), self.legend, self.words, (self.picture, 1), margins=(0, 0, 0, 0), spacing=2)
 
     def show_array(self, array: np.ndarray, scale: Scale, bad: QColor) -> None:
-        """`array` (rows, columns) in the colours of `scale`; what is no number in the colour `bad`."""
+        """Show an array (rows, columns) in the colours of a scale. bad: the colour of what is no number."""
         self.legend.show_scale(scale)
         self.picture.show_image(coloured(array, scale, bad), scale.theme)
 
     def show_mask(self, mask: np.ndarray, title: str, words: tuple[str, str], theme: Theme) -> None:
-        """`mask` (rows, columns) in two colours; words: what False and True mean."""
+        """Show a mask (rows, columns) in two colours. words: what False and True mean."""
         colours = (theme.line, theme.failed)
         swatches = " &nbsp; ".join(
             f'<span style="color:{colour}">■</span> {escape(word)}'
@@ -169,7 +170,7 @@ class MapPanel(QWidget):
 
 
 def coloured(array: np.ndarray, scale: Scale, bad: QColor) -> QImage:
-    """An image of a pixel an element (rows, columns) of a linear scale."""
+    """An image of an array (rows, columns), one pixel for each element, on a linear scale."""
     span = scale.high - scale.low or 1.0
     finite = np.isfinite(array)
     with np.errstate(all="ignore"):
@@ -197,10 +198,10 @@ def _empty() -> np.ndarray:
 
 @dataclass(frozen=True)
 class ErrorPictures:
-    """error_map: (rows, columns), the largest |error| over all images and channels. expected, got: (k, c,
-    rows, columns) of the images and channels of these numbers, from the answer's row `row` on; empty where
-    only the map was kept. at: where the finding is (image, channel, row, column). tolerance: what is further
-    off is wrong."""
+    """What was kept of a wrong answer. error_map: (rows, columns), the largest |error| over all images and
+    channels. expected, got: (k, c, rows, columns) for the images and channels with the numbers in
+    `images` and `channels`, from row `row` of the answer on; empty if only the map was kept. at: image,
+    channel, row and column of the finding. tolerance: a larger difference is wrong."""
 
     error_map: np.ndarray
     expected: np.ndarray = field(default_factory=_empty)
@@ -213,24 +214,24 @@ class ErrorPictures:
 
     @property
     def whole(self) -> bool:
-        """Whether there are images of the answer, and not the map alone."""
+        """Whether images of the answer were kept, and not only the map."""
         return self.got.size > 0
 
     def wrong(self, image: int, channel: int) -> np.ndarray:
-        """Where (rows, columns) an image and channel, by their places, is wrong."""
+        """Which elements are wrong, as a mask (rows, columns). image, channel: indices into the kept ones."""
         got, expected = self.got[image, channel], self.expected[image, channel]
         with np.errstate(all="ignore"):
             return ~(np.abs(got.astype(np.float64) - expected) <= self.tolerance)
 
     def counts(self) -> np.ndarray:
-        """(k, c): how many elements are wrong in each image and channel."""
+        """How many elements are wrong, by image and channel: (k, c)."""
         with np.errstate(all="ignore"):
             off = ~(np.abs(self.got - self.expected) <= self.tolerance)
         return off.sum(axis=(2, 3))
 
 
 def _read(path: Path) -> ErrorPictures:
-    """Raises InputError where the file is missing or broken."""
+    """Read the file of a wrong answer. Raises InputError if it is missing or broken."""
     try:
         arrays = npz.arrays(path)
         if "got" not in arrays:
@@ -260,7 +261,7 @@ def _read(path: Path) -> ErrorPictures:
 
 
 class ErrorMapView(QWidget):
-    """`show_finding` fills it."""
+    """Shows a wrong answer. `show_finding` fills it."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -298,7 +299,7 @@ class ErrorMapView(QWidget):
         return QSize(min(LEAST_WIDTH, super().minimumSizeHint().width()), super().minimumSizeHint().height())
 
     def heightForWidth(self, width: int) -> int:
-        """The least: in a scroll area the pictures shrink before it scrolls."""
+        """The smallest height, so that in a scroll area the pictures shrink before it scrolls."""
         layout = self.layout()
         return layout.minimumHeightForWidth(width) if layout is not None else -1
 
@@ -307,8 +308,8 @@ class ErrorMapView(QWidget):
         self._arrange(2 if self.width() >= 2 * LEAST_WIDTH else 1)
 
     def show_finding(self, finding: Finding, map_path: Path | None) -> None:
-        """Show what is wrong; map_path: the file that was kept of the answer (None: there is none). A file
-        that cannot be read is said, and the words stand."""
+        """Show what is wrong. map_path: the file with the kept answer, None if there is none. If it cannot
+        be read, a note says so below the words."""
         self.words.setText(sentences(finding))
         self._answer, problem = None, ""
         if map_path is not None:
@@ -321,7 +322,7 @@ class ErrorMapView(QWidget):
         self._draw()
 
     def _arrange(self, columns: int) -> None:
-        """The pictures beside each other, or below each other where their scales would not fit."""
+        """Put the pictures into this many columns."""
         if columns == self._columns:
             return
         self._columns = columns
@@ -332,7 +333,7 @@ class ErrorMapView(QWidget):
             self._grid.setColumnStretch(column, 1 if column < columns else 0)
 
     def _offer(self) -> None:
-        """The images and channels that were kept, those of the finding chosen."""
+        """Offer the kept images and channels; choose those of the finding."""
         pictures = self._answer
         whole = pictures is not None and pictures.whole
         self._bar.setVisible(whole)
@@ -398,7 +399,7 @@ class ErrorMapView(QWidget):
         self.panels[name].show_array(array, scale, QColor(theme.failed))
 
     def _on_pointed(self, cell: Cell | None) -> None:
-        """Mark a pixel in all pictures and say its values; the finding's where none is pointed at."""
+        """Mark a pixel in all pictures and show its values. With None, mark that of the finding."""
         pictures = self._answer
         if pictures is None:
             return
@@ -423,12 +424,13 @@ class ErrorMapView(QWidget):
 
 
 def value_text(value: float) -> str:
-    """A value of an answer, short."""
+    """A value in three digits."""
     return f"{value:.3g}"
 
 
 def sentences(finding: Finding) -> str:
-    """A finding in words: what, where, when, on what, and how much of it; nothing that its reason says."""
+    """A finding in sentences: what, where, when, on what, and how much. Nothing that its reason already
+    says is repeated."""
     reason = finding.reason
     parts = [f"{reason[:1].upper()}{reason[1:]}."]
     if finding.index and not (finding.expected in reason and finding.got in reason):

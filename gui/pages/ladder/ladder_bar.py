@@ -1,4 +1,5 @@
-"""What ladder to climb: model, node, batch, device, precision, rungs, kernel folders; and Run."""
+"""The choices above a ladder: model, node, batch size, device, precision, rungs and kernel folders; and
+Run."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ LEAST_LETTERS = 5  # that the lists of devices and precisions have room for
 
 
 class LadderBar(QWidget):
-    """What the user chooses is asked of the session. `wanted` carries what is for the window: "folder",
-    "template" or "command". Its `run_button` and `cancel_button` are for the page to place."""
+    """Asks the session for what the user chooses. `wanted` carries what the window has to do: "folder",
+    "template" or "command". The page places `run_button` and `cancel_button`."""
 
     wanted = Signal(str)
 
@@ -83,7 +84,7 @@ class LadderBar(QWidget):
     def show_choice(
         self, question: LadderQuestion, answer: LadderAnswer | None, models: Sequence[str], active: bool
     ) -> None:
-        """What is asked and what there is to choose from; `models` as the form has them."""
+        """Show the question and what there is to choose from. models: those of the form."""
         now = (question, answer, tuple(models), active)
         if now == self._shown:
             return

@@ -1,4 +1,5 @@
-"""What is known of the rung selected: its idea, its source, what it changes of its neighbour, its faults."""
+"""What is known of the selected rung: its idea, source, difference to another rung, compiled code and
+mistake. And how the page divides its room between charts, table and this reader."""
 
 from __future__ import annotations
 
@@ -37,9 +38,9 @@ COMPILED = ".cu"  # the suffix of what is compiled, so that there is something t
 
 
 class LadderReader(QWidget):
-    """`use_wanted` carries the RungCase that the model is to use, `step_wanted` how many rungs further on (or
-    back) is to be read, `edit_wanted` a file and its line for an editor, `assembly_wanted` the RungInfo whose
-    compiled code is to be shown. Tabs are filled when they are seen."""
+    """Shows one rung. `use_wanted` carries the RungCase that the model is to use; `step_wanted` how many
+    rungs to go on (negative: back); `edit_wanted` a file and a line for the editor; `assembly_wanted`
+    the RungInfo whose compiled code is needed. Each tab is filled when it is first seen."""
 
     use_wanted = Signal(object)
     edit_wanted = Signal(Path, int)
@@ -109,7 +110,8 @@ class LadderReader(QWidget):
         )
 
     def set_compact(self, on: bool) -> None:
-        """Whether the words above the tabs keep to a line or two; all of them is their tooltip then."""
+        """Whether the words above the tabs take one or two lines at most. Then their tooltip has all of
+        them."""
         self.words.most, self.state.most = (1, 2) if on else (3, 4)
         for words in (self.words, self.state):
             words.updateGeometry()
@@ -124,7 +126,8 @@ class LadderReader(QWidget):
         map_path: Path | None,
         used: bool,
     ) -> None:
-        """A rung (info None: the reference) and what came of it; used: the form has it for this node."""
+        """Show a rung and its result. info: None for the reference; map_path: the file of its wrong
+        answer; used: whether the form has it for this node."""
         now = ("rung", info, tuple(rungs), ladder_row, map_path, used)
         if now == self._shown:
             return
@@ -156,7 +159,7 @@ class LadderReader(QWidget):
         self._fill()
 
     def show_problem(self, problem: KernelProblem) -> None:
-        """A file of the user's that is no rung."""
+        """Show a file of the user that is no rung."""
         if problem == self._shown:
             return
         self._shown, self._problem, self._info, self._measurement = problem, problem, None, None
@@ -178,7 +181,7 @@ class LadderReader(QWidget):
         self._set_tabs(False, False, False)
 
     def event(self, event: QEvent) -> bool:
-        """Esc gives the page back, before it is anything else's."""
+        """While the reader has the whole page, Esc gives it back."""
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape and self.whole.isChecked():
             if event.type() == QEvent.Type.KeyPress:
                 self.whole.setChecked(False)
@@ -226,8 +229,8 @@ class LadderReader(QWidget):
         self.tabs.setCurrentWidget(wanted)
 
     def _offer(self, other: bool) -> None:
-        """What to compare with: of a rung of the user's first its template, of any other the neighbour below;
-        and every rung."""
+        """Offer what the rung can be compared with: all others, and for a rung of the user its template.
+        The first choice is the template, else the rung below."""
         info = self._info
         chosen = None if other else self._against.currentData()
         items: dict[str, str] = {}
@@ -240,7 +243,7 @@ class LadderReader(QWidget):
         self._against.offer(items, chosen)
 
     def _fill(self, _: int = 0) -> None:
-        """The tab in front, where what it shows is not there yet."""
+        """Fill the tab in front, if it does not show this rung yet."""
         tab, info = self.tabs.currentWidget(), self._info
         if tab is self.source:
             self._fill_source()
@@ -284,12 +287,12 @@ class LadderReader(QWidget):
         return True
 
     def show_assembly(self, rung: str, answer: AssemblyAnswer) -> None:
-        """What the rung of this name is compiled to, if it is still the one that is read."""
+        """Show what this rung is compiled to, if it is still the one shown."""
         if self._info is not None and self._info.case.rung == rung:
             self.assembly.show_answer(answer)
 
     def forget_assembly(self) -> None:
-        """The work is another, for which the same rung may be compiled otherwise."""
+        """The sizes have changed, for which the same rung may be compiled to other code."""
         self._filled.pop(self.assembly, None)
         self._fill()
 
@@ -313,7 +316,7 @@ class LadderReader(QWidget):
 
 
 def heading(case: RungCase) -> str:
-    """A case as a title."""
+    """The title of a rung, with its marks."""
     if case.is_reference:
         return "The reference" + (f", {case.precision}" if case.precision != "fp32" else "")
     marks = [
@@ -330,7 +333,7 @@ def heading(case: RungCase) -> str:
 
 
 def standing(ladder_row: LadderRow) -> tuple[str, str]:
-    """How a rung stands in words, and the role they are written in."""
+    """A rung's result in words, and the role in which they are shown."""
     m = ladder_row.row.measurement
     if ladder_row.going is not None:
         return (
@@ -366,14 +369,14 @@ def standing(ladder_row: LadderRow) -> tuple[str, str]:
 
 
 def _without_folder(reason: str) -> str:
-    """A reason that begins with a file's path, with the file's name alone."""
+    """A reason that begins with a path, with only the file's name in its place."""
     match = re.match(r"(.*?[\\/])?([^\\/]+\.(?:cu|cuh|py):\d+: .*)", reason, re.DOTALL)
     return match[2] if match else reason
 
 
 def neighbour(info: RungInfo, rungs: Sequence[RungInfo]) -> RungInfo | None:
-    """The rung below on the ladder itself: of the same precision where there is one, else of fp32; above the
-    first rung the one after it."""
+    """The rung below in the ladder: of the same precision if there is one, else of fp32. For the first
+    rung, the one after it."""
     case = info.case
     own = [r for r in rungs if not (r.case.side or r.case.user or r.case.yardstick) and r.path != info.path]
     lower = [r for r in own if r.case.number < case.number]
@@ -384,7 +387,8 @@ def neighbour(info: RungInfo, rungs: Sequence[RungInfo]) -> RungInfo | None:
 
 
 def error_lines(path: str, reason: str) -> dict[int, str]:
-    """The line of the rung's own file that a reason names ("…/90_mine.cu:12: …"), with what it says of it."""
+    """The line of the rung's own file that a reason names (as in "…/90_mine.cu:12: …"), with the message.
+    {} if it names none."""
     place = re.match(re.escape(path) + r":(\d+): (.*)", reason, re.DOTALL)
     if place:
         return {int(place[1]): place[2]}
@@ -403,7 +407,9 @@ BARS, ROOFLINE, RUNGS = "Bars", "Roofline", "R&ungs"
 
 
 class LadderPanes(QWidget):
-    """`way` is "rows", "halves" or "tabs": the last has all of it in the reader's tabs."""
+    """Places the two charts, the table and the reader. `way`: "rows", "halves" or "tabs", by the room
+    there is; with "tabs" all of them stand in the reader's tabs. For each way the user's sizes are
+    kept."""
 
     def __init__(
         self,
@@ -435,14 +441,14 @@ class LadderPanes(QWidget):
         self._arrange("rows")
 
     def reset(self) -> None:
-        """Every pane as large as it was at first."""
+        """Give every pane its first size."""
         self._rows.setSizes([440, 560])
         self._columns.setSizes([540, 460])
         self._left.setSizes([600, 400])
         self._halves.setSizes([480, 520])
 
     def set_whole(self, on: bool) -> None:
-        """Give the reader all the room, or everything its place again."""
+        """Give the reader all the room, or give every pane its place again."""
         self._whole = on
         if not on:
             self._arrange(self._fitting())
@@ -452,7 +458,7 @@ class LadderPanes(QWidget):
             self._stack.setCurrentWidget(self._alone)
 
     def show_source(self) -> None:
-        """Bring the source into view, where it is behind what was chosen."""
+        """Bring the source to the front, if it is behind a tab."""
         if self.way == "tabs":
             self._reader.tabs.setCurrentWidget(self._reader.source)
 
@@ -495,7 +501,7 @@ class LadderPanes(QWidget):
 
 
 class _Slot(QWidget):
-    """A place for one widget; one that has moved elsewhere has left it."""
+    """A place for one widget, which may be moved to another place later."""
 
     def __init__(self) -> None:
         super().__init__()

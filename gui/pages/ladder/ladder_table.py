@@ -1,4 +1,4 @@
-"""The rungs as a table, in the ladder's order, each with what it came to or what goes on with it now."""
+"""The table of rungs, in the ladder's order, each with its result or with what is being done with it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LATE = {*COMPILED, "model_s", "model_speedup", "reason"}
 
 @dataclass(frozen=True)
 class LadderRow:
-    """A row of the table. refused: why it will be refused, known before it is run; going: None where nothing
-    is being measured of it. model, model_going: the same of the whole model with this rung in it."""
+    """A row. refused: why the rung cannot run, known before it is tried; going: what is being done with
+    it, None for nothing; model, model_going: the same for the whole model with this rung."""
 
     row: RungRow
     refused: str = ""
@@ -40,7 +40,7 @@ class LadderRow:
 
     @property
     def waits(self) -> bool:
-        """Whether there is no measurement yet."""
+        """Whether it is not measured yet."""
         return self.row.measurement.disposition == "cancelled"
 
     @property
@@ -56,14 +56,14 @@ class LadderRow:
 
     @property
     def why(self) -> str:
-        """Why there are no figures, or will be none."""
+        """Why it has no figures, or will have none."""
         if self.going is not None:
             return ""
         return self.row.measurement.reason or (self.refused if self.waits else "")
 
     @property
     def whole(self) -> str:
-        """The whole model's time, or how it stands."""
+        """The time of the whole model, or its state."""
         if self.model_going is not None:
             return f"{self.model_going.words or 'waits'}…"
         if self.model is None:
@@ -98,7 +98,7 @@ _CELLS: dict[str, Callable[[LadderRow], str]] = {
 
 
 def _columns(names: Sequence[str]) -> Iterator[Column[LadderRow]]:
-    """The ladder's own columns, told of what goes on too."""
+    """Columns of the ladder's own tables that also show what is being done."""
     known = {column.name: column for column in (*ladder_tables.COLUMNS, ladder_tables.RELATIVE)}
     for name in names:
         column = replace(known[name].through(_row), idle=name in COMPILED)
@@ -135,7 +135,7 @@ COLUMNS: tuple[Column[LadderRow], ...] = (
 
 
 class LadderTable(TableView):
-    """`picked` carries the key of the case gone to."""
+    """`picked` carries the key of the case that the user went to."""
 
     widest = 240
     margin = 8
@@ -153,7 +153,7 @@ class LadderTable(TableView):
             self.show_table(Table(COLUMNS, self._shown))
 
     def step(self, by: int) -> None:
-        """Go to a rung further on, or back."""
+        """Go `by` rungs on (negative: back)."""
         row = self.currentIndex().row() + by
         if 0 <= row < len(self.source.rows):
             self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
@@ -187,7 +187,7 @@ class LadderTable(TableView):
         return self.horizontalHeader().fontMetrics().horizontalAdvance(heading) + 14
 
     def copied(self) -> Table[RungRow]:
-        """Every column of what was measured."""
+        """All columns of the rows that are measured."""
         return ladder_tables.table([each.row for each in self.chosen_rows() if not each.waits])
 
     def markdown(self, table: Table[RungRow]) -> str:
@@ -200,7 +200,8 @@ def shown_rows(
     going: Mapping[str, Going],
     models: Sequence[RungRow] = (),
 ) -> list[LadderRow]:
-    """refused: by rung, why it cannot run; going: by case key; models: the rows of the whole models."""
+    """The rows of the table. refused: rung → why it cannot run; going: case key → what is being done;
+    models: the rows of the whole models."""
     whole = {row.case.key: row for row in models}
     ladder_rows = []
     for row in rows:

@@ -1,5 +1,8 @@
-"""A rung's source, to read: highlighted, numbered, its header dimmed, and what the compiler says beside the
-lines that it says it of; and the headers that it includes."""
+"""The source of a rung in three views: alone with its errors; beside its compiled code; beside another
+rung.
+
+Which lines of two sources belong together is found without Qt (`pairs`, `changes`, `word_spans`).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ MOST_LISTED = 5  # errors seen at once below the source
 
 
 class SourceView(QWidget):
-    """`show_source` fills it."""
+    """A source with line numbers, colours, and the compiler's messages beside their lines. `show_source`
+    fills it."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,10 +68,10 @@ class SourceView(QWidget):
         error_lines: Mapping[int, str] | None = None,
         headers: Sequence[Path] = (),
     ) -> None:
-        """Show `text` of a file that ends in `suffix` (".cu", ".cuh", ".py"). error_lines: what is wrong, by
-        line number from 1; the first is scrolled to. A line that the text does not have stands in the list
-        alone. headers: files that may be read in its place. The same file saved again is shown from where it
-        was read."""
+        """Show a text. suffix: of its file (".cu", ".cuh", ".py"); error_lines: messages by line number
+        from 1, the first is scrolled to, and one for a line that does not exist stands in the list
+        only; headers: files that the user may read here, too. If the same file was saved again, the
+        view stays where it is."""
         own = (text.replace("\r\n", "\n").replace("\r", "\n"), title, suffix)
         errors = dict(sorted((error_lines or {}).items()))
         if errors or title != self._own[1]:
@@ -77,7 +81,7 @@ class SourceView(QWidget):
         self._fill()
 
     def _offer(self, title: str, headers: Sequence[Path]) -> None:
-        """The file and its headers, that which is read staying in front."""
+        """Offer the file and its headers. The one that is being read stays in front."""
         items: dict[Path | None, str] = {None: title, **{path: path.name for path in headers}}
         self.files.offer(items, self.files.currentData())
         self.files.setVisible(bool(headers))
@@ -148,7 +152,8 @@ WIDE = 620  # pixels, from which source and code stand beside each other
 
 
 class AssemblyView(QWidget):
-    """`show_source` and then `show_answer` fill it."""
+    """A source beside what it is compiled to. Lines that belong together are marked in both. `show_source`
+    and then `show_answer` fill it."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -178,7 +183,7 @@ class AssemblyView(QWidget):
         self.code.cursorPositionChanged.connect(self._on_code)
 
     def show_source(self, text: str, suffix: str) -> None:
-        """Of a rung whose compiled code is awaited."""
+        """Show the source of a rung whose compiled code is awaited."""
         self._answer = self._listing = None
         self._of = {}
         self._following = True
@@ -189,7 +194,7 @@ class AssemblyView(QWidget):
         self._tell(WAITING, "")
 
     def show_answer(self, answer: AssemblyAnswer) -> None:
-        """What it is compiled to, or why that is not there."""
+        """Show what it is compiled to, or why that is missing."""
         self._answer = answer
         self.which.offer(
             {listing.name: listing.name for listing in answer.listings}, self.which.currentData()
@@ -198,7 +203,7 @@ class AssemblyView(QWidget):
         self._fill()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Beside each other where both have room for a line."""
+        """Source and code stand beside each other if the view is WIDE pixels wide, else below each other."""
         super().resizeEvent(event)
         wide = self.width() >= WIDE
         self._split.setOrientation(HORIZONTAL if wide else VERTICAL)
@@ -253,7 +258,7 @@ class AssemblyView(QWidget):
             self.source.bring(number - 1)
 
     def _mark(self, number: int) -> None:
-        """A line of the source, and what it has become; of a line that became nothing, that one alone."""
+        """Mark a line of the source, and the instructions that it became, if any."""
         self.source.mark({number - 1} if self._listing is not None else ())
         self.code.mark(self._of.get(number, ()))
 
@@ -267,8 +272,8 @@ Span = tuple[int, int]  # first column, length
 
 @dataclass(frozen=True)
 class Pair:
-    """A row: the number of its line in either text (from 0; None: that side has none), and the columns that
-    differ where both have one."""
+    """A row of a difference. left, right: numbers of the lines from 0, None if that side has none; spans:
+    the columns that differ."""
 
     left: int | None
     right: int | None
@@ -278,7 +283,7 @@ class Pair:
 
 
 def pairs(left: list[str], right: list[str]) -> list[Pair]:
-    """The rows that set two lists of lines side by side."""
+    """The rows that show two lists of lines side by side."""
     rows: list[Pair] = []
     for tag, a0, a1, b0, b1 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":
@@ -289,7 +294,7 @@ def pairs(left: list[str], right: list[str]) -> list[Pair]:
 
 
 def changes(rows: list[Pair]) -> list[Span]:
-    """(first row, rows) of each run of changed rows."""
+    """The first row and the length of each group of changed rows."""
     runs: list[Span] = []
     for index, row in enumerate(rows):
         if not row.changed:
@@ -302,7 +307,7 @@ def changes(rows: list[Pair]) -> list[Span]:
 
 
 def word_spans(left: str, right: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """The columns of two lines that differ, in whole words."""
+    """The columns in which two lines differ, in whole words."""
     a, b = _WORDS.findall(left), _WORDS.findall(right)
     spans: tuple[list[Span], list[Span]] = ([], [])
     for tag, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -315,7 +320,7 @@ def word_spans(left: str, right: str) -> tuple[tuple[Span, ...], tuple[Span, ...
 
 
 def _change(left: list[str], right: list[str], a: range, b: range) -> list[Pair]:
-    """The rows of one change: lines that are alike beside each other, the others alone."""
+    """The rows of one change: similar lines beside each other, other lines alone."""
     rows: list[Pair] = []
     i, j = a.start, b.start
     for one, other in _alike(left, right, a, b):
@@ -329,7 +334,7 @@ def _change(left: list[str], right: list[str], a: range, b: range) -> list[Pair]
 
 
 def _alike(left: list[str], right: list[str], a: range, b: range) -> list[tuple[int, int]]:
-    """Which line of `a` became which of `b`: the pairing in order that has the most in common."""
+    """Which line of `a` became which line of `b`: the ordered pairing with the largest total likeness."""
     if len(a) * len(b) > MOST_PAIRS:
         return list(zip(a, b, strict=False))
     # best[i][j]: what the lines from a[i] and b[j] on have in common at best.
@@ -351,7 +356,7 @@ def _alike(left: list[str], right: list[str], a: range, b: range) -> list[tuple[
 
 
 def _likeness(left: str, right: str) -> float:
-    """What two lines have in common, 0 (not the same line) to 1; of empty lines nothing."""
+    """How similar two lines are: 0 (another line) to 1. Empty lines are similar to nothing."""
     left, right = left.strip(), right.strip()
     if not left or not right:
         return 0.0
@@ -366,7 +371,8 @@ SIDES = (("left", "removed", "−"), ("right", "added", "+"))
 
 
 class RungDiff(QWidget):
-    """`show_pair` fills it; Alt+Down and Alt+Up, or the buttons, go from change to change."""
+    """Two sources side by side, scrolled together. `show_pair` fills it. Alt+Down and Alt+Up, or the
+    buttons, go from change to change."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -390,8 +396,8 @@ class RungDiff(QWidget):
     def show_pair(
         self, left_title: str, left_text: str, right_title: str, right_text: str, suffix: str
     ) -> None:
-        """Show what `right_text` has made of `left_text`; suffix: of both files, ".cu" or ".py". The first
-        change is in view."""
+        """Show how the right text differs from the left one, and scroll to the first change. suffix: of
+        both files, ".cu" or ".py"."""
         texts = [t.replace("\r\n", "\n").replace("\r", "\n") for t in (left_text, right_text)]
         split = [text.split("\n") for text in texts]
         self.rows = pairs(split[0], split[1])
@@ -410,14 +416,14 @@ class RungDiff(QWidget):
             self._tell()
 
     def go(self, change: int) -> None:
-        """Bring a change of `changes` into view."""
+        """Scroll to a change, by its index in `changes`."""
         self.at = change
         for view in (self.right, self.left):
             view.go_to(self.changes[change][0])
         self._tell()
 
     def step(self, by: int, _clicked: bool = False) -> None:
-        """Go so many changes on, or back."""
+        """Go `by` changes on (negative: back)."""
         if self.changes:
             at = -1 if self.at is None and by > 0 else self.at or 0
             self.go(min(max(0, at + by), len(self.changes) - 1))
@@ -463,7 +469,7 @@ class RungDiff(QWidget):
 
 
 def _line(index: int | None, row: Pair, role: str, sign: str, lines: list[str], parts: list) -> CodeLine:
-    """A row's line on one side."""
+    """One side of a row."""
     if index is None:
         return CodeLine("", role="absent")
     if not row.changed:

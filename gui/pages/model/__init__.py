@@ -29,8 +29,8 @@ TINT = 0.34  # of an operator's colour in its box
 
 
 class ModelPage(Page):
-    """`preview_wanted` carries the WhichPreview whose answer is wanted; `show_preview` and `refuse` answer it.
-    `ladder_wanted` carries the model, the PreviewNode whose ladder is wanted, and the batch size."""
+    """The page of a model. `preview_wanted` carries a WhichPreview; `show_preview` or `refuse` answers it.
+    `ladder_wanted` carries the model, the PreviewNode and the batch size of a ladder."""
 
     title = "Model"
     preview_wanted = Signal(object)
@@ -58,7 +58,8 @@ class ModelPage(Page):
         return self.preview is not None and not self._waiting and self._drawn_preview is self.preview
 
     def connect_to(self, offered: Callable[[], Mapping[str, str]], job: Callable[[str], Job]) -> None:
-        """offered: the models there are, with their titles; job: as which one of them would be compared."""
+        """offered: returns the models to choose from, with their titles; job: the job that compares one of
+        them."""
         self._offered, self._job = offered, job
 
     # ------------------------------------------------------------------------------------------ building
@@ -108,12 +109,12 @@ class ModelPage(Page):
     # ------------------------------------------------------------------------------------------- asking
 
     def look_at(self, model: str) -> None:
-        """Show this model, as soon as it is read."""
+        """Show this model as soon as it is read."""
         self._wanted, self._failed = model, ""
         self._ask()
 
     def reading(self, question: WhichPreview) -> None:
-        """Somebody has asked this, and will show its answer here."""
+        """Say that somebody else has asked this question, and will show the answer here."""
         self._question = question
         self._wanted = self._waiting = question.job.models[0]
         self._failed = ""
@@ -130,21 +131,22 @@ class ModelPage(Page):
             self.invalidate()
 
     def forget(self, question: WhichPreview) -> None:
-        """It was about a file that is no model: show what there was before it."""
+        """The file of this question is no model: show again what was shown before it."""
         if question == self._question:
             self._question, self._waiting = None, ""
             self._wanted = self.preview.model if self.preview is not None else ""
             self.invalidate()
 
     def question_of(self, model: str) -> WhichPreview:
-        """At the batch size that is looked at, where the model is compared at it, else at its first."""
+        """The question about a model: at the batch size shown now if the model is compared at it, else at
+        its first."""
         job = self._job(model)
         batches = job.batches_of(model)
         batch = self._question.batch if self._question is not None else 0
         return WhichPreview(job=_shown_of(job), batch=batch if batch in batches else batches[0])
 
     def look_again(self) -> None:
-        """The form has changed: where that changes what is shown, ask again, now or when it is seen."""
+        """The form has changed. If that changes the question, ask it now, or when the page is seen."""
         if self.isVisible():
             self._ask()
 
@@ -153,7 +155,7 @@ class ModelPage(Page):
         self._ask()
 
     def _ask(self) -> None:
-        """For the model wanted, else the one compared first; nothing where that was the last question."""
+        """Ask for the wanted model, else for the first one. The same question is not asked twice."""
         offered = self._offered()
         if self._wanted not in offered:
             if self._waiting:
@@ -220,7 +222,8 @@ class ModelPage(Page):
         self._fill_pane()
 
     def _fill_pane(self) -> None:
-        """The pane in front; the others when they come there: tables of a thousand nodes take a while."""
+        """Fill the pane in front. Others are filled when they come to the front: a table of 1,000 nodes
+        takes time."""
         pane, preview = self.panes.currentWidget(), self._drawn_preview
         if preview is None or pane not in self._behind_panes:
             return
@@ -249,7 +252,7 @@ class ModelPage(Page):
     # ------------------------------------------------------------------------------------------ choosing
 
     def select_node(self, key: str) -> None:
-        """Show a box of the graph everywhere."""
+        """Select a box of the graph in all panes."""
         self._selected = key
         self._show_node()
         if self.panes.currentWidget() in (self.about, self.images):
@@ -266,7 +269,7 @@ class ModelPage(Page):
             self.ladder_wanted.emit(self.preview.model, node, self.preview.batch)
 
     def _show_weight(self) -> None:
-        """The first of the node chosen."""
+        """Show the first weight of the selected node."""
         node = self._chosen_node()
         if node is not None and node.weights:
             self.weights.show_weight(node.weights[0])
@@ -288,7 +291,7 @@ class ModelPage(Page):
 
 
 def _shown_of(job: Job) -> Job:
-    """What of a job a preview depends on."""
+    """The part of a job on which a preview depends."""
     return Job(
         models=job.models,
         backends=(),

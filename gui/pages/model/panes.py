@@ -29,7 +29,7 @@ LONG = 24  # characters of a name that may take two lines
 
 
 class FactsView(ScrollArea):
-    """`show_facts` fills it."""
+    """Headings with pairs of a name and a value, which can be copied. `show_facts` fills it."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(name, False, parent)
@@ -38,7 +38,7 @@ class FactsView(ScrollArea):
         self.show_facts(())
 
     def show_facts(self, sections: Sequence[words.Section]) -> None:
-        """Sections without a pair are left out."""
+        """Show these sections. A section without pairs is left out."""
         sections = tuple((title, tuple(pairs)) for title, pairs in sections if pairs)
         if sections == self._shown:
             return
@@ -80,7 +80,7 @@ EDGE = 10
 
 
 class Histogram(QWidget):
-    """Empty until it is shown counts."""
+    """A histogram of a weight's values. Empty until `show_counts` is called."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -106,7 +106,7 @@ class Histogram(QWidget):
         self.update()
 
     def words_at(self, x: float) -> str:
-        """What stands in the bin at this place of the widget."""
+        """What the bin at this x (in pixels of the widget) holds."""
         counts, room = self._counts, self._room()
         if not counts or not room.left() <= x <= room.right():
             return ""
@@ -164,7 +164,7 @@ SIDE = 128  # pixels of an image as drawn
 
 
 class NodesTable(TableView):
-    """`picked` carries the node's name."""
+    """The nodes of a model. `picked` carries the node's name."""
 
     widest = 420
 
@@ -181,14 +181,14 @@ class NodesTable(TableView):
 
 
 class WeightsTable(TableView):
-    """`picked` carries the weight's name."""
+    """The weights of a model. `picked` carries the weight's name."""
 
     def target(self, row: Weight) -> str:
         return row.name
 
 
 class WeightCard(QFrame):
-    """One weight: its name, its histogram, and figures below it."""
+    """One weight: its name, its histogram, and its figures."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -217,7 +217,7 @@ class WeightCard(QFrame):
 
 
 class WeightsPane(QSplitter):
-    """The table above, the weight chosen in it below."""
+    """The table of weights, and below it the chosen one."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Vertical, parent)
@@ -244,7 +244,7 @@ class WeightsPane(QSplitter):
 
 
 class NodePane(QSplitter):
-    """What is known of a node, and its largest weight."""
+    """The facts of a node, and its largest weight."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Vertical, parent)
@@ -271,7 +271,7 @@ class NodePane(QSplitter):
 
 
 class ImagesPane(ScrollArea):
-    """Each image as the data set has it, and as the model is given it."""
+    """Each image, as the data set has it and as the model gets it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Images going in", parent=parent)
@@ -307,7 +307,7 @@ class ImagesPane(ScrollArea):
 
 
 def given_words(image: SeenImage) -> str:
-    """The shape of what the model is given, and each channel's values."""
+    """The shape of what the model gets, and the range of each channel."""
     several = len(image.channels) > 1
     lines = [
         f"{f'channel {place}: ' if several else ''}{low:.3g} to {high:.3g}, mean {mean:.3g}"
@@ -317,7 +317,7 @@ def given_words(image: SeenImage) -> str:
 
 
 def pixmap(picture: Picture) -> QPixmap:
-    """As large as is drawn: small ones by whole pixels."""
+    """A picture of at most SIDE pixels. Small ones are enlarged by a whole factor."""
     colour = picture.channels == 3
     form = QImage.Format.Format_RGB888 if colour else QImage.Format.Format_Grayscale8
     line = picture.width * picture.channels

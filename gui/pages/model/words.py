@@ -1,5 +1,5 @@
-"""A preview as the Model page shows it: boxes and arrows, what is said of a node and of the model, tables.
-From records alone, without Qt."""
+"""What the Model page shows of a preview: boxes and arrows, facts of a node and of the model, and tables.
+Made from records alone, without Qt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INPUT, OUTPUT = "input:", "output:"  # before the names of the model's ends, as 
 
 
 def engine(device: str) -> str:
-    """The backend of ours on a device."""
+    """The name of our backend on a device."""
     return f"engine-{device}"
 
 
@@ -26,7 +26,8 @@ def shape_text(shape: Sequence[int | str | None]) -> str:
 
 
 def boxes(preview: Preview) -> tuple[list[Box], list[tuple[str, str]]]:
-    """The nodes with the model's ends, in an order in which every arrow leads forward; and the arrows."""
+    """The boxes (nodes, and the model's inputs and outputs) and the arrows between them. Every arrow leads
+    from a box to a later one."""
     nodes = [Box(INPUT + t.name, f"{t.name}  {shape_text(t.shape)}", plain=True) for t in preview.inputs]
     source_of = {t.name: INPUT + t.name for t in preview.inputs}
     edges: list[tuple[str, str]] = []
@@ -46,12 +47,12 @@ def boxes(preview: Preview) -> tuple[list[Box], list[tuple[str, str]]]:
 
 
 def family(node: PreviewNode) -> str:
-    """A key of bench.words.palette.CATEGORIES: conv, pool, fc or other."""
+    """The category of a node: conv, pool, fc or other (a key of bench.words.palette.CATEGORIES)."""
     return breakdown.category_of(node.op)
 
 
 def run_words(run: Run | None, node: str) -> str:
-    """What our engine does for a node, or why not."""
+    """What our engine runs for a node, or why it runs nothing."""
     if run is None:
         return ""
     if run.refused:
@@ -66,7 +67,7 @@ def run_words(run: Run | None, node: str) -> str:
 
 
 def kernel_words(run: Run | None) -> str | None:
-    """The same for a table's cell."""
+    """The same, short, for a table's cell."""
     if run is None:
         return None
     return FAILED + "no kernel" if run.refused else run.kernel or run.note.partition(":")[0]
@@ -83,7 +84,7 @@ def tip(node: PreviewNode) -> str:
 
 
 def searched(preview: Preview) -> list[tuple[str, str]]:
-    """For each box its key and the text in which it is found."""
+    """For each box: its key, and the text in which the find bar searches."""
     texts = [(INPUT + t.name, t.name) for t in preview.inputs]
     for node in preview.nodes:
         parts = [node.name, node.op, node.domain, *node.inputs, *node.weights, *node.outputs]
@@ -118,7 +119,7 @@ def of_model(preview: Preview) -> list[Section]:
 
 
 def of_node(preview: Preview, key: str) -> list[Section]:
-    """Of a box of the graph; nothing where there is none of this key."""
+    """The facts of a box of the graph; [] if there is no box with this key."""
     for kind, words, tensors in (
         (INPUT, "Input of the model", preview.inputs),
         (OUTPUT, "Output of the model", preview.outputs),
@@ -145,7 +146,7 @@ def of_node(preview: Preview, key: str) -> list[Section]:
 
 
 def _runs(node: PreviewNode) -> list[tuple[str, str]]:
-    """Devices of which the same is to be said stand together."""
+    """What runs on each device. Devices with the same text share one line."""
     devices_of: dict[str, list[str]] = {}
     for device, run in node.runs.items():
         devices_of.setdefault(run_words(run, node.name), []).append(engine(device))
@@ -164,7 +165,7 @@ def weight_words(weight: Weight) -> str:
 
 
 def spread_words(weight: Weight) -> str:
-    """Below a histogram."""
+    """The figures of a weight, for below its histogram."""
     if not weight.counts:
         return "Its values are no numbers to count."
     parts = [f"mean {weight.mean:.4g}, standard deviation {weight.std:.4g}"]

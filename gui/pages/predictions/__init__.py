@@ -1,4 +1,4 @@
-"""Predictions: the images themselves with labels and every contender's answer; filters, confusion matrix."""
+"""Predictions: the images with their labels and every contender's answer; filters; the confusion matrix."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ ORDER = 30
 
 
 class PredictionsPage(Page):
+    """The page of images and answers."""
+
     title = "Predictions"
 
     def empty_text(self) -> str:
@@ -43,7 +45,7 @@ class PredictionsPage(Page):
         return any(map(self._readable, self.state.measurements))
 
     def _readable(self, measurement: Measurement) -> bool:
-        """Whether a case's answers can be read: a thinned run has those of a few cases alone."""
+        """Whether a case's answers are on the disk. A thinned run keeps those of a few cases only."""
         folder = self.state.folder
         return (
             _answered(measurement)
@@ -232,7 +234,7 @@ class PredictionsPage(Page):
         self._show_all((label, predicted))
 
     def _show_all(self, cell: tuple[int, int] | None = None) -> None:
-        """Without filters, but for a cell of the matrix."""
+        """Remove all filters. cell: a cell of the confusion matrix to show, None for all."""
         self._cell = cell
         for key in ("shown", "label"):
             self._choices[key].setCurrentIndex(0)
@@ -252,8 +254,8 @@ def name_of(case: Case) -> str:
 
 
 def contenders(measurements: Iterable[Measurement], batch: int) -> dict[str, Measurement]:
-    """By name, references last, as in every chart and table. One without answers at this batch size stands
-    with those of the nearest that it has, and its name says so: a batch size should change no answer."""
+    """Measurements by contender, references last. A contender without answers at this batch size is shown
+    with those of the nearest size, and its name says so: the batch size should change no answer."""
     nearest: dict[str, Measurement] = {}
     for m in measurements:
         other = nearest.get(name_of(m.case))

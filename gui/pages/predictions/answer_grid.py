@@ -1,5 +1,5 @@
-"""The images as a grid, each with its label and every answer to it (only what is seen is drawn); and one
-image, large, with all that is known of it."""
+"""The images as a grid, each with its label and all answers (only visible ones are drawn); one image
+enlarged, with all that is known of it; and the confusion matrix."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOTHING = Answered((), (), None)
 
 
 def picture(answered: Answered, index: int) -> QImage | None:
-    """An image as kept, or None where the run has none of this index."""
+    """The image of this index, None if the run has not kept it."""
     images = answered.images
     if images is None or index >= len(images):
         return None
@@ -58,7 +58,7 @@ def picture(answered: Answered, index: int) -> QImage | None:
 
 
 class AnswerModel(QAbstractListModel):
-    """The images that are chosen, by their index in the data set."""
+    """The chosen images, by their index in the data set."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -81,7 +81,7 @@ class AnswerModel(QAbstractListModel):
 
 
 def words(answered: Answered, index: int) -> str:
-    """What is known of an image, a line each; also what a screen reader says."""
+    """What is known of an image, in lines. A screen reader reads this, too."""
     label = int(answered.labels[index])
     lines = [f"image {index:,}" + (f", {answered.class_name(label)}" if label >= 0 else "")]
     for name, answers in zip(answered.names, answered.answers, strict=True):
@@ -93,13 +93,15 @@ def words(answered: Answered, index: int) -> str:
 
 
 class AnswerDelegate(QStyledItemDelegate):
+    """Draws a cell: the image, its label and all answers."""
+
     def __init__(self, theming: Theming, parent: QWidget) -> None:
         super().__init__(parent)
         self._theming = theming
         self._size = QSize(SIDE + 2 * PAD, SIDE + 2 * PAD)
 
     def measure(self, answered: Answered, metrics: QFontMetrics) -> None:
-        """Make cells fit the longest class name."""
+        """Make cells wide enough for the longest class name."""
         classes = answered.classes() if len(answered) else []
         longest = max((metrics.horizontalAdvance(answered.class_name(c)) for c in classes), default=0)
         wide = metrics.height() + longest + metrics.horizontalAdvance("  100 %")
@@ -182,7 +184,8 @@ class AnswerDelegate(QStyledItemDelegate):
 
 
 class AnswerGrid(QListView):
-    """`picked` carries the index of the image gone to. `nothing`: what to say where no image is chosen."""
+    """The grid. `picked` carries the index of the image that the user went to. nothing: what it says if no
+    image is chosen."""
 
     picked = Signal(int)
 
@@ -206,7 +209,7 @@ class AnswerGrid(QListView):
         self.selectionModel().currentChanged.connect(self._on_current)
 
     def show_images(self, answered: Answered, indices: np.ndarray) -> None:
-        """Show these; where they are shown already the place in the list stays."""
+        """Show these images. If they are shown already, the scroll position stays."""
         if answered is self.source.answered and np.array_equal(indices, self.source.indices):
             return
         if answered is not self.source.answered:
@@ -230,6 +233,8 @@ LARGE = 160  # of the image, in logical pixels
 
 
 class AnswerDetail(QWidget):
+    """One image, enlarged, with all that is known of it."""
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.picture = Label()
@@ -245,7 +250,7 @@ class AnswerDetail(QWidget):
         )
 
     def show_image(self, answered: Answered, index: int, theme: Theme) -> None:
-        """Show the image of this index in the data set; hide where there is none such."""
+        """Show the image with this index in the data set; hide if there is none."""
         known = 0 <= index < len(answered)
         self.setVisible(known)
         if not known:
@@ -262,8 +267,8 @@ class AnswerDetail(QWidget):
 
 
 def facts(answered: Answered, index: int, theme: Theme) -> str:
-    """What is known of an image, as HTML: two lines a contender, of many one, or they would leave the
-    confusion matrix no room."""
+    """What is known of an image, as HTML: two lines for each contender, or one if there are many, so that
+    the confusion matrix keeps its room."""
     between = "<br>" if len(answered.names) <= CROWDED else "&nbsp; "
     label = int(answered.labels[index])
     label_name = escape(answered.class_name(label)) if label >= 0 else "unknown"
@@ -283,6 +288,8 @@ def facts(answered: Answered, index: int, theme: Theme) -> str:
 
 
 class ConfusionModel(QAbstractTableModel):
+    """The counts of the confusion matrix, with their colours."""
+
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theming = theming
@@ -331,8 +338,9 @@ class ConfusionModel(QAbstractTableModel):
         return None
 
     def _fill(self, row: int, column: int) -> QColor:
-        """Right answers towards the accent, wrong ones towards the failures' colour; by the share of the
-        label's images, rooted where wrong, so that a few of many are seen."""
+        """The colour of a cell: right answers towards the accent, wrong ones towards the colour of
+        failures, by their share of the label's images. For wrong ones the root of the share is used, so
+        that few of many can be seen."""
         theme = self._theming.theme
         total, count = int(self.counts[row].sum()), int(self.counts[row, column])
         if not count:
@@ -349,7 +357,8 @@ class ConfusionModel(QAbstractTableModel):
 
 
 class ConfusionTable(QTableView):
-    """`picked` carries (label, predicted) of the cell that was clicked or entered."""
+    """The confusion matrix: a row for each label, a column for each answer. `picked` carries (label,
+    predicted) of the cell that was clicked or entered."""
 
     picked = Signal(int, int)
 

@@ -1,6 +1,7 @@
-"""The answers of several contenders to the same images: which images to show, and who took what for what.
+"""The answers of several contenders to the same images: which images a filter chooses, and who took what
+for what.
 
-Files of a run are read on a thread: ten thousand images take longer than the window may wait. Nothing of Qt.
+Files of a run are read in a thread: 10,000 images take longer than the window may wait. Without Qt.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ ORDERS = {
 
 @dataclass(frozen=True)
 class Filter:
-    """What is asked for. label: a class, None for all; cell: (label, predicted) by the one in focus."""
+    """Which images to show. label: a class, None for all; cell: (label, predicted) for the contender in
+    focus."""
 
     shown: str = "all"
     label: int | None = None
@@ -39,8 +41,8 @@ class Filter:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """names: the contenders, with the answers of each, all to the same images; images: None where the run has
-    none; problems: what could not be read, in sentences."""
+    """The answers of contenders, all to the same images. images: None if the run has not kept them;
+    problems: what could not be read, in sentences."""
 
     names: tuple[str, ...]
     answers: tuple[Answers, ...]
@@ -52,7 +54,7 @@ class Answered:
 
     @property
     def labels(self) -> np.ndarray:
-        """int64 (images,), -1 where unknown."""
+        """int64 (images,), -1 for unknown."""
         return self.answers[0].label[: len(self)] if self.answers else np.empty(0, np.int64)
 
     @property
@@ -65,7 +67,7 @@ class Answered:
         return np.stack([answers.predicted[: len(self)] for answers in self.answers])
 
     def classes(self) -> list[int]:
-        """The classes that are a label or an answer, in order; -1, an unknown label, is none."""
+        """All classes that are a label or an answer, sorted."""
         return [int(c) for c in np.unique(np.concatenate([self.labels, self.predicted.ravel()])) if c >= 0]
 
     def class_name(self, label: int) -> str:
@@ -75,7 +77,7 @@ class Answered:
         return names[label] if label < len(names) else str(label)
 
     def chosen(self, wanted: Filter, focus: int) -> np.ndarray:
-        """The indices of the images that a filter lets through, in its order; focus: a contender's place."""
+        """The indices of the images that a filter chooses, in its order. focus: index of a contender."""
         if not len(self):
             return np.empty(0, np.int64)
         predicted, labels = self.predicted, self.labels
@@ -99,7 +101,7 @@ class Answered:
         return indices
 
     def confusion(self, focus: int) -> np.ndarray:
-        """Counts (classes, classes) of `classes()`: a row a label, a column an answer."""
+        """Counts (classes, classes) of `classes()`: one row for each label, one column for each answer."""
         classes = np.array(self.classes(), np.int64)
         known = self.labels >= 0
         rows = np.searchsorted(classes, self.labels[known])
@@ -111,7 +113,8 @@ class Answered:
 
 @dataclass(frozen=True)
 class Files:
-    """What to read: the answers' files by contender, the images'; stamps tell apart files written anew."""
+    """Which files to read: the answers by contender, and the images. stamps: differ if a file was written
+    again."""
 
     answers: tuple[tuple[str, Path], ...] = ()
     images: Path | None = None
@@ -119,7 +122,7 @@ class Files:
 
 
 def read(files: Files) -> Answered:
-    """Read what can be read; the rest is told in `problems`."""
+    """Read all that can be read; `problems` says what cannot."""
     names, answers, problems = [], [], []
     for name, path in files.answers:
         try:
@@ -139,5 +142,5 @@ def read(files: Files) -> Answered:
 
 
 def agreeing(answered: Answered) -> int:
-    """On how many images all contenders answer alike."""
+    """The number of images to which all contenders give the same answer."""
     return int((answered.predicted == answered.predicted[0]).all(axis=0).sum()) if len(answered) else 0

@@ -1,5 +1,6 @@
-"""Runs: the saved runs, ladders and profiles, to open, to resume, to name, to find on the disk, to delete;
-runs to lay over the one shown, and to fill the form from; two to hold against each other, and a baseline."""
+"""Runs: the list of saved runs, ladders and profiles, and what can be done with one: open, resume, name,
+show its folder, delete, draw it over the run shown, fill the form from it, compare it, make it a
+baseline."""
 
 from __future__ import annotations
 
@@ -41,6 +42,8 @@ STARTED, *OTHERS = pick(
 
 
 class RunsTable(TableView):
+    """The list. `opened` carries the folder of a run that is to be opened."""
+
     opened = Signal(Path)
     chosen = Signal()
     widest = 280
@@ -66,8 +69,8 @@ class RunsTable(TableView):
         overlays: Sequence[Path],
         baselines: Collection[Path] = (),
     ) -> None:
-        """Show these, saying which is shown, which are laid over it and which are baselines (resolved); those
-        that are chosen stay chosen."""
+        """Show these runs. Marks say which one is on the pages, which ones lie over it, and which are
+        baselines (resolved paths). The selection stays."""
         before = [run.path for run in self.chosen_runs]
         marks = {path.absolute(): "laid over" for path in overlays}
         if shown_folder is not None:
@@ -85,7 +88,7 @@ class RunsTable(TableView):
 
     @property
     def chosen_run(self) -> Summary | None:
-        """The only one that is chosen."""
+        """The selected run, if exactly one is selected."""
         runs = self.chosen_runs
         return runs[0] if len(runs) == 1 else None
 
@@ -100,13 +103,13 @@ class RunsTable(TableView):
                 self.selectionModel().select(self.source.index(place, 0), flags.Select | flags.Rows)
 
     def choose(self, path: Path | None) -> None:
-        """Select a run, the topmost where it is not there."""
+        """Select a run; the first one if it is not in the list."""
         paths = [run.path for run in self.source.rows]
         if paths:
             self.setCurrentIndex(self.source.index(paths.index(path) if path in paths else 0, 0))
 
     def _fit(self) -> None:
-        """Room that no column needs goes to those that are cut: sentences and lists of names."""
+        """Give room that no column needs to columns whose texts are cut."""
         super()._fit()
         there = [place for place in range(self.source.columnCount()) if not self.isColumnHidden(place)]
         last = self.sizeHintForColumn(there[-1]) + self.margin if there else 0
@@ -133,7 +136,7 @@ class RunsTable(TableView):
         return bool(self._mark(row))
 
     def hides(self, column: Column[Summary]) -> bool:
-        """No column of nodes where there is no ladder, none of names where nothing is named."""
+        """Hide the columns that are empty in all rows."""
         return column.name in ("node", "called", "note", "result") and super().hides(column)
 
     def _mark(self, summary: Summary) -> str:
@@ -175,7 +178,7 @@ VERBS = {
 
 
 class RunsPage(Page):
-    """Knows what to show and what the user wants; gui.shell.library does it."""
+    """Shows the runs and says what the user wants; gui.shell.library does it."""
 
     title = "Runs"
     form = False
@@ -243,8 +246,8 @@ class RunsPage(Page):
         baseline_of: Mapping[Path, Path] | None = None,
         baselines: Sequence[Path] = (),
     ) -> None:
-        """Make these the runs; `where` most of them lie. held: the baseline of each that has one; baselines:
-        all that are kept."""
+        """Show these runs. where: the folder of most of them; baseline_of: run → its baseline; baselines:
+        all baselines."""
         self._where = where
         self._baseline_of = baseline_of or {}
         self._baselines = frozenset(path.resolve() for path in baselines)
@@ -291,7 +294,7 @@ class RunsPage(Page):
         return chosen is not None and chosen.resolve() in self._baselines
 
     def _two(self) -> tuple[Path, Path] | None:
-        """The two that would be held against each other, the older first; None where there are none."""
+        """The two runs to compare, the older one first; None if the selection is not for that."""
         runs = self.table.chosen_runs if self._body is not None else []
         if (
             len(runs) == 1
@@ -318,7 +321,7 @@ class RunsPage(Page):
 
     @property
     def _over(self) -> bool:
-        """Whether the run chosen lies over the one shown."""
+        """Whether the selected run lies over the run shown."""
         chosen = self.chosen
         return chosen is not None and any(same(other.folder, chosen) for other in self.state.overlays)
 
@@ -331,7 +334,7 @@ class RunsPage(Page):
 
 
 def matching(runs: Sequence[Summary], text: str) -> tuple[Summary, ...]:
-    """The runs of which every word of a text stands in the line, the note or the command."""
+    """The runs whose line, note or command contains every word of a text."""
     words = text.casefold().split()
     return tuple(run for run in runs if all(word in _searched_text(run) for word in words))
 
@@ -342,7 +345,7 @@ def _searched_text(run: Summary) -> str:
 
 
 def same(one: Path, other: Path) -> bool:
-    """Whether two paths name one folder, which need not exist any more."""
+    """Whether two paths name the same folder. It need not exist."""
     return one.absolute() == other.absolute()
 
 
@@ -350,7 +353,7 @@ PAGE = RunsPage
 
 
 class NoteDialog(QDialog):
-    """`saved` carries the Note that the user wants."""
+    """Asks for a run's name and note. `saved` carries the Note."""
 
     saved = Signal(object)
 

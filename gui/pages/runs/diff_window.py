@@ -1,5 +1,5 @@
-"""Two runs held against each other: what else differs first, what came of it, every case; and of profiles
-where the time between them went, as a waterfall and its steps."""
+"""A window that compares two runs: what else differs, the result, every case; and for profiles a waterfall
+of the steps between the two times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST_HEIGHT = 180  # pixels of that table
 
 
 class DiffTable(TableView):
-    """The cases of a diff; what is slower or wrong stands out."""
+    """The cases of a comparison. Slower and wrong ones have a colour."""
 
     def ink(self, row: Change, column: Column[Change]) -> QColor | None:
         theme = self.theme
@@ -43,7 +43,7 @@ class DiffTable(TableView):
 
 
 class DiffWindow(QDialog):
-    """Stops nothing; shows one Diff."""
+    """Shows one Diff. It blocks nothing."""
 
     def __init__(self, diff: Diff, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -78,7 +78,7 @@ class DiffWindow(QDialog):
         self.resize(placed(QSize(980, 820 if self.charts else 560), self.screen().availableGeometry()).size())
 
     def _falls(self) -> QWidget:
-        """The waterfall of the case that is chosen, with its steps beside it."""
+        """The waterfall of the chosen case, with its steps in a table."""
         for each in self.diff.waterfalls:
             self.case.addItem(each.words)
         self.case.setAccessibleName("Case")
@@ -90,7 +90,7 @@ class DiffWindow(QDialog):
         return body
 
     def _give_room(self, wanted: bool) -> None:
-        """All of it to the chart, or back."""
+        """Give the chart all the room, or give the tables theirs back."""
         for table in (self.table, self.steps):
             table.setVisible(not wanted)
 
@@ -106,7 +106,7 @@ class DiffWindow(QDialog):
 
 
 class _Few(ScrollArea):
-    """A text as high as it is, up to so many lines; further ones are scrolled to."""
+    """A text that is as high as its lines, up to a number of lines; then it scrolls."""
 
     def __init__(self, label: Label, most: int) -> None:
         super().__init__(sideways=False)
@@ -121,7 +121,7 @@ class _Few(ScrollArea):
 
 
 def _few(lines: Sequence[str]) -> list[str]:
-    """The first differences, how many more there are, and how the two are compared."""
+    """The first FEW differences, how many more there are, and how the runs are compared."""
     sentences_told = [line.strip() for line in lines]
     if len(sentences_told) <= FEW + 1:
         return sentences_told

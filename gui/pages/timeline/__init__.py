@@ -1,4 +1,5 @@
-"""Timeline: where the time of a pass goes, both backends one over the other, in tables, parts and words."""
+"""Timeline: where the time of a pass goes. The backends below each other on one axis, with tables, parts
+and words."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ EMPTY = (
 
 
 class TimelinePage(SessionPage):
-    """gui.menus.timeline gives it its session."""
+    """The page of a profile. gui.menus.timeline connects its session."""
 
     title = "Timeline"
     session: ProfileSession
@@ -53,14 +54,14 @@ class TimelinePage(SessionPage):
         models: Callable[[], Sequence[str]],
         kernels: Callable[[str], Kernels] = lambda model: ({}, ()),
     ) -> None:
-        """models: those that the form has; kernels: model → the rungs chosen for it there, and the folders of
-        the user's own."""
+        """Use this session. models: returns the models of the form; kernels: model → the rungs that the
+        form has for it, and the folders of the user's kernels."""
         self.take(session)
         self._models, self._kernels = models, kernels
         session.state.changed.connect(self.invalidate)
 
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
-        """What the machine can run."""
+        """Show what the machine can run."""
         self._infos = infos
         self.invalidate()
 
@@ -113,7 +114,7 @@ class TimelinePage(SessionPage):
         return as_column(self.controls, strip, (self.stack, 1), margins=PAGE_MARGINS, spacing=4)
 
     def _bar(self) -> QWidget:
-        """What is shown, and from where it is counted."""
+        """The choices above the timeline: batch size, zero of time, a span to go to, zoom."""
 
         fields = {"batch": "&Batch", "anchor": "&0 is where", "span": "&Go to"}
         slots = {"span": self._on_span}
@@ -164,7 +165,7 @@ class TimelinePage(SessionPage):
         )
 
     def showcase(self) -> None:
-        """Take a profile where there is none; else one profiled pass of each."""
+        """Record a profile if there is none; then show one profiled pass."""
         if self.session.active:
             return
         if self.session.state.profile is None and self.controls.chosen:
@@ -196,7 +197,7 @@ class TimelinePage(SessionPage):
         return Spot(case.model, nodes, case.backend, case.batch, case.precision, rung)
 
     def show_spot(self, spot: Spot) -> str:
-        """The first kernel of these nodes in a profiled pass, on the backend that it was seen on."""
+        """Select the first kernel of these nodes in a profiled pass, on the backend where they were seen."""
         state = self.session.state
         model = stem(spot.model)
         if state.profile is None or stem(state.profile.job.model) != model or not state.fine:
@@ -245,8 +246,8 @@ class TimelinePage(SessionPage):
             self._show_pass()
 
     def _show_pass(self) -> None:
-        """The first profiled pass of the case that takes longest for it (or of the backend that a picture has
-        in front): what one came to see, and not the seconds of loading before it."""
+        """Show the first profiled pass of the slowest case (or of the backend for a picture): this is what
+        one wants to see first, and not the seconds of loading before it."""
         box = self._choices["span"]
         first = [i for i in range(box.count()) if box.itemData(i)[0].title == f"{PASS} 1"]
         first = [i for i in first if box.itemData(i)[1].backend == self._in_front] or first
@@ -281,7 +282,7 @@ class TimelinePage(SessionPage):
 
 
 def nodes_of(event: object) -> set[str]:
-    """The nodes of whatever has some."""
+    """The nodes of an event, or of anything else that has some."""
     return set(getattr(event, "nodes", ()))
 
 

@@ -1,4 +1,4 @@
-"""What is profiled: a model on backends and batch sizes, how many passes; run, cancel, open."""
+"""The choices above a profile: model, backends, batch sizes, number of passes; run, cancel, open."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TRACE = "A trace for Perfetto (ui.perfetto.dev) or Chrome"
 
 
 class ProfileControls(QWidget):
-    """What the user wants to be profiled is asked of the session. `wanted` carries what is for the window:
+    """Asks the session for what the user wants to profile. `wanted` carries what the window has to do:
     "open" or "trace"."""
 
     wanted = Signal(str)
@@ -48,7 +48,7 @@ class ProfileControls(QWidget):
         kernels: Callable[[str], tuple[Mapping[str, str], Sequence[str]]] = lambda model: ({}, ()),
         parent: QWidget | None = None,
     ) -> None:
-        """kernels: model → the rungs that are chosen for it in the form, and the folders of the user's."""
+        """kernels: model → the rungs that the form has for it, and the folders of the user's kernels."""
         super().__init__(parent)
         self._session, self._kernels = session, kernels
         self._infos: tuple[BackendInfo, ...] = ()
@@ -103,7 +103,7 @@ class ProfileControls(QWidget):
         self._show_backends()
 
     def job(self) -> ProfileJob:
-        """The job described. Raises InputError, one sentence, where it describes none."""
+        """The job that is described. Raises InputError, with one sentence, if there is none."""
         backends = self.chosen
         if not backends:
             raise InputError(
@@ -123,7 +123,7 @@ class ProfileControls(QWidget):
         )
 
     def set_job(self, job: ProfileJob) -> None:
-        """Show what a profile was taken of."""
+        """Show the job of a profile."""
         self.model.choose(job.model)
         self._wanted = set(job.backends)
         self._show_backends()
@@ -132,11 +132,11 @@ class ProfileControls(QWidget):
         self.precision.choose(job.precision)
 
     def choose_model(self, model: str) -> None:
-        """Have this model profiled next, where it is one of the list."""
+        """Choose this model, if it is in the list."""
         self.model.choose(next((known for known in self.model.offered if stem(known) == stem(model)), None))
 
     def show_kernels(self) -> None:
-        """Say which kernels of the form are profiled with the model chosen."""
+        """Say which kernels of the form are profiled with the chosen model."""
         model = self.model.currentData()
         rungs, folders = self._kernels(model) if model is not None else ({}, ())
         words = [sentence(key, rung, [model]) for key, rung in rungs.items()]
@@ -146,7 +146,7 @@ class ProfileControls(QWidget):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The backends to profile, in the order of the machine's list."""
+        """The backends to profile, in the machine's order."""
         return tuple(
             info.name
             for info in self._infos
@@ -154,12 +154,13 @@ class ProfileControls(QWidget):
         )
 
     def show_models(self, models: Sequence[str]) -> None:
-        """Names of the catalogue and paths."""
+        """Offer these models: names of the catalogue, and paths."""
         names = {model: Path(model).stem if model.endswith(".onnx") else model for model in models}
         self.model.offer(names, self.model.currentData())
 
     def show_infos(self, infos: Sequence[BackendInfo]) -> None:
-        """What the machine can run; until the user chooses, those of the fastest device."""
+        """Offer what the machine can run. Until the user chooses, the backends of the fastest device are
+        chosen."""
         if tuple(infos) == self._infos:
             return
         self._infos = tuple(infos)
@@ -182,7 +183,7 @@ class ProfileControls(QWidget):
             self._session.message.emit(str(error))
 
     def request_run(self) -> None:
-        """As the button: ask for the profile, or tell what is missing."""
+        """As the button: start the profile, or say what is missing."""
         try:
             job = self.job()
         except InputError as error:
@@ -217,7 +218,7 @@ class ProfileControls(QWidget):
 
 
 class _Staying(QMenu):
-    """A menu of choices that stays open while one chooses, and shows why one is refused."""
+    """A menu of choices that stays open while one chooses. Tooltips say why one cannot be chosen."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

@@ -1,5 +1,9 @@
-"""Where a pass's time goes: a bar a case, divided among parts that add up to the pass; beside it the pass
-without a profiler. And the cold start, a waterfall a backend, from the process to the steady state."""
+"""What stands below the timeline: the tables of one case, the parts of a pass for all cases, the cold
+start, and what limits each operator.
+
+The parts of a case are one bar, and add up to its pass. The cold start is a waterfall for each backend,
+from the start of the process to the steady state.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +70,9 @@ PLAIN = 0.06  # the share of a bar from which a part has its name in it
 
 @dataclass(frozen=True)
 class PartsBar:
-    """A case as a bar, in ns a pass: its parts, their sum (the mean of the profiled passes), the median of
-    these and that of passes without a profiler (None where there are none)."""
+    """The bar of a case, in ns for one pass. wall: the sum of the parts, which is the mean of the profiled
+    passes; median: of the same passes; plain: the median of passes without a profiler. None: not
+    measured."""
 
     case: CaseProfile
     title: str
@@ -78,7 +83,7 @@ class PartsBar:
 
     @property
     def figures(self) -> str:
-        """What the profiler cost is a difference of medians; none that is negative is laid to it."""
+        """The times as text. The profiler's cost is a difference of medians; a negative one is not shown."""
         wall = units.duration(self.wall)
         if self.plain is None or self.median is None:
             return wall
@@ -90,8 +95,7 @@ class PartsBar:
 
 
 def bars(cases: Sequence[CaseProfile], window: str = "pass") -> list[PartsBar]:
-    """Of the cases that have this window divided (bench.profile.parts.WINDOWS), by batch, then backend as in
-    the profile."""
+    """The bars of all cases whose window is divided (bench.profile.parts.WINDOWS)."""
     rows = []
     for case in cases:
         divided = case.breakdown(window)
@@ -106,7 +110,7 @@ def bars(cases: Sequence[CaseProfile], window: str = "pass") -> list[PartsBar]:
 
 
 class PartsView(QWidget):
-    """`picked` carries the CaseProfile of the bar that was clicked."""
+    """Draws the bars and their legend. `picked` carries the CaseProfile of the bar that was clicked."""
 
     picked = Signal(object)
 
@@ -122,7 +126,8 @@ class PartsView(QWidget):
         theming.changed.connect(self.update)
 
     def show_cases(self, cases: Sequence[CaseProfile], window: str, relative: bool) -> None:
-        """relative: every bar as long as the others, so that shares compare; else as long as its pass."""
+        """Show these cases. relative: all bars are equally long, to compare shares; else a bar is as long
+        as its pass."""
         self.bars, self.relative = bars(cases, window), relative
         totals: dict[str, float] = {}
         for bar in self.bars:
@@ -194,7 +199,7 @@ class PartsView(QWidget):
         return profile_parts.label(key) if key else "the pass without a profiler"
 
     def _entries(self, width: float) -> list[list[tuple[float, str]]]:
-        """The legend's lines: (x, key); "" stands for the mark of the unprofiled pass."""
+        """The legend, by line: (x, key). The key "" stands for the mark of the pass without a profiler."""
         metrics = QFontMetricsF(self.font())
         lines: list[list[tuple[float, str]]] = [[]]
         x = 8.0
@@ -243,7 +248,7 @@ class PartsView(QWidget):
         return bar, key
 
     def _scale(self, bar: PartsBar) -> float:
-        """Pixels a nanosecond of a bar."""
+        """Pixels for a nanosecond, in this bar."""
         room = max(40.0, self.width() - TITLES - FIGURES)
         most = max(
             (max(b.wall, b.plain or 0.0) for b in ([bar] if self.relative else self.bars)), default=1.0
@@ -251,7 +256,7 @@ class PartsView(QWidget):
         return room / (most or 1.0)
 
     def _rects(self, bar: PartsBar, y: float) -> list[tuple[str, QRectF, float]]:
-        """(key, where, share of the bar) of each part."""
+        """Key, rectangle and share of each part."""
         rects, at, scale = [], 0.0, self._scale(bar)
         for key, time_ns in bar.parts:
             rect = QRectF(TITLES + at * scale, y, time_ns * scale, BAR)
@@ -261,7 +266,7 @@ class PartsView(QWidget):
 
 
 def _place(key: str) -> int:
-    """Operators first, then the others as bench.profile.parts has them."""
+    """The order of parts: operators first, then the others as in bench.profile.parts."""
     others = profile_parts.OTHERS
     return 1 + others.index(key) if key in others else 0
 
@@ -271,7 +276,7 @@ STEP, HEAD, NAMES = 20, 26, 200  # pixels of a phase, of a title, of the names
 
 @dataclass(frozen=True)
 class ColdStep:
-    """A line: a case's title (mark is None), or a phase of it."""
+    """A line of the cold start: a case's title (mark is None), or one of its phases."""
 
     title: str
     backend: str
@@ -279,7 +284,7 @@ class ColdStep:
 
 
 def steps(cases: Sequence[CaseProfile]) -> list[ColdStep]:
-    """Case by case its phases in order of their start."""
+    """The phases of each case, sorted by their start."""
     lines: list[ColdStep] = []
     for case in cases:
         if not case.cold:
@@ -293,7 +298,7 @@ def steps(cases: Sequence[CaseProfile]) -> list[ColdStep]:
 
 
 class ColdView(QWidget):
-    """`show_cases` fills it; all cases are drawn on one axis."""
+    """Draws the cold starts of all cases on one axis. `show_cases` fills it."""
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -370,7 +375,8 @@ _NONE: ProfileTable = Table((), ())
 
 
 class ProfileView(TableView):
-    """`picked` carries the row (a dict by the columns' names) that the user went to."""
+    """A table of a profile. `picked` carries the row (a dict, by the names of the columns) that the user
+    went to."""
 
     widest = 420
     margin = 14
@@ -380,7 +386,7 @@ class ProfileView(TableView):
     def __init__(
         self, theming: Theming, name: str, parent: QWidget | None = None, wrap: bool = False
     ) -> None:
-        """wrap: rows as high as their texts."""
+        """wrap: whether texts are wrapped, and rows as high as their texts."""
         super().__init__(name, theming, parent)
         self._wrap = wrap
         self._table = _NONE
@@ -395,7 +401,7 @@ class ProfileView(TableView):
         self.addAction(self.full)
 
     def show_table(self, table: ProfileTable | None) -> None:
-        """Show a table, None for none."""
+        """Show a table; None empties it."""
         self._table = table or _NONE
         self._most = _most(self._table)
         super().show_table(self._table if self.full.isChecked() else named(self._table, short_name))
@@ -407,7 +413,7 @@ class ProfileView(TableView):
         self._fit_rows()
 
     def _stretch(self) -> None:
-        """A last column of words has what room is left; wrapped, no more than that."""
+        """A last column of words takes the room that is left; if texts are wrapped, no more than that."""
         header, last = self.horizontalHeader(), len(self.source.columns) - 1
         words = last >= 0 and self.source.columns[last].left
         header.setStretchLastSection(words and not self._wrap)
@@ -420,7 +426,7 @@ class ProfileView(TableView):
             self._fitting.start()
 
     def tip(self, row: Line, column: ProfileColumn) -> str:
-        """All of a text that may be cut."""
+        """The whole text of a cell that may be cut."""
         return str(column.of(row) or "") if column.left else ""
 
     def bold(self, row: Line, column: ProfileColumn) -> bool:
@@ -444,7 +450,7 @@ class ProfileView(TableView):
 
 
 def _most(table: ProfileTable) -> set[int]:
-    """The first rows, as they come, up to 90 % of the time."""
+    """The ids of the first rows that together take 90 % of the time."""
     marked: set[int] = set()
     so_far = 0.0
     for row in table.rows if any(column.name == "share" for column in table.columns) else ():
@@ -462,7 +468,7 @@ WIDE = 1400  # pixels, from which both tables have room
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Which tables are asked for."""
+    """Which tables are to be shown."""
 
     case: str
     window: str
@@ -472,7 +478,7 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Tables:
-    """The tables, and the first event of each of their lines by ("device" or "call", name)."""
+    """The tables, and for each of their lines, by ("device" or "call", name), its first event."""
 
     activities: ProfileTable | None
     calls: ProfileTable | None
@@ -480,7 +486,8 @@ class _Tables:
 
 
 class ProfileTables(QWidget):
-    """`show_case` fills it; `picked` carries the first event of the line that the user went to."""
+    """The tables of one case. `show_case` fills them. `picked` carries the first event of the line that
+    the user went to."""
 
     picked = Signal(object)
 
@@ -522,7 +529,7 @@ class ProfileTables(QWidget):
         filled(QVBoxLayout(self), bar, (split, 1), margins=(0, 4, 0, 0), spacing=4)
 
     def show_case(self, read: Read | None) -> None:
-        """Show a case's tables; they come from a thread."""
+        """Show a case's tables, which are made in a thread."""
         if read is not self._read:
             self._read, self._shown = read, None
             self.update_tables()
@@ -541,7 +548,7 @@ class ProfileTables(QWidget):
         self._background.start("tables", lambda: _tables_of(read, wanted), self._show)
 
     def follow(self, event: Event) -> None:
-        """Mark the line that counts an event, now or once the tables are there."""
+        """Mark the line that counts an event, now or as soon as the tables are there."""
         self._followed = event
         if isinstance(event, ApiCall):
             name, view = profile_api.bare(event.name), self.calls
@@ -555,7 +562,7 @@ class ProfileTables(QWidget):
             view.follow(row)
 
     def heading(self, key: str) -> str:
-        """The title and the 90 % list above a table ("activities", "calls")."""
+        """The title and the first note above a table ("activities" or "calls")."""
         title, note, _ = self._heads[key]
         return f"{title.text()}: {note.text()}"
 
@@ -587,7 +594,7 @@ class ProfileTables(QWidget):
         self._fold()
 
     def _fold(self) -> None:
-        """Both tables beside each other where there is room, else the one chosen."""
+        """Show both tables beside each other if there is room, else the chosen one."""
         both = self._calls and self.width() >= WIDE
         for number, side in enumerate(self._sides.values()):
             chosen = self._which.checkedId() == number if self._calls else number == 0
@@ -600,7 +607,7 @@ class ProfileTables(QWidget):
 
 
 def _tables_of(read: Read, wanted: _Wanted) -> _Tables:
-    """The tables and what their lines lead to (on a thread)."""
+    """The tables of a case and the events behind their lines. Runs in a thread."""
     measured, events, by = read.case, read.events, wanted.by
     inside = profile_lines.in_window(events, wanted.window)
     key = profile_lines.key_of(by)  # type: ignore[arg-type]  # a key of GROUPS
@@ -620,8 +627,9 @@ SCALES = {"shares of the pass": True, "time": False}
 
 
 class ProfileDetails(QTabWidget):
-    """`show_cases` fills it; `picked` carries the first event of an operator that the user went to in the
-    diagnosis. The backend chosen in its corner is the one of tables and diagnosis."""
+    """The tabs below the timeline. `show_cases` fills them. `picked` carries the first event of an
+    operator that the user went to in the diagnosis. The backend chosen in the corner is that of tables
+    and diagnosis."""
 
     picked = Signal(object)
 
@@ -669,8 +677,8 @@ class ProfileDetails(QTabWidget):
         cases: Sequence[CaseProfile],
         reads: Mapping[str, Read],
     ) -> None:
-        """fine: all cases of the profile that are measured; cases: those of the batch size that is shown;
-        reads: of these by their keys, as far as they are read."""
+        """fine: all cases that were measured; cases: those of the batch size shown; reads: the events of
+        these that are read, by case key."""
         contents = (profile, tuple(fine), tuple(cases), tuple(reads.values()))
         if len(contents) == len(self._contents) and all(map(_same, contents, self._contents)):
             return
@@ -688,7 +696,7 @@ class ProfileDetails(QTabWidget):
         self._update()
 
     def follow(self, event: Event | None, place: TimelinePlace | None) -> None:
-        """Mark the line of the tables that an event is counted in, of its own backend."""
+        """Mark the table line that counts an event, and show its backend's tables."""
         if event is not None and place is not None:
             if place.group.backend != self.backend.currentText():
                 self.choose(place.group.backend)
@@ -696,7 +704,7 @@ class ProfileDetails(QTabWidget):
 
     @property
     def case(self) -> CaseProfile | None:
-        """That of the tables."""
+        """The case of the tables."""
         return next((c for c in self._cases if c.case.backend == self.backend.currentText()), None)
 
     # ---------------------------------------------------------------------------------------------- showing
@@ -744,7 +752,7 @@ class ProfileDetails(QTabWidget):
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two are the same things; by what they are and not by what is in them, which is much."""
+    """Whether two are the same objects. Their contents are large, and are not compared."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
     return one is other

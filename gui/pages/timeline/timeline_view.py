@@ -1,5 +1,11 @@
-"""The axis of time that a timeline is drawn on: which part is shown, how it moves, and its ticks. Nothing of
-Qt."""
+"""The timeline: the tracks of all cases below each other, on one axis of time.
+
+The wheel zooms at the pointer, Shift and the wheel move in time, Ctrl and the wheel scroll the tracks.
+Dragging measures; dragging with Shift, with the middle button or on the axis moves. A click selects; a
+double click shows an event over the whole width. Keys: arrows move, + and − zoom, 0 shows everything, Z
+shows what was measured, N and P go to the next and the previous event of the track, Ctrl+C copies the
+selected event, Escape ends the selection.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +53,16 @@ _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 @dataclass(frozen=True)
 class Tick:
+    """A tick of the axis. x: in pixels."""
+
     x: float
     time_ns: float
     text: str
 
 
 class TimeAxis:
-    """`start` and `end` (ns) are shown over `width` pixels; `low` and `high` bound where one can go."""
+    """The times `start` to `end` (ns) are shown over `width` pixels. `low` and `high` limit what can be
+    shown."""
 
     def __init__(self) -> None:
         self.start, self.end = 0.0, 1e6
@@ -63,7 +72,7 @@ class TimeAxis:
 
     @property
     def scale(self) -> float:
-        """Pixels a nanosecond."""
+        """Pixels for a nanosecond."""
         return self.width / (self.end - self.start)
 
     def x(self, time_ns: float) -> float:
@@ -73,7 +82,7 @@ class TimeAxis:
         return self.start + x / self.scale
 
     def bound(self, low: float, high: float) -> None:
-        """What there is to see, from low to high."""
+        """Set the limits, with a margin."""
         free = MARGIN * max(high - low, LEAST_NS)
         self.low, self.high = low - free, high + free
         self.show(self.start, self.end)
@@ -82,7 +91,7 @@ class TimeAxis:
         self.show(self.low, self.high)
 
     def show(self, start: float, end: float) -> None:
-        """Show from start to end, as far as there is anything there and not closer than LEAST_NS."""
+        """Show start to end (ns), within the limits and at least LEAST_NS long."""
         length = min(max(end - start, LEAST_NS), max(LEAST_NS, self.high - self.low))
         middle = (start + end) / 2
         start = min(max(middle - length / 2, self.low), max(self.low, self.high - length))
@@ -90,24 +99,24 @@ class TimeAxis:
         self.moved()
 
     def look_at(self, start: float, end: float) -> None:
-        """Show from start to end with some room at either end."""
+        """Show start to end (ns) with a margin on both sides."""
         free = max(0.08 * (end - start), LEAST_NS / 2)
         self.show(start - free, end + free)
 
     def zoom(self, factor: float, x: float) -> None:
-        """Enlarge by a factor, so that what is at `x` stays there."""
+        """Enlarge by a factor. The time at pixel `x` stays there."""
         at = self.time(x)
         length = min(max((self.end - self.start) / factor, LEAST_NS), self.high - self.low)
         start = at - x / self.width * length
         self.show(start, start + length)
 
     def pan(self, pixels: float) -> None:
-        """Move what is shown to the right by so many pixels."""
+        """Move what is shown to the right by this many pixels."""
         by = pixels / self.scale
         self.show(self.start - by, self.end - by)
 
     def ticks(self, room: float) -> list[Tick]:
-        """Round moments at least `room` pixels apart."""
+        """Ticks at round times, at least `room` pixels apart."""
         least = room / self.scale
         power = 10.0 ** math.floor(math.log10(least))
         step = next(f * power for f in (1, 2, 5, 10) if f * power >= least)
@@ -122,9 +131,9 @@ class TimeAxis:
 
 @dataclass(frozen=True)
 class DrawnRow:
-    """What is to be drawn of a row. wide: indices of intervals that are seen by themselves, with their x and
-    end in pixels; cover: how much of each pixel column the others cover (0 to 1), colour: the one that most
-    of that is of."""
+    """What to draw of a row. wide: indices of events that are drawn one by one, from x0 to x1 (pixels);
+    cover: for each pixel column the part that the other events cover (0 to 1); colour: the index of
+    their main colour."""
 
     wide: np.ndarray
     x0: np.ndarray
@@ -137,8 +146,8 @@ SEEN = 2.0  # pixels from which an interval is drawn by itself
 
 
 def drawn(row: TrackRow, kinds: int, axis: TimeAxis, offset: float) -> DrawnRow:
-    """What of a row is seen on the axis, its times less `offset` (ns). kinds: how many colours there are.
-    Costs what is visible, and never more draws than there are pixels."""
+    """What to draw of a row. kinds: the number of colours; offset: the zero of time in ns. The work grows
+    with what is visible, and the number of drawn items is at most that of pixels."""
     first = int(np.searchsorted(row.reach, axis.start + offset, "right"))
     last = int(np.searchsorted(row.starts, axis.end + offset, "left"))
     wide = max(1, math.ceil(axis.width))
@@ -162,7 +171,7 @@ def drawn(row: TrackRow, kinds: int, axis: TimeAxis, offset: float) -> DrawnRow:
 
 
 def at_pixel(row: TrackRow, axis: TimeAxis, offset: float, x: float) -> int | None:
-    """The interval of a row at a pixel, else the nearest within two pixels; None where there is none."""
+    """The index of the event at pixel `x`, or of the nearest one within two pixels; None if there is none."""
     moment, best = axis.time(x) + offset, 2.0 / axis.scale
     after = int(np.searchsorted(row.starts, moment, "right"))
     nearest = None
@@ -175,7 +184,7 @@ def at_pixel(row: TrackRow, axis: TimeAxis, offset: float, x: float) -> int | No
 
 
 def length_text(time_ns: float) -> str:
-    """A measured length: four digits with their unit, and how often a second that would be."""
+    """A length of time in four digits, and the same as a rate."""
     rate = f" ({units.si(1e9 / time_ns)}/s)" if time_ns > 0 else ""
     return f"{units.duration(time_ns, 4)}{rate}"
 
@@ -224,9 +233,8 @@ _PHASES = ("#332288", "#882255", "#CC6677", "#DDCC77", "#999933", "#44AA99", "#8
 
 
 def colour(key: str, theme: Theme) -> QColor:
-    """The colour of a key of gui.sessions.profile_session or bench.profile.parts; lighter where it would
-    sink into a dark paper.
-    """
+    """The colour of a key of gui.sessions.profile_session or bench.profile.parts; lighter in the dark
+    theme if needed."""
     tone = QColor(_plain(key))
     if theme.dark and tone.lightnessF() < 0.45:
         return blend((tone.name(), "#FFFFFF"), 0.3)
@@ -252,7 +260,7 @@ def _plain(key: str) -> str:
 
 
 def short(event: Event) -> str:
-    """The name in a bar."""
+    """The name of an event inside its bar."""
     if isinstance(event, Activity):
         if event.kind == "kernel":
             return profile_names.short(event.name)
@@ -270,7 +278,7 @@ Facts = list[tuple[str, str]]  # what, and its value
 
 
 def facts(event: Event, zero_ns: int) -> Facts:
-    """All that is known of an event; times count from `zero_ns`."""
+    """All that is known of an event, as pairs. Times count from `zero_ns`."""
     known = [
         ("time", units.duration(event.time_ns, 4)),
         ("starts at", f"{(event.start_ns - zero_ns) / 1e6:,.4f} ms"),
@@ -302,7 +310,7 @@ def facts(event: Event, zero_ns: int) -> Facts:
 
 
 def _known(*facts: tuple[str, str]) -> Facts:
-    """Those that there is something to say of."""
+    """The pairs that have a value."""
     return [(what, value) for what, value in facts if value]
 
 
@@ -334,7 +342,7 @@ def _copied(event: Activity | HostSpan) -> Facts:
 
 
 def _counted(counters: Counters) -> Facts:
-    """What the hardware counted in another pass, each kernel alone."""
+    """The hardware counters of a kernel, from another pass in which each kernel ran alone."""
     moved, sectors, scattered = counters.dram_nbytes, counters.sectors_a_load, counters.scattered
     warps = counters.warps_share
     return _known(
@@ -362,7 +370,7 @@ def full_name(event: Event) -> str:
 
 
 def html(event: Event, zero_ns: int, theme: Theme) -> str:
-    """The facts as a small table for a read-out."""
+    """The facts as an HTML table for the tooltip at the pointer."""
     name = full_name(event)
     head = escape(name if len(name) <= 160 else f"{name[:159]}…")
     lines = "".join(
@@ -382,7 +390,7 @@ LABELLED = 26  # pixels from which a bar has its name in it
 
 @dataclass(frozen=True)
 class TimelinePlace:
-    """A row and where it lies, from the top of all."""
+    """Where a row of a track lies: its top and height in pixels, from the top of all tracks."""
 
     group: TrackGroup
     track: Track
@@ -393,7 +401,7 @@ class TimelinePlace:
 
 
 class TimelineLayout:
-    """Where everything lies, one group below the other."""
+    """The places of all rows, one group below the other."""
 
     def __init__(self, groups: Sequence[TrackGroup]) -> None:
         self.heads: list[tuple[TrackGroup, float]] = []
@@ -418,7 +426,7 @@ class TimelineLayout:
 
 
 class Painter:
-    """Paints one view of a layout. `axis.width` is that of the part right of the titles."""
+    """Paints a layout. `axis.width` is the width to the right of the titles."""
 
     def __init__(self, painter: QPainter, axis: TimeAxis, theme: Theme, font: QFont) -> None:
         self.painter, self.axis, self.theme = painter, axis, theme
@@ -426,7 +434,7 @@ class Painter:
         painter.setFont(font)
 
     def ticks(self, height: float) -> None:
-        """The axis, and its lines down to `height`."""
+        """Paint the axis, with lines down to `height`."""
         painter, theme, axis = self.painter, self.theme, self.axis
         painter.fillRect(QRectF(0, 0, TITLES + axis.width, TICKS), QColor(theme.window))
         room = max(80.0, self.metrics.horizontalAdvance("1,000,000.0 ms") + 12)
@@ -455,8 +463,7 @@ class Painter:
         write(self.painter, rect, place.track.title, self.theme.muted)
 
     def row(self, place: TimelinePlace, y: float, offset: float, selected: object) -> None:
-        """The intervals: those that are wide enough one by one, the others as shades of how dense they
-        are."""
+        """Paint a row: wide events one by one, narrow ones as shades of their density."""
         painter, track, row = self.painter, place.track, place.row
         seen = drawn(row, len(track.keys), self.axis, offset)
         colours = [colour(key, self.theme) for key in track.keys]
@@ -488,7 +495,7 @@ class Painter:
                     painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter, words)
 
     def mark(self, start_ns: float, end_ns: float, place: TimelinePlace) -> None:
-        """Show where the selected event is, also where it is too narrow for a frame."""
+        """Mark an event that is too narrow for a frame."""
         x0, x1 = TITLES + self.axis.x(start_ns), TITLES + self.axis.x(end_ns)
         if x1 - x0 < 4:
             middle = (x0 + x1) / 2
@@ -497,7 +504,7 @@ class Painter:
             )
 
     def arrow(self, call_ns: float, call: TimelinePlace, started_ns: float, started: TimelinePlace) -> None:
-        """From the beginning of a call to that of what it started."""
+        """Paint an arrow from the start of a call to the start of what it launched."""
         points = [
             QPointF(TITLES + self.axis.x(ns), place.top + place.height / 2)
             for ns, place in ((call_ns, call), (started_ns, started))
@@ -514,7 +521,7 @@ class Painter:
         self.painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def measure(self, start: float, end: float, height: float) -> None:
-        """The range that was measured, with its length."""
+        """Paint the measured range, with its length."""
         x0, x1 = (TITLES + self.axis.x(t) for t in sorted((start, end)))
         band = QColor(self.theme.accent)
         band.setAlphaF(0.16)
@@ -534,7 +541,7 @@ class Painter:
 
 
 def shades(cover: np.ndarray, index: np.ndarray, colours: Sequence[QColor]) -> QImage:
-    """An image of one row: each column in its colour, the fuller the more of it is covered."""
+    """An image of one row of pixels. A column is more opaque the more of it is covered."""
     table = np.array([[c.red(), c.green(), c.blue()] for c in colours], np.float64)
     alpha = np.where(cover > 0, 0.25 + 0.75 * cover, 0.0)
     rgba = np.empty((len(cover), 4), np.uint8)
@@ -550,9 +557,8 @@ READOUT_WIDTH = 460
 
 
 class TimelineView(QAbstractScrollArea):
-    """Cases one over the other, an event selected with what it started or was started by, a range measured.
-    `show_groups` fills it. `picked` carries the event selected (None: none any more), `measured` the (start,
-    end) in ns of what is measured, None where it was let go."""
+    """The timeline. `show_groups` fills it. `picked` carries the selected event, None for none. `measured`
+    carries (start, end) in ns of the measured range, None if it was removed."""
 
     picked = Signal(object)
     measured = Signal(object)
@@ -596,7 +602,7 @@ class TimelineView(QAbstractScrollArea):
     # ---------------------------------------------------------------------------------------------- showing
 
     def show_groups(self, groups: Sequence[TrackGroup], anchor: str = STEADY) -> None:
-        """Show these cases, laid so that the moments `anchor` (of their anchors) are at 0."""
+        """Show these cases. Their times are shifted so that the moment `anchor` of each is 0."""
         same = [g.key for g in groups] == [g.key for g in self.groups] and anchor == self.anchor
         self.groups, self.anchor = tuple(groups), anchor
         self._layout = TimelineLayout(self.groups)
@@ -611,7 +617,7 @@ class TimelineView(QAbstractScrollArea):
         self.viewport().update()
 
     def look_at(self, span: Span, group: TrackGroup) -> None:
-        """Show a span of one of the groups over the whole width."""
+        """Show a span of a group over the whole width."""
         zero = group.anchor(self.anchor)
         self.axis.look_at(span.start_ns - zero, span.end_ns - zero)
 
@@ -626,7 +632,7 @@ class TimelineView(QAbstractScrollArea):
             self.axis.show(*sorted(self.measure))
 
     def select(self, event: Event | None) -> None:
-        """Mark an event, and bring it into view; tells of it."""
+        """Select an event, scroll to it, and emit `picked`."""
         self.selected = event
         self._place = self.place_of(event)
         self._partners = self._started(event)
@@ -647,7 +653,7 @@ class TimelineView(QAbstractScrollArea):
         return place.group.anchor(self.anchor) if place is not None else 0
 
     def step(self, by: int) -> None:
-        """Select the event after or before the selected one in its row."""
+        """Select the next event of the row, or with -1 the previous one."""
         if self._place is None or self.selected is None:
             first = next(iter(self._layout.places), None)
             if first is not None:
@@ -659,7 +665,7 @@ class TimelineView(QAbstractScrollArea):
             self.select(events[index + by])
 
     def words(self, event: Event) -> str:
-        """All that is known of an event, in a line."""
+        """All that is known of an event, in one line."""
         known = ", ".join(f"{what} {value}".strip() for what, value in facts(event, self.zero_of(event)))
         return f"{full_name(event)}: {known}"
 
@@ -727,7 +733,7 @@ class TimelineView(QAbstractScrollArea):
     # ---------------------------------------------------------------------------------------------- finding
 
     def event_at(self, at: QPointF) -> tuple[Event, TimelinePlace] | None:
-        """What lies at a place of the viewport."""
+        """The event at a point of the viewport, with its place."""
         if at.x() < TITLES or at.y() <= TICKS:
             return None
         place = self._layout.at(at.y() - TICKS - 1 + self.verticalScrollBar().value())
@@ -737,13 +743,13 @@ class TimelineView(QAbstractScrollArea):
         return (place.row.events[index], place) if index is not None else None
 
     def place_of(self, event: Event | None) -> TimelinePlace | None:
-        """The row that an event lies in."""
+        """The place of the row with this event."""
         if event is None:
             return None
         return next((p for p in self._layout.places if _index(p.row, event) is not None), None)
 
     def let_go(self) -> None:
-        """Select and measure nothing."""
+        """Remove the selection and the measured range."""
         self.measure = None
         self.measured.emit(None)
         self.select(None)
@@ -754,7 +760,7 @@ class TimelineView(QAbstractScrollArea):
             bar.setValue(round(place.top - room / 2))
 
     def _started(self, event: Event | None) -> list[tuple[Activity | ApiCall, TimelinePlace]]:
-        """What a call started, or the call that started an activity, of the same case."""
+        """What a call launched, or the call that launched an activity, in the same case."""
         if self._place is None or not isinstance(event, Activity | ApiCall) or not event.correlation:
             return []
         wanted = Activity if isinstance(event, ApiCall) else ApiCall
@@ -879,7 +885,7 @@ class TimelineView(QAbstractScrollArea):
             super().keyPressEvent(event)
 
     def _snapped(self, at: QPointF) -> float:
-        """The moment at a place; an edge of an event that is near is taken."""
+        """The time at a point. If the edge of an event is near, the time of the edge."""
         moment = self.axis.time(min(max(at.x() - TITLES, 0.0), self.axis.width))
         pointed = self.event_at(at)
         if pointed is None:
@@ -908,7 +914,7 @@ class TimelineView(QAbstractScrollArea):
 
 
 def _index(row: TrackRow, event: Event) -> int | None:
-    """The place of this very event in a row, None where it is not in it."""
+    """The index of this event object in a row, None if it is not in it."""
     first = int(np.searchsorted(row.starts, event.start_ns, "left"))
     last = int(np.searchsorted(row.starts, event.start_ns, "right"))
     return next((i for i in range(first, last) if row.events[i] is event), None)
