@@ -257,21 +257,16 @@ class Theming(QObject):
 
     def __init__(self, choice: str = "system", parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._choice = choice if choice in CHOICES else "system"
+        self.choice = choice if choice in CHOICES else "system"
         self.theme = self._wanted()
         hints = QGuiApplication.styleHints()
         hints.colorSchemeChanged.connect(self._follow)
-
-    @property
-    def choice(self) -> str:
-        """The user's choice, a key of CHOICES."""
-        return self._choice
 
     def choose(self, choice: str) -> None:
         """Use another key of CHOICES. Raises ValueError for anything else."""
         if choice not in CHOICES:
             raise ValueError(f"theme {choice!r} is not one of {', '.join(CHOICES)}")
-        self._choice = choice
+        self.choice = choice
         self._follow()
 
     def apply(self) -> None:
@@ -291,10 +286,10 @@ class Theming(QObject):
             self.changed.emit()
 
     def _wanted(self) -> Theme:
-        if self._choice == "system":
+        if self.choice == "system":
             scheme = QGuiApplication.styleHints().colorScheme()
             return DARK if scheme == Qt.ColorScheme.Dark else LIGHT
-        return DARK if self._choice == "dark" else LIGHT
+        return DARK if self.choice == "dark" else LIGHT
 
 
 def palette(theme: Theme) -> QPalette:

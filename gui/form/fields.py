@@ -429,7 +429,7 @@ class RungChoices(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._rungs: dict[str, str] = {}
-        self._folders: tuple[str, ...] = ()
+        self.folders: tuple[str, ...] = ()
         self._models: tuple[str, ...] = ()
         self._lines: list[QWidget] = []
         self._column = filled(QVBoxLayout(self), heading("Kernels chosen"), margins=(0, 0, 0, 0), spacing=2)
@@ -439,11 +439,6 @@ class RungChoices(QWidget):
     def rungs(self) -> dict[str, str]:
         """The chosen rungs, as bench.results.records.Job.rungs has them."""
         return dict(self._rungs)
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """The folders of the user's kernels, as bench.results.records.Job.kernel_dirs has them."""
-        return self._folders
 
     @property
     def words(self) -> list[str]:
@@ -456,13 +451,13 @@ class RungChoices(QWidget):
 
     def set_chosen(self, rungs: Mapping[str, str], folders: Sequence[str], models: Sequence[str]) -> None:
         """Replace all choices. models: the models that the keys may name."""
-        self._rungs, self._folders, self._models = dict(rungs), tuple(folders), tuple(models)
+        self._rungs, self.folders, self._models = dict(rungs), tuple(folders), tuple(models)
         self._show()
 
     def choose(self, key: str, rung: str, folders: Sequence[str], models: Sequence[str]) -> None:
         """Choose a rung for a node, in place of any other for it."""
         self._rungs[key] = rung
-        self._folders = tuple(dict.fromkeys([*self._folders, *folders]))
+        self.folders = tuple(dict.fromkeys([*self.folders, *folders]))
         self._models = tuple(models)
         self._show()
         self.chosen.emit()
@@ -471,12 +466,12 @@ class RungChoices(QWidget):
         """Let the backend choose for this node again. With the last rung the folders go, too."""
         self._rungs.pop(key, None)
         if not self._rungs:
-            self._folders = ()
+            self.folders = ()
         self._show()
         self.chosen.emit()
 
     def remove_folder(self, folder: str) -> None:
-        self._folders = tuple(known for known in self._folders if known != folder)
+        self.folders = tuple(known for known in self.folders if known != folder)
         self._show()
         self.chosen.emit()
 
@@ -488,7 +483,7 @@ class RungChoices(QWidget):
         self._lines = []
         for key, rung in self._rungs.items():
             self._add(sentence(key, rung, self._models), partial(self.remove, key))
-        for folder in self._folders:
+        for folder in self.folders:
             self._add(f"kernels of {Path(folder).name}", partial(self.remove_folder, folder), folder)
         self.setVisible(bool(self._lines))
 

@@ -163,15 +163,10 @@ class ExportActions(QObject):
         if application is not None:
             application.aboutToQuit.connect(self.exporter.quit)
         scale = str(window.settings.value(_SCALE, 2))
-        self._scale = int(scale) if scale.isdigit() and int(scale) in SCALES else 2
-
-    @property
-    def scale(self) -> int:
-        """The scale of PNG pictures; 1 means 150 dots an inch."""
-        return self._scale
+        self.scale = int(scale) if scale.isdigit() and int(scale) in SCALES else 2
 
     def set_scale(self, scale: int) -> None:
-        self._scale = scale
+        self.scale = scale
         self._window.settings.setValue(_SCALE, scale)
 
     def scale_menu(self, menu: QMenu) -> QMenu:
@@ -185,7 +180,7 @@ class ExportActions(QObject):
 
         def check() -> None:
             for action, scale in zip(group.actions(), SCALES, strict=True):
-                action.setChecked(scale == self._scale)
+                action.setChecked(scale == self.scale)
 
         sizes.aboutToShow.connect(check)
         check()
@@ -233,7 +228,7 @@ class ExportActions(QObject):
             self.form.close()
         window = self._window
         form = ExportForm(
-            window.settings, subject.what, subject.charts, self._folder(), self._scale, parent=window
+            window.settings, subject.what, subject.charts, self._folder(), self.scale, parent=window
         )
         form.wanted.connect(lambda wish: self.export(subject, wish))
         form.finished.connect(self._on_form_closed)
@@ -328,7 +323,7 @@ class ExportActions(QObject):
         """The arguments of main.py that draw one chart into a file."""
         assert subject.folder is not None
         words = ("export", str(subject.folder.absolute()), "--chart", chart.name, "--file", str(path))
-        return (*words, "--scale", str(self._scale), *self._over(subject))
+        return (*words, "--scale", str(self.scale), *self._over(subject))
 
     def _over(self, subject: Exported) -> tuple[str, ...]:
         """The arguments of main.py for the runs that lie over the comparison shown."""

@@ -131,7 +131,7 @@ class ChartView(QFrame):
         self._empty = empty
         self.chart: Chart | None = None
         self._ticks: tuple[float, ...] = ()
-        self._plots: dict[str, PanelPlot] = {}
+        self.plots: dict[str, PanelPlot] = {}
         self._arranged: tuple[int, list[str]] = (0, [])  # as its panels were drawn last
         self._spare: list[PanelPlot] = []
         self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
@@ -152,11 +152,6 @@ class ChartView(QFrame):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(200, 160)
-
-    @property
-    def plots(self) -> dict[str, PanelPlot]:
-        """The plots, by the title of their panel."""
-        return self._plots
 
     @property
     def title(self) -> str:
@@ -217,7 +212,7 @@ class ChartView(QFrame):
     def make_ready(self, bars: bool) -> None:
         """Make the plot of one more panel before it is needed. It takes 10 ms, which is long while a run
         streams."""
-        if not self._plots:
+        if not self.plots:
             self._spare.append(BarPlot(self._theming) if bars else LinePlot(self._theming))
 
     def set_enlargeable(self, on: bool) -> None:
@@ -234,21 +229,21 @@ class ChartView(QFrame):
         return enlarged
 
     def _restyle(self) -> None:
-        for plot in self._plots.values():
+        for plot in self.plots.values():
             plot.restyle()
         self._draw()
 
     def set_log(self, axis: str, log: bool) -> None:
         """Make axis "x" or "y" of all panels logarithmic or linear."""
         self._log[axis] = log
-        for plot in self._plots.values():
+        for plot in self.plots.values():
             if isinstance(plot, LinePlot):
                 plot.set_scales(self._log["x"], self._log["y"])
 
     def point_out(self, label: str) -> None:
         """Emphasize the name of a series, in charts that name series at their points."""
         self._pointed = label
-        for plot in self._plots.values():
+        for plot in self.plots.values():
             if isinstance(plot, LinePlot):
                 plot.point_out(label)
 
@@ -256,11 +251,11 @@ class ChartView(QFrame):
         """Mark a point of the series `label`, or the bar at `x` of the panel `label`. None: nothing is
         selected."""
         self._selected = (label, x)
-        for plot in self._plots.values():
+        for plot in self.plots.values():
             plot.select(label, x)
 
     def reset_view(self) -> None:
-        for plot in self._plots.values():
+        for plot in self.plots.values():
             plot.reset_view()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -354,8 +349,8 @@ class ChartView(QFrame):
             return
         wanted = self._shown()
         self._arranged = self._arrangement()
-        for title in [t for t in self._plots if t not in {p.title for p in wanted}]:
-            gone = self._plots.pop(title)
+        for title in [t for t in self.plots if t not in {p.title for p in wanted}]:
+            gone = self.plots.pop(title)
             self._grid.removeWidget(gone)
             gone.hide()
             gone.deleteLater()
@@ -363,12 +358,12 @@ class ChartView(QFrame):
         for column in range(self._grid.columnCount()):
             self._grid.setColumnStretch(column, 1 if column < across else 0)
         for index, panel in enumerate(wanted):
-            plot: PanelPlot | None = self._plots.get(panel.title)
+            plot: PanelPlot | None = self.plots.get(panel.title)
             if plot is not None and isinstance(plot, BarPlot) != bool(panel.bars):
-                self._plots.pop(panel.title).deleteLater()
+                self.plots.pop(panel.title).deleteLater()
                 plot = None
             if plot is None:
-                plot = self._plots[panel.title] = self._make(panel)
+                plot = self.plots[panel.title] = self._make(panel)
             self._grid.addWidget(plot, index // across, index % across)
             self._grid.setColumnStretch(index % across, 1)
             if isinstance(plot, BarPlot):
@@ -405,7 +400,7 @@ class ChartView(QFrame):
         self._draw()
 
     def _on_hidden(self, hidden: frozenset[str]) -> None:
-        for plot in self._plots.values():
+        for plot in self.plots.values():
             plot.set_hidden(hidden)
 
     def _on_expand(self, on: bool) -> None:
@@ -610,7 +605,7 @@ class Legend(QWidget):
         theming.changed.connect(self._restyle)
         self._entries: tuple[LegendEntry, ...] = ()
         self._compact = False
-        self._buttons: dict[str, QToolButton] = {}
+        self.buttons: dict[str, QToolButton] = {}
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -618,27 +613,23 @@ class Legend(QWidget):
     @property
     def hidden(self) -> frozenset[str]:
         return frozenset(
-            key for key, button in self._buttons.items() if button.isCheckable() and not button.isChecked()
+            key for key, button in self.buttons.items() if button.isCheckable() and not button.isChecked()
         )
-
-    @property
-    def buttons(self) -> dict[str, QToolButton]:
-        return self._buttons
 
     def show_entries(self, wanted: tuple[LegendEntry, ...]) -> None:
         if wanted == self._entries:
             return
         self._entries = wanted
-        for key in [k for k in self._buttons if k not in {e.key for e in wanted}]:
-            button = self._buttons.pop(key)
+        for key in [k for k in self.buttons if k not in {e.key for e in wanted}]:
+            button = self.buttons.pop(key)
             button.hide()
             button.deleteLater()
         for entry in wanted:
-            if entry.key not in self._buttons:
-                self._buttons[entry.key] = self._make(entry)
+            if entry.key not in self.buttons:
+                self.buttons[entry.key] = self._make(entry)
         self._compact = any(entry.short for entry in wanted) or len(wanted) > MANY
         for entry in wanted:
-            button = self._buttons[entry.key]
+            button = self.buttons[entry.key]
             if button.property("compact") is not self._compact:
                 button.setProperty("compact", self._compact)
                 button.style().polish(button)  # its size of text is the sheet's
@@ -677,8 +668,8 @@ class Legend(QWidget):
             places, height = flowing, least
         if move:
             for key, place in places.items():
-                self._buttons[key].setGeometry(place)
-                self._buttons[key].show()
+                self.buttons[key].setGeometry(place)
+                self.buttons[key].show()
         return height
 
     @staticmethod
@@ -695,7 +686,7 @@ class Legend(QWidget):
         return places, y + line
 
     def _size(self, entry: LegendEntry) -> QSize:
-        button = self._buttons[entry.key]
+        button = self.buttons[entry.key]
         if not self._compact:
             return button.sizeHint()
         metrics = button.fontMetrics()
@@ -704,7 +695,7 @@ class Legend(QWidget):
 
     def _restyle(self) -> None:
         for entry in self._entries:
-            self._buttons[entry.key].setIcon(self._icon(entry))
+            self.buttons[entry.key].setIcon(self._icon(entry))
 
     def _make(self, entry: LegendEntry) -> QToolButton:
         button = QToolButton(self)
@@ -731,13 +722,13 @@ class Legend(QWidget):
 
     def _icon(self, entry: LegendEntry) -> QIcon:
         ratio = self.devicePixelRatioF()
-        size = self._buttons[entry.key].iconSize()
+        size = self.buttons[entry.key].iconSize()
         picture = QPixmap(size * ratio)
         picture.setDevicePixelRatio(ratio)
         picture.fill(Qt.GlobalColor.transparent)
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        is_on = entry.marker == DOUBT or self._buttons[entry.key].isChecked()
+        is_on = entry.marker == DOUBT or self.buttons[entry.key].isChecked()
         colour = QColor(entry.colour if is_on else self._theming.theme.line)
         middle = QPointF(size.width() / 2, size.height() / 2)
         if entry.marker == DOUBT:

@@ -104,23 +104,19 @@ class KernelWatch(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._folders: tuple[Path, ...] = ()
+        self.folders: tuple[Path, ...] = ()
         self._seen: Stamps = {}
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._on_news)
         self._watcher.directoryChanged.connect(self._on_news)
         self._timer = timer(self, SETTLE_MS, self._look)
 
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        return self._folders
-
     def watch(self, folders: Sequence[Path]) -> None:
         """Watch these folders and all folders inside them, and no others. A folder that does not exist is
         awaited."""
-        self._folders = tuple(Path(folder).resolve() for folder in folders)
+        self.folders = tuple(Path(folder).resolve() for folder in folders)
         self._timer.stop()
-        self._seen = stamps(self._folders)
+        self._seen = stamps(self.folders)
         self._attend()
 
     def _on_news(self) -> None:
@@ -128,7 +124,7 @@ class KernelWatch(QObject):
         self._timer.start()
 
     def _look(self) -> None:
-        before, self._seen = self._seen, stamps(self._folders)
+        before, self._seen = self._seen, stamps(self.folders)
         self._attend()
         paths = sorted(path for path in {*before, *self._seen} if before.get(path) != self._seen.get(path))
         if paths:
@@ -137,7 +133,7 @@ class KernelWatch(QObject):
     def _attend(self) -> None:
         """Watch all files that exist now. Qt stops watching a file that was replaced."""
         wanted = {str(path) for path in self._seen}
-        for folder in self._folders:
+        for folder in self.folders:
             if folder.is_dir():
                 below = (p for p in folder.rglob("*") if p.is_dir() and p.name != "__pycache__")
                 wanted |= {str(folder), *map(str, below)}
@@ -149,7 +145,7 @@ class KernelWatch(QObject):
         if new := sorted(wanted - now):
             self._watcher.addPaths(new)
         # What was written between looking and watching tells nobody.
-        if new and stamps(self._folders) != self._seen:
+        if new and stamps(self.folders) != self._seen:
             self._timer.start()
 
 
@@ -668,7 +664,7 @@ class LadderSession(Session):
             return "Cancelled; what was measured stays."
         if self._quick:
             return f"{self._own.words} at {datetime.datetime.now():%H:%M:%S}."
-        return f"Kept in {self._runs.name}/{self._folder.name}."
+        return f"Kept in {self.runs.name}/{self._folder.name}."
 
     def _go_on(self) -> None:
         if self._own.touched:  # saved while it ran

@@ -389,5 +389,5 @@ class ProfileSession(Session):
 
     def _closed(self, cancelled: bool, cases: Sequence[Any]) -> str:
         self.state.changed.emit()
-        where = f"kept in {self._runs.name}/{self._folder.name}"
+        where = f"kept in {self.runs.name}/{self._folder.name}"
         return f"Cancelled; what was measured is {where}." if cancelled else f"Profile {where}."

@@ -212,15 +212,15 @@ class Session(QObject):
         self.standing = Standing()
         self.blockers: list[Callable[[], str]] = []
         self.background = Background(self.message.emit, self)
-        self._runs = runs
+        self.runs = runs
         self._clock = RunClock(clock)
-        self._worker = WorkerProcess(self, command or worker_command(kind.worker))
-        self._worker.greeted.connect(self.greeted)
-        self._worker.messages.connect(self._on_messages)
-        self._worker.settled.connect(self._on_settled)
-        self._worker.wrote_errors.connect(self._on_errors)
-        self._worker.stopped.connect(self._on_stopped)
-        self._worker.finished.connect(self._on_finished)
+        self.worker = WorkerProcess(self, command or worker_command(kind.worker))
+        self.worker.greeted.connect(self.greeted)
+        self.worker.messages.connect(self._on_messages)
+        self.worker.settled.connect(self._on_settled)
+        self.worker.wrote_errors.connect(self._on_errors)
+        self.worker.stopped.connect(self._on_stopped)
+        self.worker.finished.connect(self._on_finished)
         self._writer: RunWriter | None = None
         self._supervisor: Supervisor | None = None
         self._folder = runs
@@ -239,18 +239,9 @@ class Session(QObject):
         return self._supervisor is not None
 
     @property
-    def runs(self) -> Path:
-        """The folder for new runs."""
-        return self._runs
-
-    @property
     def writing(self) -> Path | None:
         """The folder into which the active run is written, None if there is none."""
         return self._folder if self.active else None
-
-    @property
-    def worker(self) -> WorkerProcess:
-        return self._worker
 
     def occupied(self) -> str:
         """Why others may not start while this session measures, "" if they may."""
@@ -266,7 +257,7 @@ class Session(QObject):
     def warm_up(self) -> None:
         """Start a worker that waits for a job. It says what the machine can do."""
         if not self._over:
-            self._worker.warm_up()
+            self.worker.warm_up()
 
     def open(self, path: Path) -> None:
         """Show a run that was measured before. Errors are sent as a message."""
@@ -317,25 +308,25 @@ class Session(QObject):
         if self.active and self.standing.phase in ("running", "starting"):
             self._clock.stop()
             self._stand(phase="pausing")
-            self._worker.order(Supervisor.pause)
+            self.worker.order(Supervisor.pause)
 
     def resume(self) -> None:
         if self.active and self.standing.phase in ("paused", "pausing"):
             self._clock.go_on()
             self._stand(phase="running")
-            self._worker.order(Supervisor.resume)
+            self.worker.order(Supervisor.resume)
 
     def cancel(self) -> None:
         if self.active and self.standing.phase != "cancelling":
             self._stand(phase="cancelling")
-            self._worker.order(Supervisor.cancel)
+            self.worker.order(Supervisor.cancel)
 
     def quit(self) -> None:
         """End everything for good. What was measured is kept."""
         self._over = True
         self._counting.stop()
         self._announced.leave()
-        self._worker.quit()
+        self.worker.quit()
         self._supervisor = None
         if self._writer is not None:
             self._writer.beside(self._pace.keep)
@@ -378,7 +369,7 @@ class Session(QObject):
 
     def new_folder(self, header: Any, folder: Path | None = None) -> Folder[Any, Any]:
         """Make the folder of a new run: `folder`, or a new one below the runs folder. Raises InputError."""
-        return folders.begin(self.kind, header, folder, self._runs, self.kind.command_line(header.job))
+        return folders.begin(self.kind, header, folder, self.runs, self.kind.command_line(header.job))
 
     def begin(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
         """Run these cases into a folder. Raises InputError if another process writes into it."""
@@ -398,7 +389,7 @@ class Session(QObject):
         self._counting.start()
         self.standing = Standing()
         self._stand(phase="starting", words="starting the worker", done=self._before)
-        self._worker.run(self._supervisor)
+        self.worker.run(self._supervisor)
 
     def _look(self) -> None:
         """Check in a thread what disturbs measuring, and tell other programs of ours that this one
@@ -495,7 +486,7 @@ class Session(QObject):
     def _stand(self, **fields: Any) -> None:
         machine = self._supervisor
         new = replace(self.standing, **fields)
-        if new.phase == "pausing" and not self._worker.process_id:
+        if new.phase == "pausing" and not self.worker.process_id:
             new = replace(new, phase="paused")
         if machine is not None:
             new = replace(new, total=self._before + len(machine.cases))

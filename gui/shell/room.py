@@ -78,15 +78,11 @@ class Summary(QToolButton):
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._words = ""
+        self.words = ""
         self.setAutoRaise(True)
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         put_icon(self, "form", theming, "muted")
-
-    @property
-    def words(self) -> str:
-        return self._words
 
     def sizeHint(self) -> QSize:
         return QSize(40 * GRID, super().sizeHint().height())
@@ -95,7 +91,7 @@ class Summary(QToolButton):
         return QSize(15 * GRID, super().minimumSizeHint().height())
 
     def show_words(self, words: str) -> None:
-        self._words = words
+        self.words = words
         self.setToolTip(as_tip(f"{words}\nOpen the form (F7)"))
         self.setAccessibleName(f"Open the form: {words}")
         self._cut()
@@ -107,7 +103,7 @@ class Summary(QToolButton):
     def _cut(self) -> None:
         room = self.width() - self.iconSize().width() - 6 * GRID
         # Its own "&" would be taken for a marked letter.
-        text = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, max(40, room))
+        text = self.fontMetrics().elidedText(self.words, Qt.TextElideMode.ElideRight, max(40, room))
         if text.replace("&", "&&") != self.text():
             self.setText(text.replace("&", "&&"))
 

@@ -95,16 +95,12 @@ class ScaleLegend(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._scale: Scale | None = None
+        self.scale: Scale | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Colour scale")
 
-    @property
-    def scale(self) -> Scale | None:
-        return self._scale
-
     def show_scale(self, scale: Scale | None) -> None:
-        self._scale = scale
+        self.scale = scale
         words = ""
         if scale is not None:
             ticks = scale.ticks()
@@ -121,9 +117,9 @@ class ScaleLegend(QWidget):
         return QSize(120, self.sizeHint().height())
 
     def paintEvent(self, _: QPaintEvent) -> None:
-        if self._scale is None:
+        if self.scale is None:
             return
-        scale, metrics = self._scale, self.fontMetrics()
+        scale, metrics = self.scale, self.fontMetrics()
         theme, line = scale.theme, metrics.height()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -145,20 +141,20 @@ class ScaleLegend(QWidget):
 
     def _fitting_ticks(self, width: float) -> list[tuple[float, str]]:
         """As many ticks as have room beside each other."""
-        assert self._scale is not None
+        assert self.scale is not None
         advance = self.fontMetrics().horizontalAdvance
         for most in range(STEPS, 2, -1):
-            ticks = self._scale.ticks(most)
+            ticks = self.scale.ticks(most)
             if all(
                 (b[0] - a[0]) * width >= (advance(a[1]) + advance(b[1])) / 2 + 8
                 for a, b in itertools.pairwise(ticks)
             ):
                 return ticks
-        return self._scale.ticks(2)
+        return self.scale.ticks(2)
 
     def _paint_title(self, painter: QPainter, line: int) -> None:
-        assert self._scale is not None
-        scale, metrics = self._scale, self.fontMetrics()
+        assert self.scale is not None
+        scale, metrics = self.scale, self.fontMetrics()
         x = float(self.width())
         for words, colour in reversed(scale.marks):  # from the right: swatch, words
             x -= metrics.horizontalAdvance(words)

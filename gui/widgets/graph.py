@@ -396,12 +396,12 @@ class GraphView(QGraphicsView):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theming = theming
-        self._boxes: tuple[Box, ...] = ()
-        self._edges: tuple[tuple[str, str], ...] = ()
+        self.boxes: tuple[Box, ...] = ()
+        self.edges: tuple[tuple[str, str], ...] = ()
         self._items: dict[str, BoxItem] = {}
         self._arrows: list[ArrowItem] = []
         self._rows: tuple[tuple[str, ...], ...] = ()
-        self._selected = ""
+        self.selected = ""
         self._pressed: QPoint | None = None
         self._dragged = False
         self._placed_by_user = False
@@ -416,26 +416,14 @@ class GraphView(QGraphicsView):
 
     # ------------------------------------------------------------------------------------- what it shows
 
-    @property
-    def boxes(self) -> tuple[Box, ...]:
-        return self._boxes
-
-    @property
-    def edges(self) -> tuple[tuple[str, str], ...]:
-        return self._edges
-
-    @property
-    def selected(self) -> str:
-        return self._selected
-
     def look(self, key: str) -> NodeLook:
         return self._items[key].look
 
     def show_graph(self, boxes: Sequence[Box], edges: Sequence[tuple[str, str]]) -> None:
         """Draw a graph, unless it is drawn already. Every edge must lead forward."""
-        if (tuple(boxes), tuple(edges)) == (self._boxes, self._edges):
+        if (tuple(boxes), tuple(edges)) == (self.boxes, self.edges):
             return
-        self._boxes, self._edges = tuple(boxes), tuple(edges)
+        self.boxes, self.edges = tuple(boxes), tuple(edges)
         self.scene().clear()
         self._items, self._arrows = {}, []
         fonts = BoxFonts(self.font())
@@ -454,7 +442,7 @@ class GraphView(QGraphicsView):
             self._items[box.key] = item
             self.scene().addItem(item)
         self.scene().setSceneRect(self.scene().itemsBoundingRect().adjusted(-40, -24, 40, 24))
-        self._selected = ""
+        self.selected = ""
         self._placed_by_user = False
         self._restyle()
         self._open()
@@ -466,12 +454,12 @@ class GraphView(QGraphicsView):
 
     def select(self, key: str) -> None:
         """Mark a box ("" for none) and scroll to it. No signal is emitted."""
-        if key == self._selected:
+        if key == self.selected:
             return
-        if self._selected in self._items:
-            self._items[self._selected].mark(False)
-        self._selected = key if key in self._items else ""
-        if self._selected:
+        if self.selected in self._items:
+            self._items[self.selected].mark(False)
+        self.selected = key if key in self._items else ""
+        if self.selected:
             self._items[key].mark(True)
             self.ensureVisible(self._items[key], 20, 20)
 
@@ -520,8 +508,8 @@ class GraphView(QGraphicsView):
         # Where not all of its width has room, what it begins with is seen.
         middle = sum(top) / len(top) if top and rect.width() > visible.width() else rect.center().x()
         self.centerOn(middle, rect.top() + min(rect.height(), visible.height()) / 2)
-        if self._selected:
-            self.ensureVisible(self._items[self._selected], 20, 20)
+        if self.selected:
+            self.ensureVisible(self._items[self.selected], 20, 20)
 
     def _fitting(self) -> float:
         rect, room = self.sceneRect(), self.viewport().rect()
@@ -609,19 +597,19 @@ class GraphView(QGraphicsView):
         """Go from the selected box along an edge, or to its neighbour in the row."""
         if not self._rows:
             return
-        if not self._selected:
+        if not self.selected:
             self._pick(self._rows[0][0])
             return
         if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            row = next(row for row in self._rows if self._selected in row)
-            at = row.index(self._selected) + (1 if key == Qt.Key.Key_Right else -1)
+            row = next(row for row in self._rows if self.selected in row)
+            at = row.index(self.selected) + (1 if key == Qt.Key.Key_Right else -1)
             near = [row[at]] if 0 <= at < len(row) else []
         elif key == Qt.Key.Key_Down:
-            near = [target for source, target in self._edges if source == self._selected]
+            near = [target for source, target in self.edges if source == self.selected]
         else:
-            near = [source for source, target in self._edges if target == self._selected]
+            near = [source for source, target in self.edges if target == self.selected]
         if near:
-            here = self._centre(self._selected)
+            here = self._centre(self.selected)
             away = {k: self._centre(k) - here for k in near}
             self._pick(min(near, key=lambda k: (abs(away[k].y()), abs(away[k].x()))))
 

@@ -50,7 +50,7 @@ class MapPicture(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._image = QImage()
+        self.image = QImage()
         self._theme: Theme | None = None
         self._marked: Cell | None = None
         self.setMouseTracking(True)
@@ -58,17 +58,13 @@ class MapPicture(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def show_image(self, image: QImage, theme: Theme) -> None:
-        self._image, self._theme = image, theme
+        self.image, self._theme = image, theme
         self.update()
 
     def mark(self, cell: Cell | None) -> None:
         if cell != self._marked:
             self._marked = cell
             self.update()
-
-    @property
-    def image(self) -> QImage:
-        return self._image
 
     def sizeHint(self) -> QSize:
         return QSize(220, 180)
@@ -79,20 +75,20 @@ class MapPicture(QWidget):
     def frame(self) -> QRectF:
         """Where the image is drawn: as large as fits, with square pixels, and at least 8 × 16 screen
         pixels."""
-        if self._image.isNull():
+        if self.image.isNull():
             return QRectF()
-        wide, high = self._image.width(), self._image.height()
+        wide, high = self.image.width(), self.image.height()
         side = min((self.width() - 4) / wide, (self.height() - 4) / high)
         # A row of a thousand values is no line of one pixel's height.
         size = (max(side * wide, 8.0), max(side * high, min(16.0, self.height() - 4.0)))
         return QRectF((self.width() - size[0]) / 2, (self.height() - size[1]) / 2, *size)
 
     def paintEvent(self, _: QPaintEvent) -> None:
-        if self._image.isNull() or self._theme is None:
+        if self.image.isNull() or self._theme is None:
             return
         painter = QPainter(self)
         frame = self.frame()
-        painter.drawImage(frame, self._image)
+        painter.drawImage(frame, self.image)
         painter.setPen(QPen(QColor(self._theme.accent if self.hasFocus() else self._theme.line), 1))
         painter.drawRect(frame)
         if self._marked is not None:
@@ -114,24 +110,24 @@ class MapPicture(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = _STEPS.get(Qt.Key(event.key()))
-        if step is None or self._image.isNull():
+        if step is None or self.image.isNull():
             super().keyPressEvent(event)
             return
         row, column = self._marked or (0, 0)
-        row = min(max(0, row + step[0]), self._image.height() - 1)
-        self.pointed.emit((row, min(max(0, column + step[1]), self._image.width() - 1)))
+        row = min(max(0, row + step[0]), self.image.height() - 1)
+        self.pointed.emit((row, min(max(0, column + step[1]), self.image.width() - 1)))
 
     def cell_at(self, x: float, y: float) -> Cell | None:
         frame = self.frame()
         if frame.isEmpty() or not frame.contains(x, y):
             return None
-        row = int((y - frame.top()) / frame.height() * self._image.height())
-        column = int((x - frame.left()) / frame.width() * self._image.width())
-        return min(row, self._image.height() - 1), min(column, self._image.width() - 1)
+        row = int((y - frame.top()) / frame.height() * self.image.height())
+        column = int((x - frame.left()) / frame.width() * self.image.width())
+        return min(row, self.image.height() - 1), min(column, self.image.width() - 1)
 
     def _cell_rect(self, cell: Cell) -> QRectF:
         frame = self.frame()
-        wide, high = frame.width() / self._image.width(), frame.height() / self._image.height()
+        wide, high = frame.width() / self.image.width(), frame.height() / self.image.height()
         rect = QRectF(frame.left() + cell[1] * wide, frame.top() + cell[0] * high, wide, high)
         return rect.adjusted(-1, -1, 1, 1)
 

@@ -190,7 +190,7 @@ class RunsPage(Page):
     baseline_wanted = Signal(Path, bool)
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
-        self._summaries: tuple[Summary, ...] = ()
+        self.summaries: tuple[Summary, ...] = ()
         self._where: Path | None = None
         self._baseline_of: Mapping[Path, Path] = {}  # the baseline of each run that has one
         self._baselines: frozenset[Path] = frozenset()
@@ -209,7 +209,7 @@ class RunsPage(Page):
         )
 
     def has_content(self) -> bool:
-        return bool(self._summaries)
+        return bool(self.summaries)
 
     def build(self) -> QWidget:
         self.table = RunsTable()
@@ -232,7 +232,7 @@ class RunsPage(Page):
         return body
 
     def refresh(self) -> None:
-        wanted, every = matching(self._summaries, self.filter.text()), len(self._summaries)
+        wanted, every = matching(self.summaries, self.filter.text()), len(self.summaries)
         overlays = [other.folder for other in self.state.overlays]
         self.table.show_runs(wanted, self.state.folder, overlays, self._baselines)
         some = f"{len(wanted)} of {every}" if len(wanted) < every else f"{every}"
@@ -251,13 +251,9 @@ class RunsPage(Page):
         self._where = where
         self._baseline_of = baseline_of or {}
         self._baselines = frozenset(path.resolve() for path in baselines)
-        if tuple(summaries) != self._summaries:
-            self._summaries = tuple(summaries)
+        if tuple(summaries) != self.summaries:
+            self.summaries = tuple(summaries)
         self.invalidate()
-
-    @property
-    def summaries(self) -> tuple[Summary, ...]:
-        return self._summaries
 
     @property
     def chosen(self) -> Path | None:
