@@ -51,8 +51,8 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   and the reader (`ladder_reader`, with `rung_source` and `error_map`) show the state. `LadderPanes` places
   them by the room there is: beside each other, in halves, or behind tabs. Sources are shown by
   `gui.widgets.code_view`.
-- `gui.pages.predictions.answers` reads `bench.results.gallery`'s files in a thread, filters and counts;
-  `gui.pages.predictions.answer_grid` draws only what is visible.
+- `gui.pages.predictions` reads `bench.results.gallery`'s files in a thread, filters and counts;
+  `gui.pages.predictions` draws only what is visible.
 - One thing is timed at a time: `Session.blockers`, which `MainWindow.join` fills, say in words why not. What
   was saved meanwhile runs afterwards.
 - The worker starts with the window (`--warm`): it loads its libraries, says Hello (so the form knows the

@@ -158,7 +158,7 @@ class _KnownLadder:
     folders: dict[str, Path] = field(default_factory=dict)
     rows: tuple[RungRow, ...] = ()
     models: tuple[RungRow, ...] = ()
-    kept: Path | None = None  # the folder of the last whole ladder
+    folder: Path | None = None  # the folder of the last whole ladder
 
 
 class LadderState(QObject):
@@ -223,12 +223,12 @@ class LadderState(QObject):
         return not self._deriver.busy
 
     @property
-    def kept(self) -> Path | None:
+    def run_folder(self) -> Path | None:
         """The folder of the last whole ladder. Rungs that ran alone afterwards are not in it."""
-        return self._shelf.kept
+        return self._shelf.folder
 
     def keep(self, folder: Path) -> None:
-        self._shelf.kept = folder
+        self._shelf.folder = folder
 
     def measurement(self, key: str) -> RungMeasurement | None:
         return self._shelf.measured.get(key)
@@ -266,7 +266,7 @@ class LadderState(QObject):
             whole_model=job.whole_model,
         )
         measured = {m.case.key: m for m in measurements if m.disposition != "cancelled"}
-        self._shelf = _KnownLadder(measured, dict.fromkeys(measured, folder), kept=folder)
+        self._shelf = _KnownLadder(measured, dict.fromkeys(measured, folder), folder=folder)
         self._derive()
         self.changed.emit()
 

@@ -116,7 +116,7 @@ def group(measured: CaseProfile, events: Events, title: str) -> TrackGroup:
         key=measured.case.key,
         title=title,
         backend=measured.case.backend,
-        tracks=tuple(made for made in tracks if made is not None),
+        tracks=tuple(each for each in tracks if each is not None),
         spans=_spans(cold, course, counted),
         anchors=(
             (PROCESS, 0),
@@ -128,13 +128,13 @@ def group(measured: CaseProfile, events: Events, title: str) -> TrackGroup:
 
 def track(title: str, events: Iterable[Event]) -> Track | None:
     """A track of these events, None if there are none."""
-    found = sorted(events, key=lambda event: (event.start_ns, -event.end_ns))
-    if not found:
+    ordered = sorted(events, key=lambda event: (event.start_ns, -event.end_ns))
+    if not ordered:
         return None
     keys: dict[str, int] = {}
     rows: list[list[Event]] = [[]]
     ends: list[int] = [-(1 << 62)]
-    for event in found:
+    for event in ordered:
         keys.setdefault(colour_key(event), len(keys))
         level = next((i for i, end in enumerate(ends) if end <= event.start_ns), len(rows))
         level = min(level, MOST_ROWS - 1)

@@ -6,22 +6,43 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QShowEvent, QStandardItemModel
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QSpinBox,
+    QWidget,
+)
 
-from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, RungInfo
+from bench.kinds.options import by_name
+from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, LadderAnswer, LadderQuestion, RungInfo
 from bench.ladder.records import REFERENCE, RungCase
 from bench.ladder.show.live_charts import charts
-from gui.base.boxes import as_column, filled
-from gui.base.theme import PAGE_MARGINS, TIGHT, Theming
+from bench.results.records import stem
+from bench.run import options
+from gui.base.boxes import as_column, filled, flowing
+from gui.base.theme import GAP, PAGE_MARGINS, TIGHT, Theming
+from gui.form.fields import field as option_field
+from gui.form.fields import fill, values
 from gui.pages.page import Exported, SessionPage, Spot
 from gui.sessions.comparison_session import RunState
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.session import Standing
-from gui.widgets.controls import Lines, Progress, new_action, set_role
+from gui.widgets.controls import (
+    Combo,
+    Lines,
+    Progress,
+    as_tip,
+    labelled,
+    menu_button,
+    new_action,
+    push_button,
+    set_role,
+)
 
 ORDER = 30
 
@@ -66,9 +87,7 @@ class LadderPage(SessionPage):
         return "The ladder of a model's node appears here: every kernel for it, checked and timed."
 
     def build(self) -> QWidget:
-        from gui.pages.ladder.ladder_bar import LadderBar
-        from gui.pages.ladder.ladder_reader import LadderPanes, LadderReader
-        from gui.pages.ladder.ladder_table import LadderTable
+        from gui.pages.ladder.ladder_reader import LadderPanes, LadderReader, LadderTable
         from gui.plots.chart import ChartView
 
         session = self.session
@@ -134,7 +153,7 @@ class LadderPage(SessionPage):
     # --------------------------------------------------------------------------------------------- showing
 
     def refresh(self) -> None:
-        from gui.pages.ladder.ladder_table import shown_rows
+        from gui.pages.ladder.ladder_reader import shown_rows
 
         session, state = self.session, self.session.state
         self.bar.show_choice(state.question, state.answer, self._models(), session.active)
@@ -197,7 +216,7 @@ class LadderPage(SessionPage):
 
     def exported(self) -> Exported:
         drawn = [view.chart for view in self.charts] if self._body is not None else []
-        return Exported("the ladder", self.session.state.kept, tuple(c for c in drawn if c is not None))
+        return Exported("the ladder", self.session.state.run_folder, tuple(c for c in drawn if c is not None))
 
     def leave(self) -> bool:
         return self._body is not None and any(view.shrink() for view in self.charts)
@@ -327,3 +346,194 @@ class LadderPage(SessionPage):
 
 
 PAGE = LadderPage
+
+
+EVERY = "every"
+# Of each list what is asked for anew once another item of it is chosen.
+FOLLOWING: dict[str, dict[str, object]] = {
+    "model": {"op": "", "node": "", "nodes": (), "rungs": ()},
+    "op": {"node": "", "rungs": ()},
+    "node": {"nodes": ()},
+    "device": {"rungs": ()},
+    "precision": {},
+}
+LEAST_LETTERS = 5  # that the lists of devices and precisions have room for
+
+
+class LadderBar(QWidget):
+    """Asks the session for what the user chooses. `wanted` carries what the window has to do: "folder",
+    "template" or "command". The page places `run_button` and `cancel_button`."""
+
+    wanted = Signal(str)
+
+    def __init__(self, session: LadderSession, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._question: LadderQuestion | None = None
+        self._rungs: tuple[str, ...] = ()
+        self._shown: object = None
+        self.model, self.op, self.node, self.device, self.precision = (
+            Combo(chosen=functools.partial(self._on_chosen, name)) for name in FOLLOWING
+        )
+        self.fields = [option_field(by_name(options.LADDER, name)) for name in ("batch", "whole-model")]
+        self.batch, self.whole_model = (each.widget for each in self.fields)
+        self.batch.setKeyboardTracking(False)
+        self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())
+        self.rungs = menu_button("R&ungs", "Which rungs to run")
+        self.kernels = menu_button("&Kernels", "Folders of your own kernels")
+        self.run_button = push_button(
+            "Run the ladder",
+            session.run,
+            role="primary",
+            tip="Check every rung, then time those that are right (Ctrl+Shift+R)",
+        )
+        self.cancel_button = push_button("&Cancel", session.cancel)
+        self.cancel_button.hide()
+        fields: dict[str, QComboBox | QSpinBox] = {
+            "M&odel": self.model,
+            "O&perator": self.op,
+            "&Node": self.node,
+            "&Batch": self.batch,
+            "&Device": self.device,
+            "Pr&ecision": self.precision,
+        }
+        pairs = [self._pair(words, field) for words, field in fields.items()]
+        flowing(self, *pairs, self.rungs, self.kernels, self.whole_model, spacing=GAP)
+        for each in self.fields:
+            each.changed.connect(lambda _, field=each: self._choose(**values([field])))
+
+    def show_choice(
+        self, question: LadderQuestion, answer: LadderAnswer | None, models: Sequence[str], active: bool
+    ) -> None:
+        """Show the question and what there is to choose from. models: those of the form."""
+        now = (question, answer, tuple(models), active)
+        if now == self._shown:
+            return
+        self._shown, self._question = now, question
+        names = dict.fromkeys([*models, question.model])
+        self.model.offer({name: stem(name) for name in names}, question.model)
+        fill(self.fields, question)
+        if answer is not None:
+            self._show_answer(question, answer)
+        ladder = answer.ladder if answer is not None else None
+        devices = answer.devices if answer is not None else ()
+        refused = ladder is not None and any(d.refused for d in devices if d.name == ladder.job.device)
+        self.run_button.setEnabled(ladder is not None and not refused)
+        before, after = self.run_button, self.cancel_button
+        if not active:
+            before, after = after, before
+        focused = before.hasFocus()
+        before.hide()
+        after.show()
+        if focused:  # the one key that starts a ladder ends it too
+            after.setFocus()
+        for field in (self.model, self.op, self.node, self.device, self.precision):
+            field.setEnabled(not active and field.count() > 0)
+        for other in (self.batch, self.rungs, self.kernels, self.whole_model):
+            other.setEnabled(not active)
+        whole = answer is not None and any(info.whole for info in answer.rungs)
+        self.whole_model.setEnabled(not active and not whole)
+        self.updateGeometry()
+
+    def _show_answer(self, question: LadderQuestion, answer: LadderAnswer) -> None:
+        job = answer.ladder.job if answer.ladder is not None else None
+        ops = dict.fromkeys(node.op for node in answer.nodes)
+        op = job.op if job is not None else question.op
+        self.op.offer({name: name for name in ops}, op)
+        nodes = {node.node: f"{node.node}: {node.words}" for node in answer.nodes if node.op == op}
+        self.node.offer(nodes, job.node if job is not None else question.node)
+        self.device.offer({d.name: d.name for d in answer.devices}, job.device if job else question.device)
+        items = self.device.model()
+        for row, device in enumerate(answer.devices):
+            item = items.item(row) if isinstance(items, QStandardItemModel) else None
+            if item is not None:
+                item.setToolTip(device.refused or "It can run here")
+                if device.refused:
+                    item.setText(f"{device.name} (to read)")
+        self.device.setMinimumContentsLength(max(LEAST_LETTERS, len(self.device.currentText())))
+        refused = [
+            f"{d.name} cannot run here: {d.refused}; its kernels can be read and compiled."
+            for d in answer.devices
+            if d.refused
+        ]
+        self.device.setToolTip("\n".join(refused))
+        every = {"": EVERY} if len({info.case.precision for info in answer.rungs}) > 1 else {}
+        self.precision.offer(
+            every | {name: name for name in answer.precisions},
+            (job.precision if job is not None else question.precision) or next(iter(every), "fp32"),
+        )
+        self._fill_rungs(question, answer)
+        self._fill_kernels(question)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _pair(self, words: str, field: QComboBox | QSpinBox) -> QWidget:
+        if isinstance(field, QComboBox):
+            most = 58 if field is self.node else 26
+            field.setMaximumWidth(most * field.fontMetrics().averageCharWidth())
+            if field in (self.device, self.precision):  # the list below is as wide as its longest entry
+                field.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+                field.setMinimumContentsLength(LEAST_LETTERS)
+            field.view().setTextElideMode(Qt.TextElideMode.ElideNone)
+        return labelled(field, words, gap=6)
+
+    def _fill_rungs(self, question: LadderQuestion, answer: LadderAnswer) -> None:
+        menu = self.rungs.menu()
+        menu.clear()
+        self._rungs = tuple(info.case.rung for info in answer.rungs)
+        every = menu.addAction("&All rungs")
+        every.triggered.connect(lambda: self._choose(rungs=()))
+        menu.addSeparator()
+        for info in answer.rungs:
+            whose = "yours" if info.case.user else "side" if info.case.side else ""
+            marks = ", ".join(filter(None, (whose, info.case.language)))
+            marks = f" ({marks})" if marks else ""
+            menu.addAction(
+                new_action(
+                    menu,
+                    f"{info.case.label}{marks}",
+                    functools.partial(self._on_rung, info.case.rung),
+                    tip=as_tip(info.refused or info.case.idea),
+                    checked=not question.rungs or info.case.rung in question.rungs,
+                )
+            )
+        count = len(question.rungs) if question.rungs else len(self._rungs)
+        self.rungs.setText(f"R&ungs: {'all' if count == len(self._rungs) else count}")
+
+    def _fill_kernels(self, question: LadderQuestion) -> None:
+        menu = self.kernels.menu()
+        menu.clear()
+        menu.addAction("&Add kernel folder…", lambda: self.wanted.emit("folder"))
+        menu.addAction("&New kernel from template…", lambda: self.wanted.emit("template"))
+        if question.kernel_dirs:
+            menu.addSeparator()
+        for folder in question.kernel_dirs:
+            action = menu.addAction(f"Take {Path(folder).name} away")
+            action.setToolTip(folder)
+            action.triggered.connect(lambda _=False, gone=folder: self._remove(gone))
+        menu.addSeparator()
+        menu.addAction("&Copy the ladder as a command", lambda: self.wanted.emit("command"))
+        count = len(question.kernel_dirs)
+        self.kernels.setText(f"&Kernels: {count}" if count else "&Kernels")
+
+    def _choose(self, **fields: object) -> None:
+        if self._question is not None:
+            self._shown = None  # what was asked is shown again, also where it was refused
+            self._session.ask(msgspec.structs.replace(self._question, **fields))
+
+    def _on_chosen(self, name: str, _: int) -> None:
+        self._choose(**{name: getattr(self, name).currentData()}, **FOLLOWING[name])
+
+    def _on_rung(self, name: str, on: bool) -> None:
+        assert self._question is not None
+        chosen = set(self._question.rungs or self._rungs)
+        chosen = chosen | {name} if on else chosen - {name}
+        if not chosen:  # the last one cannot be taken away
+            chosen = {name}
+        ordered = tuple(rung for rung in self._rungs if rung in chosen)
+        self._choose(rungs=() if ordered == self._rungs else ordered)
+
+    def _remove(self, folder: str) -> None:
+        assert self._question is not None
+        others = tuple(known for known in self._question.kernel_dirs if known != folder)
+        self._choose(kernel_dirs=others, rungs=())

@@ -1,14 +1,17 @@
-"""What is known of the selected rung: its idea, source, difference to another rung, compiled code and
-mistake. And how the page divides its room between charts, table and this reader."""
+"""The table of rungs, each with its result or with what is being done with it; the reader of the selected
+rung: its idea, source, difference to another rung, compiled code and mistake; and how the page divides its
+room between charts, table and reader."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QColor, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QStackedLayout,
@@ -19,18 +22,225 @@ from PySide6.QtWidgets import (
 
 from bench.ladder.questions import AssemblyAnswer, KernelProblem, RungInfo
 from bench.ladder.records import RungCase, RungMeasurement
-from bench.ladder.show import story
+from bench.ladder.show import report_tables, story
+from bench.ladder.show import tables as ladder_tables
+from bench.ladder.show.live_charts import Going
+from bench.ladder.show.rows import RungRow
 from bench.ladder.show.tables import WORDS
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND
+from bench.show.table import Column, Table, to_markdown
 from bench.words import orders, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter, tabbed
 from gui.base.theme import Theming, put_icon
 from gui.pages.ladder.error_map import ErrorMapView
-from gui.pages.ladder.ladder_table import LadderRow, LadderTable
 from gui.pages.ladder.rung_source import AssemblyView, RungDiff, SourceView
 from gui.plots.chart import ChartGrid, ChartView
 from gui.widgets.controls import Combo, Label, Lines, push_button, set_role, shortcut, tool_button
+from gui.widgets.table_view import TableView
+
+# Columns of bench.ladder.show.tables; the others stand in the CSV. After the gain come those of the model.
+BEFORE = ("number", "rung", "disposition", "median_s", "relative", "speedup", "gain")
+COMPILED_COLUMNS = ("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "occupancy")
+AFTER = ("flops_per_s", "bytes_per_s", "share_of_limit", "rel_l2_error", *COMPILED_COLUMNS, "reason")
+# Shown where there is something in them; the others, which a first run fills, from the start.
+LATE = {*COMPILED_COLUMNS, "model_s", "model_speedup", "reason"}
+
+
+@dataclass(frozen=True)
+class LadderRow:
+    """A row. refused: why the rung cannot run, known before it is tried; going: what is being done with
+    it, None for nothing; model, model_going: the same for the whole model with this rung."""
+
+    row: RungRow
+    refused: str = ""
+    going: Going | None = None
+    model: RungRow | None = None
+    model_going: Going | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is not measured yet."""
+        return self.row.measurement.disposition == "cancelled"
+
+    @property
+    def result(self) -> str:
+        m = self.row.measurement
+        if self.going is not None:
+            return f"{self.going.words}…" if self.going.words else "waits"
+        if self.waits:
+            return "refused" if self.refused else ""
+        if m.finding is not None:
+            return ladder_tables.wrong(m.finding)
+        return ladder_tables.WORDS.get(m.disposition, m.disposition)
+
+    @property
+    def why(self) -> str:
+        """Why it has no figures, or will have none."""
+        if self.going is not None:
+            return ""
+        return self.row.measurement.reason or (self.refused if self.waits else "")
+
+    @property
+    def whole(self) -> str:
+        """The time of the whole model, or its state."""
+        if self.model_going is not None:
+            return f"{self.model_going.words or 'waits'}…"
+        if self.model is None:
+            return ""
+        if self.model.time is not None:
+            return doubt.marked(units.duration(self.model.time.value), self.model.doubts)
+        disposition = self.model.measurement.disposition
+        return ladder_tables.WORDS.get(disposition, disposition)
+
+    @property
+    def failed(self) -> bool:
+        return self.going is None and self.row.measurement.disposition not in (
+            "ok",
+            "unsupported",
+            "cancelled",
+        )
+
+
+def _rung_name(ladder_row: LadderRow) -> str:
+    case = ladder_row.row.case
+    marks = [word for word in ("yours" * case.user, case.language, "side" * case.side) if word]
+    of = f" in {case.precision}" if case.is_reference and case.precision != "fp32" else ""
+    return case.rung + of + (f" ({', '.join(marks)})" if marks else "")
+
+
+_CELLS: dict[str, Callable[[LadderRow], str]] = {
+    "number": lambda ladder_row: f"{number:02d}" if (number := ladder_row.row.case.number) else "",
+    "rung": _rung_name,
+    "disposition": lambda ladder_row: ladder_row.result,
+    "reason": lambda ladder_row: ladder_row.why,
+}
+
+
+def _rung_columns(names: Sequence[str]) -> Iterator[Column[LadderRow]]:
+    """Columns of the ladder's own tables that also show what is being done."""
+    known = {column.name: column for column in (*ladder_tables.COLUMNS, ladder_tables.RELATIVE)}
+    for name in names:
+        column = replace(known[name].through(_rung_row), idle=name in COMPILED_COLUMNS)
+        if name in _CELLS:
+            column = replace(column, cell=_CELLS[name])
+        if name in ("flops_per_s", "bytes_per_s"):  # the heading has the unit
+            column = replace(column, text=units.si)
+        yield column
+
+
+def _rung_row(ladder_row: LadderRow) -> RungRow:
+    return ladder_row.row
+
+
+RUNG_COLUMNS: tuple[Column[LadderRow], ...] = (
+    *_rung_columns(BEFORE),
+    Column(
+        "model_s",
+        title="whole model",
+        tip="Median time of the whole model with this rung at the node",
+        cell=lambda ladder_row: ladder_row.whole,
+    ),
+    Column(
+        "model_speedup",
+        lambda ladder_row: (
+            ladder_row.model.speedup.value if ladder_row.model and ladder_row.model.speedup else None
+        ),
+        units.times,
+        lambda ladder_row: ladder_row.model.speedup_doubts if ladder_row.model else (),
+        "its vs ref.",
+        "Whether it is faster than the reference's whole model: that one's time over this one's, by rounds",
+        cell=lambda ladder_row: (
+            orders.of(ladder_row.model.verdict, ladder_row.model.speedup) if ladder_row.model else ""
+        ),
+    ),
+    *_rung_columns(AFTER),
+)
+
+
+class LadderTable(TableView):
+    """`picked` carries the key of the case that the user went to."""
+
+    widest = 240
+    margin = 8
+    sortable = False  # a ladder's order is what it is about
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__("Rungs", theming, parent)
+        self._shown: Sequence[LadderRow] = ()
+        self.horizontalHeader().setMinimumSectionSize(30)
+        self.show_rows([])
+
+    def show_rows(self, rows: Sequence[LadderRow]) -> None:
+        if list(rows) != self._shown:
+            self._shown = list(rows)
+            self.show_table(Table(RUNG_COLUMNS, self._shown))
+
+    def step(self, by: int) -> None:
+        """Go `by` rungs on (negative: back)."""
+        row = self.currentIndex().row() + by
+        if 0 <= row < len(self.source.rows):
+            self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
+
+    def key(self, row: LadderRow) -> Hashable:
+        return row.row.case.key
+
+    def target(self, row: LadderRow) -> str:
+        return row.row.case.key
+
+    def tip(self, row: LadderRow, column: Column[LadderRow]) -> str:
+        return super().tip(row, column) or row.why or row.row.case.idea
+
+    def ink(self, row: LadderRow, column: Column[LadderRow]) -> QColor | None:
+        theme = self.theme
+        if row.failed and column.name == "disposition":
+            return QColor(theme.failed)
+        if row.going is not None and column.name == "disposition":
+            return QColor(theme.accent)
+        refused = (row.refused and row.waits) or row.row.measurement.disposition == "unsupported"
+        return QColor(theme.muted) if refused else None
+
+    def bold(self, row: LadderRow, column: Column[LadderRow]) -> bool:
+        return column.name == "rung" and (row.row.case.is_reference or row.row.case.user)
+
+    def hides(self, column: Column[LadderRow]) -> bool:
+        return column.name in LATE and super().hides(column)
+
+    def heading_width(self, place: int) -> int:
+        heading = self.source.columns[place].heading
+        return self.horizontalHeader().fontMetrics().horizontalAdvance(heading) + 14
+
+    def copied(self) -> Table[RungRow]:
+        """All columns of the rows that are measured."""
+        return ladder_tables.table([each.row for each in self.chosen_rows() if not each.waits])
+
+    def markdown(self, table: Table[RungRow]) -> str:
+        return to_markdown(report_tables.of_rungs(table.rows))
+
+
+def shown_rows(
+    rows: Sequence[RungRow],
+    refused: Mapping[str, str],
+    going: Mapping[str, Going],
+    models: Sequence[RungRow] = (),
+) -> list[LadderRow]:
+    """The rows of the table. refused: rung → why it cannot run; going: case key → what is being done;
+    models: the rows of the whole models."""
+    whole = {row.case.key: row for row in models}
+    ladder_rows = []
+    for row in rows:
+        key = msgspec.structs.replace(row.case, scope="model").key
+        ladder_rows.append(
+            LadderRow(
+                row,
+                refused.get(row.case.rung, ""),
+                going.get(row.case.key),
+                whole.get(key),
+                going.get(key),
+            )
+        )
+    return ladder_rows
+
 
 SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "&Difference", "Asse&mbly", "Findin&g"
 TEMPLATE = "its template"  # what a rung of the user's is compared with, beside other rungs

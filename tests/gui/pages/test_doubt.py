@@ -12,8 +12,7 @@ from bench.results import doubt
 from bench.results.records import Validity
 from bench.words import units
 from gui.base.theme import Theming
-from gui.pages.ladder.ladder_reader import standing
-from gui.pages.ladder.ladder_table import LadderTable, shown_rows
+from gui.pages.ladder.ladder_reader import LadderTable, shown_rows, standing
 from gui.pages.layers import layer_table
 from gui.shell.docks import page as inspector_page
 from gui.shell.docks import sections

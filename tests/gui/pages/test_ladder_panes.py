@@ -5,8 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QSplitter
 
 from gui.base.theme import Theming
-from gui.pages.ladder.ladder_reader import LadderPanes, LadderReader
-from gui.pages.ladder.ladder_table import LadderTable
+from gui.pages.ladder.ladder_reader import LadderPanes, LadderReader, LadderTable
 from gui.plots.chart import ChartView
 from tests.gui.pages.test_ladder_charts import long_ladder
 

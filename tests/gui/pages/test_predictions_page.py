@@ -11,9 +11,15 @@ from bench.results import gallery
 from bench.results.gallery import Answers, Images
 from bench.results.records import Case
 from gui.base.theme import DARK, LIGHT
-from gui.pages.predictions import PredictionsPage
-from gui.pages.predictions.answer_grid import facts, picture, words
-from gui.pages.predictions.answers import Answered, Filter, read
+from gui.pages.predictions import (
+    Answered,
+    Filter,
+    PredictionsPage,
+    image_facts,
+    image_words,
+    picture,
+    read_answers,
+)
 from tests.gui.recorded import Shown, copied
 
 
@@ -96,7 +102,7 @@ def test_of_many_contenders_an_image_tells_each_in_a_line(shown):
     lines = {}
     for count in (2, 9):
         names = tuple(f"engine-cpu {n}" for n in range(count))
-        told = facts(dataclasses.replace(few, names=names, answers=few.answers[:1] * count), 7, LIGHT)
+        told = image_facts(dataclasses.replace(few, names=names, answers=few.answers[:1] * count), 7, LIGHT)
         lines[count] = told.split("<br>")
         assert all(any(name in line for line in lines[count]) for name in names)
     assert len(lines[2]) == 2 + 2 * 2
@@ -278,7 +284,7 @@ def test_ten_thousand_images_are_a_model_and_not_ten_thousand_widgets(qtbot):
     made.page.grab()
     assert grid.source.rowCount() == count
     assert len(made.page.findChildren(object)) < widgets + 20
-    assert "image 9,999, j" in words(many, 9_999)
+    assert "image 9,999, j" in image_words(many, 9_999)
 
 
 def test_colour_images_and_missing_ones_are_drawn(qtbot):
@@ -311,9 +317,9 @@ def test_the_theme_is_followed_and_cells_fit_their_words(shown):
 
 
 def test_what_cannot_be_read_is_told_and_nothing_raises(tmp_path):
-    from gui.pages.predictions.answers import Files
+    from gui.pages.predictions import Files
 
-    found = read(Files((("engine-cpu", tmp_path / "none.npz"),), tmp_path / "images.npz"))
+    found = read_answers(Files((("engine-cpu", tmp_path / "none.npz"),), tmp_path / "images.npz"))
     assert len(found) == 0
     assert "none.npz" in found.problems[0]
     assert found.chosen(Filter(), 0).tolist() == []

@@ -26,7 +26,7 @@ from bench.show.table import Column, Table, pick, records, to_csv, to_json, to_m
 from bench.words import units
 from gui.pages import compare as rows_table
 from gui.pages import runs as runs_table
-from gui.pages.ladder import ladder_table
+from gui.pages.ladder import ladder_reader
 from gui.widgets.table_view import TableView
 
 
@@ -169,7 +169,7 @@ def test_the_selected_rows_alone_are_copied_as_they_are_sorted(view: View) -> No
     [
         *(tables.COLUMNS, tables.LAYER_COLUMNS, ladder_tables.COLUMNS, compiled_tables.COLUMNS),
         *(profile_tables.LINE_COLUMNS, (*findings.COLUMNS, *findings.COUNTED), counters.COLUMNS),
-        *(run_tables.COLUMNS, rows_table.COLUMNS, ladder_table.COLUMNS),
+        *(run_tables.COLUMNS, rows_table.COLUMNS, ladder_reader.RUNG_COLUMNS),
         (runs_table.STARTED, *runs_table.OTHERS),
     ],
 )
