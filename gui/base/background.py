@@ -47,7 +47,7 @@ class Background(QObject):
             result, error = None, None
             try:
                 result = work()
-            except Exception as raised:  # crosses to the GUI thread, where the handler of all errors is
+            except Exception as raised:  # raised again in the GUI thread, which handles it
                 error = raised
             with contextlib.suppress(RuntimeError):  # the window has closed meanwhile
                 self._done.emit(kind, number, result, error)

@@ -27,7 +27,7 @@ Part = QWidget | QLayout | int
 Placed = tuple[QWidget | QLayout, int] | tuple[QWidget, int, Qt.AlignmentFlag]
 Margins = tuple[int, int, int, int]  # left, top, right, bottom
 NONE = (0, 0, 0, 0)
-HORIZONTAL, VERTICAL = Qt.Orientation.Horizontal, Qt.Orientation.Vertical  # the way of a splitter
+HORIZONTAL, VERTICAL = Qt.Orientation.Horizontal, Qt.Orientation.Vertical  # the direction of a splitter
 Box = TypeVar("Box", bound=QBoxLayout)
 
 
@@ -229,15 +229,15 @@ class FlowLayout(QLayout):
         for line in lines:
             x, height = rect.x(), max((size.height() for _, size in line), default=0)
             for item, size in line:
-                if move:  # in the middle of its line
+                if move:  # centred in its line
                     item.setGeometry(QRect(QPoint(x, y + (height - size.height()) // 2), size))
                 x += size.width() + self.spacing()
             y += height + self.spacing()
         return y - self.spacing() - rect.y()
 
 
-SIZE = QSize(1500, 940)  # at first, where there is room
-FRAME = QSize(12, 44)  # pixels that a window's frame may take; nobody knows them before it is shown
+SIZE = QSize(1500, 940)  # at the first start, if there is room
+FRAME = QSize(12, 44)  # pixels for the window's frame, whose size is unknown before it is shown
 
 
 def placed(wanted: QSize, room: QRect) -> QRect:

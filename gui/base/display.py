@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-# What Qt's xcb platform and libQt6Gui load on Linux beside what the wheel brings: file → Debian package.
+# What Qt needs on Linux that its wheel does not contain: library → Debian package.
 LIBRARIES = {
     "libEGL.so.1": "libegl1",
     "libGL.so.1": "libgl1",
@@ -35,7 +35,7 @@ XCB_LIBRARIES = {
     "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
 }
 
-# What the window is made with: by module, the package that brings it.
+# The Python packages of the window: module → package.
 PACKAGES = {"PySide6": "pyside6-essentials", "pyqtgraph": "pyqtgraph", "qtawesome": "qtawesome"}
 
 

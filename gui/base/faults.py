@@ -20,7 +20,7 @@ from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInst
 
 LOG_NBYTES = 1_000_000
 LOG_FILES = 3
-RECORDS = "kernelscope.records"  # what bench.results.results_file tells of damaged lines
+RECORDS = "kernelscope.records"  # the logger with which bench.results.results_file reports damaged lines
 log = logging.getLogger("kernelscope.window")
 
 

@@ -20,7 +20,7 @@ PAGE_MARGINS = (GAP, TIGHT, GAP, GAP)  # around what a page holds
 ROUND = 6  # of a surface's corners
 CONTROL = 5  # of a button's or a field's
 
-# Sizes of text by what it says, against the application's own; what was found is the largest of a page.
+# Sizes of text by role, as multiples of the application's font size.
 SIZES = {"caption": 0.9, "body": 1.0, "heading": 1.1, "finding": 1.15, "empty": 1.2, "verdict": 1.5}
 
 
@@ -272,9 +272,9 @@ class Theming(QObject):
     def apply(self) -> None:
         """Give the application the theme's palette and style sheet."""
         app, wanted = QApplication.instance(), sheet(self.theme)
-        # Every widget there is would be polished anew for nothing.
+        # Setting the same sheet again would restyle every widget for nothing.
         if isinstance(app, QApplication) and app.styleSheet() != wanted:
-            # A style sheet that is set while a palette changes would freeze the old colours in.
+            # The palette first: a style sheet that is set before it keeps the old colours.
             app.setPalette(palette(self.theme))
             app.setStyleSheet(wanted)
 
@@ -385,7 +385,7 @@ ICONS = {
 
 def icon(name: str, theming: Theming, role: str = "ink") -> QIcon:
     """An icon in the theme's colours. name: a key of ICONS; role: a colour of the theme."""
-    import qtawesome  # its fonts are wanted with the first icon, and not before
+    import qtawesome  # imported late: it loads fonts, which only the first icon needs
 
     theme = theming.theme
     return qtawesome.icon(

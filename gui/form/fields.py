@@ -175,7 +175,7 @@ class CheckColumn(QWidget):
             box.toggled.connect(self.chosen)
             at = len(self._boxes) - 1
             self._grid.addWidget(box, at // self._columns, at % self._columns)
-            # Boxes come when the machine has told what it can; Tab meets them where they stand all the same.
+            # Boxes come when the worker says what the machine can run; the Tab order follows their places.
             before: QWidget | None = list(self._boxes.values())[at - 1] if at else self.previousInFocusChain()
             while (
                 before is not None and before.focusPolicy() == Qt.FocusPolicy.NoFocus and before is not self
@@ -335,7 +335,7 @@ def _choice(option: Option, value: Text) -> Field:
 def _number(option: Option, value: Number) -> Field:
     none: Any = (
         value.least - 1 if value.words else value.least
-    )  # what stands for none, where there may be none
+    )  # the value that means "none", if there may be none
     box: QSpinBox | QDoubleSpinBox
     if value.kind is int:
         box = QSpinBox(minimum=int(none), maximum=value.most)

@@ -60,7 +60,7 @@ class KeptAxes:
 
     def __init__(self, settings: QSettings) -> None:
         self._settings = settings
-        self._shown = ""  # what was filled in for the model that is chosen
+        self._shown = ""  # the text that was filled in for the chosen model
 
     def keep(self, job: Job) -> None:
         """Store the sizes that a job has for each of its files."""
@@ -89,7 +89,7 @@ class KeptAxes:
         return texts if isinstance(texts, dict) else {}
 
 
-MANY = 3  # names, beyond which they are counted
+MANY = 3  # with more names than that, only their number is shown
 
 
 def in_a_line(job: Job, backends: Sequence[str]) -> str:
@@ -144,7 +144,7 @@ class JobFields(QWidget):
         self.open_button = push_button("&Open…", tip="Add an .onnx file (Ctrl+O); or drop one on the window")
         self.backends = CheckList("Backends")
         self.precisions = CheckColumn(columns=4)
-        # The fields of options that say how they are called here, by the option's name.
+        # The fields of all options that have a label, by the option's name.
         self.fields: dict[str, Field] = {
             option.name: field(
                 option,
@@ -154,7 +154,7 @@ class JobFields(QWidget):
             for option in options.COMPARE
             if option.label
         }
-        # Those that the form itself has to do with.
+        # The fields that the form itself uses.
         self.batches, self.labels, self.axes, self.tune = (
             self.fields[name].widget for name in ("batch", "labels", "dim", "tune-reference")
         )
@@ -241,11 +241,11 @@ class JobForm(JobFields):
         self._infos: tuple[BackendInfo, ...] = ()
         self._variants: tuple[BackendInfo, ...] = ()
         default = defaults.job()
-        self._last_job = default  # what the form has no field for
+        self._last_job = default  # its last job, for all that the form has no field for
         self._axes = KeptAxes(settings)
         self._busy = False
         self._left_out: set[str] = set()  # backends the user does not want
-        self._rivals: set[str] = set()  # those that take part only where they are wanted, and are
+        self._rivals: set[str] = set()  # rivals that the user wants; rivals take part only if they are chosen
         self._fill_models()
         for name in palette.BACKENDS:
             self.backends.put(name, name, checked=True, refused="Asking this machine what it can run …")
@@ -275,15 +275,15 @@ class JobForm(JobFields):
         tuned = {info.variant_of for info in self._variants}
         if fields["tune_reference"] and self._infos and not tuned & set(chosen):
             raise InputError(f"Choose {self._variants[0].variant_of} too: it is what is tuned.")
-        # A model that is not compared may keep its place in the text, and so may a kernel for it.
+        # The texts may name models that are not compared now; so may the chosen kernels.
         fields["own_images"] = of_models(models, fields["own_images"])
         fields["own_batches"] = self._fixed(models, of_models(models, fields["own_batches"]))
-        # All that can run: as the command without --backend, which also takes what is installed later.
+        # () means all backends, also later installed ones, like the command without --backend.
         wanted = () if chosen == self._usual else chosen
         return msgspec.structs.replace(
             self._last_job,
             models=models,
-            # Until the machine has told what it can run, what was wanted the last time.
+            # Until the worker says what the machine can run, the backends of the last job.
             backends=wanted if self._infos else self._last_job.backends,
             precisions=self.precisions.checked,
             dataset=self._dataset_spec(),
@@ -343,7 +343,7 @@ class JobForm(JobFields):
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
         """Show what the machine can run, as a worker's Hello says it."""
         self._show_variants([info for info in infos if info.variant_of])
-        # A rival that is not there is `doctor`'s to tell: the form would be longer than what it offers.
+        # Rivals that are not installed are left out; `doctor` lists them.
         infos = self._infos = tuple(
             info for info in infos if not info.variant_of and not (info.rival and info.unavailable)
         )
@@ -375,7 +375,7 @@ class JobForm(JobFields):
 
     def set_busy(self, busy: bool) -> None:
         """Say whether a run is active; then no other can be started."""
-        if busy != self._busy:  # told with every message of a worker
+        if busy != self._busy:  # this is called with every message of a worker
             self._busy = busy
             self._update()
 
@@ -527,4 +527,4 @@ class JobForm(JobFields):
         try:
             return msgspec.json.decode(text, type=Job) if isinstance(text, str) else None
         except msgspec.DecodeError:
-            return None  # of another version: the default is better than a stop
+            return None  # stored by another version: use the default

@@ -17,7 +17,7 @@ from gui.sessions.session import Session
 from gui.shell.library import Library
 from gui.shell.main_window import Actions, MainWindow
 
-ORDER = 21  # behind the runs, whose library it reads with
+ORDER = 21  # after `runs`, because it uses the library made there
 SHOW = "Show the difference"
 
 
@@ -32,12 +32,14 @@ class Comparing(QObject):
     def __init__(self, window: MainWindow, library: Library) -> None:
         super().__init__(window)
         self._window, self._library = window, library
-        self._into: dict[Session, Path] = {}  # what each session measured into last
+        self._into: dict[Session, Path] = {}  # the folder into which each session measured last
         for page in window.pages:
             if isinstance(page, RunsPage):
                 page.diff_wanted.connect(self.compare)
                 page.baseline_wanted.connect(self.keep)
-        QTimer.singleShot(0, self, self._listen)  # other kinds' sessions join while the menus are made
+        QTimer.singleShot(
+            0, self, self._listen
+        )  # later, because other sessions join while the menus are made
 
     def compare(self, a: Path, b: Path) -> None:
         """Show how run B differs from run A. What prevents it is shown in the banner."""
@@ -101,14 +103,14 @@ class Comparing(QObject):
             return
 
         def work() -> Diff | None:
-            # Half a run would seem to have lost cases.
+            # An incomplete run would look as if it had lost cases.
             return None if open_folder(folder).missing() else with_baseline(folder, runs)
 
         def then(diff: Diff | None) -> None:
             if diff is None:
                 return
             banner, sentence = self._window.banner, sentences.summary(diff)
-            if banner.text:  # what was said of the run itself stays
+            if banner.text:  # keep the messages about the run itself
                 sentence = f"{banner.text}\n{sentence}"
             banner.ask(sentence, SHOW, lambda: self.show(diff))
 

@@ -20,8 +20,8 @@ from gui.pages.ladder import LadderPage
 from gui.shell.main_window import Actions, MainWindow
 
 SETTING = "editor"
-FILE, LINE = "{file}", "{line}"  # as a command may have them
-# What follows the program's name to open a file at a line, by how editors take it.
+FILE, LINE = "{file}", "{line}"  # placeholders in a command
+# The arguments with which editors open a file at a line.
 _GOTO = ("--goto", f"{FILE}:{LINE}")
 _COLON = (f"{FILE}:{LINE}",)
 _PLUS = (f"+{LINE}", FILE)
@@ -36,7 +36,7 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
     "mcedit": (f"{FILE}:{LINE}",),
 }
 IN_TERMINAL = ("vi", "vim", "nvim", "nano", "hx", "helix", "micro", "ne", "joe", "mcedit", "ed")
-# Terminals, and what stands between their name and a command.
+# Terminals, and the arguments before the command that they run.
 _TERMINALS: Mapping[str, tuple[str, ...]] = {
     "x-terminal-emulator": ("-e",),
     "gnome-terminal": ("--",),

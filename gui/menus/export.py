@@ -55,7 +55,7 @@ def _offer(window: MainWindow, exports: ExportActions, menu: QMenu) -> None:
     for action in menu.actions()[2:]:
         menu.removeAction(action)
         action.deleteLater()
-    # One without panels is a picture that is made with all the others.
+    # A chart without panels cannot be exported alone.
     for chart in (chart for chart in window.page.exported().charts if chart.panels):
         action = new_action(menu, f"{chart.title}…", lambda _=False, chart=chart: exports.ask_chart(chart))
         menu.addAction(action)
@@ -104,7 +104,7 @@ class ExportStrip(QWidget):
         self._show(True)
 
     def show_exported(self, order: Order, files: Sequence[Path]) -> None:
-        if order.then is not None:  # made for somebody else, who says so
+        if order.then is not None:  # whoever ordered it reports the result
             self.hide()
             return
         self._folder = order.where if order.where.is_dir() else order.where.parent

@@ -118,7 +118,7 @@ class Tour(QWidget):
         self.at = max(0, at)
         step, last = self._steps[self.at], self.at == len(self._steps) - 1
         step.begin()
-        self.raise_()  # whatever that brought to the front
+        self.raise_()  # above what `begin` brought to the front
         self.count.setText(f"{self.at + 1} of {len(self._steps)}")
         self.title.setText(step.title)
         self.words.setText(step.text)
@@ -136,7 +136,7 @@ class Tour(QWidget):
         return False
 
     def event(self, event: QEvent) -> bool:
-        # While it is shown keys are its own, also those that the window has uses for.
+        # While the tour is shown it gets all keys, also those that are shortcuts of the window.
         if event.type() == QEvent.Type.ShortcutOverride:
             event.accept()
             return True
@@ -154,7 +154,7 @@ class Tour(QWidget):
                 event.ignore()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        event.accept()  # nothing below is touched by mistake
+        event.accept()  # no click reaches the widgets below
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -345,7 +345,7 @@ class GlossaryWindow(QDialog):
         self._fill("")
 
     def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)  # which puts it over the middle of the window
+        super().showEvent(event)  # puts it over the middle of the window
         put_on_screen(self)
 
     def show_term(self, term: str) -> None:
@@ -400,7 +400,7 @@ def _html(meaning: str, own: str) -> str:
 
 Keys = dict[str, str]  # what is pressed → what it does
 COLUMNS = 3
-SHEET = QSize(1200, 600)  # where there is room: nothing has to be scrolled to
+SHEET = QSize(1200, 600)  # if there is room: then nothing needs scrolling
 SEVERAL = 3
 
 
@@ -462,7 +462,7 @@ def _put(sections: dict[str, Keys], heading: str, keys: str, words: str) -> None
     if keys and plain:
         known = sections.setdefault(heading, {})
         if plain not in known.setdefault(keys, plain).split(" / "):
-            known[keys] += f" / {plain}"  # by where the keyboard is
+            known[keys] += f" / {plain}"  # the keys do different things in different parts
 
 
 class ShortcutSheet(QDialog):
@@ -479,7 +479,7 @@ class ShortcutSheet(QDialog):
         self.resize(placed(SHEET, self.screen().availableGeometry()).size())
 
     def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)  # which puts it over the middle of the window
+        super().showEvent(event)  # puts it over the middle of the window
         put_on_screen(self)
 
 

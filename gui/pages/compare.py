@@ -38,8 +38,8 @@ from bench.words import palette
 from gui.widgets.table_view import TableView
 
 MEASURING = "measuring…"
-# In the window the interval and the reason have places of their own: the chart, the inspector, the problems;
-# every figure that is to be doubted has its mark behind it, and why is its tooltip and the last column.
+# These columns are not shown: their content is in the chart, the inspector or the list of problems. A figure
+# in doubt has a mark; the reason is its tooltip and the last column.
 HIDDEN = {
     "model",
     "doubtful",
@@ -52,7 +52,7 @@ HIDDEN = {
     "error_bound",
     "stopped_by",
 }
-LAST = ("warnings", "reason")  # sentences, which would push the figures out of sight
+LAST = ("warnings", "reason")  # last, because sentences would push the figures out of sight
 
 
 def _outcome(column: Column[Row]) -> Column[Row]:
@@ -80,7 +80,7 @@ class RowsTable(TableView):
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         """Show these rows. Rows of cases that are being measured come last."""
-        if list(rows) != self._rows:  # a page asks for this with every chart that it draws
+        if list(rows) != self._rows:  # the page calls this with every chart that it draws
             self._rows = list(rows)
             self.show_table(Table(COLUMNS, rows))
             self._count = len(rows)
@@ -117,23 +117,23 @@ class RowsTable(TableView):
 
 
 ORDER = 10
-# The suffix of a chart's name → what its place says while there is nothing to draw; in reading order. The
-# first has a place only where it has something to show: answers that are all alike are a badge.
+# The suffix of a chart's name → what its place says while it is empty; in reading order. The first chart is
+# shown only if the answers differ; else a badge says that all are alike.
 CHARTS = {
     "accuracy": "Accuracy appears here once a model with a data set was measured.",
     "op-time": "The time of a forward pass appears here over batch size.",
     "speed": "Speed-up against the reference and images per second appear here.",
     "breakdown": "Where the time of a pass goes appears here, one bar per batch size.",
 }
-# A chart of what is measured where it is asked for alone: its view is made when there is one.
+# Charts that exist only if the user asked for the measurement. Their views are made when there is one.
 ASKED_FOR = {"end-to-end": "Images a second from host to host appear here."}
-# Why a ratio is not quite what two of the medians make.
+# Why a speed-up is not exactly the ratio of the two medians.
 PAIRED = "a speed-up compares times round by round, not the two medians"
-PANELS = {"speed": 2, "breakdown": 4}  # that a chart has in a usual run
+PANELS = {"speed": 2, "breakdown": 4}  # the number of panels that a chart usually has
 LEAST_HEIGHT = 430  # pixels of the page, below which it scrolls
-BUDGET_S = 0.006  # after which the views that are left wait for the next turn
-TABLE = "table"  # drawn in its turn, as one of the views
-TOGETHER = "together"  # what the user chose in place of a precision; kept, as a precision is
+BUDGET_S = 0.006  # after that time the remaining views wait for the next turn
+TABLE = "table"  # the table, which is drawn in turn with the charts
+TOGETHER = "together"  # the choice of all precisions in one picture
 _PRECISION = "compare/precision"
 WHY = "So many lines in one picture are hard to tell apart: verdict, charts and table show one precision"
 
@@ -150,7 +150,7 @@ class ComparePage(Page):
         ("open-sample", "See a run that was recorded"),
     )
     _wanted = ""  # precision that the user chose last, or TOGETHER
-    _behind_table = False  # what is selected came into the table with what was drawn last
+    _behind_table = False  # the table must go to the selected row when it is drawn next
 
     def empty_text(self) -> str:
         return (
@@ -229,13 +229,13 @@ class ComparePage(Page):
             chart.name.removeprefix(affixes[0]).removesuffix(affixes[1]): chart
             for chart in (self.state.charts(model, precision) if model else ())
         }
-        # Said above, of each precision if not of all of them together.
+        # The verdicts above say this already.
         times = charts.get("op-time")
         above = times.finding if times is not None and any(v.model == model for v in verdicts) else ""
         self._place(charts.get("accuracy"), ASKED_FOR.keys() & charts.keys())
         self._legend.show_entries(shared(charts[name] for name in self.views if name in charts))
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
-        # A few views at a time, beginning where the last time ended: the user need not wait for all of them.
+        # A few views at a time, starting where the last call stopped: the user does not wait for all of them.
         end = time.perf_counter() + BUDGET_S
         names = [*self.views, TABLE]
         for turn in range(len(names)):
@@ -292,7 +292,7 @@ class ComparePage(Page):
         self.views[name] = view = ChartView(self.theming, empty)
         view.picked.connect(self._on_picked)
         view.menu_opened.connect(self.chart_menu)
-        if name != "breakdown":  # whose bars are made of other things
+        if name != "breakdown":  # its bars have other legend entries
             view.share(self._legend)
 
     def _place(self, answers: Chart | None, asked_for: set[str]) -> None:
@@ -337,7 +337,7 @@ class ComparePage(Page):
         models = self.state.models
         titles = {info.name: info.title for info in self.state.run.models}
         self.models.offer({model: _named(model, titles.get(model, "")) for model in models}, self.model)
-        # There from the start where a second model will come: the charts below hold still.
+        # Visible from the start if a second model will come, so that the charts below do not move.
         self.model_choice.setVisible(len({*models, *(case.model for case in self.state.run.cases)}) > 1)
 
     # ------------------------------------------------------------------------- one precision at a time

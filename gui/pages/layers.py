@@ -363,7 +363,7 @@ class _Bars(QWidget):
     def _across(self) -> tuple[int, int]:
         """Where bars begin, and the length of the longest one, in pixels. Its figure has room behind it."""
         metrics = self.fontMetrics()
-        # In whole pixels an advance may be less than the text takes, which would then be cut.
+        # 2 pixels more: the advance is rounded, and the text might be cut.
         names = min(NAMES, max((metrics.horizontalAdvance(row.name) for row in self._rows), default=0) + 2)
         left = names + GAP + TIGHT
         return left, max(20, self.width() - left - metrics.horizontalAdvance("000.0 ms !") - GAP)
@@ -586,7 +586,7 @@ class LayersPage(Page):
         self._focus = focus
         if drawn == self._shown:
             return
-        self._shown, self._measurements = drawn, tuple(every)  # kept, so that no id can come again
+        self._shown, self._measurements = drawn, tuple(every)  # kept alive, so that no id is used again
         focus = completed(focus, every)
         rows = layer_rows(beside, focus)
         self._show_graph(rows)

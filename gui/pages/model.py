@@ -369,7 +369,7 @@ class Histogram(QWidget):
         for place, count in enumerate(self._counts):
             height = room.height() * count / most if most else 0.0
             if count:
-                height = max(1.0, height)  # one value among a million is there, too
+                height = max(1.0, height)  # one value among a million must be visible
             left = room.left() + place * wide
             gap = 1.0 if wide > 3 else 0.0
             painter.fillRect(QRectF(left, room.bottom() - height, wide - gap, height), bar)

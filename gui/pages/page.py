@@ -204,7 +204,7 @@ class Page(QWidget):
         button = menu_button("Show in", "What is selected here, on the other pages")
         button.menu().addActions(self.links)
         if not self.links:
-            button.hide()  # shown, it would be a window of its own: it has no parent yet
+            button.hide()  # it has no parent yet; if shown, it would be a window
         return button
 
     # ---------------------------------------------------------------------------------- for the window
@@ -227,10 +227,10 @@ class Page(QWidget):
         """Build the page now, before it is needed."""
         if self._body is None:
             self._body = self.build()
-            # On a screen that is smaller than what the page needs it scrolls, and the window fits.
+            # On a small screen the page scrolls, so that the window fits.
             self._frame.setWidget(self._body)
             self._stack.addWidget(self._frame)
-            # Fonts and styles now, and not in the moment the first measurement comes.
+            # Load fonts and styles now, and not when the first measurement comes.
             for widget in self._body.findChildren(QWidget):
                 widget.ensurePolished()
             self._body.resize(self.size())
@@ -241,7 +241,9 @@ class Page(QWidget):
 
     def redraw(self) -> None:
         """Show the current state."""
-        self._drawn = self.state.version  # first: a page that fails to draw is not tried 25 times a second
+        self._drawn = (
+            self.state.version
+        )  # set first: a page that fails must not be drawn again 25 times a second
         if self.has_content():
             self.prepare()
             assert self._body is not None

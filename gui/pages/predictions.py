@@ -578,7 +578,7 @@ class PredictionsPage(Page):
         self._cell: tuple[int, int] | None = None
         self._image = -1  # the selected one's index in the data set
         self._confused = (NOTHING, -1)  # what the matrix shows
-        self.reading = Background(lambda _: None, self)  # what cannot be read stands among the answers
+        self.reading = Background(lambda _: None, self)  # errors are shown among the answers
         self._bar = ChoiceBar(
             [
                 ("model", "&Model"),
@@ -627,7 +627,7 @@ class PredictionsPage(Page):
         folder, case = self.state.folder, next(iter(self._cases.values()))
         assert folder is not None
         dataset = next((info.dataset for info in self.state.run.models if info.name == model), "")
-        # A case measured again has its answers written anew: the measurement's start tells the two apart.
+        # If a case is measured again, its answers are written again; the start time differs then.
         files = Files(
             tuple((n, gallery.answers_path(folder, c)) for n, c in self._cases.items()),
             gallery.images_path(folder, dataset, case) if dataset else None,
@@ -654,7 +654,7 @@ class PredictionsPage(Page):
     def showcase(self) -> None:
         if self._body is None:
             return
-        for filter_key in ("wrong", "all"):  # where none is wrong, whichever comes first
+        for filter_key in ("wrong", "all"):  # if none is wrong, the first image
             self._choices["shown"].choose(filter_key)
             self._show()
             if self.grid.source.rowCount():

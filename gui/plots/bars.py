@@ -31,7 +31,7 @@ class BarPlot(PanelPlot):
         self._drawn: dict[str, object] = {}  # what they were made of
         self._totals: list[pg.TextItem] = []
         self._lines: list[pg.InfiniteLine] = []
-        self.doubtful = HatchedBars()  # over the parts of bars that are to be doubted
+        self.doubtful = HatchedBars()  # drawn over the parts of bars that are in doubt
         self._frame = pg.BarGraphItem(x=[], y0=[], height=[], width=THICK)
         self._intervals = pg.ErrorBarItem()
         super().__init__(theming, parent)
@@ -236,7 +236,7 @@ class BarPlot(PanelPlot):
         for text, bar, total in zip(self._totals, bars, totals, strict=False):
             failed = bar.mark is not None
             text.setVisible(bool(total))
-            # No level may run through a total.
+            # A baseline must not run through a total.
             document = text.textItem.document()
             document.setDocumentMargin(1 if levels else 4)
             document.setDefaultTextOption(QTextOption(Qt.AlignmentFlag.AlignHCenter))

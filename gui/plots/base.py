@@ -107,7 +107,7 @@ def widest_side(value: QRect, room: QRect) -> int:
 
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
 LEAST_READOUT = 160
-FAILED_HEIGHT = 20.0  # pixels of the lane where failures stand
+FAILED_HEIGHT = 20.0  # pixels of the band in which failures are marked
 SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t2", "*": "star"}
 
 
@@ -119,7 +119,9 @@ class PanelPlot(pg.PlotWidget):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         self.x_axis, self.y_axis = ScaleAxis("bottom"), ScaleAxis("left")
         axes = {"bottom": self.x_axis, "left": self.y_axis}
-        super().__init__(parent, axisItems=axes, enableMenu=False)  # made, menus take longer than all else
+        super().__init__(
+            parent, axisItems=axes, enableMenu=False
+        )  # making menus takes longer than everything else
         self.theming = theming
         self.panel: Panel | None = None
         self.selected: tuple[str, float] | None = None
@@ -129,10 +131,12 @@ class PanelPlot(pg.PlotWidget):
         item = self.getPlotItem()
         item.hideButtons()
         for side in ("top", "right"):
-            item.getAxis(side).unlinkFromView()  # never shown, it would word its label at each change
+            item.getAxis(
+                side
+            ).unlinkFromView()  # it is never shown, but would format its label at each change
         item.showGrid(x=True, y=True, alpha=0.25)
         for axis in (self.x_axis, self.y_axis):
-            axis.setZValue(-1)  # the grid lies below what is drawn, names among it
+            axis.setZValue(-1)  # the grid is drawn below everything else
         self.box = item.getViewBox()
         self.box.disableAutoRange()
         self.box.sigRangeChangedManually.connect(self._on_touched)
@@ -250,7 +254,7 @@ class PanelPlot(pg.PlotWidget):
             self._shape_readout(widest)
             if (place := beside(self.readout.size(), value, room)) is not None:
                 break
-        else:  # more than the page has room for: at least the value is left free
+        else:  # no place is free: do not cover the values, at least
             left = value.right() + 1 if value.center().x() < room.center().x() else value.left()
             shift = 0 if value.center().x() < room.center().x() else self.readout.width()
             place = QRect(QPoint(left - shift, room.top()), self.readout.size())

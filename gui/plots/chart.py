@@ -169,7 +169,7 @@ class ChartView(QFrame):
         self.chart, self._ticks = chart, tuple(ticks)
         self._nothing.setVisible(chart is None)
         own = () if self._shared else (self._legend,)
-        # Each widget once, to what it will be: shown and then hidden, it lays the card out twice.
+        # Set each widget once to its final state: a change would compute the layout twice.
         for widget in (*own, self._area):
             widget.setVisible(chart is not None)
         if chart is None:
@@ -189,7 +189,7 @@ class ChartView(QFrame):
             if able
         )
         self._place_switches()
-        # The model stands above the charts: where there is no room, it need not stand here too.
+        # If the title is too long, it is shown without the model, which stands above the charts.
         self._title.setText(chart.title, *_without_model(chart.title))
         self._title.meaning = meanings.of(chart.name)
         self._finding.setText(chart.finding)
@@ -204,7 +204,7 @@ class ChartView(QFrame):
     def share(self, legend: Legend) -> None:
         """Use a legend together with other charts."""
         self._legend.hide()
-        self._under.addStretch(1)  # where it stood
+        self._under.addStretch(1)  # in its place
         self._legend = legend
         self._shared = True
         legend.toggled.connect(self._on_hidden)
@@ -337,7 +337,7 @@ class ChartView(QFrame):
             self.choice.offer({title: title for title in titles}, self._chosen)
         self.choice.setVisible(not self._columns(len(titles)))
         if not self._shared:
-            # Beside the legend, unless that would then need more lines than the list is high.
+            # The list stands beside the legend, unless the legend would then need more height than both.
             wide, need = self.contentsRect().width() - 2 * GAP, self.choice.sizeHint()
             beside = self._legend.heightForWidth(wide - need.width())
             below = self._legend.heightForWidth(wide) + need.height() < beside
@@ -387,7 +387,7 @@ class ChartView(QFrame):
             plot.point_out(self._pointed)
         plot.select(*self._selected)
         plot.picked.connect(self.picked)
-        plot.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # goes on to this widget
+        plot.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # the event goes on to this widget
         return plot
 
     def _place_switches(self) -> None:
@@ -515,7 +515,7 @@ class ChartGrid(QScrollArea):
             for i in range(max(4, len(self._views))):  # a row without a view must not keep its share
                 self._grid.setRowStretch(i, 1 if i < rows else 0)
                 self._grid.setColumnStretch(i, 1 if i < columns else 0)
-        # Of its own accord the content would be as high as its wrapped texts would like it.
+        # Without this the content would be as high as its wrapped texts.
         self._charts.resize(room.width(), max(room.height(), rows * self._least_height))
 
     def _fitting(self, count: int, width: int, height: int) -> int:

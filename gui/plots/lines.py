@@ -34,7 +34,7 @@ class _Items:
     bars: pg.ErrorBarItem
     line: pg.PlotDataItem
     marks: pg.ScatterPlotItem
-    unsure: pg.ScatterPlotItem  # points that are to be doubted, and those of cases being measured
+    unsure: pg.ScatterPlotItem  # points in doubt, and points of cases that are being measured
     drawn: object = None  # what they were made of: a plot is drawn again at each change of its size
 
     def all(self) -> tuple[pg.GraphicsObject, ...]:
@@ -215,7 +215,7 @@ class LinePlot(PanelPlot):
 
         line = series.line
         style = _DASHES[palette.dash(series.precision)] if series.dashed else Qt.PenStyle.SolidLine
-        # What is named at its end is a limit: as muted as its name, in either theme.
+        # A line that is named at its end is a limit. It is as muted as its name.
         colour = theme.muted if series.named and len(series.points) > 1 else series.colour
         items.line.setData(
             x=np.array([self._x(x, shift) for x, _ in line]),
@@ -354,7 +354,7 @@ class LinePlot(PanelPlot):
         if log_y:
             y0, y1 = place(low, True), place(high, True)
             span = max(y1 - y0, 0.3)
-            # Above a line that is named at its end its label has to stand, too.
+            # A line that is named at its end needs room for its label above it.
             above = 0.14 if any(s.named and len(s.points) > 1 for s in panel.series) else 0.08
             bounds = (y0 - 0.12 * span, y1 + above * span)
         elif panel.y.unit == "%":
@@ -364,7 +364,7 @@ class LinePlot(PanelPlot):
             bounds = (bottom - room, top + room)
         else:
             bounds = (min(0.0, low), high + 0.08 * (high - min(0.0, low) or 1.0))
-        if any(s.marks for s in panel.series):  # nothing is drawn in their lane
+        if any(s.marks for s in panel.series):  # keep the band of failures free
             part = self._failed_part()
             bounds = (bounds[0] - part / (1 - part) * (bounds[1] - bounds[0]), bounds[1])
         self.fit(x0 - pad, x1 + pad, *bounds)
@@ -473,7 +473,7 @@ class PointNames(QGraphicsItem):
             if name.leader is not None:
                 painter.setPen(QPen(QColor(name.colour), 0.8))
                 painter.drawLine(name.leader)
-        for name in self.names:  # before any text: none may cover its neighbour's
+        for name in self.names:  # all backgrounds first, so that none covers another text
             painter.fillRect(name.rect.adjusted(-1, 0, 1, 0), QColor(theme.paper))
         for name in self.names:
             painter.setPen(QColor(theme.muted if name.leader is None else theme.ink))
@@ -538,7 +538,7 @@ def _column(
             return None
         at.append(y)
         spans.append((left, width))
-        # Above all that is in the way or below all of it: among labels of lines it would be taken for one.
+        # Above or below everything that is in the way: between names of lines it would be taken for one.
         way = [r for r in occupied if r.left() - MARGIN < left + width and left < r.right() + MARGIN]
         tops, bottoms = [r.top() - MARGIN for r in way], [r.bottom() + MARGIN for r in way]
         barred.append((min(tops) - height / 2, max(bottoms) + height / 2) if way else None)

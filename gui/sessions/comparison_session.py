@@ -88,7 +88,7 @@ class RunState(QObject):
     """One run, and the user's selection in it. `version` grows with each change: a view that remembers the
     version it drew knows whether it must draw again."""
 
-    changed = Signal()  # something came or was derived; cheap, may come in floods: wake a timer, do not draw
+    changed = Signal()  # emitted very often: a receiver should start a timer, and not draw
     replaced = Signal()  # another run altogether
     selection_changed = Signal()
 
@@ -352,7 +352,7 @@ class ComparisonSession(Session):
         self._state.expect(message)
 
     def _written(self, measurements: Sequence[Measurement]) -> None:
-        # A case that the user cancelled has nothing to show.
+        # A cancelled case has nothing to show.
         self._state.add([m for m in measurements if m.disposition != "cancelled"])
 
     def _stopped(self) -> None:

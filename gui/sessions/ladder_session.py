@@ -46,7 +46,7 @@ from gui.sessions.processes import Asker
 from gui.sessions.session import Session
 from kernels.errors import InputError
 
-SETTLE_MS = 50  # without news, before it is looked at what has changed: a save may be several events
+SETTLE_MS = 50  # to wait after the last event, because one save may be several events
 
 
 class OwnKernels:
@@ -120,7 +120,7 @@ class KernelWatch(QObject):
         self._attend()
 
     def _on_news(self) -> None:
-        # Anew with each event: half-written files are not read.
+        # Start again with each event, so that no half-written file is read.
         self._timer.start()
 
     def _look(self) -> None:
@@ -144,7 +144,7 @@ class KernelWatch(QObject):
             self._watcher.removePaths(gone)
         if new := sorted(wanted - now):
             self._watcher.addPaths(new)
-        # What was written between looking and watching tells nobody.
+        # A file that was written before the watching began caused no event.
         if new and stamps(self.folders) != self._seen:
             self._timer.start()
 
@@ -241,7 +241,7 @@ class LadderState(QObject):
         try:
             return inside(folder, finding.map)
         except InputError:
-            return None  # of a ladder from elsewhere, which names a file that is not its own
+            return None  # the ladder names a file outside its folder
 
     def info(self, rung: str) -> RungInfo | None:
         return next((info for info in self.rungs if info.case.rung == rung), None)
@@ -302,7 +302,7 @@ class LadderState(QObject):
             )
             keys = {case.key for case in answer.ladder.cases}
             for key in [key for key in self._shelf.measured if key not in keys]:
-                if self._shelf.measured[key].case.user:  # its file is gone, or no rung any more
+                if self._shelf.measured[key].case.user:  # its file was deleted, or is no rung any more
                     del self._shelf.measured[key]
             self._derive()
         else:
@@ -418,7 +418,7 @@ def identity(job: LadderJob) -> str:
 
 
 IDLE_MS = 15_000  # after an answer, until the process that plans ladders is ended
-WAIT_MS = 150  # whoever steps through rungs does not have each of them compiled
+WAIT_MS = 150  # so that stepping through rungs does not compile each of them
 COMPILE_MS = 120_000
 RETRY_MS = 1000  # until what was saved is tried again, while something else is timed
 
@@ -446,7 +446,7 @@ class LadderSession(Session):
         self.state = LadderState(question, self)
         self.blockers.append(blocked)
         command = describer or [*worker_command(LADDER.worker), DESCRIBE]
-        # Between questions its models' weights stay in memory, which is not worth it for long.
+        # The process is ended after a while, because it keeps weights in memory.
         self._describer = Asker(command, LadderAnswer, self, idle_ms=IDLE_MS)
         self._describer.answered.connect(self._on_answer)
         self._describer.failed.connect(self._on_no_answer)
@@ -454,8 +454,8 @@ class LadderSession(Session):
         self._watch = KernelWatch(self)
         self._watch.changed.connect(self._on_saved)
         self._quick = False
-        self._together = False  # it is timed beside what it is compared with; its verdict is shown already
-        self._measured_together: list[RungMeasurement] = []  # of these, until the last is there
+        self._together = False  # the rungs are being timed together; their verdicts are shown already
+        self._measured_together: list[RungMeasurement] = []  # their measurements, until the last one is there
         self._spare: list[QTemporaryDir] = []  # folders of reruns: their error maps are looked at
         self._own = OwnKernels()
         self._wanted = False  # to be run as soon as it is planned
@@ -476,7 +476,7 @@ class LadderSession(Session):
         """Show the ladder of this question. While one is measured, this is refused with a message."""
         if self.active:
             self.message.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
-            self.state.changed.emit()  # whoever shows the choice shows the old one again
+            self.state.changed.emit()  # the page must show the old choice again
             return
         before, self.state.question = self.state.question, question
         self.state.leave()
@@ -579,7 +579,7 @@ class LadderSession(Session):
         self._describer.ask(question)
 
     def _on_answer(self, _question: LadderQuestion, answer: LadderAnswer) -> None:
-        # What made a template is heard in any case: the file is there.
+        # An answer that made a template is always handled, because the file exists.
         if self._over or (self._describer.busy and not answer.created):
             return
         self.state.take(answer)
@@ -626,7 +626,7 @@ class LadderSession(Session):
         self, folder: LadderFolder, cases: Sequence[RungCase], quick: bool = False, together: bool = False
     ) -> None:
         self._quick, self._together, self._measured_together = quick, together, []
-        if not together:  # else what is known stays on the screen until it is known anew
+        if not together:  # else the old results stay visible until the new ones are there
             self.state.begin(cases)
         if not quick:
             self.state.keep(folder.path.absolute())
@@ -655,7 +655,7 @@ class LadderSession(Session):
 
     def _closed(self, cancelled: bool, cases: Sequence[RungCase]) -> str | None:
         together, self._together = self._together, False
-        if together and not cancelled:  # a part of what is compared is nothing to compare
+        if together and not cancelled:  # incomplete results cannot be compared
             self.state.settle(self._measured_together, self._folder)
         self.state.end()
         if self._quick and not (cancelled or together) and self._beside(cases):

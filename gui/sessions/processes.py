@@ -43,7 +43,7 @@ class ChildProcess(QObject):
         for name, value in worker_environment().items():
             environment.insert(name, value)
         process.setProcessEnvironment(environment)
-        # Ctrl-C in the terminal reaches the window alone, which ends the process in order.
+        # A session of its own: Ctrl-C in the terminal reaches only the window, which then ends the process.
         if hasattr(process, "setUnixProcessParameters"):
             parameters = QProcess.UnixProcessParameters()
             parameters.flags = QProcess.UnixProcessFlag.CreateNewSession
@@ -207,7 +207,7 @@ class Asker(QObject):
             try:
                 message = msgspec.json.decode(line, type=self._types)
             except (msgspec.DecodeError, UnicodeDecodeError):
-                continue  # it tells how far it is
+                continue  # a message about progress
             if isinstance(message, Done):
                 self._fail(message.reason)
             elif self._question is not None:
@@ -228,7 +228,7 @@ class Asker(QObject):
         self._on_output()
         process = self._process
         if process is None:
-            return  # its last words were the answer
+            return  # its last output was the answer
         last = last_line(process.tail)
         reason = f"the process {exit_words(code)}" + (f": {last}" if last else "")
         self._fail(f"no process could be started: {process.refused}" if process.refused else reason)
@@ -253,7 +253,7 @@ class Asker(QObject):
             process.end()
 
 
-BATCH_MS = 20  # how long words may lie before they are taken
+BATCH_MS = 20  # how long output may wait before it is read
 BUDGET_S = 0.008  # how long one batch may take
 SLICE_NBYTES = 1 << 14
 TICK_MS = 250
@@ -331,7 +331,7 @@ class WorkerProcess(QObject):
         process, self._process = self._process, None
         if process is None:
             return
-        process.end(0 if self._warm else QUIT_MS)  # a warm one has nothing to bring in order
+        process.end(0 if self._warm else QUIT_MS)  # a warm one has nothing to finish
         if machine is not None:
             self._do(machine.feed(process.read(), self._clock()))
             self._tell()
@@ -423,7 +423,7 @@ class WorkerProcess(QObject):
                 self._greeting = rest
                 self._greet(bytes(head))
         elif self.supervisor is not None:
-            if self._greeting:  # the end of a line that began while it had no job
+            if self._greeting:  # the rest of a line that began before the job
                 data = bytes(self._greeting) + data
                 self._greeting.clear()
             self._do(self.supervisor.feed(data, self._clock()))
@@ -432,7 +432,7 @@ class WorkerProcess(QObject):
         try:
             message = msgspec.json.decode(line, type=Hello)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            return  # a worker that babbles is told of once it has a job
+            return  # a worker with wrong output is reported when it has a job
         self.greeted.emit(message)
 
     def _on_exit(self) -> None:

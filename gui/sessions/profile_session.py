@@ -27,7 +27,7 @@ from gui.sessions.processes import Exporter, Order
 from gui.sessions.session import Session
 from kernels.errors import InputError
 
-MOST_ROWS = 5  # of a track: what overlaps more deeply lies in the last one
+MOST_ROWS = 5  # rows of a track at most; the last one takes all further overlaps
 MARK, CALL = "mark:", "call:"
 PROVIDERS = "ExecutionProvider"
 # Intervals that are of no operator, by the part of the breakdown that they are.
@@ -349,7 +349,7 @@ class ProfileSession(Session):
         keys = tuple(case.case.key for case in missing)
         if not missing or keys == self._reading or state.folder is None or state.profile is None:
             return
-        self._reading = keys  # also where it fails: it is told once
+        self._reading = keys  # also if reading fails, so that the error is shown once
         folder = state.folder
 
         def then(reads: list[Read]) -> None:

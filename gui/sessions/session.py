@@ -38,7 +38,7 @@ from gui.sessions.processes import WorkerProcess
 from kernels.errors import InputError, KernelscopeError
 
 _Order = Callable[[], None]
-MOST_TOLD = 50  # measurements in one signal, so that its receiver is soon done
+MOST_TOLD = 50  # measurements in one signal at most, so that its receiver is quick
 
 
 class RunWriter(QObject):
@@ -95,7 +95,7 @@ class RunWriter(QObject):
             with self.folder.log.open("ab") as file:
                 file.write(data)
         except OSError:
-            pass  # the log is not worth the run
+            pass  # the run is more important than its log
 
     def _work(self) -> None:
         order = self._orders.get()
@@ -175,7 +175,7 @@ class RunClock:
         return self._spent + (self._clock() - self._since if self._since is not None else 0.0)
 
 
-RECKON_S = 0.2  # between two reckonings of the time left, while nothing but words changes
+RECKON_S = 0.2  # seconds between two estimates of the time left, if only the words change
 
 
 class Session(QObject):
@@ -454,7 +454,9 @@ class Session(QObject):
         self._stopped()
         self._pace.interrupted(self._clock.seconds)
         if self.standing.phase in ("pausing", "paused"):
-            self._reckoned = -math.inf  # the clock stands still, and what was under way begins anew
+            self._reckoned = (
+                -math.inf
+            )  # estimate again: the clock stands still, and the case will begin again
             self._stand(phase="paused")
 
     def _on_finished(self) -> None:
@@ -491,7 +493,7 @@ class Session(QObject):
         if machine is not None:
             new = replace(new, total=self._before + len(machine.cases))
             now = self._clock.seconds
-            # Of other words alone the time left is hardly another, and there may be 1,000 of them a second.
+            # If only the words change, estimate seldom: there may be 1,000 changes a second.
             if replace(new, words=self.standing.words) != self.standing or now - self._reckoned > RECKON_S:
                 self._reckoned = now
                 left = self._pace.left(machine.pending, new.total, now) if new.total else None

@@ -119,7 +119,7 @@ class Docks:
         """Restore what `keep` stored."""
         if settings.value("layout") is not None:
             self.folded = str(settings.value("folded", "false")).lower() == "true"
-            if self.folded:  # a tab that was hidden when it was left is not one any more
+            if self.folded:  # a tab that was hidden at the end is not restored as a tab
                 self._window.tabifyDockWidget(self.form, self.inspector)
         for name, dock in self._own().items():
             dock.wanted = str(settings.value(f"docks/{name}", "true")).lower() == "true"
@@ -186,7 +186,7 @@ STOPS: dict[StopReason, str] = {
     "budget": "the time budget was spent",
     "max_samples": "there were enough samples",
 }
-RIGHT = "right answers"  # what "ok" is said of: doubts of the time stand below it
+RIGHT = "right answers"  # "ok" is about the answers; doubts about the time are listed below
 EMPTY = "Select a point in a chart, a row of a table or a problem to see its details."
 
 
@@ -526,7 +526,7 @@ class Problems(TableView):
         failed = [m for m in self._state.measurements if m.disposition not in ("ok", "cancelled")]
         new = [m for m in failed if self._shown.get(m.case.key) is not m]
         self._shown |= {m.case.key: m for m in new}
-        # Also of what was refused: nobody else says why a point is missing.
+        # Refused cases are listed, too: nothing else says why their points are missing.
         lines = [(case_words(m.case), WORDS.get(m.disposition, m.disposition), m.reason, m.case) for m in new]
         self._add(*(Problem(*each) for each in lines))
 

@@ -283,7 +283,7 @@ class Library(QObject):
             page.show_runs(runs, self.runs, listing.baseline_of, listing.baselines)
 
     def _on_ended(self) -> None:
-        if not self._closing:  # else it was cut short, and is offered the next time
+        if not self._closing:  # else the run was interrupted, and is offered at the next start
             self._running = None
             self._window.settings.remove(_RUNNING)
         if any(page.isVisible() for page in self._pages):

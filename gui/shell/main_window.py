@@ -92,9 +92,7 @@ class Redraw(QObject):
     def add(self, *views: Redrawable) -> None:
         self._views += views
         for view in views:
-            if isinstance(
-                view, QObject
-            ):  # as a window goes, so do its pages, and not always after this timer
+            if isinstance(view, QObject):  # when a window closes, its pages may be deleted before this timer
                 view.destroyed.connect(partial(self._forget, view))
         self.wake()
 
@@ -123,7 +121,7 @@ class Redraw(QObject):
             try:
                 view.redraw()
             finally:
-                # Also where it failed: a page that cannot draw is not tried 25 times a second.
+                # Also if drawing failed: such a page must not be drawn 25 times a second.
                 end = self._clock()
                 self._not_before[id(view)] = end + (end - now) * (1 / SHARE - 1)
         if not dirty and self._state.up_to_date:
@@ -246,7 +244,7 @@ class MainWindow(QMainWindow):
         self.session = ComparisonSession(self.state, self, command, runs)
         self.redraw = Redraw(self.state, self)
         self._ended = False
-        self._opened_problems = False  # the list of problems came up by itself
+        self._opened_problems = False  # the list of problems was opened by the program
         self._any_problems = False
         self.sessions: list[Session] = []  # of every kind
         # What shows a folder of a kind that has a page of its own (False: behind the page in front), by the
@@ -351,7 +349,7 @@ class MainWindow(QMainWindow):
         event.accept()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        # Also of what is no model: the drop says so.
+        # Accept every file; the drop says if it is no model.
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
 
@@ -416,9 +414,7 @@ class MainWindow(QMainWindow):
         place = placed(SIZE, self.screen().availableGeometry())
         self._docks.fit(place.width())
         self.resize(place.size())
-        self.move(
-            place.topLeft()
-        )  # of its frame: a geometry would be without, and the title bar off the screen
+        self.move(place.topLeft())  # the position with the frame, so that the title bar is on the screen
         geometry, layout = self.settings.value("geometry"), self.settings.value("layout")
         if geometry is not None:
             self.restoreGeometry(geometry)
@@ -500,7 +496,7 @@ class MainWindow(QMainWindow):
         if first and self.problems_dock.isHidden():  # closed again, it stays closed
             self.problems_dock.show()
             self._opened_problems = True
-        elif not count and self._opened_problems:  # the pages have better use for the room
+        elif not count and self._opened_problems:  # give the room to the pages
             self.problems_dock.hide()
             self._opened_problems = False
 
@@ -510,7 +506,7 @@ class MainWindow(QMainWindow):
 
 
 def _settle_memory() -> None:
-    # What is loaded by now stays: a full collection that looks through all of it takes 40 ms.
+    # All that is loaded now stays loaded. Without `freeze`, each full collection would take 40 ms for it.
     gc.collect()
     gc.freeze()
 

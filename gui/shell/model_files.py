@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from gui.shell.main_window import MainWindow
 SUFFIX = ".onnx"
 WEIGHTS = (".npy", ".pth", ".safetensors", ".caffemodel", ".prototxt")
-WAIT_MS = 250  # after the last change: whoever types is not asked for at each letter
+WAIT_MS = 250  # to wait after the last change, so that typing does not ask at each letter
 LIMIT_S = 60
-OF_THE_JOB = ("InputError", "DataError")  # errors that speak against what the form says, and not the file
+OF_THE_JOB = ("InputError", "DataError")  # errors about the form's values, and not about the file
 
 
 class ModelFiles(QObject):

@@ -18,7 +18,7 @@ from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from gui.shell.main_window import Actions, MainWindow
-# An action, its word on the bar, its icon; the first two take turns.
+# Action, text and icon of each button. Run and Cancel are never visible together.
 BUTTONS = (
     ("run", "Run", "run"),
     ("cancel", "Cancel", "cancel"),
@@ -102,7 +102,7 @@ class Summary(QToolButton):
 
     def _cut(self) -> None:
         room = self.width() - self.iconSize().width() - 6 * GRID
-        # Its own "&" would be taken for a marked letter.
+        # A single "&" would mark a letter.
         text = self.fontMetrics().elidedText(self.words, Qt.TextElideMode.ElideRight, max(40, room))
         if text.replace("&", "&&") != self.text():
             self.setText(text.replace("&", "&&"))
@@ -164,7 +164,7 @@ class Room(QObject):
 
     def _words(self) -> str:
         form = self._window.form
-        # Beside a run that is shown, the form's choices are those of another.
+        # While a run is shown, the form describes the next one.
         next_one = "Next run:  " if self._window.state.folder is not None and not self._active else ""
         try:
             return next_one + in_a_line(form.job(), form.backends.checked)

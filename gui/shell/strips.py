@@ -356,7 +356,7 @@ class MachineStrip(QWidget):
             self._gauges.append((label, line))
         for gauge, (label, line) in zip(reading.gauges, self._gauges, strict=True):
             label.setText(f"{gauge.name} {gauge.text}".strip())
-            # A figure that gains a digit must not push its neighbours about.
+            # A longer figure must not move its neighbours.
             label.setMinimumWidth(max(label.minimumWidth(), label.sizeHint().width()))
             line.add(gauge.value, gauge.top)
         self._held_back.setText(f"⚠ {reading.held_back}" if reading.held_back else "")

@@ -44,8 +44,8 @@ class Ink:
         return self.dark if theme.dark else self.light
 
 
-# A kind of token that is not named here looks as the kind above it does; what has none is plain ink. All
-# stand out from the paper by 4.5 to 1 and more, on changed and on faulty lines too.
+# A kind of token that is missing here looks like the kind above it, or else like plain text. All
+# contrasts with the paper are at least 4.5 to 1, also on marked lines.
 INKS: dict[_TokenType, Ink] = {
     Comment: Ink("#5A636D", "#A3ABB5", italic=True),
     Comment.Preproc: Ink("#7A4300", "#E3B07A"),
@@ -169,7 +169,7 @@ class CodeView(QPlainTextEdit):
         self._gutter = _Gutter(self)
         self._colours = _Colours(self.document(), self)
         self.setReadOnly(True)
-        # A caret: the arrows, Page Up and Shift move and select as in an editor.
+        # With a caret: arrows, Page Up and Shift move and select as in an editor.
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
@@ -318,7 +318,7 @@ class CodeView(QPlainTextEdit):
     def _on_update(self, rect: QRect, down: int) -> None:
         if down:
             self._gutter.scroll(0, down)
-            self.viewport().update()  # bands and notes are ours: Qt scrolls the text's pixels alone
+            self.viewport().update()  # Qt only scrolls the pixels of the text, and not our marks and notes
         else:
             self._gutter.update(0, rect.y(), self._gutter.width(), rect.height())
 

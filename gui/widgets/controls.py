@@ -58,7 +58,16 @@ from bench.words import glossary
 from gui.base.boxes import as_row, filled, flowing
 from gui.base.theme import Theming
 
-_VERBS = ("run", "runs", "pass", "passes", "step", "steps", "train", "trains")  # may be no word of ours
+_VERBS = (
+    "run",
+    "runs",
+    "pass",
+    "passes",
+    "step",
+    "steps",
+    "train",
+    "trains",
+)  # often ordinary verbs, so they are no links
 TERM = "term"  # the scheme of links that lead to a word of the glossary
 
 
@@ -500,7 +509,7 @@ class FolderDialog(QFileDialog):
 
     def accept(self) -> None:
         for name in self.selectedFiles():
-            with suppress(OSError):  # what cannot be made the dialog refuses in its own words
+            with suppress(OSError):  # the dialog itself refuses a folder that cannot be made
                 Path(name).mkdir(parents=True, exist_ok=True)
         super().accept()
 
@@ -514,7 +523,7 @@ def ask_folder(parent: QWidget | None, title: str, start: str = "") -> str:
         dialog.deleteLater()
 
 
-SPARE = QSize(4, 0)  # pixels: a style sheet's field is narrower than what Qt reckons with
+SPARE = QSize(4, 0)  # pixels more, because the style sheet makes the field narrower than Qt expects
 
 
 class Combo(QComboBox):

@@ -104,7 +104,7 @@ def _layered(
     depth: dict[str, int] = {}
     for key in sizes:
         depth[key] = max((depth[parent] + 1 for parent in parents[key]), default=0)
-    for key in sizes:  # an input that is first read far below stands just above its reader
+    for key in sizes:  # an input that is first read far below is placed just above its reader
         if not parents[key] and children[key]:
             depth[key] = min(depth[child] for child in children[key]) - 1
     layers: list[list[_Spot]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
@@ -186,12 +186,12 @@ def _align(layer: list[_Spot], down: bool) -> None:
         if index:
             offset += (layer[index - 1].width + spot.width) / 2 + GAP_X
         near = (spot.above if down else spot.below) or (spot.below if down else spot.above)
-        # Beside a long edge that joins it a node stays below the node before it: else a deep net of many such
-        # drifts sideways at each.
+        # A node keeps its place below its predecessor even if a long edge joins it; else a deep net with many
+        # long edges would drift sideways.
         near = [other for other in near if other.key is not None] or near if spot.key is not None else near
         offsets.append(offset)
         wanted.append((sum(other.x for other in near) / len(near) if near else spot.x) - offset)
-        # A column of nodes that is straight reads best: it is the edges past them that make way.
+        # Nodes weigh much more than passing edges, so that columns of nodes stay straight.
         weights.append(1.0 if spot.key is None else 1000.0)
     pools: list[tuple[float, float, int]] = []  # mean, weight, members
     for value, weight in zip(wanted, weights, strict=True):
@@ -214,7 +214,7 @@ def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]
         for spot in layer:
             middle[spot] = y + height / 2
             if spot.key is None:
-                spot.height = height  # an edge goes past the layer upright, and not behind its boxes
+                spot.height = height  # an edge passes the layer vertically, and not behind its boxes
         y += height + GAP_Y
     centres = {spot.key: (spot.x, middle[spot]) for layer in layers for spot in layer if spot.key is not None}
     routes = {}
@@ -505,7 +505,7 @@ class GraphView(QGraphicsView):
         rect = self.sceneRect()
         visible = self.mapToScene(self.viewport().rect()).boundingRect()
         top = [self._centre(key).x() for key in self._rows[0]] if self._rows else []
-        # Where not all of its width has room, what it begins with is seen.
+        # If it is too wide, show where it begins.
         middle = sum(top) / len(top) if top and rect.width() > visible.width() else rect.center().x()
         self.centerOn(middle, rect.top() + min(rect.height(), visible.height()) / 2)
         if self.selected:

@@ -204,7 +204,7 @@ class TableView(QTableView):
             for place, column in enumerate(table.columns)
             if self.isColumnHidden(place) != (hidden := self.hides(column))
         ]
-        # A header that is scrolled while columns go is moved by Qt as a picture, over its neighbours too.
+        # Qt draws a scrolled header wrongly while columns are hidden, so scroll to the left first.
         across = self.horizontalScrollBar().value()
         if changed:
             self.horizontalScrollBar().setValue(0)

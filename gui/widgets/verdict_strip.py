@@ -33,16 +33,16 @@ from gui.base.theme import GAP, Theme, Theming, resized
 from gui.widgets.controls import Label
 from gui.widgets.table_view import TableView
 
-LARGER = 3.5  # points that a line is larger by than what stands around it
+LARGER = 3.5  # points by which a line is larger than the text around it
 QWIDGETSIZE_MAX = (1 << 24) - 1
-HIGH = 800  # pixels of a window; in a lower one lines are as large as what stands around them
-MUCH = 800  # characters in all, beyond which they are but half as much larger
+HIGH = 800  # pixels; in a lower window the lines are as large as the text around them
+MUCH = 800  # characters in all lines; with more, the lines are only half as much larger
 MOST = 0.34  # of the window's height, beyond which the strip scrolls
-LOW_MOST = 0.05  # the same of a low window, where the page has no more to spare
-REST = 440  # pixels of a low window's page that charts in one row, their legend and the table need
-LOW_FIRST = 0.075  # of a low one's, for the first model's sentence where it is longer
-KEPT = 3.4  # lines that each model has room for from the start
-# Where every batch size has a verdict, and nothing is to be doubted.
+LOW_MOST = 0.05  # the same for a low window whose page has no room to spare
+REST = 440  # pixels that charts in one row, legend and table need in a low window
+LOW_FIRST = 0.075  # the same for a low window, if the first model's sentence is longer
+KEPT = 3.4  # lines for which each model has room from the start
+# Shown if every batch size has a verdict and nothing is in doubt.
 RELIABLE = "\N{CHECK MARK}\N{NO-BREAK SPACE}reliable"
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
 
@@ -117,7 +117,7 @@ class VerdictStrip(ScrollArea):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if (page := self.parentWidget()) is not None:
-            page.installEventFilter(self)  # once, however often it is said
+            page.installEventFilter(self)  # installed once, even if this is called often
         self._fit()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -130,9 +130,12 @@ class VerdictStrip(ScrollArea):
         around = self._layout.contentsMargins()
         width = max(100, self.viewport().width() - around.left() - around.right())
         low = self.window().height() < HIGH
-        wanted, line_ends = around.top(), [1]  # ends: of every line of text, which none is to be cut at
+        wanted, line_ends = (
+            around.top(),
+            [1],
+        )  # line_ends: the lower ends of all lines of text, so that none is cut
         for line in self._lines:
-            # Room for some lines each from the start: the charts below move little while sentences grow.
+            # Each model has room for some lines from the start, so that the charts below move little.
             height = max(line.heightForWidth(width), round((1 if low else KEPT) * line.line_height))
             count = max(1, round(height / line.line_height))
             line_ends += [wanted + height * (number + 1) // count for number in range(count)]
@@ -252,8 +255,10 @@ class _Line(Label):
 
 
 MOST_BOARD = 0.3  # of the window's height, beyond which it scrolls
-BOARD_SHARE = 0.6  # of the width that a board may have beside words
-WIDEST_CELL = "10.0× slower"  # for which each batch size has room from the start: the board holds still
+BOARD_SHARE = 0.6  # the share of the width that a board may have beside words
+WIDEST_CELL = (
+    "10.0× slower"  # each batch size has room for this from the start, so that the board does not move
+)
 
 
 class BesideBoard(QBoxLayout):
@@ -308,7 +313,7 @@ class BoardView(TableView):
     to. What is behind a cell is its tooltip."""
 
     pointed = Signal(str, float)
-    words: QWidget | None = None  # what it stands beside
+    words: QWidget | None = None  # the widget beside it
     sortable = False
     row_margin = 4
 

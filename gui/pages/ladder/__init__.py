@@ -146,7 +146,7 @@ class LadderPage(SessionPage):
         ]
 
     def early(self) -> Sequence[Callable[[], object]]:
-        # Half of what the page takes at first are its modules, the highlighter's among them.
+        # Importing these modules takes half of the time in which the page opens.
         names = ("pygments.lexers", "gui.widgets.code_view", "gui.pages.ladder.ladder_reader")
         return [*(functools.partial(importlib.import_module, name) for name in names), self.prepare]
 
@@ -332,10 +332,10 @@ class LadderPage(SessionPage):
     def _on_assembly_wanted(self, info: RungInfo) -> None:
         state = self.session.state
         if state.ladder is not None:
-            # The user's own folders, which the rungs shown are of; not those that a record names.
+            # The user's own folders, and not those that a recorded ladder names.
             job = msgspec.structs.replace(state.ladder.job, kernel_dirs=state.question.kernel_dirs)
             measured = state.measurement(info.case.key)
-            # Of a ladder that was climbed elsewhere the code of the GPU there.
+            # For a ladder from another machine, the code for the GPU of that machine.
             capability = measured.facts.get("compute_capability", "") if measured is not None else ""
             arch = f"sm_{capability.replace('.', '')}" if capability else ""
             self.session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung, arch=arch))
@@ -349,7 +349,7 @@ PAGE = LadderPage
 
 
 EVERY = "every"
-# Of each list what is asked for anew once another item of it is chosen.
+# For each list: the fields of the question that start again when another item is chosen.
 FOLLOWING: dict[str, dict[str, object]] = {
     "model": {"op": "", "node": "", "nodes": (), "rungs": ()},
     "op": {"node": "", "rungs": ()},
@@ -357,7 +357,7 @@ FOLLOWING: dict[str, dict[str, object]] = {
     "device": {"rungs": ()},
     "precision": {},
 }
-LEAST_LETTERS = 5  # that the lists of devices and precisions have room for
+LEAST_LETTERS = 5  # characters that the lists of devices and precisions have room for
 
 
 class LadderBar(QWidget):
@@ -425,7 +425,7 @@ class LadderBar(QWidget):
         focused = before.hasFocus()
         before.hide()
         after.show()
-        if focused:  # the one key that starts a ladder ends it too
+        if focused:  # the button that starts a ladder also ends it
             after.setFocus()
         for field in (self.model, self.op, self.node, self.device, self.precision):
             field.setEnabled(not active and field.count() > 0)
@@ -518,7 +518,7 @@ class LadderBar(QWidget):
 
     def _choose(self, **fields: object) -> None:
         if self._question is not None:
-            self._shown = None  # what was asked is shown again, also where it was refused
+            self._shown = None  # show the question again, even if it is refused
             self._session.ask(msgspec.structs.replace(self._question, **fields))
 
     def _on_chosen(self, name: str, _: int) -> None:

@@ -79,7 +79,7 @@ class MapPicture(QWidget):
             return QRectF()
         wide, high = self.image.width(), self.image.height()
         side = min((self.width() - 4) / wide, (self.height() - 4) / high)
-        # A row of a thousand values is no line of one pixel's height.
+        # A map of one long row must be higher than one pixel.
         size = (max(side * wide, 8.0), max(side * high, min(16.0, self.height() - 4.0)))
         return QRectF((self.width() - size[0]) / 2, (self.height() - size[1]) / 2, *size)
 
@@ -372,7 +372,7 @@ class ErrorMapView(QWidget):
         self._arrays = {"expected": expected, "got": got, "difference": difference, "wrong": wrong}
         low, high = (float(end) for end in (expected.min(), expected.max()))
         for name in ("expected", "got"):
-            # One scale for both, that of what is right: what a wrong answer has beyond it is at its ends.
+            # Both have the scale of the expected values; values beyond it get the colours at its ends.
             self._scaled(name, self._arrays[name], PANELS[name], low, high)
         self._scaled("difference", difference, PANELS["difference"], 0.0)
         theme = self._theming.theme
@@ -388,7 +388,7 @@ class ErrorMapView(QWidget):
             high = float(finite.max(initial=0.0))
         marks = (("no number", theme.failed),) if finite.size < array.size else ()
         kind = "error" if name == "difference" else "time"
-        if name != "difference" and low < 0 < high:  # nothing is in the middle, the sign to either side
+        if name != "difference" and low < 0 < high:  # 0 is in the middle of the scale
             high = max(-low, high)
             low, kind = -high, "signed"
         scale = Scale(title, kind, low, high, False, value_text, theme, marks)

@@ -43,7 +43,7 @@ from gui.widgets.table_view import TableView
 BEFORE = ("number", "rung", "disposition", "median_s", "relative", "speedup", "gain")
 COMPILED_COLUMNS = ("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "occupancy")
 AFTER = ("flops_per_s", "bytes_per_s", "share_of_limit", "rel_l2_error", *COMPILED_COLUMNS, "reason")
-# Shown where there is something in them; the others, which a first run fills, from the start.
+# These columns are shown only if they have values; the others are shown from the start.
 LATE = {*COMPILED_COLUMNS, "model_s", "model_speedup", "reason"}
 
 
@@ -163,7 +163,7 @@ class LadderTable(TableView):
 
     widest = 240
     margin = 8
-    sortable = False  # a ladder's order is what it is about
+    sortable = False  # the order of a ladder has a meaning
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__("Rungs", theming, parent)
@@ -256,7 +256,7 @@ class LadderReader(QWidget):
     edit_wanted = Signal(Path, int)
     assembly_wanted = Signal(object)
     step_wanted = Signal(int)
-    whole_wanted = Signal(bool)  # all of the page, or its own place
+    whole_wanted = Signal(bool)  # whether it wants the whole page
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -432,7 +432,7 @@ class LadderReader(QWidget):
         if alone and not any(own.values()):
             return
         before = self.tabs.currentWidget()
-        # Each keeps its place: one that comes or goes would move the others under the mouse.
+        # Tabs are disabled and not removed, so that the others do not move.
         for widget, there in own.items():
             self.tabs.setTabEnabled(self.tabs.indexOf(widget), there)
         wanted = before if own.get(before, True) else next((w for w, there in own.items() if there), before)
@@ -631,7 +631,7 @@ class LadderPanes(QWidget):
     ) -> None:
         super().__init__(parent)
         self.way = ""
-        self._whole = False  # the reader has all the room, for as long as the user likes
+        self._whole = False  # the user gave the reader all the room
         self._speed, self._roofline, self._table, self._reader = speed, roofline, table, reader
         self._slots = {way: (_Slot(), _Slot()) for way in LEAST}  # of the table and the reader
         self._grid = ChartGrid([], least_height=190)

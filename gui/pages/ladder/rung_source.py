@@ -313,7 +313,7 @@ def word_spans(left: str, right: str) -> tuple[tuple[Span, ...], tuple[Span, ...
     for tag, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if tag != "equal":
             for side, words, first, last in ((spans[0], a, a0, a1), (spans[1], b, b0, b1)):
-                # A line moved in or out as a whole says so by its place.
+                # A change of the indentation alone is not marked.
                 if last > first and not (first == 0 and last == 1 and words[0].isspace()):
                     side.append((sum(map(len, words[:first])), sum(map(len, words[first:last]))))
     return tuple(spans[0]), tuple(spans[1])

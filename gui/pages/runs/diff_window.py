@@ -21,7 +21,7 @@ from gui.widgets.table_view import TableView
 
 FEW = 8  # differences that are shown; further ones are in the tip of the last
 LARGER = 2.0  # points by which the verdict is larger
-# Lines of a text that stand at once, of which more are scrolled: the window is for the table of cases.
+# Texts with more lines than that scroll, so that the table of cases has room.
 MOST_LINES, MOST_REMARKS = 7, 4
 LEAST_HEIGHT = 180  # pixels of that table
 
@@ -96,7 +96,7 @@ class DiffWindow(QDialog):
 
     def _show_fall(self, place: int) -> None:
         chart = self.charts[place]
-        # What the verdict says need not stand above the chart again.
+        # Do not repeat what the verdict says.
         self.chart.stated_above = (
             chart.finding if chart.finding.removesuffix(".") in self.verdict.text() else ""
         )

@@ -172,7 +172,7 @@ class TimelinePage(SessionPage):
         self._show_tracks(reads)
         if self._wanted is not None and len(reads) == len(cases):
             self._show_wanted(self._wanted, reads)
-        # What is missing is said here and not hidden in a tab.
+        # What is missing is said here, where it is always visible.
         notes: dict[str, list[str]] = {}
         for case in cases:
             for note in case.notes:
@@ -376,7 +376,7 @@ class ProfileControls(QWidget):
         pairs = [labelled(field, words, gap=4) for words, field in fields.items()]
         last = (self.counters, self.kernels, self.run_button, self.cancel_button, *buttons)
         flowing(self, *pairs, *last, spacing=6)
-        # One height for all: the layout sets them by their upper edges.
+        # The same height for all, because the layout aligns their upper edges.
         children = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
         high = max(child.sizeHint().height() for child in children)
         for child in children:
@@ -478,7 +478,7 @@ class ProfileControls(QWidget):
         menu.clear()
         for info in self._infos:
             if info.rival and info.unavailable:
-                continue  # the list is of what there is to choose; `doctor` has the others
+                continue  # not installed; `doctor` lists it
             action = QAction(info.name, menu, checkable=True)
             action.setChecked(info.name in self.chosen)
             action.setEnabled(not info.unavailable)

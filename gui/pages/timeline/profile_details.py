@@ -391,7 +391,7 @@ class ProfileView(TableView):
         self._wrap = wrap
         self._table = _NONE
         self._most: set[int] = set()  # ids of the rows that are marked
-        # Once the columns have their widths: those of the moment may be of another layout.
+        # Later, when the columns have their final widths.
         self._fitting = timer(self, 0, self.resizeRowsToContents)
         self.setWordWrap(wrap)
         self.horizontalHeader().sectionResized.connect(self._fit_rows)
@@ -685,7 +685,7 @@ class ProfileDetails(QTabWidget):
         self._contents = contents
         self._profile, self._fine, self._cases, self._reads = profile, fine, cases, reads
         names = [case.case.backend for case in cases]
-        # Who has chosen nothing yet looks for what a GPU does, where there is one.
+        # If the user has chosen nothing yet: the backend on a GPU, if there is one.
         first = next((case.case.backend for case in cases if case.device not in ("", "cpu")), None)
         chosen = self.backend.currentData()
         self.backend.offer({name: name for name in names}, chosen if chosen in names else first)

@@ -158,7 +158,7 @@ def drawn(row: TrackRow, kinds: int, axis: TimeAxis, offset: float) -> DrawnRow:
     cover: np.ndarray = np.zeros((wide, max(1, kinds)))
     if small.any():
         column = np.clip(x0[small].astype(np.int64), 0, wide - 1)
-        size = np.maximum(x1[small] - x0[small], 1e-6)  # what takes no time at all is seen all the same
+        size = np.maximum(x1[small] - x0[small], 1e-6)  # an event without duration is visible, too
         flat = np.bincount(column * kinds + row.colours[first:last][small], size, wide * kinds)
         cover = flat.reshape(wide, kinds)
     return DrawnRow(
@@ -195,7 +195,7 @@ _OPERATORS = {
     "pool": ("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"),
     "fc": ("Gemm", "MatMul", "FusedGemm", "FusedMatMul"),
 }
-# What stands beside each other in the models here differs; any other operator has one of them, by its name.
+# Operators that are neighbours in our models have different colours; others get one by their name.
 _OTHER_OPERATORS = {
     "Softmax": "#999933",
     "LogSoftmax": "#999933",
@@ -484,7 +484,10 @@ class Painter:
                 painter.drawLine(rect.topRight(), rect.bottomRight())
             event = row.events[index]
             if event is selected:
-                for tone, wide in ((self.theme.paper, 4), (self.theme.ink, 2)):  # seen on any colour
+                for tone, wide in (
+                    (self.theme.paper, 4),
+                    (self.theme.ink, 2),
+                ):  # two frames, visible on any colour
                     painter.setPen(QPen(QColor(tone), wide))
                     painter.drawRect(rect.adjusted(1, 1, -1, -1))
             if rect.width() >= LABELLED:
