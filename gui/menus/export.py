@@ -3,7 +3,6 @@ shows the progress."""
 
 from __future__ import annotations
 
-import functools
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -174,8 +173,13 @@ class ExportActions(QObject):
         sizes = menu.addMenu("PNG si&ze")
         group = QActionGroup(sizes)
         for scale in SCALES:
-            choose = functools.partial(lambda scale, _: self.set_scale(scale), scale)
-            action = new_action(sizes, f"&{scale}×", choose, f"{scale * DOTS} dots an inch", checked=False)
+            action = new_action(
+                sizes,
+                f"&{scale}×",
+                lambda _=False, scale=scale: self.set_scale(scale),
+                f"{scale * DOTS} dots an inch",
+                checked=False,
+            )
             sizes.addAction(group.addAction(action))
 
         def check() -> None:

@@ -36,8 +36,12 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     themes = actions.submenu("view", "&Theme")
     group = QActionGroup(window)
     for choice, text in CHOICES.items():
-        choose = functools.partial(lambda choice, _: window.theming.choose(choice), choice)
-        action = new_action(window, text, choose, checked=window.theming.choice == choice)
+        action = new_action(
+            window,
+            text,
+            lambda _=False, choice=choice: window.theming.choose(choice),
+            checked=window.theming.choice == choice,
+        )
         themes.addAction(group.addAction(action))
         actions.by_name[f"theme-{choice}"] = action
     actions.add("view", "dismiss", "&Dismiss messages", lambda: _dismiss(window), "Esc")

@@ -492,7 +492,7 @@ class LadderBar(QWidget):
                 new_action(
                     menu,
                     f"{info.case.label}{marks}",
-                    functools.partial(self._on_rung, info.case.rung),
+                    lambda on, name=info.case.rung: self._on_rung(name, on),
                     tip=as_tip(info.refused or info.case.idea),
                     checked=not question.rungs or info.case.rung in question.rungs,
                 )

@@ -297,7 +297,7 @@ def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recor
     views = [view for name, view in window.pages[0].views.items() if name != "accuracy"]
     heights = {view.height() for view in views}
     assert max(heights) - min(heights) <= 2, "one chart is there and two are still to come"
-    assert window.pages[0].choice.isVisible(), "the second model is still to come"
+    assert window.pages[0].model_choice.isVisible(), "the second model is still to come"
     window.state.add([m for m in measurements if m.disposition == "ok"])  # a problem opens its list
     window.redraw.flush()
     QApplication.processEvents()
