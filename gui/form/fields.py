@@ -333,9 +333,8 @@ def _choice(option: Option, value: Text) -> Field:
 
 
 def _number(option: Option, value: Number) -> Field:
-    none: Any = (
-        value.least - 1 if value.words else value.least
-    )  # the value that means "none", if there may be none
+    # The value that means "none", if there may be none.
+    none: Any = value.least - 1 if value.words else value.least
     box: QSpinBox | QDoubleSpinBox
     if value.kind is int:
         box = QSpinBox(minimum=int(none), maximum=value.most)

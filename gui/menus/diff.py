@@ -33,13 +33,11 @@ class Comparing(QObject):
         super().__init__(window)
         self._window, self._library = window, library
         self._into: dict[Session, Path] = {}  # the folder into which each session measured last
-        for page in window.pages:
-            if isinstance(page, RunsPage):
-                page.diff_wanted.connect(self.compare)
-                page.baseline_wanted.connect(self.keep)
-        QTimer.singleShot(
-            0, self, self._listen
-        )  # later, because other sessions join while the menus are made
+        page = window.page_of(RunsPage)
+        page.diff_wanted.connect(self.compare)
+        page.baseline_wanted.connect(self.keep)
+        # Later, because other sessions join while the menus are made.
+        QTimer.singleShot(0, self, self._listen)
 
     def compare(self, a: Path, b: Path) -> None:
         """Show how run B differs from run A. What prevents it is shown in the banner."""

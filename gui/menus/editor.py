@@ -126,6 +126,4 @@ def add_to(window: MainWindow, actions: Actions) -> None:
             window.tell(reason)
 
     actions.add("file", "editor", "Ed&itor…", ask)
-    for page in window.pages:
-        if isinstance(page, LadderPage):
-            page.edit_wanted.connect(edit)
+    window.page_of(LadderPage).edit_wanted.connect(edit)

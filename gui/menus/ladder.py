@@ -29,9 +29,7 @@ _DIRS = "ladder/kernels"  # the setting that keeps the kernel folders
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:
-    page = next(page for page in window.pages if isinstance(page, LadderPage))
-    ladders = LadderActions(window, page)
-    window.ladders = ladders
+    ladders = window.ladders = LadderActions(window, window.page_of(LadderPage))
     window.showers[LADDER.name] = ladders.open
     window.resumers[LADDER.name] = ladders.resume
     actions.add("run", "ladder", "Run the &ladder", ladders.run, "Ctrl+Shift+R")
@@ -63,11 +61,8 @@ class LadderActions:
         window.form.changed.connect(page.invalidate)
         window.session.ended.connect(self.session.run_due)
         window.closing.connect(self._end)
-        for other in window.pages:
-            if isinstance(other, LayersPage):
-                other.ladder_wanted.connect(self.open_layer)
-            elif isinstance(other, ModelPage):
-                other.ladder_wanted.connect(self.open_node)
+        window.page_of(LayersPage).ladder_wanted.connect(self.open_layer)
+        window.page_of(ModelPage).ladder_wanted.connect(self.open_node)
         window.inspector.ladder_wanted.connect(self.open_layer)
 
     def run(self) -> None:

@@ -18,9 +18,7 @@ ASKED = "Open a profile's folder"
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:
-    page = next(page for page in window.pages if isinstance(page, TimelinePage))
-    profiles = ProfileActions(window, page)
-    window.profiles = profiles
+    profiles = window.profiles = ProfileActions(window, window.page_of(TimelinePage))
     window.showers[PROFILE.name] = profiles.open
     actions.add("run", "profile", "&Take a profile…", profiles.show)
     actions.add("run", "cancel-profile", "Cancel the pro&file", profiles.session.cancel, enabled=False)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from PySide6.QtCore import QSettings, Signal
+from PySide6.QtCore import QSettings, Signal, SignalInstance
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedLayout, QToolButton, QVBoxLayout, QWidget
 
@@ -241,9 +241,8 @@ class Page(QWidget):
 
     def redraw(self) -> None:
         """Show the current state."""
-        self._drawn = (
-            self.state.version
-        )  # set first: a page that fails must not be drawn again 25 times a second
+        # Set first: a page that fails must not be drawn again 25 times a second.
+        self._drawn = self.state.version
         if self.has_content():
             self.prepare()
             assert self._body is not None
@@ -287,10 +286,12 @@ class SessionPage(Page):
     session: Session
     _has_session = False
 
-    def take(self, session: Session) -> None:
-        """Use this session from now on."""
-        self.session, self._has_session = session, True
+    def take(self, session: Session, changed: SignalInstance, models: Callable[[], Sequence[str]]) -> None:
+        """Use this session from now on. changed: the signal of its state; models: returns the models of the
+        form."""
+        self.session, self._models, self._has_session = session, models, True
         session.stands.connect(self._on_standing)
+        changed.connect(self.invalidate)
 
     def has_content(self) -> bool:
         return self._has_session

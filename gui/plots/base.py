@@ -119,9 +119,8 @@ class PanelPlot(pg.PlotWidget):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         self.x_axis, self.y_axis = ScaleAxis("bottom"), ScaleAxis("left")
         axes = {"bottom": self.x_axis, "left": self.y_axis}
-        super().__init__(
-            parent, axisItems=axes, enableMenu=False
-        )  # making menus takes longer than everything else
+        # Making menus takes longer than everything else.
+        super().__init__(parent, axisItems=axes, enableMenu=False)
         self.theming = theming
         self.panel: Panel | None = None
         self.selected: tuple[str, float] | None = None

@@ -454,9 +454,8 @@ class Session(QObject):
         self._stopped()
         self._pace.interrupted(self._clock.seconds)
         if self.standing.phase in ("pausing", "paused"):
-            self._reckoned = (
-                -math.inf
-            )  # estimate again: the clock stands still, and the case will begin again
+            # Estimate again: the clock stands still, and the case will begin again.
+            self._reckoned = -math.inf
             self._stand(phase="paused")
 
     def _on_finished(self) -> None:

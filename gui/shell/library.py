@@ -79,11 +79,10 @@ class Library(QObject):
             "reveal": reveal,
             "delete": self.delete,
         }
-        self._pages = [page for page in window.pages if isinstance(page, RunsPage)]
-        for page in self._pages:
-            page.list_wanted.connect(self.refresh)
-            page.noted.connect(self.set_note)
-            page.wanted.connect(lambda verb, path: verbs[verb](path))
+        self._page = page = window.page_of(RunsPage)
+        page.list_wanted.connect(self.refresh)
+        page.noted.connect(self.set_note)
+        page.wanted.connect(lambda verb, path: verbs[verb](path))
         window.session.ended.connect(self._on_ended)
         window.session.opened.connect(self._on_opened)
         window.session.stands.connect(self._on_standing)
@@ -279,14 +278,13 @@ class Library(QObject):
         for overlay in self._window.state.overlays:
             if not overlay.folder.exists():  # deleted by somebody else
                 self._window.state.take_off(overlay.folder)
-        for page in self._pages:
-            page.show_runs(runs, self.runs, listing.baseline_of, listing.baselines)
+        self._page.show_runs(runs, self.runs, listing.baseline_of, listing.baselines)
 
     def _on_ended(self) -> None:
         if not self._closing:  # else the run was interrupted, and is offered at the next start
             self._running = None
             self._window.settings.remove(_RUNNING)
-        if any(page.isVisible() for page in self._pages):
+        if self._page.isVisible():
             self.refresh()
 
     def _known(self) -> list[Path]:

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from PySide6.QtCore import QObject, QSettings, QTimer, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QResizeEvent
@@ -207,6 +207,7 @@ class Actions:
             module.add_to(self._window, self)
 
 
+P = TypeVar("P", bound=Page)
 TOUR_SEEN = "tour/seen"  # the setting that keeps the tour from coming by itself
 TRUST = "Run these kernels"
 LATER_MS = 500  # after which it is seen whether a run is still on
@@ -328,6 +329,10 @@ class MainWindow(QMainWindow):
         page = self.tabs.currentWidget()
         assert isinstance(page, Page)
         return page
+
+    def page_of(self, kind: type[P]) -> P:
+        """The page of this type."""
+        return next(page for page in self.pages if isinstance(page, kind))
 
     # ------------------------------------------------------------------------------------------ events
 

@@ -42,7 +42,7 @@ class ModelFiles(QObject):
         super().__init__(window)
         self._window = window
         self._form = form = window.form
-        self.page = next(page for page in window.pages if isinstance(page, ModelPage))
+        self.page = window.page_of(ModelPage)
         self._waiting: deque[str] = deque()
         self._opening = ""
         self._before: QWidget | None = None  # the page that was in front before a file was opened

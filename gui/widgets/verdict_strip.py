@@ -130,10 +130,8 @@ class VerdictStrip(ScrollArea):
         around = self._layout.contentsMargins()
         width = max(100, self.viewport().width() - around.left() - around.right())
         low = self.window().height() < HIGH
-        wanted, line_ends = (
-            around.top(),
-            [1],
-        )  # line_ends: the lower ends of all lines of text, so that none is cut
+        # line_ends: the lower ends of all lines of text, so that none is cut.
+        wanted, line_ends = around.top(), [1]
         for line in self._lines:
             # Each model has room for some lines from the start, so that the charts below move little.
             height = max(line.heightForWidth(width), round((1 if low else KEPT) * line.line_height))

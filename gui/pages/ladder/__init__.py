@@ -60,7 +60,6 @@ class LadderPage(SessionPage):
     edit_wanted = Signal(object, int)  # a file, and its line
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
-        self._models: Callable[[], Sequence[str]] = tuple
         self._used: Callable[[str, str], str] = lambda node, model: ""
         self._key = ""  # of the case selected
         self._wanted = ""  # rung to be selected once its ladder is planned
@@ -78,9 +77,8 @@ class LadderPage(SessionPage):
     ) -> None:
         """Use this session. models: returns the models of the form; used: (node, model) → the rung that
         the form has for it."""
-        self.take(session)
-        self._models, self._used = models, used
-        session.state.changed.connect(self.invalidate)
+        self.take(session, session.state.changed, models)
+        self._used = used
         session.saved_rungs.connect(self._on_saved)
 
     def empty_text(self) -> str:

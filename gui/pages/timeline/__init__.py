@@ -63,7 +63,6 @@ class TimelinePage(SessionPage):
     wanted = Signal(str)  # as ProfileControls'
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
-        self._models: Callable[[], Sequence[str]] = tuple
         self._kernels: Callable[[str], Kernels] = lambda model: ({}, ())
         self._infos: Sequence[BackendInfo] = ()
         self._wanted: Spot | None = None  # to be selected once its events are read
@@ -77,9 +76,8 @@ class TimelinePage(SessionPage):
     ) -> None:
         """Use this session. models: returns the models of the form; kernels: model → the rungs that the
         form has for it, and the folders of the user's kernels."""
-        self.take(session)
-        self._models, self._kernels = models, kernels
-        session.state.changed.connect(self.invalidate)
+        self.take(session, session.state.changed, models)
+        self._kernels = kernels
 
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
         """Show what the machine can run."""
