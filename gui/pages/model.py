@@ -39,7 +39,7 @@ from gui.base.boxes import HORIZONTAL, ScrollArea, as_column, filled, splitter, 
 from gui.base.theme import Theming
 from gui.pages.page import Page
 from gui.sessions.comparison_session import RunState
-from gui.widgets.controls import ChoiceBar, FindItems, Label, new_action, tool_button, tool_of
+from gui.widgets.controls import SELECTABLE, ChoiceBar, FindItems, Label, new_action, tool_button, tool_of
 from gui.widgets.graph import Box, GraphView, NodeLook
 from gui.widgets.table_view import TableView
 
@@ -296,10 +296,7 @@ class FactsView(ScrollArea):
                 if long:
                     left.setMaximumWidth(190)
                 right = Label(value, role="failed" if value.startswith(FAILED) else "", wrap=True)
-                right.setTextInteractionFlags(
-                    Qt.TextInteractionFlag.TextSelectableByMouse
-                    | Qt.TextInteractionFlag.TextSelectableByKeyboard
-                )
+                right.setTextInteractionFlags(SELECTABLE)
                 for place, label in enumerate((left, right)):
                     grid.addWidget(label, row, place, Qt.AlignmentFlag.AlignTop)
                 lines.append(f"{name}: {value}")

@@ -29,6 +29,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
 
 from gui.base.theme import Theme, Theming
 from gui.widgets.colour_scale import blend
+from gui.widgets.controls import SELECTABLE
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,7 @@ class CodeView(QPlainTextEdit):
         self._colours = _Colours(self.document(), self)
         self.setReadOnly(True)
         # With a caret: arrows, Page Up and Shift move and select as in an editor.
-        self.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
+        self.setTextInteractionFlags(SELECTABLE)
         self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self.setTabStopDistance(TAB * self.fontMetrics().horizontalAdvance(" "))
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)

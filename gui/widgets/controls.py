@@ -68,6 +68,7 @@ _VERBS = (
     "train",
     "trains",
 )  # often ordinary verbs, so they are no links
+SELECTABLE = Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
 TERM = "term"  # the scheme of links that lead to a word of the glossary
 
 
@@ -475,9 +476,7 @@ def fixed_text(text: str, name: str) -> QPlainTextEdit:
     field.setReadOnly(True)
     field.setAccessibleName(name)
     field.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-    field.setTextInteractionFlags(
-        Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
-    )
+    field.setTextInteractionFlags(SELECTABLE)
     return field
 
 
