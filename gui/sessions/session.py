@@ -227,7 +227,7 @@ class Session(QObject):
         self._turn = ""  # what the worker is at
         self._before = 0  # cases that were done before this start
         self._announced = beforehand.Announced(kind.verb)
-        self.warned: tuple[str, ...] = ()  # what was told of the machine
+        self.warned: tuple[str, ...] = ()  # the warnings shown about the machine
         self._pace = Pace()
         self._reckoned = 0.0  # when the time left was, by the clock
         # The time left goes down while nothing is heard, too.
