@@ -39,7 +39,7 @@ The state comes from records alone. The GUI thread only does short pieces of wor
 - `gui.pages.layers`: measurements as layers side by side. `gui.widgets.graph` places and draws boxes,
   `gui.widgets.colour_scale` colours them and draws the legend.
 - The Model page (`gui.pages.model`): a `bench.questions.preview.Preview`, made by a process of its own, as
-  boxes, facts and tables (`words`, without Qt). `gui.shell.model_files.ModelFiles` has every file looked at
+  boxes, facts and tables. `gui.shell.model_files.ModelFiles` has every file looked at
   before it joins the form's list, and asks for what the page and the form show of one.
 - The Timeline page: `gui.sessions.profile_session` runs a profile's workers (one process for each case),
   opens folders, and has events read in a thread, as tracks. `gui.pages.timeline.timeline_view` paints what is
@@ -47,12 +47,12 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   has the tables, the parts and the cold start.
 - The Ladder page (`gui.pages.ladder`): `gui.sessions.ladder_session.LadderSession` asks what ladder there is,
   runs it, has rungs compiled to be read, and runs saved kernels again (`OwnKernels`). Measurements of a node
-  are kept while others are shown. The bar (`ladder_bar`) makes a LadderQuestion; the table (`ladder_table`)
-  and the reader (`ladder_reader`, with `rung_source` and `error_map`) show the state. `LadderPanes` places
-  them by the room there is: beside each other, in halves, or behind tabs. Sources are shown by
+  are kept while others are shown. The page's bar makes a LadderQuestion. `ladder_reader` shows the state: the
+  table of rungs and what one rung is (its source in `rung_source`, its errors in `error_map`). `LadderPanes`
+  places them by the room there is: beside each other, in halves, or behind tabs. Sources are shown by
   `gui.widgets.code_view`.
-- `gui.pages.predictions` reads `bench.results.gallery`'s files in a thread, filters and counts;
-  `gui.pages.predictions` draws only what is visible.
+- `gui.pages.predictions` reads `bench.results.gallery`'s files in a thread, filters and counts, and draws
+  only what is visible.
 - One thing is timed at a time: `Session.blockers`, which `MainWindow.join` fills, say in words why not. What
   was saved meanwhile runs afterwards.
 - The worker starts with the window (`--warm`): it loads its libraries, says Hello (so the form knows the
