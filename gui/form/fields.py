@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.kinds.options import Number, Numbers, Option, Switch, Text
+from bench.words.option import Number, Numbers, Option, Switch, Text
 from bench.questions.asked import Takes
 from bench.results.records import Job, stem
 from bench.run import chosen_rungs

@@ -24,8 +24,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.options import Option, by_name, numbers_text
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.words.option import Option, by_name, numbers_text
 from bench.questions.asked import Takes
 from bench.results.names import plain_path, with_distinct_stems
 from bench.results.records import BackendInfo, Job, stem

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.questions import LadderQuestion
-from bench.ladder.records import LadderJob, RungCase
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.questions.ladder_questions import LadderQuestion
+from bench.results.ladder_records import LadderJob, RungCase
 from bench.questions.preview import PreviewNode
 from bench.results import trust
 from bench.results.records import Case, Layer, stem

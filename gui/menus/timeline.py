@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog
 
-from bench.profile.kind import KIND as PROFILE
+from bench.run.kinds.profile import KIND as PROFILE
 from bench.run import chosen_rungs
 from gui.pages.timeline import TimelinePage
 from gui.sessions.profile_session import ProfileSession

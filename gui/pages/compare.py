@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from bench.charts import Chart
-from bench.charts.flat import badge
-from bench.charts.footer import processors
-from bench.kinds.options import numbers_text
+from bench.views.charts.definitions import Chart
+from bench.views.sentences.findings import badge
+from bench.views.sentences.footer import processors
+from bench.words.option import numbers_text
 from bench.results.messages import Provisional
 from bench.results.records import Case, Measurement
 from bench.results.rows import Row, label, title
@@ -33,7 +33,7 @@ from typing import Any
 from PySide6.QtGui import QColor, QPalette
 
 from bench.show import tables
-from bench.show.table import Column, Table, to_markdown
+from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
 from gui.widgets.table_view import TableView
 

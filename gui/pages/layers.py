@@ -26,7 +26,7 @@ from bench.results import doubt
 from bench.results.records import ErrorStats, Layer, Measurement, stem
 from bench.results.rows import label, title
 from bench.show import tables
-from bench.show.table import Column, Table
+from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter
 from gui.base.theme import GAP, GRID, PAGE_MARGINS, TIGHT, Theming, points, write

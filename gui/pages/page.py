@@ -18,7 +18,7 @@ from PySide6.QtCore import QSettings, Signal, SignalInstance
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedLayout, QToolButton, QVBoxLayout, QWidget
 
-from bench.charts import Chart
+from bench.views.charts.definitions import Chart
 from gui.base.boxes import filled, scrolled
 from gui.base.theme import BROAD, GAP, WIDE, Theming
 from gui.sessions.comparison_session import RunState

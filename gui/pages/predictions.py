@@ -36,7 +36,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts.verdicts import CROWDED
+from bench.views.sentences.verdicts import CROWDED
 from bench.results import gallery
 from bench.results.gallery import Answers, Images
 from bench.results.records import Case, Measurement

@@ -18,8 +18,8 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Si
 from PySide6.QtGui import QBrush, QColor, QHideEvent, QPainter, QPen, QPixmap, QTransform
 from PySide6.QtWidgets import QMainWindow, QStyleOptionGraphicsItem, QWidget
 
-from bench.charts import Axis, Panel
-from bench.show.draw_panels import tick
+from bench.views.charts.definitions import Axis, Panel
+from bench.views.drawing.draw_panels import tick
 from bench.words import palette
 from gui.base.theme import Theme, Theming
 from gui.widgets.controls import Readout

@@ -28,8 +28,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts import Chart, Panel, meanings
-from bench.charts.doubts import LEGEND, has_doubts
+from bench.views.charts.definitions import Chart, Panel
+from bench.charts import meanings
+from bench.views.charts.doubts import LEGEND, has_doubts
 from gui.base.boxes import filled, fitting_height
 from gui.base.theme import GAP, Theming, put_icon
 from gui.plots.bars import BarPlot

@@ -18,7 +18,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from bench.charts import Panel, Point, Series
+from bench.views.charts.definitions import Panel, Point, Series
 from bench.words import palette
 from gui.base.theme import Theme, Theming, resized
 from gui.plots.base import FAILED_HEIGHT, SYMBOLS, PanelPlot, failure_line, hatched, line_of, outlined, place

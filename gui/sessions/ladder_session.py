@@ -20,26 +20,20 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTemporaryDir, Signal
 
-from bench.kinds.naming import RUNS
+from bench.results.store import RUNS
 from bench.ladder import again
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.kind import LadderFolder
-from bench.ladder.questions import (
-    DESCRIBE,
-    AssemblyAnswer,
-    KernelProblem,
-    LadderAnswer,
-    LadderQuestion,
-    RungInfo,
-    assembly_command,
-)
-from bench.ladder.records import Ladder, LadderJob, LimitsMeasured, RungCase, RungMeasurement, RungProvisional
-from bench.ladder.show.live_charts import Going, planned
-from bench.ladder.show.rows import RungRow, rows
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.ladder import LadderFolder
+from bench.questions.ladder_questions import DESCRIBE, AssemblyAnswer, KernelProblem, LadderAnswer, LadderQuestion, RungInfo, assembly_command
+from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.messages import LimitsMeasured
+from bench.ladder.records import RungProvisional
+from bench.views.charts.ladder_charts import Going, planned
+from bench.results.ladder_rows import RungRow, rows
 from bench.results.inside import inside
 from bench.results.messages import Hello
 from bench.results.records import Environment
-from bench.results.sources import Stamps, stamps
+from bench.run.watching import Stamps, stamps
 from bench.run.client import worker_command
 from gui.base.background import Background, timer
 from gui.sessions.processes import Asker

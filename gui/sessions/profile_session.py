@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from bench.kinds.naming import RUNS
+from bench.results.store import RUNS
 from bench.profile import api as profile_api
-from bench.profile import parts as profile_parts
-from bench.profile.event_files import events_in
-from bench.profile.events import Activity, ApiCall, Event, Events, HostSpan, Mark
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.kind import ProfileFolder
-from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
+from bench.results import parts as profile_parts
+from bench.results.event_files import events_in
+from bench.results.events import Activity, ApiCall, Event, Events, HostSpan, Mark
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.run.kinds.profile import ProfileFolder
+from bench.results.profile_records import CaseProfile, Profile, ProfileJob, planned
 from gui.sessions.processes import Exporter, Order
 from gui.sessions.session import Session
 from kernels.errors import InputError

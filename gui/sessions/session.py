@@ -20,10 +20,10 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.kinds import folders
-from bench.kinds.folder import Folder
-from bench.kinds.naming import RUNS
-from bench.kinds.registry import Kind
+from bench.results import folders
+from bench.results.folder import Folder
+from bench.results.store import RUNS
+from bench.results.kinds import Kind
 from bench.results import trust
 from bench.results.messages import Hello, Log, Progress
 from bench.results.records import Disposition

@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
     QMessageBox,
 )
 
-from bench.kinds.naming import RUNS
+from bench.results.store import RUNS
 from bench.results import rows
 from bench.results.messages import Hello, Log
 from bench.results.records import BackendInfo, Job

@@ -11,7 +11,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QColor, QFont, QKeySequence, QPixmap
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
-from bench.show.table import Column, Table, to_csv, to_markdown
+from bench.views.tables.table import Column, Table, to_csv, to_markdown
 from bench.words import glossary
 from gui.base.theme import Theme, Theming, resized
 from gui.widgets.controls import as_tip, context_menu, new_action, open_term, plain_meaning

@@ -21,12 +21,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts.scoreboard import Line, Scoreboard
-from bench.charts.verdicts import CLOCK, Clause, Verdict
+from bench.views.charts.scoreboard import Line, Scoreboard
+from bench.views.sentences.verdicts import CLOCK, Clause, Verdict
 from bench.results.records import Case
 from bench.results.rows import title
-from bench.show import scoreboard
-from bench.show.table import Column, Table, to_markdown
+from bench.views.tables import scoreboard
+from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
 from gui.base.boxes import ScrollArea, filled
 from gui.base.theme import GAP, Theme, Theming, resized

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 import gui
-from bench.ladder.kind import KIND as LADDER
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.questions import confined
 from bench.results.records import Job
 from gui.shell.main_window import TRUST

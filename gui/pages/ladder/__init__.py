@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.kinds.options import by_name
-from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, LadderAnswer, LadderQuestion, RungInfo
-from bench.ladder.records import REFERENCE, RungCase
+from bench.words.option import by_name
+from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, LadderAnswer, LadderQuestion, RungInfo
+from bench.results.ladder_records import REFERENCE, RungCase
 from bench.ladder.show.live_charts import charts
 from bench.results.records import stem
 from bench.run import options

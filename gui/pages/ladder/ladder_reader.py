@@ -20,16 +20,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.ladder.questions import AssemblyAnswer, KernelProblem, RungInfo
-from bench.ladder.records import RungCase, RungMeasurement
+from bench.questions.ladder_questions import AssemblyAnswer, KernelProblem, RungInfo
+from bench.results.ladder_records import RungCase, RungMeasurement
 from bench.ladder.show import report_tables, story
 from bench.ladder.show import tables as ladder_tables
-from bench.ladder.show.live_charts import Going
-from bench.ladder.show.rows import RungRow
-from bench.ladder.show.tables import WORDS
+from bench.views.charts.ladder_charts import Going
+from bench.results.ladder_rows import RungRow
+from bench.views.tables.ladder_tables import WORDS
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND
-from bench.show.table import Column, Table, to_markdown
+from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import orders, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter, tabbed
 from gui.base.theme import Theming, put_icon

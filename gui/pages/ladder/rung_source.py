@@ -17,7 +17,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QScrollBar, QVBoxLayout, QWidget
 
-from bench.ladder.questions import AssemblyAnswer, Listing
+from bench.questions.ladder_questions import AssemblyAnswer, Listing
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, splitter
 from gui.base.theme import Theming
 from gui.widgets.code_view import CodeLine, CodeView, header_lines, highlighted

@@ -17,11 +17,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts import Chart
-from bench.kinds.options import by_name
-from bench.profile.events import Activity, Event, HostSpan
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.records import TIMELINE, CaseProfile, ProfileJob
+from bench.views.charts.definitions import Chart
+from bench.words.option import by_name
+from bench.results.events import Activity, Event, HostSpan
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.results.profile_records import TIMELINE, CaseProfile, ProfileJob
 from bench.results.records import BackendInfo, stem
 from bench.run import options
 from gui.base.boxes import VERTICAL, as_column, filled, flowing, splitter

@@ -36,10 +36,10 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QMenu, QWidget
 
 from bench.profile import api as profile_api
-from bench.profile import parts as profile_parts
-from bench.profile.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
+from bench.results import parts as profile_parts
+from bench.results.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
 from bench.profile.show import names as profile_names
-from bench.profile.show.profile_common import PARTS
+from bench.views.charts.profile_charts import PARTS
 from bench.words import palette, units
 from gui.base.theme import Theme, Theming, resized, write
 from gui.sessions.profile_session import CALL, MARK, STEADY, Span, Track, TrackGroup, TrackRow

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from bench.comparison import cli as compare
-from bench.comparison.kind import KIND as COMPARISON
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import defaults
 from kernels.errors import InputError

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QTextBrowser
 
 import gui
 from bench.charts import meanings
-from bench.kinds.summaries import SAMPLE
+from bench.results.summaries import SAMPLE
 from bench.words import glossary
 from gui.shell.main_window import TOUR_SEEN
 from gui.widgets.controls import TERM, TermLabel, linked

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.event_files import write_events
+from bench.results.event_files import write_events
 from bench.profile.records import Profiled, ProfileStart, ProfileStarted
 from bench.results.messages import Done, Hello
 from bench.results.records import Environment

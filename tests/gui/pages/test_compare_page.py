@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
-from bench.charts import charts
+from bench.views.charts.comparison_charts import charts
 from bench.results.records import StopReason
 from gui.pages.compare import PANELS
 from gui.pages.page import page_types

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 
-from bench.charts.doubts import LEGEND
-from bench.ladder.show.rows import rows as ladder_rows
+from bench.views.charts.doubts import LEGEND
+from bench.results.ladder_rows import rows as ladder_rows
 from bench.results import doubt
 from bench.results.records import Validity
 from bench.words import units

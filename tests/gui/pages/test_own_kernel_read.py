@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from bench.ladder import template
-from bench.ladder.questions import AssemblyAnswer, Listing
+from bench.questions.ladder_questions import AssemblyAnswer, Listing
 from gui.base.theme import Theming
 from gui.menus import editor
 from gui.pages.ladder.rung_source import AssemblyView

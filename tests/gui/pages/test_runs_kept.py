@@ -10,9 +10,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds import note
-from bench.ladder.kind import KIND as LADDER
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.results import note
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.results.records import Measurement
 from gui.menus.export import ExportActions
 from gui.pages.runs import NoteDialog
@@ -20,7 +20,7 @@ from gui.shell import library
 from gui.shell.library import Library
 from gui.shell.main_window import TRUST
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
+from tests.bench.results.test_thin import saved
 from tests.bench.ladder import test_ladder_folders
 from tests.gui.pages.test_runs_page import listed, settle, show_runs
 from tests.gui.sessions.test_session import JOB

@@ -10,9 +10,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.records import ProfileJob
-from bench.profile.show import trace as profile_trace
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.results.profile_records import ProfileJob
+from bench.views import trace as profile_trace
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import BackendInfo
 from gui.pages.timeline import TimelinePage, profile_details

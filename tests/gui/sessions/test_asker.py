@@ -5,7 +5,7 @@ import sys
 import pytest
 from PySide6.QtWidgets import QWidget
 
-from bench.ladder.questions import LadderAnswer, LadderQuestion
+from bench.questions.ladder_questions import LadderAnswer, LadderQuestion
 from gui.sessions.processes import Asker, ChildProcess
 
 # The answer has the question's number, and the process that gave it.

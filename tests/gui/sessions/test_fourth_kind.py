@@ -5,7 +5,7 @@ import pytest
 
 from gui.sessions.session import Session
 from gui.shell.library import Library, listed_runs
-from tests.bench.kinds import fourth
+from tests.bench.results import fourth
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QMessageBox
 
-from bench.comparison.kind import KIND as COMPARISON
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.results.records import Job
 from bench.run import beforehand
 from kernels.cache import cache_dir
