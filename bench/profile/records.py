@@ -15,8 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from bench.profile.events import Mark
-from bench.results.machine_limits import MachineLimits
-from bench.results.records import Asked, Case, Disposition, Environment, ModelInfo, Record, Telemetry
+from bench.results.records import Asked, Case, Disposition, Header, Record, Telemetry
 
 SCHEMA = 1
 
@@ -191,17 +190,8 @@ class CaseProfile(Record, frozen=True):
         return next((found for found in self.breakdowns if found.window == window), None)
 
 
-class Profile(Record, frozen=True):
-    """`profile.json`: everything about a profile that is not of one case."""
-
-    job: ProfileJob
-    cases: tuple[Case, ...]
-    command: str = ""
-    created_at: str = ""
-    environment: Environment = Environment()
-    limits: dict[str, MachineLimits] = msgspec.field(default_factory=dict)
-    model: ModelInfo | None = None
-    schema: int = SCHEMA
+class Profile(Header[ProfileJob, Case], frozen=True):
+    """`profile.json`: a profile."""
 
 
 def planned(job: ProfileJob) -> tuple[Case, ...]:

@@ -13,8 +13,7 @@ import msgspec
 
 from bench.kinds.registry import Kind, Told
 from bench.results.finding import Finding
-from bench.results.messages import Hello
-from bench.results.records import Disposition, Environment, Record, check_name
+from bench.results.records import Disposition, Header, Record, check_name
 
 SCHEMA = 1
 REFERENCE = "reference"
@@ -142,21 +141,8 @@ class Graded(Record, frozen=True):
         return 0 if self.disposition != "ok" else 1 + sum(t.reached for t in self.thresholds)
 
 
-class Grade(Record, frozen=True):
-    """`grade.json`."""
-
-    job: GradeJob
-    cases: tuple[GradeCase, ...]
-    command: str = ""
-    created_at: str = ""
-    environment: Environment = Environment()
-    schema: int = SCHEMA
-
-
-def heard(grade: Grade, message: object) -> Grade:
-    if isinstance(message, Hello) and grade.environment == Environment():
-        return msgspec.structs.replace(grade, environment=message.environment)
-    return grade
+class Grade(Header[GradeJob, GradeCase], frozen=True):
+    """`grade.json`: a class's grades."""
 
 
 def told(grade: Grade, cases: Sequence[GradeCase]) -> Told:
@@ -185,7 +171,6 @@ KIND: Kind[Grade, Graded] = Kind(
     line=Graded,
     schema=SCHEMA,
     worker=("bench.extras.course.worker",),
-    heard=heard,
     titled=lambda job: f"grades-{job.name}",
     told=told,
     stages={"tune": "waiting for the device for", "check": "checking", "time": "timing"},
