@@ -19,12 +19,12 @@ from bench.kinds.found import modules
 from bench.kinds.options import Option, arguments
 from bench.results.claim import LOCK_FILE
 from bench.results.messages import Start, WorkerMessage
-from bench.results.records import Header, stem
+from bench.results.records import CaseResult, Header, stem
 from bench.results.store import CHARTS, LOG_FILE, NOTE_FILE, RESULTS_FILE, read_record
 from kernels.errors import InputError, system_words
 
 H = TypeVar("H", bound=Header[Any, Any])
-M = TypeVar("M")
+M = TypeVar("M", bound=CaseResult[Any])
 
 
 # What the modules that a kind names do with one.
@@ -79,7 +79,7 @@ class Kind(Generic[H, M]):
     case: type[Any]
     header: type[H]
     line: type[M]
-    schema: int
+    schema: int = 1
     parts: tuple[str, ...] = ()
 
     worker: tuple[str, ...]
