@@ -1,10 +1,11 @@
-"""The words of a comparison, as frozen records: wire format, result file, test fixture and reload format in
-one.
+"""What every run is recorded in, and what a comparison adds, as frozen records: the wire format, the result
+file and the format that is read again in one.
 
-Job (what to run) → Case (one model, backend, precision, batch, image count) → Measurement (what came of it).
-A run folder holds `run.json` (one Run) and `results.jsonl` (one Measurement a line); the worker's standard
-output carries one Message a line. Raw samples are stored; medians and spread are derived on reading
-(bench.results.stats). This module reaches nothing but msgspec: a notebook can read a run without an engine.
+A run's folder holds its Header and `results.jsonl` (a CaseResult a line); the worker's standard output
+carries one Message a line (bench.results.messages). Of a comparison: Job (what to run) → Case (one model,
+backend, precision, batch, image count) → Measurement (what came of it); its header is `run.json` (a Run).
+Raw samples are stored; medians and spread are derived on reading (bench.results.stats). This module reaches
+nothing but msgspec: a notebook can read a run without an engine.
 """
 
 from __future__ import annotations
