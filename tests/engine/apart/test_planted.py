@@ -160,6 +160,35 @@ def test_more_threads_than_were_told_are_found(tmp_path: Path, monkeypatch: pyte
 
 
 @LINUX
+@pytest.mark.parametrize(("often", "found"), [("len(after) >= 0", True), ("len(after) == 3", False)])
+def test_who_works_after_each_train_is_found(tmp_path: Path, often: str, found: bool) -> None:
+    """And not who does so once, as where the machine is taken away for a while."""
+    body = f"""
+        if 'passes' not in held:
+            import engine.apart.slots as slots
+            held['passes'], after = slots.passes, []
+
+            def and_then(*given):
+                held['passes'](*given)
+                after.append(1)
+                end = monotonic() + 0.002
+                while {often} and monotonic() < end:
+                    pass
+
+            slots.passes = and_then
+        np.tanh(x, out=y)
+    """
+    planted.write(tmp_path, "later", body)
+    rung = registry.find("cpu", "unary", "later", [tmp_path])
+    session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 1)
+    session.run()
+    with pytest.raises(KernelError, match="after its timed passes") if found else contextlib.nullcontext():
+        for _ in range(20):
+            session.time_runs(4)
+    session.close()
+
+
+@LINUX
 def test_nothing_is_taken_off_for_threads_that_are_only_there_to_be_counted(tmp_path: Path) -> None:
     body = """
         if 'passes' not in held:
