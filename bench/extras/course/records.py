@@ -114,8 +114,10 @@ class Reached(Record, frozen=True):
 
 class Graded(CaseResult[GradeCase], frozen=True):
     """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
-    is. thresholds: as the task has them. value, low, high: how
-    many times as fast as `against` it is, by which it is ranked. walls: what kept it in."""
+    is. thresholds: as the task has them. value, low, high: how many times as fast as
+    `against` it is, by which it is ranked. undecided: why nothing is said of its speed, as
+    bench.results.stats.load has it: then no threshold is reached or missed, it has no rank, and what was
+    measured stands there as it was. walls: what kept it in."""
 
     finding: Finding | None = None
     thresholds: tuple[Reached, ...] = ()
@@ -126,10 +128,11 @@ class Graded(CaseResult[GradeCase], frozen=True):
     high: float = 0.0
     file: str = ""
     seconds: float = 0.0
+    undecided: str = ""
 
     @property
     def band(self) -> int:
-        """0: not passed; 1: passed; beyond: so many thresholds reached."""
+        """0: not passed; 1: passed; beyond: so many thresholds reached, where that is decided."""
         return 0 if self.disposition != "ok" else 1 + sum(t.reached for t in self.thresholds)
 
 
@@ -150,6 +153,8 @@ def told(grade: Grade, cases: Sequence[GradeCase]) -> Told:
 def remark(graded: Graded) -> str:
     if not graded.thresholds:
         return ""
+    if graded.undecided:
+        return f", thresholds {graded.undecided}"
     reached = sum(t.reached for t in graded.thresholds)
     return f", {reached} of {len(graded.thresholds)} thresholds"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -77,8 +77,8 @@ class Made:
     def time_runs(self, count: int, cold: bool = False) -> int:
         return round(self._passes(count, SAME))
 
-    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
-        return None
+    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
+        return ()
 
     def _passes(self, count: int, alike: int) -> float:
         taken = 20_000 if self._random.random() < 0.1 else 0.0
