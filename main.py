@@ -20,7 +20,7 @@ from bench.commands.export import export
 from bench.commands.given import Grouped
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
-from bench.kinds import found
+from bench.results import found
 from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 

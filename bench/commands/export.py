@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from bench.charts import Chart
-    from bench.show.looks import Look
+    from bench.views.charts.definitions import Chart
+    from bench.views.drawing.looks import Look
 
 LARGEST_SCALE = 8.0
 
@@ -56,10 +56,10 @@ def export(
     ),
 ) -> None:
     """Draw the charts of a saved run, ladder or profile again."""
-    from bench.kinds.folders import open_folder
-    from bench.kinds.options import Names, one_of
-    from bench.show.draw import FORMATS
-    from bench.show.looks import look
+    from bench.results.folders import open_folder
+    from bench.views.drawing.draw import FORMATS
+    from bench.views.drawing.looks import look
+    from bench.words.option import Names, one_of
     from kernels.errors import InputError
 
     known = (*FORMATS, "csv")
@@ -109,7 +109,7 @@ def export(
 def _named(made: Sequence[Chart], names: Sequence[str], picture: str = "") -> list[Chart]:
     """The charts meant by names: whole ones, or those of every model by what follows the model's name.
     picture: another name that there is."""
-    from bench.kinds.options import one_of
+    from bench.words.option import one_of
 
     if not names:
         return list(made)
@@ -134,9 +134,9 @@ def _write(
     file: Path | None = None,
 ) -> None:
     """Charts in every format, each path printed as soon as its file is whole. file: of the only one."""
-    from bench.charts import table as chart_table
-    from bench.show import draw_together, looks
-    from bench.show.table import Column, Table, to_csv
+    from bench.views.charts import table as chart_table
+    from bench.views.drawing import draw_together, looks
+    from bench.views.tables.table import Column, Table, to_csv
 
     pictures = [name for name in formats if name != "csv"]
     columns: list[Column[dict[str, Any]]] = [Column(name) for name in chart_table.COLUMNS]

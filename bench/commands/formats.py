@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from bench.kinds.found import modules
-from bench.kinds.note import Note
-from bench.kinds.registry import kinds
 from bench.measure.selfcheck import Selfcheck
+from bench.results.found import modules
+from bench.results.kinds import kinds
+from bench.results.note import Note
 from bench.results.store import NOTE_FILE, RESULTS_FILE
 
 SUM = "the CRC-32 of the line before it, in hexadecimal; a line whose sum is wrong is damaged"

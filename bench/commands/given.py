@@ -12,7 +12,7 @@ from typing import Any
 import typer
 import typer.core
 
-from bench.kinds.options import Option, Switch
+from bench.words.option import Option, Switch
 from kernels.errors import InputError
 
 

@@ -15,8 +15,8 @@ from bench.words import plain
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
-    from bench.kinds.folder import Folder
-    from bench.kinds.registry import Kind
+    from bench.results.folder import Folder
+    from bench.results.kinds import Kind
     from bench.run.client import Spare
 
 CHARTS = ("png", "svg", "pdf")  # of a run, unless told otherwise
@@ -47,8 +47,8 @@ def command_line() -> str:
 
 def begin(kind: Kind[H, M], header: H, out: Path | None) -> Folder[H, M]:
     """A new folder, `out` or a dated one."""
-    from bench.kinds import folders
-    from bench.kinds.naming import RUNS
+    from bench.results import folders
+    from bench.results.naming import RUNS
 
     return folders.begin(kind, header, out, RUNS, command_line())
 
@@ -103,7 +103,7 @@ def measure(
 
 
 def _on_cluster(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu: str) -> Ending:
-    from bench.kinds import found
+    from bench.results import found
     from kernels.errors import UnavailableError
 
     for satellite in found.modules("extras/*/cluster.py"):
@@ -122,9 +122,9 @@ def tell_left(folder: Folder[Any, Any]) -> None:
 def tell_baseline(folder: Folder[Any, Any]) -> None:
     """Say how what was measured stands to the baseline that is kept beside it, where there is one and all of
     it is measured."""
-    from bench.diff import sentences
-    from bench.diff.between import with_baseline
-    from bench.kinds.naming import RUNS
+    from bench.results.naming import RUNS
+    from bench.views.diff.between import with_baseline
+    from bench.views.sentences import diff_sentences as sentences
 
     if folder.missing():
         return

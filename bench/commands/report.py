@@ -31,8 +31,8 @@ def report(
     What was measured how, a table and charts a model, what falls short. Of
     ladders: a table, charts and a sentence a rung for every batch size, and an overview of each node. Of
     profiles: where the time goes, case by case, and what starting cold costs."""
-    from bench.kinds.folders import open_folder
-    from bench.show import report_form
+    from bench.results.folders import open_folder
+    from bench.views.reports import report_form
     from kernels.errors import InputError
 
     kinds = [open_folder(path).kind for path in runs]

@@ -18,11 +18,11 @@ def list_command(
     """List the runs in a folder, the oldest first.
 
     Comparisons, ladders and profiles; if one cannot be read, the reason."""
-    from bench.commands.terminal import console
-    from bench.kinds.summaries import summaries
-    from bench.show.grid import Grid
-    from bench.show.run_tables import COLUMNS
-    from bench.show.table import Table, pick
+    from bench.results.summaries import summaries
+    from bench.views.tables.grid import Grid
+    from bench.views.tables.run_tables import COLUMNS
+    from bench.views.tables.table import Table, pick
+    from bench.words.terminal import console
     from kernels.errors import InputError
 
     found = summaries(folder)
@@ -48,7 +48,7 @@ def name_command(
     """Name a run, or note something of it.
 
     Both are kept in its folder, and shown in lists and legends."""
-    from bench.kinds import note as notes
+    from bench.results import note as notes
 
     before = notes.read(run)
     kept = notes.write(run, notes.Note(name=name, text=before.text if note is None else note))
@@ -67,11 +67,11 @@ def show_command(
     """Print the tables of a saved run, ladder or profile.
 
     Its machine and settings stand below."""
-    from bench.commands.terminal import console
-    from bench.kinds import note
-    from bench.kinds.folders import open_folder
-    from bench.kinds.options import one_of
-    from bench.show.table import FORMATS
+    from bench.results import note
+    from bench.results.folders import open_folder
+    from bench.views.tables.table import FORMATS
+    from bench.words.option import one_of
+    from bench.words.terminal import console
     from kernels.errors import InputError
 
     wanted = one_of(output, FORMATS, "--format")
@@ -101,7 +101,7 @@ def thin_command(
     errors of a comparison's layers are left out but for one case of each backend, a ladder's error maps, and
     the events of a profile's middle batch sizes; the copy says so.
     """
-    from bench.kinds.thin import thin
+    from bench.results.thin import thin
 
     print(f"{target}: {thin(run, target, nbytes):,} bytes")
 
@@ -114,6 +114,6 @@ def copy_command(
     """Copy a run, a ladder or a profile.
 
     While it is being measured, all that is complete so far."""
-    from bench.kinds.folders import copy
+    from bench.results.folders import copy
 
     print(copy(run, target))

@@ -51,9 +51,9 @@ def compare(
     """
     import msgspec
 
-    from bench.kinds.options import usual
     from bench.results.names import with_distinct_stems
     from bench.results.records import Job
+    from bench.words.option import usual
     from kernels.errors import InputError
 
     wanted = Output(format, charts, layers, bisect, cluster, gpu)
@@ -117,9 +117,9 @@ def go_on(
 def _run(
     folders: Sequence[RunFolder], output: Output, retry: bool = False, spare: Spare | None = None
 ) -> int:
-    from bench.comparison.saved import print_tables
     from bench.results.rows import in_order
-    from bench.show import draw_pool
+    from bench.views.comparison_saved import print_tables
+    from bench.views.drawing import draw_pool
 
     if output.charts and any(folder.missing(retry) for folder in folders):
         draw_pool.expect()
@@ -137,8 +137,8 @@ def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: S
     """Draw the charts of a run and say where everything is."""
     print(f"run: {path}", file=sys.stderr)
     if formats and measurements:
-        from bench.charts import charts
-        from bench.show import draw_together
+        from bench.views.charts.comparison_charts import charts
+        from bench.views.drawing import draw_together
 
         measuring.tell_charts(
             path, len(draw_together.write(charts([(run, measurements)]), path / "charts", formats))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.kinds.folder import Folder
-from bench.kinds.registry import Kind, Told
+from bench.results.folder import Folder
+from bench.results.kinds import Kind, Told
 from bench.results.messages import (
     CaseStarted,
     Hello,
@@ -80,8 +80,8 @@ KIND: Kind[Run, Measurement] = Kind(
     options=options.COMPARE,
     resumes=True,
     thin="bench.comparison.thin",
-    saved="bench.comparison.saved",
-    report="bench.comparison.report",
-    result="bench.comparison.result",
-    diff="bench.comparison.diff",
+    saved="bench.views.comparison_saved",
+    report="bench.views.reports.comparison_report",
+    result="bench.views.comparison_result",
+    diff="bench.views.diff.comparison_diff",
 )

@@ -12,8 +12,8 @@ import numpy as np
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
-from bench.kinds.public import public, public_dirs
 from bench.results import gallery, npz
+from bench.results.public import public, public_dirs
 from bench.results.records import LEFT_OUT, Case, Layer, Measurement, Run
 from bench.results.results_file import packed_line_of
 from bench.results.rows import SOUND

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.show.rows import rows
+from bench.results.ladder_rows import rows
 
 EARLIER = "it was timed before what was saved last"
 QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved

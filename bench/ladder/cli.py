@@ -51,12 +51,12 @@ def ladder(
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """
-    from bench.kinds.options import usual
     from bench.ladder import compiling
     from bench.ladder import plan as ladder_plan
     from bench.ladder import template as ladder_template
     from bench.ladder.measure.entrants import work_of
     from bench.questions import model_questions
+    from bench.words.option import usual
     from kernels.errors import InputError
 
     if saves is not None:
@@ -140,10 +140,10 @@ def _left_out(job: LadderJob, named: bool) -> str:
 
 def _show_saves(folder: Path, output: str) -> int:
     """The log of saves on standard output. The exit code."""
-    from bench.commands.terminal import console
     from bench.ladder import saves as log
-    from bench.show.grid import stacked
-    from bench.show.table import records, to_csv, to_json, with_headings
+    from bench.views.tables.grid import stacked
+    from bench.views.tables.table import records, to_csv, to_json, with_headings
+    from bench.words.terminal import console
 
     kept = log.read(folder)
     found = log.table(kept)
@@ -230,10 +230,10 @@ def _run(
     where: tuple[str, str] = HERE,
 ) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
-    from bench.ladder.show import charts as ladder_charts
-    from bench.ladder.show import saved
-    from bench.ladder.show.rows import rows
-    from bench.show import draw_together
+    from bench.results.ladder_rows import rows
+    from bench.views import ladder_saved as saved
+    from bench.views.charts import ladder_charts
+    from bench.views.drawing import draw_together
 
     outcome = measuring.measure([folder], retry, *where)
     measurements = folder.measurements()

@@ -30,10 +30,10 @@ def run(job: LadderJob, archs: Sequence[str], output: str) -> int:
 
 def watch(job: LadderJob, archs: Sequence[str]) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
-    from bench.commands.terminal import console
     from bench.ladder.measure import compiled
     from bench.ladder.watch import POLL_S, check
     from bench.results.sources import stamps
+    from bench.words.terminal import console
     from kernels.errors import KernelscopeError
 
     check(job)
@@ -61,9 +61,9 @@ def watch(job: LadderJob, archs: Sequence[str]) -> int:
 
 def show(job: LadderJob, found: Sequence[RungMeasurement], output: str) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
-    from bench.commands.terminal import console
-    from bench.ladder.show import compiled_tables
-    from bench.show.table import to_csv, to_markdown
+    from bench.views.tables import compiled_tables
+    from bench.views.tables.table import to_csv, to_markdown
+    from bench.words.terminal import console
 
     if output == "csv":
         sys.stdout.write(to_csv(compiled_tables.table(found)))

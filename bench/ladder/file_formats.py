@@ -1,7 +1,7 @@
 """What a ladder writes beside its folder, for docs/formats.json."""
 
 from bench.ladder.saves import Save, SavesOutput
-from bench.ladder.show.compiled_tables import CompiledOutput
+from bench.views.tables.compiled_tables import CompiledOutput
 
 FORMATS = {
     "ladder --compile --format json": CompiledOutput,

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.kinds.folder import Folder
-from bench.kinds.registry import Kind, Told
 from bench.ladder.records import (
     SCHEMA,
     Ladder,
@@ -20,6 +18,8 @@ from bench.ladder.records import (
     RungProvisional,
     RungStarted,
 )
+from bench.results.folder import Folder
+from bench.results.kinds import Kind, Told
 from bench.results.messages import Hello
 from bench.results.records import Environment, stem
 from bench.run import options
@@ -72,8 +72,8 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     options=options.LADDER,
     resumes=True,
     thin="bench.ladder.thin",
-    saved="bench.ladder.show.saved",
-    report="bench.ladder.show.report",
-    result="bench.ladder.show.result",
-    diff="bench.ladder.show.diff",
+    saved="bench.views.ladder_saved",
+    report="bench.views.reports.ladder_report",
+    result="bench.views.ladder_result",
+    diff="bench.views.diff.ladder_diff",
 )

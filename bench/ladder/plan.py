@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from bench.kinds.options import by_name, check, one_of
 from bench.ladder import net
 from bench.ladder.measure.entrants import ENGINES, work_of
 from bench.ladder.net import Net, Whole
@@ -20,6 +19,7 @@ from bench.measure.images import model_file
 from bench.results.records import Job, compared_in
 from bench.run import options
 from bench.run.defaults import JOB
+from bench.words.option import by_name, check, one_of
 from engine import backends, net_rungs
 from engine.backend import Options
 from engine.graph.graph import Graph

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from bench.ladder.records import Ladder, RungCase, RungMeasurement
-from bench.ladder.show.rows import rows
 from bench.results import reading, stats
+from bench.results.ladder_rows import rows
 from bench.results.records import Disposition, Record
 from bench.results.stats import SAME_BOUND
-from bench.show import outputs
-from bench.show.table import Column, Table, pick
+from bench.views.tables import outputs
+from bench.views.tables.table import Column, Table, pick
 from bench.words import orders, units
 from bench.words.version import version
 from kernels.errors import InputError, system_words

@@ -22,11 +22,11 @@ from bench.ladder import again, saves
 from bench.ladder import plan as ladder_plan
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.show.rows import rows
-from bench.ladder.show.tables import terminal
+from bench.results.ladder_rows import rows
 from bench.results.sources import Stamps, stamps
 from bench.run import client
 from bench.run.progress import RunProgress
+from bench.views.tables.ladder_tables import terminal
 from kernels.errors import InputError, KernelError, KernelscopeError
 
 POLL_S = 0.05
@@ -164,7 +164,7 @@ def check(job: LadderJob) -> None:
 
 def watch(job: LadderJob) -> int:
     """Follow the files until Ctrl-C. The exit code. Raises as `check` does."""
-    from bench.commands.terminal import console
+    from bench.words.terminal import console
 
     check(job)
 

@@ -4,17 +4,16 @@
 process of its own, `python -m bench.profile.measure.worker`, so that its start is cold and what the
 process used is the case's alone.
 
-- `bench.profile.records` (ProfileJob, CaseProfile) and `bench.profile.events` (Activity, ApiCall,
-  Interval, Mark, all on the worker's perf_counter from the start of its process; reaches nothing but
-  msgspec), `bench.profile.plan`, `bench.profile.kind` (what a profile
-  is among the kinds of run: `profile.json`, `results.jsonl`), `bench.profile.event_files`
-  (`events/<case>.jsonl.gz`), `bench.profile.cli`.
+- `bench.profile.records` (ProfileJob, CaseProfile) and `bench.profile.events` (Activity, ApiCall, Interval,
+  Mark, all on the worker's perf_counter from the start of its process; reaches nothing but msgspec),
+  `bench.profile.plan`, `bench.profile.kind` (what a profile is among the kinds of run: `profile.json`,
+  `results.jsonl`), `bench.profile.event_files` (`events/<case>.jsonl.gz`), `bench.profile.cli`.
 - In the worker, `bench.profile.measure.runner`: a cold start told apart (`bench.profile.measure.cold`),
   samples and host-to-host passes without any profiler, then `bench.profile.measure.session`: a session from
   its creation to its close under the profilers, put together by `bench.profile.measure.merge`.
-  `engine.cuda.cupti` is the one module that imports cupti, when a recording starts; records of waiting
-  and of memory go to the calls they are of (`engine.cuda.cupti`). What preparing a session spends its
-  time on are spans (`kernels.spans`); `engine.ort.profile` has ONNX Runtime profile a session, and
+  `engine.cuda.cupti` is the one module that imports cupti, when a recording starts; records of waiting and
+  of memory go to the calls they are of (`engine.cuda.cupti`). What preparing a session spends its time on
+  are spans (`kernels.spans`); `engine.ort.profile` has ONNX Runtime profile a session, and
   `bench.profile.measure.ort` brings that onto our clock. `bench.profile.measure.attribution`: kernels of
   our engine by the order in which a pass starts them (`engine.backend.Launching`), ONNX Runtime's by the
   interval of its profile in which they were launched. A kernel that does several steps
@@ -27,21 +26,21 @@ process used is the case's alone.
   to 3 % (`tests.bench.profile.test_gpu`).
 - `profile --counters`: `bench.profile.measure.counters_run` has `bench.profile.measure.ncu` start `python
   -m bench.profile.measure.counters_pass` under Nsight Compute's `ncu`, one pass of plain launches between
-  cudaProfilerStart and cudaProfilerStop; `bench.profile.measure.counters` brings its table to the
-  profiled kernels (`Activity.counters`) by launch order, name and grid. Where `ncu` is not there or not
-  permitted, a note says what would help.
-- `bench.profile.parts`: every nanosecond of a window given to one thing, so that the parts add up.
-  Copying between pageable and page-locked memory is "staging" (spans of `engine.cuda.runtime`), what
-  ONNX Runtime's profile has of its run is "ort"; what else the host's thread does in a stage of a pass,
-  without a call into CUDA and with nothing on the device, is "host", where something of that pass was
-  recorded and as far as the thread had a core by its CPU clock; "rest" is what is not explained.
-  `bench.profile.api`: CUDA's calls by purpose and family. `bench.profile.measure.process`: what the
-  process used. `bench.profile.show.tables` (in nvprof's form, of `bench.profile.show.lines` under
-  `bench.profile.show.columns`; names by `bench.profile.show.names`), `bench.profile.show.course` (a course
-  report's big table),
-  `bench.profile.show.findings` (roofline of an operator, and its sentence:
-  `bench.profile.show.sentences`), `bench.profile.show.remarks` (a case in sentences),
-  `bench.profile.show.output`, `bench.profile.show.trace` (Chrome's format, read back too),
-  `bench.profile.show.charts` (with `profile_roofline`, `profile_common`), `bench.profile.show.draw_timeline`,
-  `bench.profile.show.report` (`runs report` of profiles).
+  cudaProfilerStart and cudaProfilerStop; `bench.profile.measure.counters` brings its table to the profiled
+  kernels (`Activity.counters`) by launch order, name and grid. Where `ncu` is not there or not permitted, a
+  note says what would help.
+- `bench.profile.parts`: every nanosecond of a window given to one thing, so that the parts add up. Copying
+  between pageable and page-locked memory is "staging" (spans of `engine.cuda.runtime`), what ONNX Runtime's
+  profile has of its run is "ort"; what else the host's thread does in a stage of a pass, without a call
+  into CUDA and with nothing on the device, is "host", where something of that pass was recorded and as far
+  as the thread had a core by its CPU clock; "rest" is what is not explained. `bench.profile.api`: CUDA's
+  calls by purpose and family. `bench.profile.measure.process`: what the process used.
+  `bench.views.tables.profile_tables` (in nvprof's form, of `bench.views.tables.event_lines` under
+  `bench.views.tables.profile_columns`; names by `bench.views.tables.kernel_names`),
+  `bench.views.tables.course_report` (a course report's big table), `bench.views.sentences.profile_findings`
+  (roofline of an operator, and its sentence: `bench.views.sentences.holding_sentences`),
+  `bench.views.sentences.profile_remarks` (a case in sentences), `bench.views.profile_output`,
+  `bench.views.trace` (Chrome's format, read back too), `bench.views.charts.profile_charts` (with
+  `profile_roofline`, `profile_common`), `bench.views.drawing.draw_timeline`,
+  `bench.views.reports.profile_report` (`runs report` of profiles).
 """

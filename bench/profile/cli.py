@@ -15,7 +15,7 @@ from bench.run import options
 if TYPE_CHECKING:
     from bench.profile.kind import ProfileFolder
     from bench.profile.records import CaseProfile, ProfileJob
-    from bench.profile.show.saved import ShownProfile
+    from bench.views.profile_saved import ShownProfile
 
 
 @command(options.PROFILE, "profile")
@@ -40,9 +40,9 @@ def profile(
     Each case has its own process: a cold start in parts, times without profiling, then a profiled session.
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """
-    from bench.kinds.options import usual
     from bench.profile.records import ProfileJob
-    from bench.profile.show.saved import ShownProfile
+    from bench.views.profile_saved import ShownProfile
+    from bench.words.option import usual
     from kernels.errors import InputError
 
     report = "report" in given.names
@@ -69,8 +69,8 @@ def run(
     """Profile a job's cases into a folder and show them. The exit code."""
     from bench.profile.kind import KIND as PROFILE
     from bench.profile.records import Profile
-    from bench.profile.show import saved
     from bench.questions import model_questions
+    from bench.views import profile_saved as saved
 
     job, cases = model_questions.profile(job)
     folder = measuring.begin(PROFILE, Profile(job=job, cases=cases), out)
@@ -88,7 +88,7 @@ def run(
 def again(path: Path, shown: ShownProfile, trace: Path | None) -> int:
     """Show a profile that was saved before."""
     from bench.profile.kind import KIND as PROFILE
-    from bench.profile.show import saved
+    from bench.views import profile_saved as saved
 
     folder = PROFILE.open(path)
     measurements = folder.measurements()
@@ -101,10 +101,10 @@ def _write(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], formats: Sequence[str], trace: Path | None
 ) -> None:
     from bench.profile.event_files import events_in
-    from bench.profile.show import charts as profile_charts
-    from bench.profile.show import saved
-    from bench.profile.show import trace as profile_trace
-    from bench.show import draw_together
+    from bench.views import profile_saved as saved
+    from bench.views import trace as profile_trace
+    from bench.views.charts import profile_charts
+    from bench.views.drawing import draw_together
 
     fine = [made for made in measurements if made.disposition == "ok"]
     if trace is not None and fine:

@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from bench.kinds.folder import Folder
-from bench.kinds.registry import Kind, Told
 from bench.profile.records import (
     SCHEMA,
     CaseProfile,
@@ -21,6 +19,8 @@ from bench.profile.records import (
     ProfileStart,
     ProfileStarted,
 )
+from bench.results.folder import Folder
+from bench.results.kinds import Kind, Told
 from bench.results.messages import Hello
 from bench.results.records import Case, stem
 from bench.run import options
@@ -93,8 +93,8 @@ KIND: Kind[Profile, CaseProfile] = Kind(
     verb="profile",
     options=options.PROFILE,
     thin="bench.profile.thin",
-    saved="bench.profile.show.saved",
-    report="bench.profile.show.report",
-    result="bench.profile.show.result",
-    diff="bench.profile.show.diff",
+    saved="bench.views.profile_saved",
+    report="bench.views.reports.profile_report",
+    result="bench.views.profile_result",
+    diff="bench.views.diff.profile_diff",
 )

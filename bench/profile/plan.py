@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from bench.kinds.options import check
 from bench.measure import cases, rung_check
 from bench.profile.records import ProfileJob, planned
 from bench.results.records import Case, Job
 from bench.run import options
+from bench.words.option import check
 from engine.graph import importer
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from bench.kinds.public import public, public_dirs, public_limits
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile, Profile
 from bench.results.inside import inside
+from bench.results.public import public, public_dirs, public_limits
 from bench.results.results_file import packed_line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 

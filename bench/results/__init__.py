@@ -8,7 +8,7 @@ these:
 - `bench.results.reading` (files, lines, gzip, JSON) and `bench.results.npz` (arrays): limits on size,
   count and depth, regular files only; what is refused raises `Refused` with the reason, and whoever reads
   makes the sentence. `bench.words.plain` takes control characters out of what is decoded there, and
-  escapes text for Markdown and CSV; `bench.commands.terminal` and `gui.widgets.labels` (`Label`,
+  escapes text for Markdown and CSV; `bench.words.terminal` and `gui.widgets.labels` (`Label`,
   `as_tip`) show text as text.
 - `bench.results.results_file`: each line ends with a CRC-32 of what stands before it (`"sum"`, the last
   field). A damaged line is left out, told once by the logger `kernelscope.records` (standard error; the

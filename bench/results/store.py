@@ -1,5 +1,5 @@
 """Files of a run's folder: written completely or not at all, read within limits (bench.results.reading), and
-refused if a newer version wrote them. bench.kinds.folder is the whole folder."""
+refused if a newer version wrote them. bench.results.folder is the whole folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernels.errors import InputError, system_words
 
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
-NOTE_FILE = "note.json"  # what the user calls it (bench.kinds.note)
+NOTE_FILE = "note.json"  # what the user calls it (bench.results.note)
 CHARTS = "charts"  # where those of any kind are drawn
 
 R = TypeVar("R")

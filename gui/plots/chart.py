@@ -25,7 +25,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts import Chart, Panel, meanings
+from bench.views.charts.definitions import Chart, Panel
+from bench.views.sentences import meanings
 from gui.base import icons
 from gui.base.boxes import filled, fitting_height
 from gui.base.scale import GAP

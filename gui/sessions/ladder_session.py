@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
-from bench.kinds.naming import RUNS
 from bench.ladder import again
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
@@ -27,6 +26,7 @@ from bench.ladder.questions import (
     assembly_command,
 )
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, RungProvisional
+from bench.results.naming import RUNS
 from bench.run.client import worker_command
 from gui.sessions.asker import Asker
 from gui.sessions.ladder_state import LadderState

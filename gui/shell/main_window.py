@@ -22,9 +22,9 @@ from PySide6.QtWidgets import (
     QTabWidget,
 )
 
-from bench.kinds.naming import RUNS
 from bench.results import rows
 from bench.results.messages import Hello, Log
+from bench.results.naming import RUNS
 from bench.results.records import BackendInfo, Job
 from gui.base import faults
 from gui.base.boxes import as_column, as_row, keep_sizes, restore_sizes

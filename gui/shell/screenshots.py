@@ -26,11 +26,11 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.naming import RUNS
-from bench.kinds.registry import kind_of
-from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE
+from bench.results.kinds import kind_of
+from bench.results.naming import RUNS
 from bench.results.records import Measurement
 from bench.results.rows import title
+from bench.results.summaries import BESIDE_SAMPLE, SAMPLE
 from gui.base import faults
 from gui.base.theme import Theming
 from gui.shell.main_window import TOUR_SEEN, MainWindow

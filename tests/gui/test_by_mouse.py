@@ -270,7 +270,7 @@ app = QApplication([]); app.setStyle("Fusion")
 from gui.shell.main_window import MainWindow
 from gui.base.theme import Theming
 from gui.shell import screenshots
-from bench.kinds.summaries import SAMPLE
+from bench.results.summaries import SAMPLE
 from pathlib import Path
 theming = Theming("light"); theming.apply()
 window = MainWindow(QSettings(sys.argv[1], QSettings.Format.IniFormat), theming)

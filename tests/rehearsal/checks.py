@@ -16,14 +16,14 @@ import msgspec
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
-from bench.kinds.folder import Folder
-from bench.kinds.folders import open_folder
-from bench.kinds.registry import kind_of
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
 from bench.ladder.records import RungMeasurement
 from bench.profile.event_files import events_in
 from bench.profile.kind import ProfileFolder
+from bench.results.folder import Folder
+from bench.results.folders import open_folder
+from bench.results.kinds import kind_of
 from bench.results.records import Case, Measurement
 from bench.results.rows import reference_of
 from bench.results.store import LOG_FILE

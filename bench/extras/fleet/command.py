@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.commands.given import Given, command
-from bench.kinds.options import Number, Option, Text
 from bench.run import options
+from bench.words.option import Number, Option, Text
 from kernels.precision import FP32
 
 if TYPE_CHECKING:

@@ -116,7 +116,7 @@ def folder_of(out: Path, number: int) -> Path:
 
 def opened(out: Path, wanted: Sequence[Job], cases: Callable[[Job], Any], command: str) -> list[RunFolder]:
     """A folder a part, begun, or gone on with where it is there. Raises InputError where it is another's."""
-    from bench.kinds import folders
+    from bench.results import folders
     from bench.results.records import Run
 
     found = []

@@ -16,8 +16,8 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.extras.reports import program
 from bench.extras.reports.presets import Need, Report
 from bench.extras.reports.program import ProgramStart
-from bench.kinds.folder import Folder
-from bench.kinds.registry import Kind, kind_of, kinds
+from bench.results.folder import Folder
+from bench.results.kinds import Kind, kind_of, kinds
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment, stem
 from kernels.errors import KernelscopeError
@@ -230,7 +230,7 @@ def _free(kind: Kind[Any, Any], path: Path, job: Any, taken: Taken) -> Path:
 def _measure(kind: Kind[Any, Any], path: Path, job: Any) -> None:
     """A run begun, or gone on with. Raises KernelscopeError where it was started as another job."""
     from bench.commands import measuring
-    from bench.kinds import folders
+    from bench.results import folders
 
     begun = kind_of(path) is not kind
     if begun:

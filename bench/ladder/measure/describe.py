@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from bench.kinds.options import by_name
 from bench.ladder import net
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
@@ -29,6 +28,7 @@ from bench.questions import confined, messages, model_questions
 from bench.results.messages import Done
 from bench.results.records import Job
 from bench.run import options
+from bench.words.option import by_name
 from engine import backends
 from engine.graph.graph import Graph
 from engine.graph.plan import Step

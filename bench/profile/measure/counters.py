@@ -13,10 +13,10 @@ import msgspec
 
 from bench.profile.events import Activity, Counters, Events
 from bench.profile.records import CaseProfile
-from bench.profile.show import columns as kinds
-from bench.profile.show import names as profile_names
-from bench.profile.show.columns import ProfileTable
-from bench.show.table import Table
+from bench.views.tables import kernel_names as profile_names
+from bench.views.tables import profile_columns as kinds
+from bench.views.tables.profile_columns import ProfileTable
+from bench.views.tables.table import Table
 
 SHARES = ("compute_share", "warps_share")
 TOTALS = tuple(name for name in Counters.__struct_fields__ if name not in SHARES)

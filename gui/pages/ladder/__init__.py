@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, RungInfo
 from bench.ladder.records import REFERENCE, RungCase
-from bench.ladder.show.live_charts import charts
+from bench.views.charts.live_charts import charts
 from gui.base.boxes import as_column, filled
 from gui.base.scale import PAGE_MARGINS, TIGHT
 from gui.base.theme import Theming

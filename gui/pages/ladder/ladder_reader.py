@@ -18,10 +18,10 @@ from PySide6.QtWidgets import (
 
 from bench.ladder.questions import AssemblyAnswer, KernelProblem, RungInfo
 from bench.ladder.records import RungCase, RungMeasurement
-from bench.ladder.show import story
-from bench.ladder.show.tables import WORDS
 from bench.results import doubt
 from bench.results.stats import SAME_BOUND
+from bench.views.sentences import ladder_story as story
+from bench.views.tables.ladder_tables import WORDS
 from bench.words import orders, units
 from gui.base import icons
 from gui.base.boxes import as_column, filled, scrolled

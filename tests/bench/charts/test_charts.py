@@ -10,13 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.charts import breakdown, charts, with_provisional
-from bench.charts.definitions import Chart, Series
-from bench.charts.footer import settings as settings_line
-from bench.charts.verdicts import verdict
 from bench.results.messages import Provisional
 from bench.results.records import Case, Disposition, Measurement
 from bench.results.rows import rows
+from bench.views.charts import breakdown
+from bench.views.charts.comparison_charts import charts
+from bench.views.charts.definitions import Chart, Series
+from bench.views.charts.provisional import with_provisional
+from bench.views.sentences.footer import settings as settings_line
+from bench.views.sentences.verdicts import verdict
 from bench.words import palette
 from tests.bench import synthetic
 

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from bench.charts import charts
-from bench.charts.flat import badge
+from bench.views.charts.comparison_charts import charts
+from bench.views.charts.flat import badge
 from tests.bench import synthetic
 
 

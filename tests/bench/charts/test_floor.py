@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bench import charts
-from bench.charts.builders import FLOOR as LABEL
 from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Run
 from bench.run.nvml import Gpu
+from bench.views.charts import comparison_charts as charts
+from bench.views.charts.builders import FLOOR as LABEL
 
 
 def _run(rate: float, flops: int) -> Run:

@@ -12,18 +12,19 @@ import msgspec
 import pytest
 from rich.console import Console, Group
 
-from bench.charts import charts
-from bench.charts.scoreboard import UNDECIDED, Cell, cell, fill, scoreboard
-from bench.charts.table import records
-from bench.charts.verdicts import verdicts
-from bench.comparison.output import ComparisonOutput
-from bench.comparison.output import scoreboard as as_json
 from bench.results.records import Accuracy, Disposition, Validity
 from bench.results.rows import Row, rows
-from bench.show import draw, report_html
-from bench.show import scoreboard as shown
-from bench.show.looks import WIDTHS, look
-from bench.show.table import to_csv, to_markdown
+from bench.views.charts.comparison_charts import charts
+from bench.views.charts.scoreboard import UNDECIDED, Cell, cell, fill, scoreboard
+from bench.views.charts.table import records
+from bench.views.comparison_output import ComparisonOutput
+from bench.views.comparison_output import scoreboard as as_json
+from bench.views.drawing import draw
+from bench.views.drawing.looks import WIDTHS, look
+from bench.views.reports import report_html
+from bench.views.sentences.verdicts import verdicts
+from bench.views.tables import scoreboard as shown
+from bench.views.tables.table import to_csv, to_markdown
 from bench.words import palette
 from tests.bench import synthetic
 

@@ -12,13 +12,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench.charts import charts
-from bench.charts.verdicts import DOUBTFUL, Clause, Verdict, verdict, verdicts
-from bench.comparison import report, saved
 from bench.results import doubt
 from bench.results.records import Measurement, Run, Validity
 from bench.results.rows import Row, rows
-from bench.show import terminal_tables
+from bench.views import comparison_saved as saved
+from bench.views.charts.comparison_charts import charts
+from bench.views.reports import comparison_report as report
+from bench.views.sentences.verdicts import DOUBTFUL, Clause, Verdict, verdict, verdicts
+from bench.views.tables import terminal_tables
 from bench.words import units
 from tests.bench import synthetic
 

@@ -14,14 +14,15 @@ import pytest
 from PIL import Image
 
 import main
-from bench.charts.verdicts import verdicts
-from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import ErrorStats, Measurement, Run, Validity
 from bench.results.rows import rows
-from bench.show import overview, report_files, scoreboard
-from bench.show.draw import render
-from bench.show.table import to_markdown
+from bench.views.drawing.draw import render
+from bench.views.reports import comparison_report as report
+from bench.views.reports import overview, report_files
+from bench.views.sentences.verdicts import verdicts
+from bench.views.tables import scoreboard
+from bench.views.tables.table import to_markdown
 from tests.bench import synthetic
 
 pytestmark = pytest.mark.slow
@@ -284,7 +285,7 @@ RIVALS = (
 @pytest.mark.parametrize("backends", [synthetic.BACKENDS, RIVALS])
 def test_series_keep_their_colours_in_the_palette(backends: Sequence[str], tmp_path: Path) -> None:
     """Also thin lines of many, below which stands more text than chart."""
-    from bench.charts import charts
+    from bench.views.charts.comparison_charts import charts
     from bench.words import palette
 
     kinds = {**palette.BACKENDS, **palette.VARIANTS, **palette.RIVALS}
@@ -306,7 +307,7 @@ def test_series_keep_their_colours_in_the_palette(backends: Sequence[str], tmp_p
 
 
 def test_a_chart_of_many_runs_names_a_few_commands_and_every_machine() -> None:
-    from bench.charts.footer import NAMED, footer
+    from bench.views.sentences.footer import NAMED, footer
 
     made = [synthetic.run(backends=CPU, batches=(1,))[0] for _ in range(5)]
     runs = [

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 import main
-from bench.diff import bisect
-from bench.diff.between import between
 from bench.results.records import ErrorStats, Layer
+from bench.views.diff import bisect
+from bench.views.diff.between import between
 from tests.bench import synthetic
 from tests.bench.diff.runs import OURS, run
 from tests.bench.kinds.test_thin import saved
@@ -125,7 +125,7 @@ def test_a_run_and_a_diff_say_it(tmp_path, capsys):
     assert main.main(["runs", "diff", str(before), str(after)]) == 0
     assert "the first layer to leave the reference is conv2" in " ".join(capsys.readouterr().out.split())
     assert {c.pair.b.left != "" for c in between(before, after).changes if c.wrong} == {True}
-    assert main.main(["runs", "show", "bench/kinds/sample_ladder", "--bisect"]) == 2
+    assert main.main(["runs", "show", "bench/results/sample_ladder", "--bisect"]) == 2
     assert main.main(["compare", "--bisect", "--no-layer-pass"]) == 2
 
 

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 import main
-from bench.diff import judging, matching, sentences
-from bench.diff.between import between
-from bench.diff.where import where
 from bench.results import apart, stats
 from bench.results.records import ErrorStats, Layer
 from bench.results.stats import Interval
+from bench.views.diff import judging, matching
+from bench.views.diff.between import between
+from bench.views.diff.where import where
+from bench.views.sentences import diff_sentences as sentences
 from tests.bench import synthetic
 from tests.bench.diff.runs import OURS, THEIRS, ours, run
 
@@ -231,7 +232,7 @@ def test_only_what_belongs_together_is_compared(before, tmp_path, capsys):
     other = run(tmp_path / "b", models=("alexnet-digits",))
     assert gate(before, other) == 2
     assert "no case in common" in capsys.readouterr().err
-    assert gate(before, Path("bench/kinds/sample_ladder")) == 2
+    assert gate(before, Path("bench/results/sample_ladder")) == 2
     assert "only two of a kind" in capsys.readouterr().err
     assert gate(before, other, tmp_path) == 2
     assert gate(before, tmp_path) == 2

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 import main
-from bench.diff.between import between
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import RungMeasurement
 from bench.results.finding import Finding
+from bench.views.diff.between import between
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example, measured
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds import folders
+from bench.results import folders
 from kernels.errors import InputError
 from tests.bench import synthetic
 

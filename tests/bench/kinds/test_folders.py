@@ -12,19 +12,19 @@ import pytest
 
 import main
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.folders import open_folder
-from bench.kinds.thin import thin
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import RungMeasurement
-from bench.ladder.show.rows import rows
 from bench.profile import event_files as profile_store
 from bench.profile import thin as thin_profile
 from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
 from bench.results.finding import Finding
+from bench.results.folders import open_folder
+from bench.results.ladder_rows import rows
 from bench.results.records import Environment
 from bench.results.store import RESULTS_FILE
+from bench.results.thin import thin
 from kernels.errors import InputError
 from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 import main
-from bench.kinds.folders import begin, copy, open_folder
-from bench.kinds.registry import kinds
-from bench.kinds.summaries import listed, summaries
-from bench.kinds.thin import thin
+from bench.results.folders import begin, copy, open_folder
+from bench.results.kinds import kinds
 from bench.results.store import RESULTS_FILE
+from bench.results.summaries import listed, summaries
+from bench.results.thin import thin
 from bench.run import client
 from bench.run.progress import RunProgress
 from bench.run.supervisor import LaunchWorker, Result, Supervisor

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import main
-from bench.charts import charts
 from bench.comparison.kind import KIND
-from bench.kinds import note
-from bench.kinds.summaries import SAMPLE, summary
-from bench.kinds.thin import thin
+from bench.results import note
 from bench.results.store import NOTE_FILE
+from bench.results.summaries import SAMPLE, summary
+from bench.results.thin import thin
+from bench.views.charts.comparison_charts import charts
 from bench.words import units
 from tests.bench import synthetic
 from tests.bench.kinds.test_thin import saved

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 import main
-from bench.kinds.folders import copy, open_folder
-from bench.kinds.summaries import listed, summary
-from bench.kinds.thin import thin
+from bench.results.folders import copy, open_folder
 from bench.results.store import RESULTS_FILE
+from bench.results.summaries import listed, summary
+from bench.results.thin import thin
 from kernels.errors import InputError
 
 pytestmark = pytest.mark.slow

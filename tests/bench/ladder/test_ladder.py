@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import main
-from bench.kinds.summaries import BESIDE_SAMPLE
 from bench.ladder import again, saves
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
@@ -25,14 +24,15 @@ from bench.ladder import watch as ladder_watch
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import tables as ladder_tables
-from bench.ladder.show.rows import bound, rows
+from bench.results.ladder_rows import bound, rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import ErrorStats
+from bench.results.summaries import BESIDE_SAMPLE
 from bench.run import client
-from bench.show import draw
-from bench.show.table import to_markdown
+from bench.views.charts import ladder_charts
+from bench.views.drawing import draw
+from bench.views.tables import ladder_tables
+from bench.views.tables.table import to_markdown
 from bench.words.limits import NAMES
 from engine import probe
 from kernels import nvrtc, occupancy, registry

@@ -11,12 +11,14 @@ import msgspec
 from rich.console import Console
 
 from bench.ladder.records import RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import report_tables, story, tables
-from bench.ladder.show.rows import RungRow, rows
 from bench.results import doubt
+from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import Validity
-from bench.show.table import to_csv
+from bench.views.charts import ladder_charts
+from bench.views.sentences import ladder_story as story
+from bench.views.tables import ladder_report_tables as report_tables
+from bench.views.tables import ladder_tables as tables
+from bench.views.tables.table import to_csv
 from bench.words import units
 from tests.bench.ladder.test_ladder import example, measured
 

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 import main
-from bench.kinds import summaries
 from bench.ladder import plan as ladder_plan
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
+from bench.results import summaries
 from bench.results.records import Environment
 from bench.results.store import RESULTS_FILE
 from kernels.errors import InputError

@@ -17,9 +17,9 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.measure import entrants, runner
 from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
-from bench.ladder.show.rows import rows
 from bench.measure import instances, timing
 from bench.measure.answers import renewed
+from bench.results.ladder_rows import rows
 from bench.run.options import INSTANCES
 from kernels.errors import InputError, OutOfMemoryError
 from models.names import DEFAULT_MODEL

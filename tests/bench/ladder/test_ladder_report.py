@@ -11,12 +11,11 @@ import pytest
 import main
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Ladder, RungCase, RungMeasurement
-from bench.ladder.show import course_times
-from bench.ladder.show import report as ladder_report
-from bench.ladder.show import story as ladder_story
-from bench.ladder.show.report import MAX_CHART_NBYTES
-from bench.ladder.show.rows import RungRow, rows
+from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import Environment
+from bench.views.reports import course_times, ladder_report
+from bench.views.reports.ladder_report import MAX_CHART_NBYTES
+from bench.views.sentences import ladder_story
 from kernels import registry
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example, measured

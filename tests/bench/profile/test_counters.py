@@ -18,10 +18,10 @@ from bench.profile.measure import counters_pass, counters_run, ncu
 from bench.profile.measure.counters import Counted
 from bench.profile.measure.ncu import METRICS
 from bench.profile.records import Profile, ProfileJob, ProfileStart, planned
-from bench.profile.show import findings as profile_findings
-from bench.profile.show import profile_roofline as profile_charts
-from bench.profile.show import trace as profile_trace
-from bench.show.table import with_headings
+from bench.views import trace as profile_trace
+from bench.views.charts import profile_roofline as profile_charts
+from bench.views.sentences import profile_findings
+from bench.views.tables.table import with_headings
 from gui.pages.timeline import timeline_words
 from kernels.errors import KernelError, UnavailableError
 from tests.bench.profile import profile_cases

@@ -13,9 +13,9 @@ import main
 from bench.profile import api as profile_api
 from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
-from bench.profile.show import remarks as profile_remarks
 from bench.results import stats
 from bench.run import client
+from bench.views.sentences import profile_remarks
 from engine import backends, probe
 from engine.backend import Options
 from engine.cuda import cupti

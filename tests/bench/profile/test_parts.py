@@ -11,7 +11,7 @@ from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
 from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.parts import Ranked
-from bench.profile.show import names as profile_names
+from bench.views.tables import kernel_names as profile_names
 
 
 def mark(name, start, end, kind="window", run=None):

@@ -20,8 +20,8 @@ from bench.profile.measure import runner as profile_runner
 from bench.profile.measure import session as profile_session
 from bench.profile.measure.counters import Counted
 from bench.profile.records import ProfileJob, ProfileLimits, ProfileStart, planned
-from bench.profile.show import findings as profile_findings
 from bench.results.records import Case
+from bench.views.sentences import profile_findings
 from engine import backends as backends_of
 from engine.backend import Options
 from engine.cuda import runtime as cuda_runtime

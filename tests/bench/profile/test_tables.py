@@ -15,19 +15,18 @@ from bench.profile import event_files as profile_store
 from bench.profile.events import Counters, Events, HostSpan, Mark
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
-from bench.profile.show import charts as profile_charts
-from bench.profile.show import course as profile_course
-from bench.profile.show import draw_timeline, profile_common, saved
-from bench.profile.show import findings as profile_findings
-from bench.profile.show import lines as profile_lines
-from bench.profile.show import output as profile_output
-from bench.profile.show import remarks as profile_remarks
-from bench.profile.show import report as profile_report
-from bench.profile.show import sentences as profile_sentences
-from bench.profile.show import tables as profile_tables
-from bench.profile.show.findings import OpFinding
-from bench.show import draw_together
-from bench.show.table import FORMATS, to_csv, with_headings
+from bench.views import profile_output
+from bench.views import profile_saved as saved
+from bench.views.charts import profile_charts, profile_common
+from bench.views.drawing import draw_timeline, draw_together
+from bench.views.reports import profile_report
+from bench.views.sentences import holding_sentences as profile_sentences
+from bench.views.sentences import profile_findings, profile_remarks
+from bench.views.sentences.profile_findings import OpFinding
+from bench.views.tables import course_report as profile_course
+from bench.views.tables import event_lines as profile_lines
+from bench.views.tables import profile_tables
+from bench.views.tables.table import FORMATS, to_csv, with_headings
 from kernels.errors import InputError
 from tests.bench.profile import profile_cases
 from tests.bench.profile.profile_cases import LIMITS, profile

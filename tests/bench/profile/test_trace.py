@@ -15,7 +15,7 @@ from bench.profile import parts as profile_parts
 from bench.profile.event_files import events_in
 from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.kind import KIND as PROFILE
-from bench.profile.show import trace as profile_trace
+from bench.views import trace as profile_trace
 from kernels.errors import InputError
 from tests.bench.profile import profile_cases
 from tests.bench.profile.profile_cases import profile

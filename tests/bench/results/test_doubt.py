@@ -12,20 +12,25 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench.charts import breakdown, charts, findings, lay_over
-from bench.charts import table as chart_table
-from bench.charts.definitions import Bar, Chart, Point
-from bench.charts.doubts import LEGEND
-from bench.charts.verdicts import verdict
-from bench.comparison import report
 from bench.measure import selfcheck
 from bench.results import doubt, stats
 from bench.results.records import PREPARE_PHASES, Case, Measurement, Run, Validity
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, rows
 from bench.results.stats import Interval, Verdict
-from bench.show import draw, tables, terminal_tables
-from bench.show.table import records, to_csv, to_markdown
+from bench.views.charts import breakdown
+from bench.views.charts import table as chart_table
+from bench.views.charts.comparison_charts import charts
+from bench.views.charts.definitions import Bar, Chart, Point
+from bench.views.charts.doubts import LEGEND
+from bench.views.charts.overlay import lay_over
+from bench.views.drawing import draw
+from bench.views.reports import comparison_report as report
+from bench.views.sentences import findings
+from bench.views.sentences.verdicts import verdict
+from bench.views.tables import comparison_tables as tables
+from bench.views.tables import terminal_tables
+from bench.views.tables.table import records, to_csv, to_markdown
 from tests.bench import synthetic
 
 CPU = ("engine-cpu", "ort-cpu")

@@ -11,12 +11,12 @@ import pytest
 
 import main
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.summaries import summaries
 from bench.ladder.kind import KIND as LADDER
 from bench.profile.kind import KIND as PROFILE
 from bench.results.records import Measurement
 from bench.results.results_file import ResultsFile, line_of, sound
 from bench.results.store import RESULTS_FILE
+from bench.results.summaries import summaries
 from tests.bench.kinds.test_folders import ladder, profile, run
 from tests.bench.results import received
 

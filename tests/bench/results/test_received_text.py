@@ -13,7 +13,7 @@ import pytest
 
 import main
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.folders import open_folder
+from bench.results.folders import open_folder
 from bench.results.store import RESULTS_FILE
 from bench.words import plain
 from tests.bench.kinds.test_folders import ladder, profile, run

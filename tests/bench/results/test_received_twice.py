@@ -14,10 +14,10 @@ import pytest
 
 import main
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.folders import copy
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import RungCase, RungMeasurement
 from bench.results.claim import LOCK_FILE, Claim
+from bench.results.folders import copy
 from bench.results.messages import CaseStarted
 from bench.results.records import KILLED_BY, Measurement
 from bench.run import client

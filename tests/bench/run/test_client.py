@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.folder import Folder
+from bench.results.folder import Folder
 from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Progress, Provisional
 from bench.results.records import Case, Environment, Job, Measurement, Run
 from bench.run import client

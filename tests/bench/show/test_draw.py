@@ -19,9 +19,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-from bench.charts import charts
-from bench.charts.definitions import Axis, Bar, BarPart, Category, Chart, Panel
-from bench.show import draw, draw_panels, draw_pool, draw_together
+from bench.views.charts.comparison_charts import charts
+from bench.views.charts.definitions import Axis, Bar, BarPart, Category, Chart, Panel
+from bench.views.drawing import draw, draw_panels, draw_pool, draw_together
 from kernels.errors import InputError
 from tests.bench import synthetic
 
@@ -89,9 +89,10 @@ def test_they_are_loaded_ahead_wherever_the_user_stands(tmp_path: Path) -> None:
     """Of the server, by its own environment; a process of it that had to load matplotlib would say so."""
     script = tmp_path / "there.py"
     script.write_text(
-        f"import sys; sys.path.insert(0, {str(Path(draw.__file__).parents[2])!r})\n"
-        "from bench.show import draw_pool\n"
-        "def loaded(_): return 'matplotlib.figure' in sys.modules, 'bench.show.draw_panels' in sys.modules\n"
+        f"import sys; sys.path.insert(0, {str(Path(draw.__file__).parents[3])!r})\n"
+        "from bench.views.drawing import draw_pool\n"
+        "def loaded(_):\n"
+        "    return 'matplotlib.figure' in sys.modules, 'bench.views.drawing.draw_panels' in sys.modules\n"
         "if __name__ == '__main__':\n"
         "    import os, psutil\n"
         "    psutil.cpu_count = lambda logical=True: draw_pool.ENOUGH_CORES\n"
@@ -224,7 +225,8 @@ def test_ticks_have_si_prefixes(value: float, unit: str, shown: str) -> None:
 
 
 def test_matplotlib_is_loaded_only_to_draw() -> None:
-    code = "import sys, bench.charts, bench.show.draw, main; sys.exit('matplotlib' in sys.modules)"
+    modules = "bench.views.charts.comparison_charts, bench.views.drawing.draw, main"
+    code = f"import sys, {modules}; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

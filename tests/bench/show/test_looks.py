@@ -15,14 +15,13 @@ import pytest
 from matplotlib.text import Text
 
 import main
-from bench.charts import charts
-from bench.charts.definitions import Chart
 from bench.ladder.kind import KIND as LADDER
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show.rows import rows
 from bench.profile.kind import KIND as PROFILE
-from bench.profile.show import charts as profile_charts
-from bench.show import draw, looks
+from bench.results.ladder_rows import rows
+from bench.views.charts import ladder_charts, profile_charts
+from bench.views.charts.comparison_charts import charts
+from bench.views.charts.definitions import Chart
+from bench.views.drawing import draw, looks
 from bench.words import palette
 from kernels.errors import InputError
 from tests.bench import synthetic

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 import main
-from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.registry import kinds
+from bench.results.kinds import kinds
 from bench.results.rows import rows
-from bench.show import report_html
-from bench.show.table import Column, Table
+from bench.views.reports import comparison_report as report
+from bench.views.reports import report_html
+from bench.views.tables.table import Column, Table
 from kernels.errors import InputError
 from tests.bench import synthetic
 from tests.bench.comparison.test_report import kept
@@ -119,7 +119,7 @@ def test_the_strip_tells_the_verdict_in_the_same_words_and_tables_sort_by_figure
     data = synthetic.run(backends=("engine-cuda", "ort-cuda"), batches=(1, 16, 1024))
     page = Page(report.write([kept(tmp_path / "run", data)], tmp_path / "r.html")[0].read_text("utf-8"))
     shown = rows(data[1])
-    from bench.charts.verdicts import verdicts
+    from bench.views.sentences.verdicts import verdicts
 
     for verdict in verdicts(shown, [data[0]]):
         assert "".join(verdict.line.split()) in "".join(page.text.split())

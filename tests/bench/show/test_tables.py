@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.summaries import SAMPLE
 from bench.results.records import Accuracy, Disposition, Validity
 from bench.results.rows import rows
-from bench.show import tables, terminal_tables
-from bench.show.table import records, to_csv, to_json, to_markdown
+from bench.results.summaries import SAMPLE
+from bench.views.tables import comparison_tables as tables
+from bench.views.tables import terminal_tables
+from bench.views.tables.table import records, to_csv, to_json, to_markdown
 from bench.words import units
 from tests.bench import synthetic
 

@@ -20,24 +20,27 @@ import pytest
 from rich.console import Console
 
 import main
-from bench.charts import charts
-from bench.charts.verdicts import verdicts
-from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
-from bench.comparison.result import words as listed
-from bench.diff import between, sentences
-from bench.diff import tables as diff_tables
 from bench.ladder.records import Ladder, RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import leading, report_tables, result, story
-from bench.ladder.show import report as ladder_report
-from bench.ladder.show import rows as ladder_rows
-from bench.ladder.show import tables as ladder_tables
-from bench.results import stats
+from bench.results import ladder_rows, stats
 from bench.results.records import Measurement, Run, Validity
 from bench.results.rows import Row, rows
-from bench.show import report_form, report_html, scoreboard, tables, terminal_tables
-from bench.show.table import to_markdown
+from bench.views import ladder_result as result
+from bench.views.charts import ladder_charts
+from bench.views.charts.comparison_charts import charts
+from bench.views.comparison_result import words as listed
+from bench.views.diff import between
+from bench.views.diff import tables as diff_tables
+from bench.views.reports import comparison_report as report
+from bench.views.reports import ladder_report, report_form, report_html
+from bench.views.sentences import diff_sentences as sentences
+from bench.views.sentences import ladder_story as story
+from bench.views.sentences import leading
+from bench.views.sentences.verdicts import verdicts
+from bench.views.tables import comparison_tables as tables
+from bench.views.tables import ladder_report_tables as report_tables
+from bench.views.tables import ladder_tables, scoreboard, terminal_tables
+from bench.views.tables.table import to_markdown
 from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example, measured
 

@@ -10,8 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QTextBrowser
 
 import gui
-from bench.charts import meanings
-from bench.kinds.summaries import SAMPLE
+from bench.results.summaries import SAMPLE
+from bench.views.sentences import meanings
 from bench.words import glossary
 from gui.shell.main_window import TOUR_SEEN
 from gui.shell.screenshots import open_run

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from bench.ladder.records import REFERENCE
-from bench.profile.show.findings import NODES
+from bench.views.sentences.profile_findings import NODES
 from gui.pages.page import Spot
 from gui.pages.timeline import nodes_of
 from gui.shell.library import Library

@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds import note
 from bench.ladder.kind import KIND as LADDER
+from bench.results import note
 from bench.results.records import Measurement
 from gui.menus.export import ExportActions
 from gui.pages.runs import NoteDialog

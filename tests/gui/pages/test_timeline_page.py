@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
-from bench.profile.show import trace as profile_trace
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import BackendInfo
+from bench.views import trace as profile_trace
 from gui.pages.timeline import TimelinePage, parts_view
 from gui.sessions.profile_session import ProfileSession
 from gui.sessions.timeline_lanes import PROCESS

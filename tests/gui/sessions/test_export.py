@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.summaries import BESIDE_SAMPLE
+from bench.results.summaries import BESIDE_SAMPLE
 from gui.menus.export import ExportActions, reveal
 from gui.sessions.export import Exporter, Order
 from gui.shell.library import Library

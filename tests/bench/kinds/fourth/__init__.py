@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import bench
-from bench.kinds.registry import kinds
+from bench.results.kinds import kinds
 
 HERE = Path(__file__).parent
 

@@ -11,10 +11,10 @@ import msgspec
 import typer
 
 from bench.commands import measuring
-from bench.kinds.folders import open_folder
-from bench.kinds.options import integers
+from bench.results.folders import open_folder
 from bench.results.results_file import line_of
 from bench.results.store import RESULTS_FILE, write_atomically
+from bench.words.option import integers
 
 
 def toy(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.kinds.options import Numbers, Option
-from bench.kinds.registry import Kind, Told
+from bench.results.kinds import Kind, Told
 from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import Environment, Record
+from bench.words.option import Numbers, Option
 
 SCHEMA = 3
 

@@ -1,0 +1,238 @@
+"""What a kind of run is, and which there are: the descriptors `KIND` in `bench/*/kind.py`."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from bench.results.claim import LOCK_FILE
+from bench.results.folder import Folder
+from bench.results.found import modules
+from bench.results.records import stem
+from bench.results.store import CHARTS, LOG_FILE, NOTE_FILE, RESULTS_FILE, read_record
+from bench.words.option import Option, arguments
+from kernels.errors import InputError, system_words
+
+H = TypeVar("H")
+M = TypeVar("M")
+
+
+# What the modules that a kind names do with one.
+_DONE = {
+    "thin": "thinned",
+    "saved": "shown or exported",
+    "report": "reported",
+    "result": "told in a few words",
+    "diff": "held against another",
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a folder's header says of it, for a list: `bench.results.summaries.Summary` has the rest."""
+
+    what: str
+    models: tuple[str, ...]
+    backends: tuple[str, ...]
+    batches: tuple[int, ...]
+    machine: str
+    node: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kind(Generic[H, M]):
+    """A kind of run: its folder, its worker's words, how it is told.
+
+    name: as in "a ladder"; noun: what one is called where it is looked for (its name, unless given). file: of
+    its header (`job`, `cases`, `created_at`, `command`, `environment`, `schema`); line: what came of a case
+    (`case`, `disposition`, `reason`, `facts`). parts: the folders that lie in its own. planned: its header
+    names all cases from the beginning, in whose order measurements are read. schema: the newest version that
+    is read.
+
+    worker: what follows `python -m`. start: (job, cases, folder) → the line that the worker reads. message:
+    the type of its lines; started, measured: those that a case was begun (`case`, `stage`) and is settled
+    (`measurement`); provisional: what it takes so far (`case`, `median_ns`). heard: (header, message) → the
+    header with what the message tells. A case has `key` and `words`, a job `timeout_s`.
+
+    titled: job → what its folder is named after. told: (header, its cases, or those that have lines) → what a
+    list says. stages: a stage in words; dispositions: those that are called otherwise here; remark: what is
+    said of a measured case beside how it came out; quiet: a terminal that shows how far it is needs no line
+    for a case that is well. layered: its cases have layers, and one run can be laid over another. verb,
+    options: the command line of a job; resumes: whether `verb --resume` goes on with one.
+
+    Modules, loaded when they are needed: thin (`GRADES`, `LESS`, `write`; see bench.results.thin); saved
+    (`show`, `export`; see bench.commands.runs and .export); report (`write`); result (`READS`, the fields of
+    a line that it takes beside `case` and `disposition`, and `words`: what came of the whole, for a list);
+    diff (`compared`: two of them held against each other; see bench.views.diff).
+    """
+
+    name: str
+    noun: str = ""
+    file: str
+    header: type[H]
+    line: type[M]
+    schema: int
+    parts: tuple[str, ...] = ()
+    planned: bool = True
+
+    worker: tuple[str, ...]
+    start: Callable[..., Any]
+    message: Any
+    started: type[Any]
+    measured: type[Any]
+    provisional: type[Any] | tuple[()] = ()
+    heard: Callable[[H, object], H]
+
+    titled: Callable[[Any], str]
+    told: Callable[[H, Sequence[Any]], Told]
+    stages: Mapping[str, str]
+    dispositions: Mapping[str, str] = field(default_factory=dict)
+    remark: Callable[[M], str] = lambda measurement: ""
+    quiet: bool = False
+    layered: bool = False
+    verb: str
+    options: tuple[Option, ...] = ()
+    resumes: bool = False
+
+    thin: str = ""
+    saved: str = ""
+    report: str = ""
+    result: str = ""
+    diff: str = ""
+
+    # ------------------------------------------------------------------------------------------ its folders
+
+    @property
+    def a(self) -> str:
+        """As a folder's content is named: "a ladder"."""
+        return f"a {self.name}"
+
+    @property
+    def called(self) -> str:
+        return self.noun or self.name
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """What a folder of this kind consists of; anything else in it is somebody's."""
+        return (self.file, RESULTS_FILE, LOG_FILE, NOTE_FILE, LOCK_FILE, *self.parts, CHARTS)
+
+    @property
+    def case(self) -> Any:
+        """The type of its cases."""
+        return get_type_hints(self.line)["case"]
+
+    @property
+    def job(self) -> Any:
+        """The type of its jobs."""
+        return get_type_hints(self.header)["job"]
+
+    def create(self, path: Path, header: H) -> Folder[H, M]:
+        """A new one in `path`, which is made if need be and must be empty. Raises InputError where it holds
+        something or cannot be written."""
+        folder = Folder(Path(path), self, header)
+        folder.make()
+        return folder
+
+    def open(self, path: Path) -> Folder[H, M]:
+        """One that is there. Raises InputError where there is none, it is broken or of a newer version."""
+        path = Path(path)
+        try:
+            header = read_record(path, self.file, self.header, self.schema, self.own)
+        except OSError as error:
+            words = instead(path) or f" ({system_words(error)})"
+            raise InputError(f"{path} holds no {self.called}{words}") from error
+        return Folder(path, self, header)
+
+    def resume(self, path: Path, job: Any = None) -> Folder[H, M]:
+        """One to go on with; `job`, where given, must be the one it was started with. Raises InputError as
+        `open` does, and where the jobs differ, naming the first field that does."""
+        folder = self.open(path)
+        for name in type(job).__struct_fields__ if job is not None else ():
+            theirs, ours = getattr(folder.job, name), getattr(job, name)
+            if theirs != ours:
+                raise InputError(
+                    f"{path} was started with {name} = {_show(theirs)}, not {_show(ours)}; "
+                    "resume with the same settings or start a new run"
+                )
+        return folder
+
+    # ------------------------------------------------------------------------------------------- its words
+
+    def lost(self, case: Any, disposition: str, reason: str) -> M:
+        """The measurement of a case that a worker took with it."""
+        make: Any = self.line
+        return make(case=case, disposition=disposition, reason=reason)
+
+    def outcome(self, disposition: str) -> str:
+        """How a case came out, in a word or two."""
+        return self.dispositions.get(disposition, disposition.replace("_", " "))
+
+    def turn(self, case: Any, stage: str) -> str:
+        """What the worker is at."""
+        return f"{self.stages.get(stage, stage)} {case_words(case)}"
+
+    def arguments(self, job: Any) -> list[str]:
+        """What follows `python main.py` to run a job; options that have the command's own default are left
+        out."""
+        return [self.verb, *arguments(job, self.options)]
+
+    def command_line(self, job: Any) -> str:
+        """The whole command, quoted for a shell."""
+        return shlex.join(["python", "main.py", *self.arguments(job)])
+
+    def part(self, which: str) -> ModuleType:
+        """The module of "thin", "saved" or "report". Raises InputError where this kind has none."""
+        name = getattr(self, which)
+        if not name:
+            raise InputError(f"{self.a} cannot be {_DONE[which]}: its kind names no module that does it")
+        return importlib.import_module(name)
+
+
+def case_words(case: Any) -> str:
+    """A case as one says it, a model given by path by its file's stem."""
+    model = getattr(case, "model", "")
+    words: str = case.words
+    return words.replace(model, stem(model), 1) if model else words
+
+
+@functools.cache
+def kinds() -> tuple[Kind[Any, Any], ...]:
+    """Every kind that there is, by name."""
+    return tuple(module.KIND for module in modules("*/kind.py"))
+
+
+def kind_of(path: Path) -> Kind[Any, Any] | None:
+    """Of which kind a folder is; None where it is of none."""
+    return next((kind for kind in kinds() if (Path(path) / kind.file).is_file()), None)
+
+
+def meant(path: Path) -> Kind[Any, Any] | None:
+    """As `kind_of`, also where what should be its header is a link to nowhere, a folder, a device."""
+    return kind_of(path) or next((kind for kind in kinds() if os.path.lexists(Path(path) / kind.file)), None)
+
+
+def instead(path: Path) -> str:
+    """What a folder holds that something else was looked for in (", but holds a ladder"); "" where nothing is
+    known of it."""
+    kind = kind_of(path)
+    return f", but holds {kind.a}" if kind is not None else ""
+
+
+def any_kind() -> str:
+    """ "a comparison, a ladder or a profile"."""
+    *first, last = (kind.a for kind in kinds())
+    return f"{', '.join(first)} or {last}"
+
+
+def _show(value: object) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key}={_show(part)}" for key, part in value.items()) or "none"
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text or "none"

@@ -1,0 +1,161 @@
+"""One sentence a chart, computed from its data and intervals; "" where the data cannot say.
+
+Charts of times and of speed have the verdict (`verdicts`). What is to be doubted stays in and is
+counted (bench.views.charts.doubts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bench.results.rows import Row
+from bench.views.charts import breakdown as divide
+from bench.views.sentences import verdicts
+from bench.words import palette, units
+
+
+def accuracy(items: Sequence[Row]) -> str:
+    """Whether the answers are the reference's, image by image, and the top-1 they come to."""
+    judged = [r for r in items if r.measurement.accuracy is not None and r.measurement.accuracy.images]
+    wrong = [r for r in items if r.measurement.disposition == "incorrect"]
+    parts: list[str] = []
+    for who in dict.fromkeys(r.contender for r in wrong):
+        batches = units.spans(
+            (r.case.batch for r in wrong if r.contender == who), {r.case.batch for r in items}
+        )
+        parts.append(f"{who} fails its check at batch {batches}")
+    parts += [clause.text for clause in verdicts.answers(items) if clause.kind in ("answers", "differ")]
+    tops = {
+        r.measurement.accuracy.top1
+        for r in judged
+        if r.measurement.accuracy and r.measurement.accuracy.labelled
+    }
+    values = [top for top in tops if top is not None]
+    if len({r.case.images for r in judged}) == 1 and values:
+        low, high = units.percent(min(values)), units.percent(max(values))
+        parts.append(f"top-1 is {low}" if low == high else f"top-1 is between {low} and {high}")
+    return _sentence(parts)
+
+
+def about_accuracy(items: Sequence[Row]) -> tuple[str, ...]:
+    """Why there is no top-1 of images that have labels, and whether another order of the classes explains
+    more."""
+    found = [r.measurement.accuracy for r in items if r.measurement.accuracy is not None]
+    refused = dict.fromkeys(f"no accuracy: {a.refused}" for a in found if a.refused)
+    return (*refused, *dict.fromkeys(a.hint for a in found if a.hint))
+
+
+def breakdown(items: Sequence[Row]) -> str:
+    """What takes the most of a pass on each backend, at the largest batch that all of them ran."""
+    splits = [(r, found) for r in items if (found := divide.split(r.measurement)) is not None]
+    batch = _common_batch(row for row, _ in splits)
+    if batch is None:
+        return ""
+    shares: dict[str, list[str]] = {}
+    for row, found in splits:
+        if row.case.batch == batch:
+            key, ns = max(found.parts_ns.items(), key=lambda item: item[1])
+            share = units.percent(ns / found.total_ns, 0)
+            shares.setdefault(palette.CATEGORIES[key][0], []).append(f"{share} on {row.contender}")
+    parts = [f"{part} {', '.join(each)}" for part, each in shares.items()]
+    return _sentence([f"the largest part of a pass at batch {batch:,}: {'; '.join(parts)}"])
+
+
+def total(items: Sequence[Row]) -> str:
+    """How long each backend takes once, before the data set, and how long over it."""
+    staged = [(r, found) for r in items if (found := divide.stages(r.measurement))]
+    batch = _common_batch(row for row, _ in staged)
+    if batch is None:
+        return ""
+    parts = []
+    for row, found in staged:
+        if row.case.batch == batch:
+            cold = sum(ns for key, ns in found.items() if not key.startswith("dataset"))
+            warm = sum(found.values()) - cold
+            over = f" and {units.duration(warm)} over the data set" if warm else ""
+            parts.append(f"{row.contender} takes {units.duration(cold)} once{over}")
+    return _sentence([f"at batch {batch:,} " + "; ".join(parts)])
+
+
+def throughput(items: Sequence[Row]) -> str:
+    """The most images a second, where its interval is clear of every other contender's best; what has no
+    interval is never the most, and may be more than what would be. Where one of these is to be doubted,
+    nothing is said."""
+    best: dict[str, Row] = {}
+    unknown = [
+        row.images_per_s
+        for row in items
+        if row.measurement.disposition == "ok" and row.images_per_s and not (row.high_ns and row.low_ns)
+    ]
+    for row in items:
+        if row.measurement.disposition == "ok" and row.images_per_s and row.high_ns and row.low_ns:
+            held = best.get(row.contender)
+            if held is None or row.images_per_s > (held.images_per_s or 0):
+                best[row.contender] = row
+    if len(best) < 2:
+        return ""
+    first, *others = sorted(best.values(), key=lambda r: -(r.images_per_s or 0))
+    slowest_first = first.case.batch / (first.high_ns or 1)
+    if any(other.case.batch / (other.low_ns or 1) >= slowest_first for other in others):
+        return ""
+    if any(rate >= slowest_first * 1e9 for rate in unknown) or any(row.own_doubts for row in best.values()):
+        return ""
+    rate, second = units.si(first.images_per_s or 0), others[0]
+    return _sentence(
+        [
+            f"{first.contender} reaches the most, {rate} images/s at batch {first.case.batch:,}; "
+            f"{second.contender} comes to {units.si(second.images_per_s or 0)} at batch {second.case.batch:,}"
+        ]
+    )
+
+
+def _common_batch(found: Iterable[Row]) -> int | None:
+    """The largest batch size at which every contender found has a row; None where there is none."""
+    by_contender: dict[str, set[int]] = {}
+    for row in found:
+        by_contender.setdefault(row.contender, set()).add(row.case.batch)
+    common = set.intersection(*by_contender.values()) if by_contender else set()
+    return max(common, default=None)
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    text = "; ".join(parts)
+    return (
+        f"{text[0].upper()}{text[1:]}."
+        if text and not text.startswith(("engine-", "ort-"))
+        else f"{text}." * bool(text)
+    )
+
+
+def end_to_end(items: Sequence[Row]) -> str:
+    """Who sends the most images through, at the batch size at which anybody sends the most."""
+    found = [flow for row in items if (flow := row.end_to_end) is not None]
+    best = max(found, key=lambda flow: flow.images_per_s, default=None)
+    if best is None:
+        return ""
+    parts = []
+    for row in items:
+        flow = row.end_to_end
+        if flow is not None and row.case.batch == best.batch:
+            bus = f" ({units.percent(flow.bus_share, 0)} of the bus)" if flow.bus_share is not None else ""
+            parts.append(f"{row.contender} {units.si(flow.images_per_s)}{bus}")
+    return _sentence([f"images a second from host to host at batch {best.batch:,}: {', '.join(parts)}"])
+
+
+def about_end_to_end(items: Sequence[Row]) -> tuple[str, ...]:
+    """How it was measured, and whose it was not."""
+    found = [flow.record for row in items if (flow := row.end_to_end) is not None]
+    lanes = sorted({record.lanes for record in found})
+    types = ", ".join(dict.fromkeys(record.carries for record in found))
+    best = {record.top_k for record in found if record.top_k}
+    answers = f"the {max(best)} best classes" if best else "all outputs"
+    notes = [
+        f"By the host's clock, not that of the forward pass: images travel as {types}, {answers} come back, "
+        f"{' or '.join(map(str, lanes))} {'batch is' if lanes == [1] else 'batches are'} in flight.",
+    ]
+    refused: dict[str, list[str]] = {}
+    for row in items:
+        if (said := row.measurement.end_to_end) is not None and said.refused:
+            refused.setdefault(said.refused, []).append(row.contender)
+    notes += [f"Without {', '.join(dict.fromkeys(who))}: {why}." for why, who in refused.items()]
+    return tuple(notes)

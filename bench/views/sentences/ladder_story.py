@@ -1,0 +1,195 @@
+"""What a rung gains, in one sentence that its own figures support: times, rates, and what the compiler and
+the launch say of it and of the rung that it is held against. Nothing is called a cause that was not measured:
+figures that changed are told as figures that changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from bench.ladder.records import Ladder
+from bench.results import doubt
+from bench.results.ladder_rows import RungRow, bound
+from bench.results.records import compared_in
+from bench.results.stats import SAME_BOUND, Verdict
+from bench.views.sentences.leading import leading
+from bench.words import limits, orders, units
+
+POINTS = 0.05  # of occupancy: a smaller change is not told
+TIMES = 1.25  # by which a number of threads or blocks has to change to be told
+FEW_WARPS = 0.5  # of those that a multiprocessor has room for
+
+
+def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
+    """One sentence on a rung, to stand behind its name; `rows` are all of its ladder's."""
+    if row.time is None:
+        return _without_time(row)
+    idea = _idea(row)
+    time = units.duration(row.time.value)
+    below = next((r for r in rows if r.name == row.below and r.time), None)
+    if row.gain is None or below is None or below.time is None:
+        doubted = f"; to be doubted: {doubt.in_short(row.doubts)}" if row.doubts else ""
+        return f"takes {time}{_rate(row)}{_held(ladder, row)}{idea}{doubted}"
+    good, bad, other = changes(row, below)
+    figures = [f"{units.duration(below.time.value)} → {time}"]
+    if row.flops_per_s and below.flops_per_s:
+        figures.append(f"{units.si(below.flops_per_s, 'FLOP/s')} → {units.si(row.flops_per_s, 'FLOP/s')}")
+    against = below.case.label + (", the highest of the ladder in fp32" if row.beside else "")
+    head = orders.order(row.gain_verdict, row.gain, row.case.label, against, SAME_BOUND)
+    if orders.decided(row.gain_verdict):
+        head = f"is {head}"
+    elif why := orders.reason(row.gain_undecided):
+        figures.insert(0, why)
+    match row.gain_verdict:
+        case Verdict.FASTER:
+            figures += [*good, *other, *_despite(bad)]
+        case Verdict.SLOWER:
+            figures += [*bad, *other] or ["no figure recorded here says why"]
+            figures += _despite(good)
+            idea = f", for all its idea{idea}" if idea else ""
+        case _:
+            figures += [*good, *bad, *other]
+    held = _held(ladder, row, figures)
+    doubted = f"; to be doubted: {doubt.in_short(row.gain_doubts)}" if row.gain_doubts else ""
+    return f"{head} ({', '.join(figures)}){held}{idea}{doubted}"
+
+
+def _despite(words: Sequence[str]) -> list[str]:
+    return [f"despite {words[0]}", *words[1:]] if words else []
+
+
+def changes(row: RungRow, below: RungRow) -> tuple[list[str], list[str], list[str]]:
+    """Figures of the compiler and the launch that differ: those that let a multiprocessor do more at once,
+    those that let it do less, and those that say neither."""
+    now, was = row.measurement.compiled, below.measurement.compiled
+    good: list[str] = []
+    bad: list[str] = []
+    other: list[str] = []
+    if (occupancy := _both(now, was, "occupancy")) and abs(occupancy[1] - occupancy[0]) >= POINTS:
+        before, after = (units.percent(value, 0) for value in occupancy)
+        grows = occupancy[1] > occupancy[0]
+        (good if grows else bad).append(f"{'more' if grows else 'less'} occupancy ({before} → {after})")
+    if (spills := _both(now, was, "spill_nbytes")) and spills[0] != spills[1]:
+        grows = spills[1] > spills[0]
+        words = (
+            f"{'more' if grows else 'fewer'} bytes of spill stores and loads ({_span(spills, units.nbytes)})"
+        )
+        (bad if grows else good).append(words)
+    elif (stack := _both(now, was, "stack_nbytes")) and stack[0] != stack[1]:  # of arrays, not of spills
+        grows = stack[1] > stack[0]
+        words = f"{'more' if grows else 'less'} stack a thread ({_span(stack, units.nbytes)})"
+        (bad if grows else good).append(words)
+    blocks = _blocks(below), _blocks(row)
+    there = int(row.measurement.facts.get("multiprocessors", "0"))
+    if blocks[1] and there and blocks[1] < there:
+        bad.append(f"only {units.count(blocks[1], 'block')} for {there} multiprocessors")
+    elif blocks[0] and blocks[1] and _apart(*blocks):
+        if there and blocks[0] < there:
+            good.append(f"{blocks[1]:,} blocks for {there} multiprocessors in place of {blocks[0]:,}")
+        else:
+            other.append(f"blocks {_span(blocks, '{:,.0f}'.format)}")
+    if (threads := _both(now, was, "threads")) and _apart(*threads):
+        other.append(f"threads a block {_span(threads, '{:,.0f}'.format)}")
+    if (registers := _both(now, was, "registers")) and registers[0] != registers[1]:
+        other.append(f"registers a thread {_span(registers, '{:.0f}'.format)}")
+    if (shared := _both(now, was, "shared_nbytes")) and shared[0] != shared[1]:
+        other.append(f"shared memory a block {_span(shared, units.nbytes)}")
+    return good, bad, other
+
+
+def reference(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
+    """The line to beat in one precision, and the rung that comes nearest to it or passes it."""
+    assert row.time is not None
+    error = row.measurement.error
+    time = doubt.marked(units.duration(row.time.value), row.doubts)
+    words = f"{ladder.reference} in {row.case.precision}: {time}{_rate(row)}"
+    words += f", error {error.rel_l2:.1e}" if error else ""
+    held = [r for r in rows if r.speedup and compared_in(r.case.precision) == row.case.precision]
+    if (lead := leading(held)) is not None:
+        words += f"; of the rungs held against it {lead.words}"
+        best = lead.best
+        if lead.decided and best.speedup is not None:
+            who = best.case.label
+            told = orders.order(best.verdict, best.speedup, who, "the reference", SAME_BOUND)
+            words += f"; {f'{who} is {told}' if orders.decided(best.verdict) else told}"
+            words += f", to be doubted: {doubt.in_short(best.speedup_doubts)}" if best.speedup_doubts else ""
+    return words + "."
+
+
+def whole(row: RungRow, model: RungRow | None, reference: str) -> str:
+    """Why a rung that is faster than the reference at its node does not make the whole model faster; "" where
+    it does, or nothing is known of it."""
+    if model is None or model.time is None or row.verdict != Verdict.FASTER or not model.verdict:
+        return ""
+    if model.verdict == Verdict.FASTER or model.speedup is None:
+        return ""
+    told = orders.order(model.verdict, model.speedup, "the whole model with it", reference, SAME_BOUND)
+    head = f"the whole model with it is {told}" if orders.decided(model.verdict) else told
+    return (
+        f"{head}, though the rung is faster at its node: what it gains there is small beside the model's "
+        "other steps, or is lost in them, or in the state in which they leave the caches"
+    )
+
+
+def _without_time(row: RungRow) -> str:
+    m = row.measurement
+    reason = m.reason.rstrip(".")
+    if m.disposition == "unsupported":
+        return f"is refused here, as it {reason}{_idea(row)}"
+    return f"was not timed ({m.disposition.replace('_', ' ')}: {reason}){_idea(row)}"
+
+
+def _idea(row: RungRow) -> str:
+    return f": “{row.case.idea}”" if row.case.idea else ""
+
+
+def _rate(row: RungRow) -> str:
+    """The rate, where it is known."""
+    if row.flops_per_s:
+        return f", {units.si(row.flops_per_s, 'FLOP/s')}"
+    return f", {units.si(row.bytes_per_s, 'B/s')}" if row.bytes_per_s else ""
+
+
+def _held(ladder: Ladder, row: RungRow, told: Sequence[str] = ()) -> str:
+    """What holds a rung back (bench.words.limits). told: what its sentence has said already."""
+    if row.limit is None:
+        return ""
+    known = [words for words in holding(row) if not any(words in figure for figure in told)]
+    return f", {limits.standing(row.limit, bound(ladder, row.case.precision), known)}"
+
+
+def holding(row: RungRow) -> list[str]:
+    """What the compiler and the launch say of a rung that is far from its limits."""
+    found = row.measurement.compiled
+    there, blocks = int(row.measurement.facts.get("multiprocessors", "0")), _blocks(row)
+    said = []
+    if blocks and there and blocks < there:
+        said.append(f"only {units.count(blocks, 'block')} for {there} multiprocessors")
+    if spills := found.get("spill_nbytes"):
+        said.append(f"{units.nbytes(spills)} of spill stores and loads a thread")
+    if (occupancy := found.get("occupancy")) and occupancy < FEW_WARPS:
+        share = units.percent(occupancy, 0)
+        said.append(f"occupancy {share}, so that few warps are there to work while others wait")
+    return said
+
+
+def _both(now: dict[str, float], was: dict[str, float], key: str) -> tuple[float, float] | None:
+    return (was[key], now[key]) if key in now and key in was else None
+
+
+def _span(values: tuple[float, float], shown: object) -> str:
+    assert callable(shown)
+    return f"{shown(values[0])} → {shown(values[1])}"
+
+
+def _apart(was: float, now: float) -> bool:
+    return max(was, now) >= TIMES * min(was, now) and was != now
+
+
+def _blocks(row: RungRow) -> int:
+    """Blocks that the rung's kernel is started with; 0 where not known."""
+    grid = row.measurement.facts.get("grid", "")
+    try:
+        return math.prod(int(part) for part in grid.split("×")) if grid else 0
+    except ValueError:
+        return 0

@@ -1,0 +1,235 @@
+"""A profile as tables: what the device did and what was called, in nvprof's form, and the parts of the wall.
+
+A table is data (bench.views.tables.table), whose rows hold plain numbers in base units by the columns' names.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from bench.profile import api as profile_api
+from bench.profile import parts as profile_parts
+from bench.profile.events import Events
+from bench.profile.records import CaseProfile
+from bench.views.tables import profile_columns as kinds
+from bench.views.tables.event_lines import (
+    By,
+    EventLine,
+    device_events,
+    in_window,
+    inside_words,
+    key_of,
+    lines,
+    most_words,
+    overlap_words,
+)
+from bench.views.tables.profile_columns import ProfileColumn, ProfileTable
+from bench.views.tables.table import Table
+
+LINE_COLUMNS = (
+    kinds.share("share", "time %"),
+    kinds.duration("time_ns", "time"),
+    kinds.count("calls", "calls"),
+    kinds.duration("mean_ns", "avg"),
+    kinds.duration("min_ns", "min"),
+    kinds.duration("median_ns", "med"),
+    kinds.duration("max_ns", "max"),
+    kinds.duration("std_ns", "std"),
+    kinds.words("name", "name"),
+)
+
+
+def activities(
+    made: CaseProfile, events: Events, by: By = "name", window: str = "pass", match: str = ""
+) -> ProfileTable:
+    """What the device did (on a CPU: the model's steps), in nvprof's form. match: only names that hold it."""
+    what = "GPU activities" if events.activities else "Steps"
+    shown = device_events(in_window(events, window), by)
+    found = lines(shown, key_of(by))
+    rows = _rows(found, match)
+    notes = [
+        most_words(found, what if events.activities else "steps"),
+        overlap_words(shown, what),
+        inside_words(shown),
+    ]
+    notes.append("" if rows else _nothing(match))
+    return Table(
+        key=f"activities-{by}",
+        title=f"{what} of {made.case.words}, {WINDOW_WORDS[window]}, by {by}",
+        columns=LINE_COLUMNS,
+        rows=rows,
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def calls(made: CaseProfile, events: Events, window: str = "pass", match: str = "") -> ProfileTable:
+    """Calls into CUDA, in nvprof's form: those that the program made itself, each variant by its own name."""
+    found = lines(
+        profile_api.outermost(in_window(events, window).calls), lambda call: profile_api.bare(call.name)
+    )
+    rows = _rows(found, match)
+    return Table(
+        key="calls",
+        title=f"API calls of {made.case.words}, {WINDOW_WORDS[window]}",
+        columns=LINE_COLUMNS,
+        rows=rows,
+        notes=tuple(filter(None, [most_words(found, "API calls"), "" if rows else _nothing(match)])),
+    )
+
+
+WINDOW_WORDS = {
+    "pass": "the profiled passes",
+    "create": "creation",
+    "close": "closing",
+    "all": "from creation to close",
+}
+
+
+def breakdown(profiles: Sequence[CaseProfile], window: str = "pass") -> ProfileTable:
+    """One line a case: the wall of a profiled pass in parts that add up to it, and the unprofiled median."""
+    shown = [(made, found) for made in profiles if (found := made.breakdown(window)) is not None]
+    keys: dict[str, None] = {}
+    for _, found in shown:
+        keys |= dict.fromkeys(share.key for share in found.parts)
+    ordered = [key for key in keys if key.startswith(profile_parts.OP)]
+    ordered += [key for key in profile_parts.OTHERS if key in keys]
+    rows = []
+    for made, found in shown:
+        plain = statistics.median(made.pass_ns) if made.pass_ns and window == "pass" else None
+        profiled = statistics.median(made.profiled_ns) if made.profiled_ns else found.wall
+        rows.append(
+            {
+                "backend": made.case.backend,
+                "batch": made.case.batch,
+                "wall_ns": found.wall,
+                **{f"{column_name(key)}_ns": found.part(key) for key in ordered},
+                "rest_share": found.part("rest") / found.wall if found.wall else 0.0,
+                "unprofiled_ns": plain,
+                "profiled_ns": profiled if plain is not None else None,
+                "profilers_ns": profiled - plain if plain is not None else None,
+            }
+        )
+    columns = (
+        kinds.words("backend", "backend"),
+        kinds.count("batch", "batch"),
+        kinds.duration("wall_ns", "wall", idle=True),
+        kinds.duration("profiled_ns", "median", idle=True),
+        kinds.duration("unprofiled_ns", "unprofiled", idle=True),
+        kinds.duration("profilers_ns", "profiler's", idle=True),
+        kinds.share("rest_share", "rest %"),
+        *(kinds.duration(f"{column_name(key)}_ns", profile_parts.label(key), idle=True) for key in ordered),
+    )
+    title = (
+        "A profiled pass in parts" if window == "pass" else f"{WINDOW_WORDS[window].capitalize()} in parts"
+    )
+    notes = (
+        "The parts add up to the wall, the mean of the profiled passes. Beside it the medians of profiled "
+        "and of unprofiled passes; their difference is the profiler's, and where it is negative, passes "
+        "differ by more than the profiler costs.",
+    )
+    return Table(columns, tuple(rows), title, notes if window == "pass" else (), "breakdown")
+
+
+def column_name(key: str) -> str:
+    """A part's key as the name of a column."""
+    if key.startswith(profile_parts.OP):
+        return key.removeprefix(profile_parts.OP) or "unattributed"
+    return profile_parts.label(key).replace(" ", "_")
+
+
+def cold(profiles: Sequence[CaseProfile], all_batches: bool = True) -> ProfileTable:
+    """The phases of each case's cold start, in order; or of each backend's at its smallest batch alone."""
+    if not all_batches:
+        least = {made.case.backend: made for made in sorted(profiles, key=lambda m: -m.case.batch)}
+        profiles = [made for made in profiles if least[made.case.backend] is made]
+    rows = [
+        {
+            "backend": made.case.backend,
+            "batch": made.case.batch,
+            "phase": mark.name,
+            "start_ns": mark.start_ns,
+            "time_ns": mark.time_ns,
+            "text": mark.text or None,
+        }
+        for made in profiles
+        for mark in made.cold
+    ]
+    columns = (
+        kinds.words("backend", "backend"),
+        kinds.count("batch", "batch"),
+        kinds.words("phase", "phase"),
+        kinds.duration("start_ns", "from"),
+        kinds.duration("time_ns", "time"),
+        kinds.words("text", ""),
+    )
+    return Table(columns, tuple(rows), "Cold start, from the start of the process", key="cold")
+
+
+def process(profiles: Sequence[CaseProfile]) -> ProfileTable:
+    """What each case's process used, as /usr/bin/time tells it."""
+    rows = []
+    for made in profiles:
+        if (used := made.process) is None:
+            continue
+        rows.append(
+            {
+                "backend": made.case.backend,
+                "batch": made.case.batch,
+                "real_s": used.real_s,
+                "user_s": used.user_s,
+                "system_s": used.system_s,
+                "max_rss_nbytes": used.max_rss_nbytes,
+                "minor_faults": used.minor_faults,
+                "major_faults": used.major_faults,
+                "gpu_peak_nbytes": used.gpu_peak_nbytes,
+            }
+            | {name: getattr(used, name) for name in _AS_TIME}
+        )
+        rows[-1]["cpu"] = (used.user_s + used.system_s) / used.real_s if used.real_s else None
+    told = [name for name in _AS_TIME if any(row[name] is not None for row in rows)]
+    columns: tuple[ProfileColumn, ...] = (
+        kinds.words("backend", "backend"),
+        kinds.count("batch", "batch"),
+        kinds.seconds("real_s", "real"),
+        kinds.seconds("user_s", "user"),
+        kinds.seconds("system_s", "sys"),
+        kinds.nbytes("max_rss_nbytes", "peak resident"),
+        kinds.count("minor_faults", "minor faults"),
+        kinds.count("major_faults", "major faults"),
+        kinds.nbytes("gpu_peak_nbytes", "GPU peak"),
+    )
+    if told:  # records of before have none of it
+        columns += (
+            kinds.share("cpu", "CPU"),
+            *(kinds.count(name, _AS_TIME[name]) for name in told),
+        )
+    notes = "Of the whole worker: the unprofiled timing and the profiler are in it."
+    if any(row["gpu_peak_nbytes"] is not None for row in rows):
+        notes += " The GPU's peak is how far its used memory rose."
+    return Table(columns, tuple(rows), "Whole program", (notes,), "process")
+
+
+# What /usr/bin/time -v tells further, and its heading.
+_AS_TIME = {
+    "inputs": "blocks read",
+    "outputs": "blocks written",
+    "swaps": "swaps",
+    "voluntary_switches": "switches (waited)",
+    "involuntary_switches": "switches (taken off)",
+}
+
+
+def _nothing(match: str) -> str:
+    """Why a table of lines is empty."""
+    return f"No name here holds {match!r}." if match else "Nothing was recorded here."
+
+
+def _rows(found: Sequence[EventLine], match: str) -> tuple[dict[str, Any], ...]:
+    wanted = match.lower()
+    return tuple(
+        {column.name: getattr(line, column.name) for column in LINE_COLUMNS}
+        for line in found
+        if wanted in line.name.lower()
+    )
