@@ -20,7 +20,7 @@ from bench.commands.export import export
 from bench.commands.given import Grouped
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
-from bench.results import found
+from bench.results import kinds
 from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
@@ -34,7 +34,7 @@ app = typer.Typer(
 groups = {"models": models.app, "runs": runs.app}
 commands = [export, selfcheck]
 # Those that measure, and satellites, lie with what they are about, found by their files.
-for module in (*found.modules("*/cli.py"), *found.modules("extras/*/command.py")):
+for module in (*kinds.modules("*/cli.py"), *kinds.modules("extras/*/command.py")):
     if isinstance(module.COMMAND, typer.Typer):
         groups[module.COMMAND.info.name] = module.COMMAND
     elif hasattr(module, "GROUP"):

@@ -37,7 +37,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   scoreboard, a table whose cells have colours.
 - `gui.plots.chart` (and `gui.plots`): charts of bench.views → pyqtgraph (`ChartView`; `ChartGrid` sets
   several out), with persistent items; pages use it and draw nothing themselves. Its `menu_opened` signal
-  lets others add to a chart's context menu. A chart's title has bench.views.sentences.meanings behind it.
+  lets others add to a chart's context menu. A chart's title has bench.views.sentences.findings behind it.
 - The form that makes a Job: `gui.form.job_form`, `job_fields`, `form_fields`; `rung_choices`: rungs chosen.
 - `gui.pages.layers.layer_rows`: measurements → layers side by side, columns and edges;
   `gui.widgets.graph.layout` places boxes (nothing of Qt), `gui.widgets.graph.view.GraphView` draws them,

@@ -48,7 +48,7 @@ def command_line() -> str:
 def begin(kind: Kind[H, M], header: H, out: Path | None) -> Folder[H, M]:
     """A new folder, `out` or a dated one."""
     from bench.results import folders
-    from bench.results.naming import RUNS
+    from bench.results.store import RUNS
 
     return folders.begin(kind, header, out, RUNS, command_line())
 
@@ -103,10 +103,10 @@ def measure(
 
 
 def _on_cluster(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu: str) -> Ending:
-    from bench.results import found
+    from bench.results import kinds
     from kernels.errors import UnavailableError
 
-    for satellite in found.modules("extras/*/cluster.py"):
+    for satellite in kinds.modules("extras/*/cluster.py"):
         ending: Ending = satellite.measure(folder, missing, cluster, gpu)
         return ending
     raise UnavailableError("--cluster needs bench/extras/fleet, which this copy of the program lacks")
@@ -122,7 +122,7 @@ def tell_left(folder: Folder[Any, Any]) -> None:
 def tell_baseline(folder: Folder[Any, Any]) -> None:
     """Say how what was measured stands to the baseline that is kept beside it, where there is one and all of
     it is measured."""
-    from bench.results.naming import RUNS
+    from bench.results.store import RUNS
     from bench.views.diff.between import with_baseline
     from bench.views.sentences import diff_sentences as sentences
 

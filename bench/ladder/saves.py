@@ -18,8 +18,7 @@ from bench.results import reading, stats
 from bench.results.ladder_rows import rows
 from bench.results.records import Disposition, Record
 from bench.results.stats import SAME_BOUND
-from bench.views.tables import outputs
-from bench.views.tables.table import Column, Table, pick
+from bench.views.tables.table import Column, Output, Table, pick, row_type
 from bench.words import orders, units
 from bench.words.version import version
 from kernels.errors import InputError, system_words
@@ -184,10 +183,10 @@ def readable(found: Sequence[Save]) -> list[Table[Save]]:
     ]
 
 
-SAVE = outputs.row("LadderSave", COLUMNS, "A save, as a line of CSV has it.")
+SAVE = row_type("LadderSave", COLUMNS, "A save, as a line of CSV has it.")
 
 
-class SavesOutput(outputs.Output, frozen=True, kw_only=True):
+class SavesOutput(Output, frozen=True, kw_only=True):
     """`ladder --saves DIR --format json`."""
 
     folder: str

@@ -13,7 +13,7 @@ from bench.results import trust
 from bench.results.folder import CannotMake, Folder
 from bench.results.inside import files
 from bench.results.kinds import Kind, any_kind, kinds, meant
-from bench.results.naming import new_folder
+from bench.results.store import new_folder
 from kernels.errors import InputError
 
 H = TypeVar("H")

@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 from bench.results.claim import LOCK_FILE
 from bench.results.folder import Folder
-from bench.results.found import modules
 from bench.results.records import stem
 from bench.results.store import CHARTS, LOG_FILE, NOTE_FILE, RESULTS_FILE, read_record
 from bench.words.option import Option, arguments
@@ -236,3 +235,15 @@ def _show(value: object) -> str:
         return "; ".join(f"{key}={_show(part)}" for key, part in value.items()) or "none"
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text or "none"
+
+
+def modules(pattern: str) -> list[ModuleType]:
+    """Those of `bench` whose files fit, by name: "*/kind.py", "extras/*/command.py"."""
+    import bench
+
+    names = {
+        ".".join(("bench", *path.relative_to(place).with_suffix("").parts))
+        for place in bench.__path__
+        for path in Path(place).glob(pattern)
+    }
+    return [importlib.import_module(name) for name in sorted(names)]

@@ -3,6 +3,7 @@ refused if a newer version wrote them. bench.results.folder is the whole folder.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,3 +79,16 @@ class NewerError(InputError):
 class _Schema(msgspec.Struct):
     schema: int = 0
     created_at: str = ""
+
+
+RUNS = Path("runs")
+
+
+def new_folder(runs: Path, stamp: datetime.datetime, name: str) -> Path:
+    """A path in `runs` that nothing has yet, by the time and the name."""
+    base = runs / f"{stamp:%Y%m%d-%H%M%S}-{name}"
+    path, number = base, 1
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path

@@ -11,10 +11,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+
+import msgspec
 
 from bench.results import note
 from bench.results.folders import open_folder
+from bench.results.machine_limits import MachineLimits
+from bench.results.records import Environment
 from kernels.errors import InputError
 
 MOST_NBYTES = 300_000
@@ -48,3 +53,21 @@ def thin(source: Path, target: Path, most_nbytes: int = MOST_NBYTES) -> int:
     raise InputError(
         f"{source} thinned takes {size:,} bytes at the least, above {most_nbytes:,}; {kind.LESS}"
     )
+
+
+def public_dirs(folders: Sequence[str]) -> tuple[str, ...]:
+    """The names of folders, without where they lie."""
+    return tuple(Path(folder).name for folder in folders)
+
+
+def public(environment: Environment) -> Environment:
+    """Without what tells of one machine alone: the GPU's serial number."""
+    return msgspec.structs.replace(environment, gpu_uuid="")
+
+
+def public_limits(limits: MachineLimits, environment: Environment) -> MachineLimits:
+    """What a machine was measured to reach, without its GPU's serial number."""
+    measured_on = limits.measured_on
+    if environment.gpu_uuid:
+        measured_on = measured_on.replace(f" {environment.gpu_uuid}", "")
+    return msgspec.structs.replace(limits, measured_on=measured_on)

@@ -7,10 +7,10 @@ import msgspec
 from bench.views.charts.scoreboard import Scoreboard
 from bench.views.sentences.verdicts import Verdict
 from bench.views.tables import comparison_tables as tables
-from bench.views.tables import outputs
+from bench.views.tables import table
 
-CASE = outputs.row("ComparisonCase", tables.COLUMNS, "A case, as a line of CSV has it.")
-LAYER = outputs.row("ComparisonLayer", tables.LAYER_COLUMNS, "A layer of a case, as a line of CSV has it.")
+CASE = table.row_type("ComparisonCase", tables.COLUMNS, "A case, as a line of CSV has it.")
+LAYER = table.row_type("ComparisonLayer", tables.LAYER_COLUMNS, "A layer of a case, as a line of CSV has it.")
 
 
 class ScoreboardOutput(Scoreboard, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ def scoreboard(verdict: Verdict) -> ScoreboardOutput:
     return ScoreboardOutput(**msgspec.structs.asdict(verdict.board), line=verdict.text)
 
 
-class ComparisonOutput(outputs.Output, frozen=True, kw_only=True):
+class ComparisonOutput(table.Output, frozen=True, kw_only=True):
     """layers: null unless --layers asks for them. scoreboards: one a model, or of a model of many contenders
     one for each precision."""
 

@@ -40,8 +40,7 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False, bi
     from bench.views.sentences.verdicts import verdicts
     from bench.views.tables import comparison_tables as tables
     from bench.views.tables import scoreboard, terminal_tables
-    from bench.views.tables.outputs import head
-    from bench.views.tables.table import pick, records, to_csv, to_json, to_markdown
+    from bench.views.tables.table import head, pick, records, to_csv, to_json, to_markdown
     from bench.words.terminal import console
 
     runs = [run for run, _ in found]

@@ -9,7 +9,7 @@ from bench.ladder.records import Ladder
 from bench.results import doubt
 from bench.results.ladder_rows import rows
 from bench.results.stats import SAME_BOUND
-from bench.views.sentences.leading import leading
+from bench.views.sentences.ladder_story import leading
 from bench.words import orders, units
 
 READS = ("samples_ns", "rounds", "instances", "quantile", "load", "validity", "notes", "nbytes")

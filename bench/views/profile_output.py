@@ -11,7 +11,7 @@ import msgspec
 from bench.profile.records import CaseProfile, Profile, ProfileJob
 from bench.results.machine_limits import MachineLimits
 from bench.views.sentences import profile_remarks as remarks
-from bench.views.tables import grid, outputs, table
+from bench.views.tables import grid, table
 from bench.views.tables.profile_columns import ProfileTable, named, short_name
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ShownTable(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-class ProfileOutput(outputs.Output, frozen=True, kw_only=True):
+class ProfileOutput(table.Output, frozen=True, kw_only=True):
     """`profile --format json`: what profile.json holds, its cases as results.jsonl has them, and the tables
     that were asked for."""
 
@@ -60,7 +60,7 @@ def to_json(profile: Profile, profiles: Sequence[CaseProfile], found: Sequence[P
     """The profile, its cases, and the tables' rows by their titles."""
     return table.to_json(
         ProfileOutput(
-            **outputs.head([profile]),
+            **table.head([profile]),
             job=profile.job,
             limits=profile.limits,
             cases=tuple(profiles),

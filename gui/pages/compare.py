@@ -14,7 +14,7 @@ from bench.results.messages import Provisional
 from bench.results.records import Case, Measurement
 from bench.results.rows import Row, label, title
 from bench.views.charts.definitions import Chart
-from bench.views.charts.flat import badge
+from bench.views.sentences.findings import badge
 from bench.views.sentences.footer import processors
 from bench.words.option import numbers_text
 from gui.base.boxes import VERTICAL, as_column, as_row, filled, splitter

@@ -26,7 +26,7 @@ from bench.ladder.questions import (
     assembly_command,
 )
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, RungProvisional
-from bench.results.naming import RUNS
+from bench.results.store import RUNS
 from bench.run.client import worker_command
 from gui.sessions.asker import Asker
 from gui.sessions.ladder_state import LadderState

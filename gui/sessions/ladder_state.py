@@ -21,7 +21,7 @@ from bench.results.inside import inside
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.messages import Hello
 from bench.results.records import Environment
-from bench.views.charts.live_charts import Going, planned
+from bench.views.charts.ladder_charts import Going, planned
 from gui.base.background import Background
 from kernels.errors import InputError
 

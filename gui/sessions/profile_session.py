@@ -18,7 +18,7 @@ from bench.profile.events import Events
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
-from bench.results.naming import RUNS
+from bench.results.store import RUNS
 from gui.sessions.export import Exporter, Order
 from gui.sessions.session import Session
 from gui.sessions.timeline_lanes import LaneGroup, group

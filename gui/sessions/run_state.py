@@ -19,10 +19,9 @@ from bench.results.messages import Provisional
 from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, title
-from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart
+from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
 from bench.views.charts.definitions import Chart
 from bench.views.charts.overlay import lay_over, short_name
-from bench.views.charts.provisional import with_provisional
 from bench.views.charts.scoreboard import Scoreboard, scoreboard
 from bench.views.sentences.verdicts import Verdict, of_precision, precisions, verdict
 

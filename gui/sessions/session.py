@@ -23,9 +23,8 @@ from bench.results import folders, trust
 from bench.results.folder import Folder
 from bench.results.kinds import Kind
 from bench.results.messages import Hello, Log, Progress
-from bench.results.naming import RUNS
 from bench.results.records import Disposition
-from bench.results.store import to_run_again
+from bench.results.store import RUNS, to_run_again
 from bench.run import beforehand
 from bench.run.client import worker_command
 from bench.run.pace import Pace

@@ -21,8 +21,8 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.results import baseline, note, trust
 from bench.results.claim import Claim
 from bench.results.kinds import kind_of
-from bench.results.naming import RUNS
 from bench.results.records import Job, Measurement, Run, stem
+from bench.results.store import RUNS
 from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
 from gui.pages.runs import RunsPage, same
 from gui.sessions.run_state import Overlay

@@ -27,9 +27,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.kinds import kind_of
-from bench.results.naming import RUNS
 from bench.results.records import Measurement
 from bench.results.rows import title
+from bench.results.store import RUNS
 from bench.results.summaries import BESIDE_SAMPLE, SAMPLE
 from gui.base import faults
 from gui.base.theme import Theming

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 
@@ -9,6 +10,7 @@ from bench.profile import parts as profile_parts
 from bench.profile.events import Events
 from bench.profile.records import CaseProfile, Profile
 from bench.results import stats
+from bench.results.machine_limits import MachineLimits
 from bench.views.charts.definitions import (
     Axis,
     Bar,
@@ -20,8 +22,7 @@ from bench.views.charts.definitions import (
     Point,
     Series,
 )
-from bench.views.charts.profile_common import IN_WORDS, colours, footer, keys_of
-from bench.views.charts.profile_roofline import roofline
+from bench.views.sentences import profile_findings
 from bench.words import palette, units
 
 
@@ -236,3 +237,171 @@ def cold(profile: Profile, profiles: Sequence[CaseProfile]) -> Chart | None:
         ),
         footer=footer(profile),
     )
+
+
+# What takes most of a model has the colour that it has in every chart; other operators one by one in the
+# order in which they are met; what is not an operator has colours of its own.
+MAIN = {"Conv": "conv", "Gemm": "fc", "MaxPool": "pool"}
+OPERATORS = ("#999933", "#6B5FB0", "#661100", "#88A0DC", "#AA7744", "#4477AA", "#557722")
+PARTS = {
+    "h2d": palette.CATEGORIES["h2d"][1],
+    "d2h": palette.CATEGORIES["d2h"][1],
+    "d2d": "#A8A060",
+    "memset": "#7B8C8C",
+    "staging": "#1173CC",
+    "launch": "#ED8643",
+    "alloc": "#C15C6E",
+    "sync": palette.CATEGORIES["sync"][1],
+    "api": "#D56B99",
+    "ort": "#C6A4E0",
+    "host": "#4F6070",
+    "profiler": "#BFC7D0",
+    "rest": palette.CATEGORIES["rest"][1],
+}
+# Parts whose label is no end of a sentence.
+IN_WORDS = {
+    "h2d": "copying in",
+    "d2h": "copying out",
+    "d2d": "copying on the device",
+    "staging": "the host's filling and emptying of page-locked memory",
+    "launch": "waiting for what is being launched",
+    "ort": "ONNX Runtime's own work on the host",
+    "host": "the host's own code",
+    "profiler": "the profiler's own work",
+    "rest": "not explained",
+}
+
+
+def colours(keys: Sequence[str]) -> dict[str, str]:
+    """A colour for each part; an operator's, where it is none of the main ones, by its place among them."""
+    operators = [key for key in keys if key.startswith(profile_parts.OP)]
+    main = {key: MAIN[name] for key in operators if (name := key.removeprefix(profile_parts.OP)) in MAIN}
+    found = {key: palette.CATEGORIES[category][1] for key, category in main.items()}
+    others = [key for key in operators if key not in found]
+    found |= {key: OPERATORS[index % len(OPERATORS)] for index, key in enumerate(others)}
+    return found | {key: PARTS.get(key, palette.MUTED) for key in keys if key not in found}
+
+
+def keys_of(profiles: Sequence[CaseProfile], window: str = "pass") -> list[str]:
+    """The parts of all these cases in stacking order: operators, the longest first, then the others."""
+    total: dict[str, float] = {}
+    for made in profiles:
+        if (found := made.breakdown(window)) is not None:
+            for share in found.parts:
+                # A share of its own pass: a large batch is not to decide alone.
+                total[share.key] = total.get(share.key, 0.0) + share.time_ns / max(found.wall_ns, 1)
+    operators = sorted((key for key in total if key.startswith(profile_parts.OP)), key=lambda k: -total[k])
+    return operators + [key for key in profile_parts.OTHERS if key in total]
+
+
+def footer(profile: Profile) -> tuple[str, ...]:
+    """Machine, software and command."""
+    env = profile.environment
+    software = [
+        f"{name} {version}"
+        for name, version in env.packages.items()
+        if name.startswith(("numpy", "onnxr", "cupy", "cupti"))
+    ]
+    driver = f"driver {env.driver}" if env.driver else ""
+    lines = [
+        " · ".join(filter(None, [env.machine, env.cpu, env.gpu, driver, env.os])),
+        " · ".join(filter(None, [*software, profile.created_at.replace("T", " ")[:16]])),
+        profile.command,
+    ]
+    return tuple(filter(None, lines))
+
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
+COUNTED = (
+    "A line joins where an operator stands by the least bytes it needs and by those that the hardware "
+    "counted at device memory, with empty caches before each kernel."
+)
+
+
+def roofline(
+    profile: Profile,
+    made: CaseProfile,
+    events: Events,
+    limits: MachineLimits | None,
+    among: Sequence[CaseProfile] = (),
+) -> Chart | None:
+    """Each operator at its operations a byte, under what the machine was measured to reach; where the
+    hardware counted, a line leads to where it stands by the bytes that were moved. among: all cases of the
+    profile, so that an operator has one colour in all of its charts."""
+    found = [f for f in profile_findings.findings(made, events, limits) if f.flops_per_s and f.intensity]
+    if limits is None or not found:
+        return None
+    intensities = [point.x for f in found for point in _places(f)]
+    rate = profile_findings.rate_of(limits, made)
+    moved_per_s = limits.moved_per_s(profile_findings.of_a_pass(made))
+    ridge = rate / moved_per_s
+    low = 2.0 ** math.floor(math.log2(min(*intensities, ridge)) - 1)
+    high = 2.0 ** math.ceil(math.log2(max(*intensities, ridge)) + 2)  # names stand to the right
+    roof = Series(
+        label="measured limit",
+        backend="",
+        precision="",
+        colour=palette.MUTED,
+        dashed=False,
+        marker="",
+        points=tuple(Point(x=x, y=min(rate, x * moved_per_s)) for x in (low, ridge, high)),
+    )
+    op_types = list(dict.fromkeys(f.op_type for f in found))
+    keys = dict.fromkeys([*keys_of(among or [made]), *(profile_parts.OP + op_type for op_type in op_types)])
+    tints = colours(list(keys))
+    series = [
+        Series(
+            label=f.nodes[0],  # the whole of it is read out on its point
+            backend=made.case.backend,
+            precision=made.case.precision,
+            colour=tints[profile_parts.OP + f.op_type],
+            dashed=False,
+            marker=MARKERS[op_types.index(f.op_type) % len(MARKERS)],
+            points=_places(f),
+            # At a single point; two and the line between them are told by the legend.
+            named=not f.dram_nbytes,
+            leading=f is found[0],
+        )
+        for f in found
+    ]
+    ticks = tuple(2.0**power for power in range(round(math.log2(low)), round(math.log2(high)) + 1))
+    longest = found[0]
+    return Chart(
+        name=f"profile-roofline-{made.case.key}",
+        model=profile.job.model,
+        title=f"{made.case.words}, under the roofline",
+        finding=f"{longest.label} takes longest: {longest.sentence}." if longest.sentence else "",
+        panels=(
+            Panel(
+                title="",
+                x=Axis(label="operations a byte of the least traffic possible", scale="log", ticks=ticks),
+                y=Axis(label="operations a second", unit="FLOP/s", scale="log"),
+                series=(roof, *series),
+            ),
+        ),
+        notes=(
+            f"Limits measured on this machine: {units.si(rate, 'FLOP/s')} ({limits.multiplied_by}), "
+            f"{profile_findings.moved_words(limits, made)}.",
+            *([COUNTED] if any(f.dram_nbytes for f in found) else []),
+        ),
+        footer=footer(profile),
+    )
+
+
+def _places(finding: profile_findings.OpFinding) -> tuple[Point, ...]:
+    """An operator by the least bytes, and by those that were counted; to the right with more work a byte."""
+    rate = finding.flops_per_s or 0.0
+    least = Point(
+        x=finding.intensity or 0.0,
+        y=rate,
+        text=f"{finding.label}: {units.si(rate, 'FLOP/s')}. {finding.sentence}",
+    )
+    if not finding.dram_nbytes:
+        return (least,)
+    moved = units.nbytes(finding.dram_nbytes)
+    counted = Point(
+        x=finding.flops / finding.dram_nbytes,
+        y=rate,
+        text=f"{finding.label} by the {moved} counted at device memory; least {units.nbytes(finding.nbytes)}",
+    )
+    return tuple(sorted((least, counted), key=lambda point: point.x))

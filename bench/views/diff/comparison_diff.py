@@ -12,8 +12,8 @@ from bench.results.rows import Row, in_order, label, rows, title
 from bench.results.stats import Interval
 from bench.views.diff import differs
 from bench.views.diff.bisect import left
+from bench.views.diff.differs import matched
 from bench.views.diff.judging import across_runs
-from bench.views.diff.matching import matched
 from bench.views.diff.records import Compared, Pair, Side
 
 # Settings that say which cases there are: what only one run has is told case by case.

@@ -13,9 +13,10 @@ ten programs shared one was "7 times slower" by its interval. No verdict follows
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 
-from bench.results import apart, doubt
+from bench.results import doubt
 from bench.results.rows import FAILURES
 from bench.results.stats import ONE_ROUND, Interval, Verdict, across, verdict
 from bench.views.diff.records import Change, Diff, Pair, Side
@@ -34,12 +35,12 @@ def judged(pair: Pair, bound: float, one_machine: bool, verdicts: bool = True) -
     if a.disposition != "ok" or b.disposition != "ok":
         return Change(pair, wrong=wrong, worse=worse, lost=lost, apart=_ended(a, b))
     if a.speedup is not None and b.speedup is not None and not pair.reference:
-        ratio = apart.quotient(b.speedup, a.speedup)
+        ratio = quotient(b.speedup, a.speedup)
         found = Change(pair, "speed-up", ratio, doubts=_doubts(a, b))
     elif a.time is not None and b.time is not None and one_machine:
         told = _doubts(a, b)
         found = Change(
-            pair, "time", apart.quotient(a.time, b.time), doubts=told if pair.reference else (*told, ALONE)
+            pair, "time", quotient(a.time, b.time), doubts=told if pair.reference else (*told, ALONE)
         )
     else:
         why = "" if pair.reference else "two machines, and no reference beside it in both"
@@ -55,7 +56,7 @@ def _verdict(ratio: Interval, undecided: str, bound: float) -> tuple[str, str]:
     """And why it is UNCLEAR. undecided: what keeps the two from a verdict, whatever their ratio."""
     if undecided:
         return Verdict.UNCLEAR.value, undecided
-    times = apart.inverse(ratio)  # the rule is of times: below 1 takes less
+    times = inverse(ratio)  # the rule is of times: below 1 takes less
     found = verdict(times, bound)
     return found.value, across(times, bound) if found is Verdict.UNCLEAR else ""
 
@@ -178,3 +179,67 @@ def cannot_fail(diff: Diff, gates: Collection[str]) -> str:
             "the backend"
         )
     return ""
+
+
+LEAST = 0.2  # of all that the layers changed by, from which on one is named
+MOST = 3
+
+
+def where(change: Change) -> str:
+    """ "mostly conv2 +401 µs (rung tiled → naive)"; "" where nothing is known of layers, or they moved the
+    other way."""
+    a, b = change.pair.a, change.pair.b
+    if a is None or b is None or change.verdict not in (Verdict.FASTER, Verdict.SLOWER):
+        return ""
+    pace = _pace(a, b, change)
+    both = [name for name in a.layers if name in b.layers]
+    moved = {name: b.layers[name] * pace - a.layers[name] for name in both}
+    total = sum(moved.values())
+    way = 1 if change.verdict == Verdict.SLOWER else -1
+    if not both or total * way <= 0:
+        return ""
+    largest = sorted(moved, key=lambda name: -way * moved[name])[:MOST]
+    named = [
+        f"{name} {units.change(moved[name])}{_rung(name, a, b)}"
+        for name in largest
+        if way * moved[name] >= LEAST * abs(total)
+    ]
+    proportion = "" if abs(pace - 1) < 0.02 else ", in proportion to the reference's time"
+    return f"by its layers' own times mostly {', '.join(named)}{proportion}" if named else ""
+
+
+def _pace(a: Side, b: Side, change: Change) -> float:
+    """What B's times are multiplied by, so that the reference took as long in both."""
+    if change.by != "speed-up" or not (a.time and b.time and a.speedup and b.speedup):
+        return 1.0
+    return a.time.value * a.speedup.value / (b.time.value * b.speedup.value)
+
+
+def _rung(name: str, a: Side, b: Side) -> str:
+    one, other = a.rungs.get(name, ""), b.rungs.get(name, "")
+    return f" (rung {one} → {other})" if one != other and one and other else ""
+
+
+def quotient(over: Interval, under: Interval) -> Interval:
+    """The one over the other. Not known where one of them is not. ValueError for what is not above 0."""
+    if over.value <= 0 or under.value <= 0:
+        raise ValueError("a ratio needs values above 0")
+    value = over.value / under.value
+    down = math.hypot(_reach(over.value, over.low), _reach(under.high, under.value))
+    up = math.hypot(_reach(over.high, over.value), _reach(under.value, under.low))
+    low, high = value * math.exp(-min(down, _FAR)), value * math.exp(min(up, _FAR))
+    return Interval(value, min(low, value), max(high, value), over.known and under.known)
+
+
+def inverse(ratio: Interval) -> Interval:
+    """One over it."""
+    high = 1 / ratio.low if ratio.low > 0 else math.inf
+    return Interval(1 / ratio.value, 1 / ratio.high, high, ratio.known)
+
+
+_FAR = 300.0  # as a logarithm, beyond which an end says nothing
+
+
+def _reach(high: float, low: float) -> float:
+    """How far apart two ends are, as a logarithm."""
+    return _FAR if low <= 0 or not math.isfinite(high) else math.log(high / low)

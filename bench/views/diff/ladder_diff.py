@@ -8,8 +8,8 @@ from bench.results import stats
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import stem
 from bench.views.diff import differs
+from bench.views.diff.differs import matched
 from bench.views.diff.judging import across_runs
-from bench.views.diff.matching import matched
 from bench.views.diff.records import Compared, Pair, Side
 from kernels.errors import InputError
 

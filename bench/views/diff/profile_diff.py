@@ -10,7 +10,7 @@ from bench.results.records import stem
 from bench.results.rows import label
 from bench.views.diff import differs
 from bench.views.diff import profile_waterfall as waterfall
-from bench.views.diff.matching import matched
+from bench.views.diff.differs import matched
 from bench.views.diff.records import Compared, Pair, Side, Waterfall
 
 _CASES = ("model", "backends", "batches", "precision")

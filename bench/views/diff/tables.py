@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bench.results import apart
 from bench.results.stats import Interval, Verdict, verdict
+from bench.views.diff.judging import inverse, where
 from bench.views.diff.records import Change, Diff, Difference, Side, Step, Waterfall
-from bench.views.diff.where import where
 from bench.views.sentences import diff_sentences as sentences
 from bench.views.tables.comparison_tables import WORDS, seconds
 from bench.views.tables.table import Column, Table, pick, records, to_json
@@ -77,7 +76,7 @@ def _beside(which: str) -> Callable[[Change], str]:
         side: Side | None = getattr(change.pair, which)
         if side is None or side.speedup is None:
             return ""
-        told = verdict(apart.inverse(side.speedup)) if side.rounds and not side.undecided else Verdict.UNCLEAR
+        told = verdict(inverse(side.speedup)) if side.rounds and not side.undecided else Verdict.UNCLEAR
         return orders.of(told, side.speedup)
 
     return words

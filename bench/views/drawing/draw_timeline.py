@@ -16,7 +16,7 @@ from bench.profile.events import Events, Mark
 from bench.profile.records import CaseProfile, Profile
 from bench.results.rows import label
 from bench.results.store import write_atomically
-from bench.views.charts import profile_common as charts
+from bench.views.charts import profile_charts
 from bench.views.charts.definitions import Chart
 from bench.views.drawing import draw, looks
 from bench.views.drawing.looks import PAGE, Look
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 WIDTH, ROW, UNDER = 9.6, 0.26, 0.4  # inches: the picture's width, a row's height, what the time axis takes
 LETTER, TIME = 0.075, 0.9  # inches of a letter of a row's name, and of a time on the axis
 STAGES = {
-    "bind": charts.PARTS["h2d"],
+    "bind": profile_charts.PARTS["h2d"],
     "run": palette.CATEGORIES["rest"][1],
-    "synchronize": charts.PARTS["sync"],
-    "fetch": charts.PARTS["d2h"],
+    "synchronize": profile_charts.PARTS["sync"],
+    "fetch": profile_charts.PARTS["d2h"],
 }
 CALLS = {
     "launch": "#E07B39",
     "copy": "#4477AA",
     "alloc": "#CC6677",
-    "sync": charts.PARTS["sync"],
+    "sync": profile_charts.PARTS["sync"],
     "load": "#882255",
     "other": "#999999",
 }
@@ -86,7 +86,7 @@ def rows(events: Events, tints: dict[str, str]) -> list[tuple[str, list[Span]]]:
     ]
     for name, key in HOST.items():
         own = [i for i in events.intervals if i.kind == name]
-        found.append((profile_parts.label(key), [span(i, charts.PARTS[key]) for i in own]))
+        found.append((profile_parts.label(key), [span(i, profile_charts.PARTS[key]) for i in own]))
     steps = [i for i in events.intervals if i.kind in ("step", "node")]
     found.append(("steps", [span(i, tints.get(profile_parts.OP + i.op_type, palette.MUTED)) for i in steps]))
     for stream in sorted({a.stream for a in events.activities}):
@@ -116,8 +116,8 @@ def legend(drawn: Sequence[tuple[str, list[Span]]], tints: dict[str, str]) -> li
         seen[name if name in seen else ""] |= {colour for *_, colour in spans}
     made = [(colour, profile_parts.label(key)) for key, colour in tints.items() if colour in seen[""]]
     # A part that other things hide in the breakdown is drawn here all the same.
-    hidden = [key for key in HOST.values() if key not in tints and charts.PARTS[key] in seen[""]]
-    made += [(charts.PARTS[key], profile_parts.label(key)) for key in hidden]
+    hidden = [key for key in HOST.values() if key not in tints and profile_charts.PARTS[key] in seen[""]]
+    made += [(profile_charts.PARTS[key], profile_parts.label(key)) for key in hidden]
     made += [(palette.MUTED, "step without a kernel")] if palette.MUTED in seen[""] else []
     made += [(colour, CALL_LABELS[name]) for name, colour in CALLS.items() if colour in seen[calls]]
     return made + [(colour, name) for name, colour in STAGES.items() if colour in seen[stages]]
@@ -134,7 +134,7 @@ def described(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], nam
         finding=f"{told}." if told else "",
         panels=(),
         notes=("Of each case the profiled pass of median length, from its beginning.",),
-        footer=charts.footer(profile),
+        footer=profile_charts.footer(profile),
     )
 
 
@@ -150,9 +150,9 @@ def figure(
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    keys = charts.keys_of(among or [made for made, _ in cases])
+    keys = profile_charts.keys_of(among or [made for made, _ in cases])
     keys += [k for _, e in cases for a in e.activities if (k := profile_parts.activity_key(a)) not in keys]
-    tints = charts.colours(list(dict.fromkeys(keys)))
+    tints = profile_charts.colours(list(dict.fromkeys(keys)))
     shown = [(made, rows(events, tints), middle_pass(events)) for made, events in cases]
     shown = [(made, its, mark) for made, its, mark in shown if its and mark is not None]
     if not shown:

@@ -22,7 +22,7 @@ from bench.profile.parts import label
 from bench.profile.records import CaseProfile, Profile, ProfileJob
 from bench.results.rows import title
 from bench.views import profile_output
-from bench.views.charts import profile_charts, profile_common
+from bench.views.charts import profile_charts
 from bench.views.drawing import draw_timeline
 from bench.views.drawing.looks import Look
 from bench.views.reports import report_form
@@ -198,7 +198,7 @@ def context(
 ) -> dict[str, Any]:
     """What the template tells."""
     env = profiles[-1].environment
-    machines = dict.fromkeys(line for profile in profiles for line in profile_common.footer(profile)[:1])
+    machines = dict.fromkeys(line for profile in profiles for line in profile_charts.footer(profile)[:1])
     software = ", ".join(f"{name} {version}" for name, version in env.packages.items())
     limits = dict.fromkeys(
         f"Limits measured: {units.si(found.flops_per_s, 'FLOP/s')} ({found.multiplied_by}), "

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bench.results import doubt
+from bench.views.diff.judging import where
 from bench.views.diff.records import Change, Diff, Difference, Waterfall
-from bench.views.diff.where import where
 from bench.words import orders, units
 
 NAMED = 3  # cases that are named, where they are no more

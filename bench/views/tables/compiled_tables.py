@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from bench.ladder.measure.compiled import ARCHITECTURE
 from bench.ladder.records import LadderJob, RungMeasurement
 from bench.results.ladder_rows import RungRow
-from bench.views.tables import ladder_tables, outputs
+from bench.views.tables import ladder_tables
 from bench.views.tables.grid import Grid
-from bench.views.tables.table import Column, Table, pick, records, to_json
+from bench.views.tables.table import Column, Output, Table, pick, records, row_type, to_json
 from bench.words.version import version
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ _TERMINAL = pick(
 )
 
 
-RUNG = outputs.row("CompiledRung", COLUMNS, "A rung as the compiler made it for an architecture.")
+RUNG = row_type("CompiledRung", COLUMNS, "A rung as the compiler made it for an architecture.")
 
 
-class CompiledOutput(outputs.Output, frozen=True, kw_only=True):
+class CompiledOutput(Output, frozen=True, kw_only=True):
     """`ladder --compile --format json`: nothing ran, so there is no machine."""
 
     title: str

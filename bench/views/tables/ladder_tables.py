@@ -14,9 +14,8 @@ from bench.results.ladder_rows import RungRow
 from bench.results.machine_limits import MachineLimits
 from bench.views.sentences import ladder_story as story
 from bench.views.tables import comparison_tables as tables
-from bench.views.tables import outputs
 from bench.views.tables.grid import Grid
-from bench.views.tables.table import Column, Table, pick, records, to_json
+from bench.views.tables.table import Column, Output, Table, head, pick, records, row_type, to_json
 from bench.words import orders, units
 
 if TYPE_CHECKING:
@@ -134,10 +133,10 @@ def table(rows: Sequence[RungRow]) -> Table[RungRow]:
     return Table(COLUMNS, rows)
 
 
-RUNG = outputs.row("LadderRung", COLUMNS, "A rung, or the reference.", finding=Finding | None)
+RUNG = row_type("LadderRung", COLUMNS, "A rung, or the reference.", finding=Finding | None)
 
 
-class LadderOutput(outputs.Output, frozen=True, kw_only=True):
+class LadderOutput(Output, frozen=True, kw_only=True):
     """`ladder --format json`. rungs: as in CSV, with what is wrong with an answer; models: whole models with
     a rung in them."""
 
@@ -155,7 +154,7 @@ class LadderOutput(outputs.Output, frozen=True, kw_only=True):
 def as_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]) -> str:
     """The rungs, the whole models and what they were held against."""
     found = LadderOutput(
-        **outputs.head([ladder]),
+        **head([ladder]),
         title=ladder.job.title,
         device=ladder.job.device,
         precision=ladder.job.precision or None,

@@ -18,7 +18,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from bench.results import doubt
+from bench.results.records import Environment
 from bench.words import plain
+from bench.words.version import version
 
 FORMATS = ("table", "csv", "json", "md")
 R = TypeVar("R")
@@ -182,3 +184,45 @@ def with_headings(tables: Iterable[Table[Any]], level: int = 2) -> str:
         notes = "".join(f"{plain.cell(note)}\n\n" for note in table.notes)
         parts.append(f"{'#' * level} {plain.cell(table.title)}\n\n{notes}{to_markdown(table)}")
     return "\n".join(parts)
+
+
+SCHEMA = 1
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """The head of all of them. schema: of this output; kernelscope: the version that wrote it; environment:
+    the machine on which it was measured, as its records say; commands, created_at: of what was measured, in
+    the order in which it is shown."""
+
+    schema: int = SCHEMA
+    kernelscope: str = ""
+    environment: Environment = Environment()
+    commands: tuple[str, ...] = ()
+    created_at: tuple[str, ...] = ()
+
+
+def head(headers: Sequence[Any]) -> dict[str, Any]:
+    """The head's fields of what these headers of runs say."""
+    return {
+        "kernelscope": version(),
+        "environment": headers[-1].environment if headers else Environment(),
+        "commands": tuple(header.command for header in headers),
+        "created_at": tuple(header.created_at for header in headers),
+    }
+
+
+def row_type(name: str, columns: Sequence[Column[Any]], doc: str = "", **further: Any) -> Any:
+    """The type of a row of these columns (`table.records`): each is there, null where nothing is
+    known. further: what a row holds beside."""
+    fields = [(column.name, _type(column)) for column in columns]
+    made = msgspec.defstruct(
+        name, [*fields, *further.items()], kw_only=True, frozen=True, forbid_unknown_fields=True
+    )
+    made.__doc__ = doc or None
+    return made
+
+
+def _type(column: Column[Any]) -> Any:
+    """What a column holds in JSON: what it says, or by how it reads."""
+    held = column.holds or (str if column.left else int if column.text is as_text else float)
+    return held | None

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from bench.results import doubt
 from bench.results.ladder_rows import RungRow
-from bench.views.charts.live_charts import Going
+from bench.views.charts.ladder_charts import Going
 from bench.views.tables import ladder_report_tables as report_tables
 from bench.views.tables import ladder_tables
 from bench.views.tables.table import Column, Table, to_markdown

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from bench.profile import api as profile_api
 from bench.profile.events import Activity, ApiCall, Event, HostSpan
 from bench.profile.records import CaseProfile, Profile
-from bench.views.charts import profile_roofline as charts
+from bench.views.charts import profile_charts
 from bench.views.charts.definitions import Chart
 from bench.views.sentences import profile_findings, profile_remarks
 from bench.views.tables import event_lines as profile_lines
@@ -404,7 +404,7 @@ class ProfileDetails(QTabWidget):
         def work() -> tuple[ProfileTable, Chart | None]:
             return (
                 profile_findings.table(read.case, read.events, limits),
-                charts.roofline(profile, read.case, read.events, limits),
+                profile_charts.roofline(profile, read.case, read.events, limits),
             )
 
         self._background.start("diagnosis", work, self._show_findings)

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
 from bench.profile.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
-from bench.views.charts.profile_common import PARTS
+from bench.views.charts.profile_charts import PARTS
 from bench.views.tables import kernel_names as profile_names
 from bench.words import palette, units
 from gui.base.theme import Theme

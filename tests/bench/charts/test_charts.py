@@ -14,9 +14,8 @@ from bench.results.messages import Provisional
 from bench.results.records import Case, Disposition, Measurement
 from bench.results.rows import rows
 from bench.views.charts import breakdown
-from bench.views.charts.comparison_charts import charts
+from bench.views.charts.comparison_charts import charts, with_provisional
 from bench.views.charts.definitions import Chart, Series
-from bench.views.charts.provisional import with_provisional
 from bench.views.sentences.footer import settings as settings_line
 from bench.views.sentences.verdicts import verdict
 from bench.words import palette

@@ -3,7 +3,7 @@
 import msgspec
 
 from bench.views.charts.comparison_charts import charts
-from bench.views.charts.flat import badge
+from bench.views.sentences.findings import badge
 from tests.bench import synthetic
 
 

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import main
-from bench.results import apart, stats
+from bench.results import stats
 from bench.results.records import ErrorStats, Layer
 from bench.results.stats import Interval
-from bench.views.diff import judging, matching
+from bench.views.diff import differs, judging
 from bench.views.diff.between import between
-from bench.views.diff.where import where
+from bench.views.diff.judging import where
 from bench.views.sentences import diff_sentences as sentences
 from tests.bench import synthetic
 from tests.bench.diff.runs import OURS, THEIRS, ours, run
@@ -51,21 +51,21 @@ def test_the_ratio_of_two_that_were_measured_apart_holds_its_confidence():
     inside = 0
     for _ in range(600):
         one, other = (stats.median_interval(np.exp(rng.normal(0, sd, 5)), range(5)) for sd in (0.02, 0.05))
-        found = apart.quotient(one, other)
+        found = judging.quotient(one, other)
         inside += found.low <= 1.0 <= found.high
     assert inside >= 0.93 * 600
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_ratio_of_intervals(known):
-    found = apart.quotient(Interval(8.0, 4.0, 16.0), Interval(2.0, 2.0, 2.0, known))
+    found = judging.quotient(Interval(8.0, 4.0, 16.0), Interval(2.0, 2.0, 2.0, known))
     assert (found.value, round(found.low, 9), round(found.high, 9), found.known) == (4.0, 2.0, 8.0, known)
-    back = apart.inverse(found)
+    back = judging.inverse(found)
     assert (back.value, round(back.low, 9), round(back.high, 9)) == (0.25, 0.125, 0.5)
-    wide = apart.quotient(Interval(1.0, 0.0, 2.0), Interval(1.0, 0.5, 1.0))
+    wide = judging.quotient(Interval(1.0, 0.0, 2.0), Interval(1.0, 0.5, 1.0))
     assert wide.low < 1e-100, "an end that says nothing says nothing of the ratio"
     with pytest.raises(ValueError, match="above 0"):
-        apart.quotient(Interval(0.0, 0.0, 0.0), Interval(1.0, 1.0, 1.0))
+        judging.quotient(Interval(0.0, 0.0, 0.0), Interval(1.0, 1.0, 1.0))
 
 
 # ------------------------------------------------------------------------------------------------- verdicts
@@ -240,8 +240,8 @@ def test_only_what_belongs_together_is_compared(before, tmp_path, capsys):
 
 def test_matching_takes_the_next_key_only_where_one_of_each_is_left():
     keys = (lambda item: item, lambda item: item[0])
-    assert matching.matched(["a1", "b1"], ["b1", "a2"], keys) == [("a1", "a2"), ("b1", "b1")]
-    assert matching.matched(["a1"], ["a2", "a3"], keys) == [("a1", None), (None, "a2"), (None, "a3")]
+    assert differs.matched(["a1", "b1"], ["b1", "a2"], keys) == [("a1", "a2"), ("b1", "b1")]
+    assert differs.matched(["a1"], ["a2", "a3"], keys) == [("a1", None), (None, "a2"), (None, "a3")]
 
 
 def test_which_layer_made_the_difference_is_told(tmp_path, capsys):

@@ -19,7 +19,7 @@ from bench.profile.measure.counters import Counted
 from bench.profile.measure.ncu import METRICS
 from bench.profile.records import Profile, ProfileJob, ProfileStart, planned
 from bench.views import trace as profile_trace
-from bench.views.charts import profile_roofline as profile_charts
+from bench.views.charts import profile_charts
 from bench.views.sentences import profile_findings
 from bench.views.tables.table import with_headings
 from gui.pages.timeline import timeline_words

@@ -13,7 +13,7 @@ from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.measure import attribution as profile_attribution
 from bench.profile.measure.attribution import Launched
-from bench.views.charts import profile_common as profile_charts
+from bench.views.charts import profile_charts
 from bench.views.drawing import draw_timeline
 from bench.views.sentences import profile_findings, profile_remarks
 from bench.views.tables import course_report as profile_course

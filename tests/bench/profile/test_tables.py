@@ -17,7 +17,7 @@ from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
 from bench.views import profile_output
 from bench.views import profile_saved as saved
-from bench.views.charts import profile_charts, profile_common
+from bench.views.charts import profile_charts
 from bench.views.drawing import draw_timeline, draw_together
 from bench.views.reports import profile_report
 from bench.views.sentences import holding_sentences as profile_sentences
@@ -179,7 +179,7 @@ def test_a_convolution_with_its_pool_counts_as_a_convolution_and_the_course_repo
 
 def test_an_operator_has_one_colour_in_every_chart():
     few, many = (
-        profile_common.colours([f"op:{name}" for name in names])
+        profile_charts.colours([f"op:{name}" for name in names])
         for names in (("Gemm", "Conv"), ("Conv", "LRN", "MaxPool", "Gemm", "Softmax"))
     )
     assert {key: many[key] for key in few} == few

@@ -35,7 +35,6 @@ from bench.views.reports import comparison_report as report
 from bench.views.reports import ladder_report, report_form, report_html
 from bench.views.sentences import diff_sentences as sentences
 from bench.views.sentences import ladder_story as story
-from bench.views.sentences import leading
 from bench.views.sentences.verdicts import verdicts
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables import ladder_report_tables as report_tables
@@ -256,7 +255,7 @@ def test_a_ladder_calls_fastest_faster_and_slower_what_is_decided(kinds: tuple[s
         assert not BELOW_1.search(plain), (place, plain)
         for name in re.findall(rf"({named}) is the fastest", plain):
             others = [other for other in made if other not in (name, "00 reference")]
-            assert {pairs[name, o] for o in others if leading.eligible(made[o])} <= {"FASTER", "SAME"}, place
+            assert {pairs[name, o] for o in others if story.eligible(made[o])} <= {"FASTER", "SAME"}, place
         for first, way, second in re.findall(
             rf"({named})(?: is| is the fastest,)? [\d.,]+× (faster|slower) than ({named}|reference)", plain
         ):
@@ -272,7 +271,7 @@ def test_a_ladder_calls_fastest_faster_and_slower_what_is_decided(kinds: tuple[s
             told = ladder_tables.gain(row)
             assert f"{row.lower.case.number:02d}" in told, "a gain names what it is over"
             assert (told.startswith("not decided")) == (row.gain_verdict == "UNCLEAR")
-    lead = leading.leading(list(made.values()))
+    lead = story.leading(list(made.values()))
     if lead is None or not lead.decided:
         assert 'class="faster"' not in texts["html"]
         assert 'class="ok"' not in texts["html"]

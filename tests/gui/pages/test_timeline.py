@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from bench.profile.events import ApiCall, HostSpan, Mark
-from bench.views.charts.profile_common import PARTS
+from bench.views.charts.profile_charts import PARTS
 from gui.base.theme import Theming
 from gui.pages.timeline import timeline_axis
 from gui.pages.timeline.timeline_axis import TimeAxis
