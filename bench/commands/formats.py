@@ -2,8 +2,8 @@
 
     python -m bench.commands.formats docs/formats.json
 
-They are found by the kinds of run: what each keeps, says and prints; and by modules `file_formats.py`, which
-say what is written beside.
+They are found by the kinds of run: what each keeps, says and prints. What is written beside stands here, and
+of satellites in their modules `file_formats.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def formats() -> dict[str, Any]:
     """Each format's name and its type."""
+    from bench.commands.ladder_saves import Save, SavesOutput
+    from bench.results.events import AnyEvent
     from bench.results.machine_limits import MachineLimits
+    from bench.views.tables.compiled_tables import CompiledOutput
 
     found: dict[str, Any] = {}
     for kind in kinds():
@@ -37,7 +40,11 @@ def formats() -> dict[str, Any]:
         output = getattr(kind.part("saved"), "OUTPUT", None)
         if output is not None:
             found[f"{kind.verb} --format json"] = output
-    for module in (*modules("*/file_formats.py"), *modules("extras/*/file_formats.py")):
+    found["ladder --compile --format json"] = CompiledOutput
+    found["ladder --saves --format json"] = SavesOutput
+    found["saves.jsonl"] = Save
+    found["events/CASE.jsonl.gz"] = AnyEvent
+    for module in modules("extras/*/file_formats.py"):
         found |= module.FORMATS
     found["limits.json"] = MachineLimits
     found["selfcheck --format json"] = Selfcheck

@@ -4,10 +4,11 @@
 process of its own, `python -m bench.profile.measure.worker`, so that its start is cold and what the
 process used is the case's alone.
 
-- `bench.profile.records` (ProfileJob, CaseProfile) and `bench.profile.events` (Activity, ApiCall, Interval,
-  Mark, all on the worker's perf_counter from the start of its process; reaches nothing but msgspec),
-  `bench.profile.plan`, `bench.profile.kind` (what a profile is among the kinds of run: `profile.json`,
-  `results.jsonl`), `bench.profile.event_files` (`events/<case>.jsonl.gz`), `bench.profile.cli`.
+- `bench.results.profile_records` (ProfileJob, CaseProfile) and `bench.results.events` (Activity, ApiCall,
+  Interval, Mark, all on the worker's perf_counter from the start of its process; reaches nothing but
+  msgspec), `bench.questions.profile_plan`, `bench.run.kinds.profile` (what a profile is among the kinds of
+  run: `profile.json`, `results.jsonl`), `bench.results.event_files` (`events/<case>.jsonl.gz`),
+  `bench.commands.profile`.
 - In the worker, `bench.profile.measure.runner`: a cold start told apart (`bench.profile.measure.cold`),
   samples and host-to-host passes without any profiler, then `bench.profile.measure.session`: a session from
   its creation to its close under the profilers, put together by `bench.profile.measure.merge`.
@@ -19,7 +20,7 @@ process used is the case's alone.
   interval of its profile in which they were launched. A kernel that does several steps
   (`engine.cuda.replays.one_kernel`) tells them apart by clock stamps, in launches of a build of its own by
   a session without the profiler (`engine.backend.Parted`); they are kept as intervals "inside" each of its
-  launches, and `bench.profile.events.steps_apart` has them in its place.
+  launches, and `bench.results.events.steps_apart` has them in its place.
 - While CUPTI records, a CUDA graph of 100 kernels took 1.8 ms longer by its events than its kernels' sum
   (14.06 ms, on an H200): such gaps in a profiled pass are the profiler's, which is why unprofiled passes
   stand beside it. Kernels' sums are held to the events of replays without the recorder, before and after,
@@ -29,14 +30,14 @@ process used is the case's alone.
   cudaProfilerStart and cudaProfilerStop; `bench.profile.measure.counters` brings its table to the profiled
   kernels (`Activity.counters`) by launch order, name and grid. Where `ncu` is not there or not permitted, a
   note says what would help.
-- `bench.profile.parts`: every nanosecond of a window given to one thing, so that the parts add up. Copying
+- `bench.results.parts`: every nanosecond of a window given to one thing, so that the parts add up. Copying
   between pageable and page-locked memory is "staging" (spans of `engine.cuda.runtime`), what ONNX Runtime's
-  profile has of its run is "ort"; what else the host's thread does in a stage of a pass, without a call
-  into CUDA and with nothing on the device, is "host", where something of that pass was recorded and as far
-  as the thread had a core by its CPU clock; "rest" is what is not explained. `bench.profile.api`: CUDA's
-  calls by purpose and family. `bench.profile.measure.process`: what the process used.
+  profile has of its run is "ort"; what else the host's thread does in a stage of a pass, without a call into
+  CUDA and with nothing on the device, is "host", where something of that pass was recorded and as far as the
+  thread had a core by its CPU clock; "rest" is what is not explained. `bench.results.api_calls`: CUDA's calls
+  by purpose and family. `bench.profile.measure.process`: what the process used.
   `bench.views.tables.profile_tables` (in nvprof's form, of `bench.views.tables.event_lines` under
-  `bench.views.tables.profile_columns`; names by `bench.views.tables.kernel_names`),
+  `bench.views.tables.profile_columns`; names by `bench.results.kernel_names`),
   `bench.views.tables.course_report` (a course report's big table), `bench.views.sentences.profile_findings`
   (roofline of an operator, and its sentence: `bench.views.sentences.holding_sentences`),
   `bench.views.sentences.profile_remarks` (a case in sentences), `bench.views.profile_output`,

@@ -1,5 +1,11 @@
 """What was measured: records, what lies in their folders, rows and their statistics. Reaches no engine.
 
+What every kind of run has in common, whichever kinds there are: `kinds` (the descriptor, and which there
+are), `folder` (one run on the disk), `folders` (one of any kind opened, copied), `summaries` (one as a line
+of a list, read quickly), `note` (what the user calls one), `thin` (one made small enough to send).
+`sample_run` is a comparison thinned (`python main.py runs thin RUN bench/results/sample_run` made it),
+`sample_ladder` and `sample_profile` are a ladder and a profile: with them every page has something to show.
+
 A run's folder may come from anybody (SECURITY.md says what is trusted). Whatever reads one goes through
 these:
 - `bench.results.inside`: names that a record gives stay in its folder (`inside(folder, name) -> Path`;

@@ -1,4 +1,5 @@
-"""What a kind of run is, and which there are: the descriptors `KIND` in `bench/*/kind.py`."""
+"""What a kind of run is, and which there are: the descriptors `KIND` in `bench/run/kinds`, and those of
+satellites in `bench/extras/*/kind.py`."""
 
 from __future__ import annotations
 
@@ -204,7 +205,7 @@ def case_words(case: Any) -> str:
 @functools.cache
 def kinds() -> tuple[Kind[Any, Any], ...]:
     """Every kind that there is, by name."""
-    return tuple(module.KIND for module in modules("*/kind.py"))
+    return tuple(module.KIND for module in (*modules("run/kinds/[a-z]*.py"), *modules("extras/*/kind.py")))
 
 
 def kind_of(path: Path) -> Kind[Any, Any] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.ladder.records import Ladder, RungCase, RungMeasurement
 from bench.results import doubt, stats
+from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.records import Beyond, compared_in
 from bench.results.stats import Interval
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.comparison.kind import KIND, RunFolder
 from bench.results import note
 from bench.results.rows import in_order
+from bench.run.kinds.comparison import KIND, RunFolder
 from bench.views import comparison_output as output
 from bench.views.comparison_output import ComparisonOutput
 from bench.words import plain

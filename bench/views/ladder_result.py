@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench.ladder.records import Ladder
 from bench.results import doubt
+from bench.results.ladder_records import Ladder
 from bench.results.ladder_rows import rows
 from bench.results.stats import SAME_BOUND
 from bench.views.sentences.ladder_story import leading

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.ladder.kind import LadderFolder
-from bench.ladder.records import RungMeasurement
+from bench.results.ladder_records import RungMeasurement
 from bench.results.ladder_rows import rows
+from bench.run.kinds.ladder import LadderFolder
 from bench.views.tables import ladder_tables
 from kernels.errors import InputError
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bench.profile.records import CaseProfile, Profile, ProfileJob
 from bench.results.machine_limits import MachineLimits
+from bench.results.profile_records import CaseProfile, Profile, ProfileJob
 from bench.views.sentences import profile_remarks as remarks
 from bench.views.tables import grid, table
 from bench.views.tables.profile_columns import ProfileTable, named, short_name

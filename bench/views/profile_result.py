@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench.profile.records import Profile
+from bench.results.profile_records import Profile
 from bench.words import units
 
 READS = ("breakdowns",)

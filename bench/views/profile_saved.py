@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.profile.event_files import events_in
-from bench.profile.kind import ProfileFolder
-from bench.profile.records import TIMELINE, CaseProfile
+from bench.results.event_files import events_in
+from bench.results.profile_records import TIMELINE, CaseProfile
+from bench.run.kinds.profile import ProfileFolder
 from bench.views.profile_output import ProfileOutput
 from kernels.errors import InputError
 
@@ -56,7 +56,6 @@ def tables_of(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: ShownProfile
 ) -> list[ProfileTable]:
     """The tables that were asked for, case by case those of events; none where no case went well."""
-    from bench.profile.measure import counters as profile_counters
     from bench.views.sentences import profile_findings
     from bench.views.tables import course_report as profile_course
     from bench.views.tables import profile_tables
@@ -76,7 +75,7 @@ def tables_of(
         if chosen in ("all", MAIN, "findings"):
             limits = folder.header.limits.get(made.device)
             found.append(profile_findings.table(made, events, limits))
-        if chosen in ("all", MAIN, "counters") and (table := profile_counters.table(made, events)).rows:
+        if chosen in ("all", MAIN, "counters") and (table := profile_tables.counters(made, events)).rows:
             found.append(table)
         if chosen == "report":
             rows.append(profile_course.row(made, events))

@@ -19,12 +19,12 @@ from typing import Any
 
 import msgspec
 
-from bench.profile.event_files import events_of
-from bench.profile.events import Activity, AnyEvent, ApiCall, Events, HostSpan
-from bench.profile.records import CaseProfile
+from bench.results import kernel_names as profile_names
 from bench.results import reading
+from bench.results.event_files import events_of
+from bench.results.events import Activity, AnyEvent, ApiCall, Events, HostSpan
+from bench.results.profile_records import CaseProfile
 from bench.results.store import write_atomically
-from bench.views.tables import kernel_names as profile_names
 from kernels.errors import InputError
 
 # A row's number is unique in the trace and no process's, or it would be taken for the process's main thread.

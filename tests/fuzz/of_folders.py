@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.kind import KIND as LADDER
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
 from bench.results import folders as bench_folders
 from bench.results import ladder_rows, store, summaries, thin
+from bench.results.event_files import events_in
 from bench.results.folders import open_folder
 from bench.results.rows import in_order, rows
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
 from bench.views.charts import ladder_charts, profile_charts
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.definitions import Chart

@@ -10,8 +10,8 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.run import nvml
+from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.menus import export as export_actions
 from gui.menus.export import FORMATS, ExportActions
 from gui.shell.library import Library

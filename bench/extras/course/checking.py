@@ -23,7 +23,7 @@ from bench.extras.course.written import lines
 from bench.extras.fleet.executor import Local
 from bench.extras.fleet.work import Said, Work
 from bench.ladder.measure.entrants import params_of
-from bench.ladder.plan import usable
+from bench.questions.ladder_plan import usable
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.registry import SUFFIX, SUFFIXES

@@ -33,7 +33,7 @@ def new_command(
 
     It is one TOML file, which says what each entry means."""
     from bench.extras.course import template
-    from bench.ladder.plan import DEVICES, op_of
+    from bench.questions.ladder_plan import DEVICES, op_of
     from bench.words.option import one_of
 
     path = template.write(folder, op_of(op), one_of(device, DEVICES, "device"), name)

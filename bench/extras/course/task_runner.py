@@ -18,10 +18,10 @@ from bench.judge import Failure, Trial, Wrong
 from bench.ladder.measure import entrants
 from bench.ladder.measure.entrants import Entrant
 from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import LadderMessage, LadderStart, RungCase, RungStarted
 from bench.measure import limits
 from bench.measure.timing import Rules, Timing
 from bench.results import stats
+from bench.results.ladder_records import LadderMessage, LadderStart, RungCase, RungStarted
 from bench.results.machine_limits import MachineLimits
 from kernels import registry
 from kernels.errors import KernelscopeError, UnsupportedError

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from bench.commands.measuring import Ending
-from bench.comparison.kind import KIND, RunFolder
 from bench.extras.fleet import spread
 from bench.extras.fleet.executor import Executor
 from bench.extras.fleet.work import Said, Work
 from bench.results import rates
 from bench.results.records import Job, Measurement
+from bench.run.kinds.comparison import KIND, RunFolder
 from kernels.errors import DataError, InputError
 
 

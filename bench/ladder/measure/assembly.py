@@ -1,8 +1,8 @@
 """What a CUDA rung is compiled to: its PTX, and its SASS where NVIDIA's disassembler is, each with the line
 of the rung's file that an instruction is of. Compiled by NVRTC, so no GPU is needed; nothing of it is run.
 
-As a process (`bench.ladder.questions.assembly_command`): one AssemblyQuestion on standard input, one
-AssemblyAnswer on what was standard output, and the end.
+As a process (`bench.questions.ladder_questions.assembly_command`): one AssemblyQuestion on standard input,
+one AssemblyAnswer on what was standard output, and the end.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder import plan as ladder_plan
 from bench.ladder.measure import compiled
 from bench.ladder.measure.entrants import params_of
-from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, Listing
 from bench.measure.parent_channel import ParentChannel, read_line
+from bench.questions import ladder_plan
+from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, Listing
 from bench.results.messages import Done
 from kernels import launch, nvrtc, registry
 from kernels.errors import KernelscopeError

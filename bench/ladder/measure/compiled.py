@@ -13,9 +13,9 @@ import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.ladder import plan as ladder_plan
 from bench.ladder.measure.entrants import params_of
-from bench.ladder.records import LadderJob, RungMeasurement
+from bench.questions import ladder_plan
+from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasurement
 from engine.cuda import rung as rung_cuda
 from engine.machine import driver as cuda_driver
 from kernels import launch, nvrtc, registry
@@ -24,7 +24,6 @@ from kernels.languages.compiling import settled
 from kernels.ops import Params
 from kernels.registry import Rung
 
-ARCHITECTURE = "architecture"  # the fact by which a measurement says what it was compiled for
 # For rungs that name no architecture, where no GPU does: the oldest that the ladder is held to.
 OLDEST = "sm_75"
 _ARCH = re.compile(r"(?:sm_)?(\d{2,3})a?")
@@ -73,7 +72,7 @@ def run(
     job: LadderJob, archs: Sequence[str] = (), progress: Progress = lambda text, fraction: None
 ) -> tuple[RungMeasurement, ...]:
     """Every rung of the job's ladder, compiled for each of `archs` (none: what it is `meant_for`). Raises
-    InputError as bench.ladder.plan.plan does, UnavailableError."""
+    InputError as bench.questions.ladder_plan.plan does, UnavailableError."""
     check_compiler()
     names = [case.rung for case in ladder_plan.plan(job).cases if not case.is_reference]
     dirs = [Path(folder) for folder in job.kernel_dirs]

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder import net
-from bench.ladder import plan as ladder_plan
-from bench.ladder import template as ladder_template
 from bench.ladder.measure.entrants import ENGINES, capability
-from bench.ladder.net import Whole
-from bench.ladder.questions import (
+from bench.measure import cases as comparison
+from bench.measure import net_operator as net
+from bench.measure.images import model_file
+from bench.measure.net_operator import Whole
+from bench.questions import confined, ladder_plan, messages, model_questions
+from bench.questions import rung_template as ladder_template
+from bench.questions.ladder_questions import (
     DeviceInfo,
     KernelProblem,
     LadderAnswer,
@@ -21,10 +23,7 @@ from bench.ladder.questions import (
     NodeInfo,
     RungInfo,
 )
-from bench.ladder.records import Ladder
-from bench.measure import cases as comparison
-from bench.measure.images import model_file
-from bench.questions import confined, messages, model_questions
+from bench.results.ladder_records import Ladder
 from bench.results.messages import Done
 from bench.results.records import Job
 from bench.run import options

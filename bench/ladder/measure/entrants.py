@@ -15,14 +15,14 @@ import numpy as np
 from bench import judge
 from bench.judge import Trial, comparison, samples
 from bench.judge.samples import small_shapes
-from bench.ladder import net
 from bench.ladder.measure import tuning
-from bench.ladder.net import Net, net_of
-from bench.ladder.records import REFERENCE, LadderJob, RungCase
 from bench.measure import instances
+from bench.measure import net_operator as net
 from bench.measure.answers import one_node
+from bench.measure.net_operator import Net, net_of
 from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Timeable, answers, first_run
+from bench.results.ladder_records import REFERENCE, LadderJob, RungCase
 from bench.results.records import Case, ErrorStats, Job
 from engine import backends, net_rungs
 from engine.backend import Options, Session, in_one_thread, parts_ns, warm_runs

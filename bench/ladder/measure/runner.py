@@ -12,11 +12,18 @@ import msgspec
 import numpy as np
 
 from bench.judge import Trial, Wrong
-from bench.ladder import net
 from bench.ladder.measure import entrants
 from bench.ladder.measure.entrants import Entrant, Reference
-from bench.ladder.net import Net
-from bench.ladder.records import (
+from bench.measure import environment, limits, possible, unrest
+from bench.measure import net_operator as net
+from bench.measure.answers.renewed import Renewal
+from bench.measure.net_operator import Net
+from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
+from bench.measure.reporter import Reporter
+from bench.measure.telemetry import Sampler
+from bench.measure.timing import Rules, Stopped, Timing, few, time_together
+from bench.results.finding import Finding
+from bench.results.ladder_records import (
     LadderMessage,
     LadderStart,
     LimitsMeasured,
@@ -26,13 +33,6 @@ from bench.ladder.records import (
     RungProvisional,
     RungStarted,
 )
-from bench.measure import environment, limits, possible, unrest
-from bench.measure.answers.renewed import Renewal
-from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
-from bench.measure.reporter import Reporter
-from bench.measure.telemetry import Sampler
-from bench.measure.timing import Rules, Stopped, Timing, few, time_together
-from bench.results.finding import Finding
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity

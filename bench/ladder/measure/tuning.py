@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from bench import judge
 from bench.judge.trial import Trial
-from bench.ladder.records import LadderJob
 from bench.measure.timing import Rules
 from bench.measure.tuned.sweep import Judge, Looks, Progress, Sweep
+from bench.results.ladder_records import LadderJob
 from engine.planning import tuned_defines
 from engine.planning.tuned_defines import Values
 from kernels.errors import KernelError

@@ -6,10 +6,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench.ladder.questions import DESCRIBE
-from bench.ladder.records import LadderStart
 from bench.measure import worker_process
 from bench.measure.parent_channel import read_line
+from bench.questions.ladder_questions import DESCRIBE
+from bench.results.ladder_records import LadderStart
 from bench.results.messages import Hello
 from engine.apart.forked import starting
 from kernels import ends

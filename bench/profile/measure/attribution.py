@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bench.profile import api as profile_api
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
+from bench.results import api_calls as profile_api
+from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
 
 LIBRARY = "cuBLAS"  # stands for kernels whose names are the library's own
 MOST_OF_A_LIBRARY = 4

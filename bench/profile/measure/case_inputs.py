@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.measure.loaded_model import LoadedModel
-from bench.profile.records import ProfileJob
+from bench.results.profile_records import ProfileJob
 from bench.results.records import Case, Job
 
 IMAGES = 64  # different ones at the most; a larger batch repeats them

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 
-from bench.profile.events import Mark
+from bench.results.events import Mark
 from engine.cuda import runtime as cuda_runtime
 from engine.ort import cuda_session
 from engine.ort import sessions as ort_sessions

@@ -1,25 +1,16 @@
 """What a GPU's hardware counted, brought to the kernels of a profile by the order of their launches, their
-names and grids; and as a table."""
+names and grids."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
 
 import msgspec
 
-from bench.profile.events import Activity, Counters, Events
-from bench.profile.records import CaseProfile
-from bench.views.tables import kernel_names as profile_names
-from bench.views.tables import profile_columns as kinds
-from bench.views.tables.profile_columns import ProfileTable
-from bench.views.tables.table import Table
-
-SHARES = ("compute_share", "warps_share")
-TOTALS = tuple(name for name in Counters.__struct_fields__ if name not in SHARES)
+from bench.results import kernel_names as profile_names
+from bench.results.events import Counters, Events
 
 
 @dataclass(frozen=True)
@@ -67,71 +58,3 @@ def attached(events: Events, counted: Sequence[Counted]) -> tuple[Events, str, s
 def _key(name: str, grid: tuple[int, ...] | None) -> tuple[str, tuple[int, ...] | None]:
     """What both sides say of a kernel alike: ncu and CUPTI may write templates in ways of their own."""
     return profile_names.short(name), tuple(grid) if grid else None
-
-
-def together(kernels: Iterable[Activity]) -> Counters | None:
-    """What was counted in several kernels as if they were one: sums, and shares weighted by time. None where
-    one of them was not counted, and for a counter that one of them lacks."""
-    its = list(kernels)
-    found = [kernel.counters for kernel in its if kernel.counters is not None]
-    if not its or len(found) < len(its):
-        return None
-    told: dict[str, float | None] = {}
-    for name in TOTALS:
-        values = [getattr(counters, name) for counters in found]
-        told[name] = None if None in values else math.fsum(values)
-    time_ns = sum(kernel.time_ns for kernel in its)
-    for name in SHARES:
-        values = [getattr(counters, name) for counters in found]
-        weighed = [
-            value * kernel.time_ns for value, kernel in zip(values, its, strict=True) if value is not None
-        ]
-        told[name] = math.fsum(weighed) / time_ns if time_ns > 0 and len(weighed) == len(its) else None
-    return Counters(**told)
-
-
-COLUMNS = (
-    kinds.count("launches", "kernels"),
-    kinds.nbytes("dram_read_nbytes", "DRAM read"),
-    kinds.nbytes("dram_write_nbytes", "DRAM written"),
-    kinds.nbytes("l2_nbytes", "through L2"),
-    kinds.factor("load_sectors", "sectors a load"),
-    kinds.factor("store_sectors", "sectors a store"),
-    kinds.factor("scattered", "of side by side"),
-    kinds.share("compute_share", "SM busy"),
-    kinds.share("warps_share", "warps"),
-    kinds.words("name", "name"),
-)
-NOTE = (
-    "Counted by ncu in one pass of its own, each kernel alone and with empty caches: bytes and accesses are "
-    "those of the pass, times are not. A sector is 32 bytes; a load or store is one instruction of a warp: "
-    "side by side its 32 threads' floats lie in 4 sectors."
-)
-
-
-def table(made: CaseProfile, events: Events) -> ProfileTable:
-    """A line a kernel's name, of one pass: the longest first; no line where nothing was counted."""
-    runs = {a.run for a in events.activities if a.counters is not None and a.run is not None}
-    members: dict[str, list[Activity]] = {}
-    for activity in events.activities:
-        if runs and activity.kind == "kernel" and activity.run == min(runs):
-            members.setdefault(profile_names.demangled(activity.name), []).append(activity)
-    rows = [_row(name, its, found) for name, its in members.items() if (found := together(its)) is not None]
-    rows.sort(key=lambda row: -sum(activity.time_ns for activity in members[row["name"]]))
-    title = f"Counted by the hardware in one pass of {made.case.words}"
-    return Table(COLUMNS, tuple(rows), title, (NOTE,), "counters")
-
-
-def _row(name: str, its: Sequence[Activity], found: Counters) -> dict[str, Any]:
-    return {
-        "name": name,
-        "launches": len(its),
-        "dram_read_nbytes": found.dram_read_nbytes,
-        "dram_write_nbytes": found.dram_write_nbytes,
-        "l2_nbytes": found.l2_nbytes,
-        "load_sectors": found.sectors_a_load,
-        "store_sectors": found.sectors_a_store,
-        "scattered": found.scattered,
-        "compute_share": found.compute_share,
-        "warps_share": found.warps_share,
-    }

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.records import ProfileStart
+from bench.results.profile_records import ProfileStart
 from kernels.errors import KernelscopeError
 
 JOB, ERROR = "job.json", "error.txt"

@@ -11,7 +11,7 @@ import msgspec
 
 from bench.profile.measure import counters_pass, ncu
 from bench.profile.measure.counters import Counted
-from bench.profile.records import ProfileJob, ProfileStart
+from bench.results.profile_records import ProfileJob, ProfileStart
 from bench.results.records import Case
 from kernels.errors import KernelError
 

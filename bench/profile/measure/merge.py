@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.profile.event_files import events_of
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.measure import attribution as profile_attribution
 from bench.profile.measure import ort as profile_ort
 from bench.profile.measure.attribution import Launched
-from bench.profile.records import Clock, DeviceFacts, Operator
+from bench.results.event_files import events_of
+from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
+from bench.results.profile_records import Clock, DeviceFacts, Operator
 from engine.backend import Part
 from engine.cuda import cupti
 from engine.graph.graph import Graph

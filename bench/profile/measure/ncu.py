@@ -18,8 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from bench.profile.events import Counters
 from bench.profile.measure.counters import Counted
+from bench.results.events import Counters
 from kernels.errors import KernelError, UnavailableError, system_words
 
 # What is counted, by the field it goes to.

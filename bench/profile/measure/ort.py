@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.profile.events import HostSpan
-from bench.profile.records import Clock
+from bench.results.events import HostSpan
+from bench.results.profile_records import Clock
 from kernels.errors import InputError, system_words
 
 US = 1000  # ns

@@ -10,7 +10,7 @@ from time import perf_counter_ns
 
 import psutil
 
-from bench.profile.records import ProcessUse, of_rusage
+from bench.results.profile_records import ProcessUse, of_rusage
 from bench.run import nvml
 
 PERIOD_S = 0.05

@@ -22,8 +22,6 @@ from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, first_run, time_together
 from bench.measure.tuned import tuning
-from bench.profile import event_files as profile_store
-from bench.profile import parts as profile_parts
 from bench.profile.measure import counters as profile_counters
 from bench.profile.measure import counters_run
 from bench.profile.measure import session as profile_session
@@ -31,7 +29,10 @@ from bench.profile.measure.case_inputs import asked, batch_inputs
 from bench.profile.measure.cold import PREPARING, ColdStart
 from bench.profile.measure.merge import Profiling
 from bench.profile.measure.process import GpuPeak, process_use
-from bench.profile.records import (
+from bench.results import event_files as profile_store
+from bench.results import parts as profile_parts
+from bench.results.messages import Hello, Log
+from bench.results.profile_records import (
     CaseProfile,
     Profiled,
     ProfileLimits,
@@ -40,7 +41,6 @@ from bench.profile.records import (
     ProfileStart,
     ProfileStarted,
 )
-from bench.results.messages import Hello, Log
 from bench.results.records import Case, Telemetry
 from engine import backends
 from engine.backend import Backend, Options, Part, Parted, Session, is_ort

@@ -21,7 +21,7 @@ from bench.measure.loaded_model import LoadedModel
 from bench.profile.measure import merge as profile_merge
 from bench.profile.measure.merge import Profiling, Readings
 from bench.profile.measure.process import thread_clock
-from bench.profile.records import ProfileJob
+from bench.results.profile_records import ProfileJob
 from bench.results.records import Case
 from engine import backends
 from engine.backend import Backend, Launching, Options, Part, Planned, Session, Stepped, is_ort

@@ -14,8 +14,8 @@ ENTERED_NS = time.perf_counter_ns()  # before anything else is loaded
 from collections.abc import Callable  # noqa: E402
 
 from bench.measure import worker_process  # noqa: E402
-from bench.profile.records import ProfileStart  # noqa: E402
 from bench.results.messages import Done  # noqa: E402
+from bench.results.profile_records import ProfileStart  # noqa: E402
 from bench.run.supervisor import RESTART_STATUS  # noqa: E402
 
 

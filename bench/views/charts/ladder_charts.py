@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bench.ladder.records import Ladder, RungCase, RungMeasurement
 from bench.results import doubt
+from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.ladder_rows import RungRow, bound
 from bench.results.machine_limits import MachineLimits
 from bench.results.stats import SAME_BOUND

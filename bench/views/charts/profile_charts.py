@@ -6,11 +6,11 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from bench.profile import parts as profile_parts
-from bench.profile.events import Events
-from bench.profile.records import CaseProfile, Profile
+from bench.results import parts as profile_parts
 from bench.results import stats
+from bench.results.events import Events
 from bench.results.machine_limits import MachineLimits
+from bench.results.profile_records import CaseProfile, Profile
 from bench.views.charts.definitions import (
     Axis,
     Bar,

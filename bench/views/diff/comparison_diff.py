@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
-from bench.comparison.kind import RunFolder
 from bench.results import stats
 from bench.results.records import Case, EndToEnd, Run, stem
 from bench.results.rows import Row, in_order, label, rows, title
 from bench.results.stats import Interval
+from bench.run.kinds.comparison import RunFolder
 from bench.views.diff import differs
 from bench.views.diff.bisect import left
 from bench.views.diff.differs import matched

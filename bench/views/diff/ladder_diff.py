@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bench.ladder.kind import LadderFolder
-from bench.ladder.records import LadderJob
 from bench.results import stats
+from bench.results.ladder_records import LadderJob
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import stem
+from bench.run.kinds.ladder import LadderFolder
 from bench.views.diff import differs
 from bench.views.diff.differs import matched
 from bench.views.diff.judging import across_runs

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bench.profile.event_files import events_in
-from bench.profile.kind import ProfileFolder
-from bench.profile.records import CaseProfile
 from bench.results import stats
+from bench.results.event_files import events_in
+from bench.results.profile_records import CaseProfile
 from bench.results.records import stem
 from bench.results.rows import label
+from bench.run.kinds.profile import ProfileFolder
 from bench.views.diff import differs
 from bench.views.diff import profile_waterfall as waterfall
 from bench.views.diff.differs import matched

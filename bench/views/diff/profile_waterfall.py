@@ -1,7 +1,7 @@
 """Where the time between two profiles of a case went: from the wall of A's profiled pass to that of B's, in
 steps that add up to the change.
 
-Both are divided as every profiled pass is (bench.profile.parts), kept apart by ONNX node, and for calls by
+Both are divided as every profiled pass is (bench.results.parts), kept apart by ONNX node, and for calls by
 their name; what belongs to the same nodes in both is one step, also where one of them fuses what the other
 does one after the other. Of two reasons it is known what they ask of every step, and what they do is a step
 of its own:
@@ -21,15 +21,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bench.profile import api as profile_api
-from bench.profile import parts
-from bench.profile.events import Activity, ApiCall, Events, HostSpan
-from bench.profile.records import CaseProfile
+from bench.results import api_calls as profile_api
+from bench.results import parts
+from bench.results.events import Activity, ApiCall, Events, HostSpan
+from bench.results.kernel_names import short
+from bench.results.profile_records import CaseProfile
 from bench.results.stats import SAME_BOUND
 from bench.results.stats.student import student
 from bench.views.diff.records import Step, Waterfall
 from bench.views.tables.event_lines import device_events, in_window
-from bench.views.tables.kernel_names import short
 from bench.words import units
 
 _NODES = "\x1e"  # between the nodes of a key

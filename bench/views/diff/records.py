@@ -79,7 +79,7 @@ class Difference:
 @dataclass(frozen=True)
 class Step:
     """A part of the way from A's time to B's. what: "kernel", "batch", "clock", or a part of a pass that is
-    none (bench.profile.parts.OTHERS), of which "rest" is what nobody explains. label: what it is of; note:
+    none (bench.results.parts.OTHERS), of which "rest" is what nobody explains. label: what it is of; note:
     what changed there. a_ns, b_ns: what it took of a pass in each (None: it is no part of a pass but a
     reason, as a clock is). margin_ns: how far the change may be off, at 95 % (None: not known)."""
 

@@ -76,13 +76,9 @@ def _context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     # What the main module has loaded each of them loads again.
-    ours = [name for name in sys.modules if name == "typer" or _command(name)]
+    ours = [name for name in sys.modules if name == "typer" or name.startswith("bench.commands.")]
     context.set_forkserver_preload([*ours, "bench.views.drawing.draw_ready"])
     return context
-
-
-def _command(module: str) -> bool:
-    return module.startswith("bench.commands.") or (module.startswith("bench.") and module.endswith(".cli"))
 
 
 def _deaf() -> None:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.profile import api as profile_api
-from bench.profile import parts as profile_parts
-from bench.profile.events import Events, Mark
-from bench.profile.records import CaseProfile, Profile
+from bench.results import api_calls as profile_api
+from bench.results import parts as profile_parts
+from bench.results.events import Events, Mark
+from bench.results.profile_records import CaseProfile, Profile
 from bench.results.rows import label
 from bench.results.store import write_atomically
 from bench.views.charts import profile_charts

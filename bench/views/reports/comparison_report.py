@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Case, ErrorStats, Layer, Measurement, ModelInfo, Run
 from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.charts.comparison_charts import model_charts, precision_charts
 from bench.views.charts.definitions import Chart
 from bench.views.charts.scoreboard import MEANING

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder.records import Ladder
+from bench.results.ladder_records import Ladder
 from bench.results.ladder_rows import RungRow
 from bench.results.rows import title
 from bench.words import units

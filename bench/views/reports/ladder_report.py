@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import Ladder, RungMeasurement
+from bench.results.ladder_records import Ladder, RungMeasurement
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.rows import title
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.views.charts import ladder_charts
 from bench.views.reports import course_times, report_form
 from bench.views.reports.report_form import Picture, ReportForm

@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.profile.event_files import events_in
-from bench.profile.events import Events
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.kind import ProfileFolder
-from bench.profile.measure import counters as profile_counters
-from bench.profile.parts import label
-from bench.profile.records import CaseProfile, Profile, ProfileJob
+from bench.results.event_files import events_in
+from bench.results.events import Events
+from bench.results.kernel_names import short
+from bench.results.parts import label
+from bench.results.profile_records import CaseProfile, Profile, ProfileJob
 from bench.results.rows import title
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.run.kinds.profile import ProfileFolder
 from bench.views import profile_output
 from bench.views.charts import profile_charts
 from bench.views.drawing import draw_timeline
@@ -31,7 +31,6 @@ from bench.views.sentences import profile_findings, profile_remarks
 from bench.views.tables import course_report as profile_course
 from bench.views.tables import event_lines as profile_lines
 from bench.views.tables import profile_tables
-from bench.views.tables.kernel_names import short
 from bench.views.tables.profile_columns import ProfileTable, named
 from bench.words import units
 from kernels.errors import InputError
@@ -141,7 +140,7 @@ def part(profile: Profile, made: CaseProfile, events: Events) -> ProfileCasePart
         _first(profile_tables.activities(made, events)),
         profile_findings.table(made, events, limits),
     ]
-    if (counted := profile_counters.table(made, events)).rows:
+    if (counted := profile_tables.counters(made, events)).rows:
         found.append(counted)
     if events.calls:
         found += [

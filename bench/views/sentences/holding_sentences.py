@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.profile.records import DeviceFacts
 from bench.results.doubt import IMPOSSIBLE
+from bench.results.profile_records import DeviceFacts
 from bench.words import limits, units
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.ladder.records import Ladder
 from bench.results import doubt, stats
+from bench.results.ladder_records import Ladder
 from bench.results.ladder_rows import RungRow, bound
 from bench.results.records import compared_in
 from bench.results.stats import SAME_BOUND, Comparison, Verdict

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.profile.events import Activity, Counters, Events, HostSpan
-from bench.profile.measure import counters as profile_counters
-from bench.profile.records import CaseProfile, Operator
+from bench.results import kernel_names as profile_names
+from bench.results.events import Activity, Counters, Events, HostSpan, together
 from bench.results.machine_limits import MachineLimits
+from bench.results.profile_records import CaseProfile, Operator
 from bench.results.records import Beyond
 from bench.views.sentences import holding_sentences as profile_sentences
 from bench.views.tables import event_lines as profile_lines
-from bench.views.tables import kernel_names as profile_names
 from bench.views.tables import profile_columns as kinds
 from bench.views.tables.profile_columns import ProfileColumn, ProfileTable
+from bench.views.tables.profile_tables import COUNTED_NOTE
 from bench.views.tables.table import Table
 from bench.words import units
 
@@ -110,7 +110,7 @@ def findings(made: CaseProfile, events: Events, limits: MachineLimits | None) ->
             time_ns=sum(event.time_ns for event in its) / passes,
             launch_ns=statistics.fmean(launches) if launches else None,
             blocks=_blocks(kernels),
-            counters=profile_counters.together(first),
+            counters=together(first),
         )
         inside = any(isinstance(event, HostSpan) and event.kind == "inside" for event in its)
         found.append(_judged(base, costs.get(nodes), limits, made, inside))
@@ -217,7 +217,7 @@ def table(made: CaseProfile, events: Events, limits: MachineLimits | None) -> Pr
         rows.append(row | {"nodes": finding.label, "launches": launches, NODES: finding.nodes})
     notes: tuple[str, ...] = ()
     if set(COUNTED) <= set(columns):
-        notes = (profile_counters.NOTE,)
+        notes = (COUNTED_NOTE,)
     if limits is not None:
         notes = (
             *notes,

@@ -6,8 +6,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from bench.profile import parts as profile_parts
-from bench.profile.records import Breakdown, CaseProfile, Clock
+from bench.results import parts as profile_parts
+from bench.results.profile_records import Breakdown, CaseProfile, Clock
 from bench.results.rows import title
 from bench.words import units
 from bench.words.units import percent

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bench.ladder.measure.compiled import ARCHITECTURE
-from bench.ladder.records import LadderJob, RungMeasurement
+from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasurement
 from bench.results.ladder_rows import RungRow
 from bench.views.tables import ladder_tables
 from bench.views.tables.grid import Grid

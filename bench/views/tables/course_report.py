@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench.profile import api as profile_api
-from bench.profile.events import Activity, ApiCall, Events, HostSpan
-from bench.profile.records import CaseProfile
+from bench.results import api_calls as profile_api
+from bench.results.events import Activity, ApiCall, Events, HostSpan
+from bench.results.profile_records import CaseProfile
 from bench.views.tables import profile_columns as kinds
 from bench.views.tables.event_lines import device_events, in_window
 from bench.views.tables.profile_columns import ProfileTable

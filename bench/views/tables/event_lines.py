@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bench.profile.events import Activity, Events, HostSpan, steps_apart
-from bench.views.tables import kernel_names as profile_names
+from bench.results import kernel_names as profile_names
+from bench.results.events import Activity, Events, HostSpan, steps_apart
 from bench.words import units
 
 By = Literal["name", "operator", "node"]

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench.ladder.records import Ladder
 from bench.results import doubt
 from bench.results.finding import Finding
+from bench.results.ladder_records import Ladder
 from bench.results.ladder_rows import RungRow
 from bench.results.machine_limits import MachineLimits
 from bench.views.sentences import ladder_story as story

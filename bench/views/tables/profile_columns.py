@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bench.views.tables import kernel_names as names
+from bench.results import kernel_names as names
 from bench.views.tables.table import Column, Table, as_text
 from bench.words import units
 

@@ -9,10 +9,11 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from bench.profile import api as profile_api
-from bench.profile import parts as profile_parts
-from bench.profile.events import Events
-from bench.profile.records import CaseProfile
+from bench.results import api_calls as profile_api
+from bench.results import kernel_names as profile_names
+from bench.results import parts as profile_parts
+from bench.results.events import Activity, Counters, Events, together
+from bench.results.profile_records import CaseProfile
 from bench.views.tables import profile_columns as kinds
 from bench.views.tables.event_lines import (
     By,
@@ -233,3 +234,51 @@ def _rows(found: Sequence[EventLine], match: str) -> tuple[dict[str, Any], ...]:
         for line in found
         if wanted in line.name.lower()
     )
+
+
+COUNTED = (
+    kinds.count("launches", "kernels"),
+    kinds.nbytes("dram_read_nbytes", "DRAM read"),
+    kinds.nbytes("dram_write_nbytes", "DRAM written"),
+    kinds.nbytes("l2_nbytes", "through L2"),
+    kinds.factor("load_sectors", "sectors a load"),
+    kinds.factor("store_sectors", "sectors a store"),
+    kinds.factor("scattered", "of side by side"),
+    kinds.share("compute_share", "SM busy"),
+    kinds.share("warps_share", "warps"),
+    kinds.words("name", "name"),
+)
+COUNTED_NOTE = (
+    "Counted by ncu in one pass of its own, each kernel alone and with empty caches: bytes and accesses are "
+    "those of the pass, times are not. A sector is 32 bytes; a load or store is one instruction of a warp: "
+    "side by side its 32 threads' floats lie in 4 sectors."
+)
+
+
+def counters(made: CaseProfile, events: Events) -> ProfileTable:
+    """A line a kernel's name, of one pass: the longest first; no line where nothing was counted."""
+    runs = {a.run for a in events.activities if a.counters is not None and a.run is not None}
+    members: dict[str, list[Activity]] = {}
+    for activity in events.activities:
+        if runs and activity.kind == "kernel" and activity.run == min(runs):
+            members.setdefault(profile_names.demangled(activity.name), []).append(activity)
+    found = ((name, its, together(its)) for name, its in members.items())
+    rows = [_counted(name, its, sums) for name, its, sums in found if sums is not None]
+    rows.sort(key=lambda row: -sum(activity.time_ns for activity in members[row["name"]]))
+    title = f"Counted by the hardware in one pass of {made.case.words}"
+    return Table(COUNTED, tuple(rows), title, (COUNTED_NOTE,), "counters")
+
+
+def _counted(name: str, its: Sequence[Activity], found: Counters) -> dict[str, Any]:
+    return {
+        "name": name,
+        "launches": len(its),
+        "dram_read_nbytes": found.dram_read_nbytes,
+        "dram_write_nbytes": found.dram_write_nbytes,
+        "l2_nbytes": found.l2_nbytes,
+        "load_sectors": found.sectors_a_load,
+        "store_sectors": found.sectors_a_store,
+        "scattered": found.scattered,
+        "compute_share": found.compute_share,
+        "warps_share": found.warps_share,
+    }

@@ -11,8 +11,8 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, RungInfo
-from bench.ladder.records import REFERENCE, RungCase
+from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, RungInfo
+from bench.results.ladder_records import REFERENCE, RungCase
 from bench.views.charts.ladder_charts import live_charts
 from gui.base.boxes import as_column, filled
 from gui.base.scale import PAGE_MARGINS, TIGHT

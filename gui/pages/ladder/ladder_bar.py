@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.ladder.questions import LadderAnswer, LadderQuestion
+from bench.questions.ladder_questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
 from bench.run import options
 from bench.words.option import by_name

@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.profile import api as profile_api
-from bench.profile.events import Activity, ApiCall, Event, HostSpan
-from bench.profile.records import CaseProfile, Profile
+from bench.results import api_calls as profile_api
+from bench.results.events import Activity, ApiCall, Event, HostSpan
+from bench.results.profile_records import CaseProfile, Profile
 from bench.views.charts import profile_charts
 from bench.views.charts.definitions import Chart
 from bench.views.sentences import profile_findings, profile_remarks

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
 from bench.results.summaries import summaries
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.overlay import lay_over, short_name
 from tests.bench import synthetic

@@ -16,15 +16,15 @@ import pytest
 
 import main
 from bench.commands import formats
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import RungMeasurement
 from bench.measure.selfcheck import Selfcheck, SelfComparison
 from bench.results import note
 from bench.results.finding import Finding
 from bench.results.kinds import kinds
+from bench.results.ladder_records import RungMeasurement
 from bench.results.ladder_rows import rows
 from bench.results.records import Case, Job
 from bench.results.stats import Interval
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.views.tables import compiled_tables
 from bench.views.tables import ladder_tables as tables
 from tests.bench.ladder.test_ladder_folders import example

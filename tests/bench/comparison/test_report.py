@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import ErrorStats, Measurement, Run, Validity
 from bench.results.rows import rows
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.drawing.draw import render
 from bench.views.reports import comparison_report as report
 from bench.views.reports import report_files

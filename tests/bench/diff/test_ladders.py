@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 import main
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import RungMeasurement
 from bench.results.finding import Finding
+from bench.results.ladder_records import RungMeasurement
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.views.diff.between import between
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example, measured

@@ -13,10 +13,10 @@ import pytest
 
 from bench import judge
 from bench.judge import Trial
-from bench.ladder import plan
 from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import LadderStart, RungMeasured, RungMeasurement
 from bench.measure.answers.renewed import Mixing, Renewal
+from bench.questions import ladder_plan as plan
+from bench.results.ladder_records import LadderStart, RungMeasured, RungMeasurement
 from engine import stirring
 from engine.cpu.rung import CpuRungSession
 from engine.witness import NEW, SAME, Renewable

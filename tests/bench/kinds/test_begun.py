@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.results import folders
+from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import InputError
 from tests.bench import synthetic
 

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import RungMeasurement
-from bench.profile import event_files as profile_store
-from bench.profile import thin as thin_profile
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
+from bench.results import event_files as profile_store
+from bench.results.event_files import events_in
 from bench.results.finding import Finding
 from bench.results.folders import open_folder
+from bench.results.ladder_records import RungMeasurement
 from bench.results.ladder_rows import rows
+from bench.results.profile_records import CaseProfile, Profile, ProfileJob, planned
 from bench.results.records import Environment
 from bench.results.store import RESULTS_FILE
 from bench.results.thin import thin
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views import profile_thin as thin_profile
 from kernels.errors import InputError
 from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example

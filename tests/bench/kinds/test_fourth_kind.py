@@ -1,5 +1,5 @@
-"""A fourth kind of run costs four files (`fourth/toy`) and changes none: it is found by its file, and all
-that holds for the others holds for it."""
+"""A fourth kind of run costs four files (`fourth/extras/toy`) and changes none: it is found by its file, and
+all that holds for the others holds for it."""
 
 import dataclasses
 import importlib.util
@@ -43,7 +43,7 @@ def measured(toy, tmp_path):
 
 
 def test_it_takes_four_files():
-    assert len([path for path in (fourth.HERE / "toy").iterdir() if path.suffix == ".py"]) <= 4
+    assert len([path for path in (fourth.HERE / "extras" / "toy").iterdir() if path.suffix == ".py"]) <= 4
 
 
 def test_it_is_run_watched_and_told(toy, measured, tmp_path, capsys):
@@ -68,8 +68,9 @@ def test_it_is_run_watched_and_told(toy, measured, tmp_path, capsys):
 
 def test_its_command_is_one_of_the_programs(tmp_path):
     code = (
-        "import sys, bench\n"
+        "import sys, bench.extras\n"
         f"bench.__path__.append({str(fourth.HERE)!r})\n"
+        f"bench.extras.__path__.append({str(fourth.HERE / 'extras')!r})\n"
         "import main\n"
         "sys.exit(main.main(sys.argv[1:]))"
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import main
-from bench.comparison.kind import KIND
 from bench.results import note
 from bench.results.store import NOTE_FILE
 from bench.results.summaries import SAMPLE, summary
 from bench.results.thin import thin
+from bench.run.kinds.comparison import KIND
 from bench.views.charts.comparison_charts import charts
 from bench.words import units
 from tests.bench import synthetic

@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.comparison.kind import RunFolder
-from bench.comparison.thin import thin_measurement
 from bench.results import gallery, reading, results_file
 from bench.results.folders import open_folder
 from bench.results.messages import ModelLoaded
 from bench.results.records import Measurement, Run
 from bench.results.rows import rows
 from bench.results.thin import thin
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.comparison import RunFolder
 from bench.views.charts import breakdown
+from bench.views.comparison_thin import thin_measurement
 from kernels.errors import InputError
 from tests.bench import synthetic
 from tests.bench.kinds.test_recorded import RECORDED

@@ -17,18 +17,19 @@ import numpy as np
 import pytest
 
 import main
-from bench.ladder import again, saves
-from bench.ladder import plan as ladder_plan
-from bench.ladder import template as ladder_template
-from bench.ladder import watch as ladder_watch
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.kind import LadderFolder
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
+from bench.commands import ladder_saves as saves
+from bench.commands import ladder_watch
+from bench.questions import ladder_plan
+from bench.questions import rung_template as ladder_template
+from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.ladder_rows import bound, rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import ErrorStats
 from bench.results.summaries import BESIDE_SAMPLE
 from bench.run import client
+from bench.run import timed_again as again
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.ladder import LadderFolder
 from bench.views.charts import ladder_charts
 from bench.views.drawing import draw
 from bench.views.tables import ladder_tables

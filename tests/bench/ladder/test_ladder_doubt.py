@@ -10,8 +10,8 @@ from dataclasses import replace
 import msgspec
 from rich.console import Console
 
-from bench.ladder.records import RungMeasurement
 from bench.results import doubt
+from bench.results.ladder_records import RungMeasurement
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import Validity
 from bench.views.charts import ladder_charts

@@ -12,14 +12,14 @@ import msgspec
 import pytest
 
 from bench.judge import Trial
-from bench.ladder import plan as ladder_plan
-from bench.ladder.kind import KIND as LADDER
 from bench.ladder.measure import entrants, runner
 from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
 from bench.measure import instances, timing
 from bench.measure.answers import renewed
+from bench.questions import ladder_plan
+from bench.results.ladder_records import LadderJob, LadderStart, RungMeasured, RungMeasurement
 from bench.results.ladder_rows import rows
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.options import INSTANCES
 from kernels.errors import InputError, OutOfMemoryError
 from models.names import DEFAULT_MODEL

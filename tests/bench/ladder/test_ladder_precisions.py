@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.ladder import plan as ladder_plan
-from bench.ladder.records import REFERENCE, Ladder, RungMeasurement
+from bench.questions import ladder_plan
+from bench.results.ladder_records import REFERENCE, Ladder, RungMeasurement
 from bench.results.ladder_rows import RungRow, rows
 from bench.views.charts import ladder_charts
 from bench.views.drawing import draw, draw_panels

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 import main
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import Ladder, RungCase, RungMeasurement
+from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import Environment
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.views.reports import course_times, ladder_report
 from bench.views.reports.ladder_report import MAX_CHART_NBYTES
 from bench.views.sentences import ladder_story

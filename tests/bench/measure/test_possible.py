@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bench.ladder import plan
 from bench.ladder.measure import runner
-from bench.ladder.records import LadderStart, RungCase, RungMeasured, RungMeasurement
 from bench.measure import possible
+from bench.questions import ladder_plan as plan
 from bench.results import doubt
+from bench.results.ladder_records import LadderStart, RungCase, RungMeasured, RungMeasurement
 from bench.results.ladder_rows import rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Case, Layer, Measurement

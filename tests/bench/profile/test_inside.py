@@ -8,12 +8,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from bench.profile import events as profile_events
-from bench.profile import parts as profile_parts
-from bench.profile.event_files import read_events, write_events
-from bench.profile.records import CaseProfile, Operator
 from bench.results import doubt
+from bench.results import events as profile_events
+from bench.results import parts as profile_parts
+from bench.results.event_files import read_events, write_events
 from bench.results.machine_limits import MachineLimits
+from bench.results.profile_records import CaseProfile, Operator
 from bench.results.records import Case
 from bench.views import trace
 from bench.views.diff.profile_waterfall import _divided

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.profile import parts as profile_parts
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
 from bench.profile.measure import attribution as profile_attribution
 from bench.profile.measure.attribution import Launched
+from bench.results import parts as profile_parts
+from bench.results.event_files import events_in
+from bench.run.kinds.profile import KIND as PROFILE
 from bench.views.charts import profile_charts
 from bench.views.drawing import draw_timeline
 from bench.views.sentences import profile_findings, profile_remarks

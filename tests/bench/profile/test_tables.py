@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench.profile import event_files as profile_store
-from bench.profile.events import Counters, Events, HostSpan, Mark
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
+from bench.results import event_files as profile_store
+from bench.results.events import Counters, Events, HostSpan, Mark
+from bench.results.profile_records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
+from bench.run.kinds.profile import KIND as PROFILE
 from bench.views import profile_output
 from bench.views import profile_saved as saved
 from bench.views.charts import profile_charts

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import main
-from bench.profile.event_files import write_events
-from bench.profile.events import Activity, HostSpan
-from bench.profile.kind import KIND
+from bench.results.event_files import write_events
+from bench.results.events import Activity, HostSpan
+from bench.run.kinds.profile import KIND
 from bench.views.diff import profile_waterfall as waterfall
 from bench.views.diff import waterfall as waterfall_chart
 from bench.views.diff.between import between as diff_between

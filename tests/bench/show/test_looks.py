@@ -15,9 +15,9 @@ import pytest
 from matplotlib.text import Text
 
 import main
-from bench.ladder.kind import KIND as LADDER
-from bench.profile.kind import KIND as PROFILE
 from bench.results.ladder_rows import rows
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
 from bench.views.charts import ladder_charts, profile_charts
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.definitions import Chart

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
 from bench.results.kinds import kinds
 from bench.results.rows import rows
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.reports import comparison_report as report
 from bench.views.reports import report_html
 from bench.views.tables.table import Column, Table

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Accuracy, Disposition, Validity
 from bench.results.rows import rows
 from bench.results.summaries import SAMPLE
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables import terminal_tables
 from bench.views.tables.table import records, to_csv, to_json, to_markdown

@@ -20,11 +20,11 @@ import pytest
 from rich.console import Console
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.records import Ladder, RungMeasurement
 from bench.results import ladder_rows, stats
+from bench.results.ladder_records import Ladder, RungMeasurement
 from bench.results.records import Measurement, Run, Validity
 from bench.results.rows import Row, rows
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views import ladder_result as result
 from bench.views.charts import ladder_charts
 from bench.views.charts.comparison_charts import charts

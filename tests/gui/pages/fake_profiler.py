@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.event_files import write_events
-from bench.profile.records import Profiled, ProfileStart, ProfileStarted
+from bench.results.event_files import write_events
 from bench.results.messages import Done, Hello
+from bench.results.profile_records import Profiled, ProfileStart, ProfileStarted
 from bench.results.records import Environment
 from bench.run.supervisor import RESTART_STATUS
 from tests.gui.pages import profiled

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QApplication
 
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from bench.ladder.records import REFERENCE
+from bench.results.ladder_records import REFERENCE
 from bench.views.sentences.profile_findings import NODES
 from gui.pages.page import Spot
 from gui.pages.timeline import nodes_of

@@ -10,10 +10,10 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.kind import KIND as LADDER
 from bench.results import note
 from bench.results.records import Measurement
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
 from gui.menus.export import ExportActions
 from gui.pages.runs import NoteDialog
 from gui.shell import library

@@ -13,8 +13,8 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from bench.ladder.kind import KIND as LADDER
 from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, summary
+from bench.run.kinds.ladder import KIND as LADDER
 from gui.pages.runs import RunsTable
 from gui.shell import library
 from gui.shell.library import Library

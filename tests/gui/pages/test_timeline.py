@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
-from bench.profile.events import ApiCall, HostSpan, Mark
+from bench.results.events import ApiCall, HostSpan, Mark
 from bench.views.charts.profile_charts import PARTS
 from gui.base.theme import Theming
 from gui.pages.timeline import timeline_axis

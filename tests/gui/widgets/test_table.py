@@ -15,7 +15,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from rich.console import Console
 
-from bench.profile.measure import counters
 from bench.views.sentences import profile_findings as findings
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables import compiled_tables, ladder_tables, profile_tables, run_tables
@@ -166,7 +165,7 @@ def test_the_selected_rows_alone_are_copied_as_they_are_sorted(view: View) -> No
     "columns",
     [
         *(tables.COLUMNS, tables.LAYER_COLUMNS, ladder_tables.COLUMNS, compiled_tables.COLUMNS),
-        *(profile_tables.LINE_COLUMNS, (*findings.COLUMNS, *findings.COUNTED), counters.COLUMNS),
+        *(profile_tables.LINE_COLUMNS, (*findings.COLUMNS, *findings.COUNTED), profile_tables.COUNTED),
         *(run_tables.COLUMNS, rows_table.COLUMNS, ladder_table.COLUMNS),
         (runs_table.STARTED, *runs_table.OTHERS),
     ],

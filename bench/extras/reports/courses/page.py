@@ -83,7 +83,7 @@ def figures(course: Course, taken: Taken, form: ReportForm) -> list[Picture]:
 
 
 def _figure(course: Course, figure: Figure, taken: Taken, form: ReportForm) -> Picture | None:
-    from bench.profile.event_files import events_in
+    from bench.results.event_files import events_in
     from bench.results.ladder_rows import rows
     from bench.views.charts import ladder_charts, profile_charts
     from bench.views.drawing import draw_timeline

@@ -112,8 +112,8 @@ def of_ranks(course: Course, ranked: Ranked, taken: Taken) -> Table[Rank]:
 
 
 def _own_lines(course: Course, ranked: Ranked, taken: Taken) -> tuple[list[Ranking], str]:
-    from bench.profile.event_files import events_in
-    from bench.views.tables import kernel_names as names
+    from bench.results import kernel_names as names
+    from bench.results.event_files import events_in
     from bench.views.tables import profile_tables
 
     if ranked.need in taken.why:
@@ -156,7 +156,7 @@ class BatchLine:
 
 def of_matrix(course: Course, matrix: Matrix, taken: Taken) -> Table[BatchLine]:
     """Two lines a batch size, theirs and ours."""
-    from bench.profile import api
+    from bench.results import api_calls as api
 
     own, why = own_seconds(course, matrix, taken), taken.why.get(matrix.need, "")
     rows = []
@@ -196,7 +196,7 @@ def _seconds(row: BatchLine, name: str) -> str:
 
 
 def _course_rows(course: Course, matrix: Matrix, taken: Taken) -> list[dict[str, Any]]:
-    from bench.profile.event_files import events_in
+    from bench.results.event_files import events_in
     from bench.views.tables import course_report as profile_course
 
     if matrix.need in taken.why:

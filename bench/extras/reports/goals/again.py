@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.comparison.kind import RunFolder
 from bench.extras.reports.needs import Taken
+from bench.run.kinds.comparison import RunFolder
 from bench.views.diff import between
 from bench.views.diff.records import Change
 from bench.words import orders, units

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from bench.comparison.kind import RunFolder
 from bench.extras.reports import filled
 from bench.extras.reports.filled import Page
 from bench.extras.reports.goals import again, judged, machines, tables
@@ -17,6 +16,7 @@ from bench.extras.reports.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, H
 from bench.extras.reports.goals.presets import Goals
 from bench.extras.reports.needs import Taken
 from bench.results.rows import Row, by_model, in_order, rows
+from bench.run.kinds.comparison import RunFolder
 from bench.views.charts.comparison_charts import precision_charts
 from bench.views.charts.definitions import Chart
 from bench.views.reports import report_form

@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import bench
+import bench.extras
 from bench.results.kinds import kinds
 
 HERE = Path(__file__).parent
@@ -19,14 +20,17 @@ HERE = Path(__file__).parent
 
 @contextmanager
 def there() -> Iterator[ModuleType]:
-    """The module with the toy's words, while its folder lies beside the other kinds'."""
-    with patch.object(bench, "__path__", [*bench.__path__, str(HERE)]):
+    """The module with the toy's words, while its folder lies beside the satellites."""
+    with (
+        patch.object(bench, "__path__", [*bench.__path__, str(HERE)]),
+        patch.object(bench.extras, "__path__", [*bench.extras.__path__, str(HERE / "extras")]),
+    ):
         kinds.cache_clear()
-        yield importlib.import_module("bench.toy.kind")
+        yield importlib.import_module("bench.extras.toy.kind")
     kinds.cache_clear()
-    for name in [name for name in sys.modules if name.startswith("bench.toy")]:
+    for name in [name for name in sys.modules if name.startswith("bench.extras.toy")]:
         del sys.modules[name]
-    vars(bench).pop("toy", None)
+    vars(bench.extras).pop("toy", None)
 
 
 def planned(toy: Any, *numbers: int) -> Any:

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.extras.reports import filled, needs
 from bench.extras.reports.goals import machines, page, presets
 from bench.extras.reports.goals.presets import Goals
 from bench.extras.reports.needs import Taken
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.reports import report_form
 from tests.bench.synthetic import record
 

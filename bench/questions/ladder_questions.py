@@ -1,14 +1,14 @@
 """What is asked of a ladder before it is run: which nodes a model has, which rungs there are, what they say.
 
 A worker started with DESCRIBE answers a LadderQuestion a line by a LadderAnswer, as long as its input is
-open; it times nothing. Like bench.ladder.records this module reaches nothing but msgspec and that.
+open; it times nothing. Like bench.results.ladder_records this module reaches nothing but msgspec and that.
 """
 
 from __future__ import annotations
 
 import sys
 
-from bench.ladder.records import Ladder, LadderJob, RungCase
+from bench.results.ladder_records import Ladder, LadderJob, RungCase
 from bench.results.messages import Message
 from bench.results.records import Record
 

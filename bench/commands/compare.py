@@ -13,9 +13,9 @@ from bench.commands.given import Given, command
 from bench.run import options
 
 if TYPE_CHECKING:
-    from bench.comparison.kind import RunFolder
     from bench.results.records import Job, Measurement, Run
     from bench.run.client import Spare
+    from bench.run.kinds.comparison import RunFolder
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def default() -> int:
 
 def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     """Run each job into its folder (None: a new one under ./runs), then show all of it. The exit code."""
-    from bench.comparison.kind import KIND as COMPARISON
     from bench.run import client
+    from bench.run.kinds.comparison import KIND as COMPARISON
 
     # Its libraries are loaded while the cases are planned, which takes as long.
     with client.Spare(COMPARISON, renewed=False) as spare:
@@ -105,7 +105,7 @@ def go_on(
     what crashed or timed out is missing too."""
     import msgspec
 
-    from bench.comparison.kind import KIND as COMPARISON
+    from bench.run.kinds.comparison import KIND as COMPARISON
 
     warn_twice_installed()
     held = COMPARISON.open(path).job
@@ -169,6 +169,3 @@ def warn_twice_installed() -> None:
 
     if (sentence := both_runtimes()) is not None:
         print(f"warning: {sentence}", file=sys.stderr)
-
-
-COMMAND = compare  # as main.py finds it

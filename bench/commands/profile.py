@@ -13,8 +13,8 @@ from bench.commands.given import Given, command
 from bench.run import options
 
 if TYPE_CHECKING:
-    from bench.profile.kind import ProfileFolder
-    from bench.profile.records import CaseProfile, ProfileJob
+    from bench.results.profile_records import CaseProfile, ProfileJob
+    from bench.run.kinds.profile import ProfileFolder
     from bench.views.profile_saved import ShownProfile
 
 
@@ -40,7 +40,7 @@ def profile(
     Each case has its own process: a cold start in parts, times without profiling, then a profiled session.
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """
-    from bench.profile.records import ProfileJob
+    from bench.results.profile_records import ProfileJob
     from bench.views.profile_saved import ShownProfile
     from bench.words.option import usual
     from kernels.errors import InputError
@@ -67,9 +67,9 @@ def run(
     gpu: str = "",
 ) -> int:
     """Profile a job's cases into a folder and show them. The exit code."""
-    from bench.profile.kind import KIND as PROFILE
-    from bench.profile.records import Profile
     from bench.questions import model_questions
+    from bench.results.profile_records import Profile
+    from bench.run.kinds.profile import KIND as PROFILE
     from bench.views import profile_saved as saved
 
     job, cases = model_questions.profile(job)
@@ -87,7 +87,7 @@ def run(
 
 def again(path: Path, shown: ShownProfile, trace: Path | None) -> int:
     """Show a profile that was saved before."""
-    from bench.profile.kind import KIND as PROFILE
+    from bench.run.kinds.profile import KIND as PROFILE
     from bench.views import profile_saved as saved
 
     folder = PROFILE.open(path)
@@ -100,7 +100,7 @@ def again(path: Path, shown: ShownProfile, trace: Path | None) -> int:
 def _write(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], formats: Sequence[str], trace: Path | None
 ) -> None:
-    from bench.profile.event_files import events_in
+    from bench.results.event_files import events_in
     from bench.views import profile_saved as saved
     from bench.views import trace as profile_trace
     from bench.views.charts import profile_charts
@@ -115,6 +115,3 @@ def _write(
         written = draw_together.write(made, folder.path / "charts", formats)
         written += saved.pictures(folder, formats, folder.path / "charts")
         measuring.tell_charts(folder.path, len(written))
-
-
-COMMAND = profile  # as main.py finds it

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.kind import LadderFolder
-from bench.ladder.records import Ladder, RungMeasurement
 from bench.results.inside import inside
+from bench.results.ladder_records import Ladder, RungMeasurement
 from bench.results.records import LEFT_OUT
 from bench.results.results_file import packed_line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 from bench.results.thin import public, public_dirs, public_limits
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.ladder import LadderFolder
 
 LESS = "measure it with fewer rungs (--rung)"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from bench.profile.events import ApiCall
+from bench.results.events import ApiCall
 
 Purpose = Literal["launch", "copy", "alloc", "sync", "load", "other"]
 

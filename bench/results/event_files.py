@@ -8,13 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.events import Activity, AnyEvent, ApiCall, Events, HostSpan, Mark
-from bench.profile.kind import EVENTS
-from bench.profile.records import CaseProfile
 from bench.results import reading
+from bench.results.events import Activity, AnyEvent, ApiCall, Events, HostSpan, Mark
 from bench.results.inside import inside
+from bench.results.profile_records import CaseProfile
 from bench.results.store import write_atomically
 from kernels.errors import InputError
+
+EVENTS = "events"  # the folder of their files
 
 
 def events_in(folder: Path, measurement: CaseProfile) -> Events:

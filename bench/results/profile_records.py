@@ -1,7 +1,7 @@
 """The words of a profile, as frozen records: where the time of one model on one backend goes.
 
 ProfileJob (what to run) → bench.results.records.Case (one model, backend, precision, batch) → CaseProfile
-(what came of it: times, parts, what the process used) with its events (bench.profile.events), which lie in a
+(what came of it: times, parts, what the process used) with its events (bench.results.events), which lie in a
 file of their own. All times are nanoseconds of one clock, the worker's perf_counter, from the moment at which
 the worker's process was started: 0 is the same moment for every case, so that two backends can be laid one
 over the other. Like bench.results.records this module reaches nothing but msgspec and that.
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bench.profile.events import Mark
+from bench.results.events import Mark
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import Asked, Case, Disposition, Environment, ModelInfo, Record, Telemetry
@@ -122,7 +122,7 @@ class DeviceFacts(Record, frozen=True):
 
 
 class Share(Record, frozen=True):
-    """A part of a breakdown (bench.profile.parts names the keys): ns over all its passes, and how many events
+    """A part of a breakdown (bench.results.parts names the keys): ns over all its passes, and how many events
     had some of it."""
 
     key: str

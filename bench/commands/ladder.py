@@ -13,9 +13,9 @@ from bench.commands.given import Given, command
 from bench.run import options
 
 if TYPE_CHECKING:
-    from bench.ladder.kind import LadderFolder
-    from bench.ladder.net import Net
-    from bench.ladder.records import LadderJob
+    from bench.measure.net_operator import Net
+    from bench.results.ladder_records import LadderJob
+    from bench.run.kinds.ladder import LadderFolder
     from kernels.ops import Params
 
 
@@ -51,11 +51,10 @@ def ladder(
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """
-    from bench.ladder import compiling
-    from bench.ladder import plan as ladder_plan
-    from bench.ladder import template as ladder_template
+    from bench.commands import ladder_compile as compiling
     from bench.ladder.measure.entrants import work_of
-    from bench.questions import model_questions
+    from bench.questions import ladder_plan, model_questions
+    from bench.questions import rung_template as ladder_template
     from bench.words.option import usual
     from kernels.errors import InputError
 
@@ -110,7 +109,7 @@ def ladder(
     if compile:
         return compiling.watch(job, arch) if watch else compiling.run(job, arch, format)
     if watch:
-        from bench.ladder import watch as ladder_watch
+        from bench.commands import ladder_watch
 
         return ladder_watch.watch(job)
     return climb(job, out, format, charts, (cluster, gpu))
@@ -119,8 +118,8 @@ def ladder(
 def _left_out(job: LadderJob, named: bool) -> str:
     """What whoever gave folders of kernels is to know of them: CUDA kernels that cannot run here (unless the
     device was named), or none at all; "" where there is nothing to say."""
-    from bench.ladder import compiling
-    from bench.ladder import plan as ladder_plan
+    from bench.commands import ladder_compile as compiling
+    from bench.questions import ladder_plan
     from kernels.errors import KernelError
     from kernels.languages.known import languages
     from kernels.registry import SUFFIX
@@ -140,7 +139,7 @@ def _left_out(job: LadderJob, named: bool) -> str:
 
 def _show_saves(folder: Path, output: str) -> int:
     """The log of saves on standard output. The exit code."""
-    from bench.ladder import saves as log
+    from bench.commands import ladder_saves as log
     from bench.views.tables.grid import stacked
     from bench.views.tables.table import records, to_csv, to_json, with_headings
     from bench.words.terminal import console
@@ -160,7 +159,7 @@ def _show_saves(folder: Path, output: str) -> int:
 
 def _on(op: str) -> str:
     """The option that names a model, where the default one, which is small, has no node of this operator."""
-    from bench.ladder import plan as ladder_plan
+    from bench.questions import ladder_plan
     from kernels.errors import InputError
     from models.names import DEFAULT_MODEL
 
@@ -178,8 +177,8 @@ def climb(
     job: LadderJob, out: Path | None, output: str, formats: Sequence[str], where: tuple[str, str] = HERE
 ) -> int:
     """Run a ladder into its folder and show it. The exit code."""
-    from bench.ladder import plan as ladder_plan
-    from bench.ladder.kind import KIND as LADDER
+    from bench.questions import ladder_plan
+    from bench.run.kinds.ladder import KIND as LADDER
 
     return _run(measuring.begin(LADDER, ladder_plan.plan(job), out), output, formats, where=where)
 
@@ -216,7 +215,7 @@ def go_on(
 ) -> int:
     """Run what is missing of a ladder. The exit code. trusted: the user has agreed to run the kernels that it
     names. retry: what crashed or hung is missing too."""
-    from bench.ladder.kind import KIND as LADDER
+    from bench.run.kinds.ladder import KIND as LADDER
 
     with measuring.gone_on(LADDER, path, None, trusted, retry) as folder:
         return _run(folder, output, formats, retry, where)
@@ -246,6 +245,3 @@ def _run(
     measuring.tell_baseline(folder)
     right = any(m.disposition == "ok" and not m.case.is_reference for m in measurements)
     return outcome.status(right and all(m.disposition in ("ok", "unsupported") for m in measurements))
-
-
-COMMAND = ladder  # as main.py finds it

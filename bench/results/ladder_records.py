@@ -28,13 +28,14 @@ from bench.results.records import (
 
 SCHEMA = 1
 REFERENCE = "reference"
+ARCHITECTURE = "architecture"  # the fact by which a measurement says what it was compiled for
 
 Scope = Literal["rung", "reference", "model"]
 
 
 class LadderJob(Sampled, frozen=True, kw_only=True):
     """What the user asked for. op: of kernels.ops.OPS, or "net", all of a model
-    (bench.ladder.net); params: the fields of its record. title: what the
+    (bench.measure.net_operator); params: the fields of its record. title: what the
     params are, in words. model, node: where they come from ("" for a shape given by hand). rungs: by name;
     () all that there are. precision: only fp32's rungs and this one's ("": of every precision that there is).
     whole_model: also run the model with each rung in it. budget_s: the most seconds

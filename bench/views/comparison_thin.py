@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.comparison.kind import RunFolder
 from bench.results import gallery, npz
 from bench.results.records import LEFT_OUT, Case, Layer, Measurement, Run
 from bench.results.results_file import packed_line_of
 from bench.results.rows import SOUND
 from bench.results.store import RESULTS_FILE, write_atomically
 from bench.results.thin import public, public_dirs
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.comparison import RunFolder
 from kernels.errors import DataError
 
 LESS = "run fewer batch sizes or models"

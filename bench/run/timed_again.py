@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
 
 EARLIER = "it was timed before what was saved last"

@@ -30,9 +30,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from bench.profile import api as profile_api
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark, each_apart
-from bench.profile.records import Breakdown, Share
+from bench.results import api_calls as profile_api
+from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark, each_apart
+from bench.results.profile_records import Breakdown, Share
 
 OP = "op:"
 IDLE = "idle"

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.ladder.records import (
+from bench.results.folder import Folder
+from bench.results.kinds import Kind, Told
+from bench.results.ladder_records import (
     SCHEMA,
     Ladder,
     LadderMessage,
@@ -18,8 +20,6 @@ from bench.ladder.records import (
     RungProvisional,
     RungStarted,
 )
-from bench.results.folder import Folder
-from bench.results.kinds import Kind, Told
 from bench.results.messages import Hello
 from bench.results.records import Environment, stem
 from bench.run import options
@@ -71,7 +71,7 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     verb="ladder",
     options=options.LADDER,
     resumes=True,
-    thin="bench.ladder.thin",
+    thin="bench.views.ladder_thin",
     saved="bench.views.ladder_saved",
     report="bench.views.reports.ladder_report",
     result="bench.views.ladder_result",

@@ -8,7 +8,11 @@ from typing import Any
 
 import msgspec
 
-from bench.profile.records import (
+from bench.results.event_files import EVENTS
+from bench.results.folder import Folder
+from bench.results.kinds import Kind, Told
+from bench.results.messages import Hello
+from bench.results.profile_records import (
     SCHEMA,
     CaseProfile,
     Profile,
@@ -19,14 +23,9 @@ from bench.profile.records import (
     ProfileStart,
     ProfileStarted,
 )
-from bench.results.folder import Folder
-from bench.results.kinds import Kind, Told
-from bench.results.messages import Hello
 from bench.results.records import Case, stem
 from bench.run import options
 from bench.words import units
-
-EVENTS = "events"  # the folder of their files
 
 ProfileFolder = Folder[Profile, CaseProfile]
 
@@ -92,7 +91,7 @@ KIND: Kind[Profile, CaseProfile] = Kind(
     remark=remark,
     verb="profile",
     options=options.PROFILE,
-    thin="bench.profile.thin",
+    thin="bench.views.profile_thin",
     saved="bench.views.profile_saved",
     report="bench.views.reports.profile_report",
     result="bench.views.profile_result",

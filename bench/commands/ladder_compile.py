@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bench.commands.measuring import CANCELLED
 
 if TYPE_CHECKING:
-    from bench.ladder.records import LadderJob, RungMeasurement
+    from bench.results.ladder_records import LadderJob, RungMeasurement
 
 DEVICE = "cuda"
 
@@ -30,8 +30,8 @@ def run(job: LadderJob, archs: Sequence[str], output: str) -> int:
 
 def watch(job: LadderJob, archs: Sequence[str]) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
+    from bench.commands.ladder_watch import POLL_S, check
     from bench.ladder.measure import compiled
-    from bench.ladder.watch import POLL_S, check
     from bench.results.sources import stamps
     from bench.words.terminal import console
     from kernels.errors import KernelscopeError

@@ -4,7 +4,8 @@ The whole ladder runs once; from then on only what was saved does, with fewer sa
 again with what is known of the others. Then, the verdict on the screen, it is timed once more together with
 what it is compared with, the reference and the rung below: their old times are of another state of the
 machine. The next save drops that. The next worker is started while the user types, with its libraries loaded,
-so that saving costs checking and timing alone. What each save came to is kept (bench.ladder.saves)."""
+so that saving costs checking and timing alone. What each save came to is kept
+(bench.commands.ladder_saves)."""
 
 from __future__ import annotations
 
@@ -18,13 +19,14 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder import again, saves
-from bench.ladder import plan as ladder_plan
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
+from bench.commands import ladder_saves as saves
+from bench.questions import ladder_plan
+from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
 from bench.results.sources import Stamps, stamps
 from bench.run import client
+from bench.run import timed_again as again
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.progress import RunProgress
 from bench.views.tables.ladder_tables import terminal
 from kernels.errors import InputError, KernelError, KernelscopeError

@@ -7,7 +7,7 @@ import msgspec
 
 from bench.results.messages import Done, Hello
 from bench.results.records import Environment
-from tests.bench.kinds.fourth.toy.kind import Square, Squared, Squaring, ToyStart
+from tests.bench.kinds.fourth.extras.toy.kind import Square, Squared, Squaring, ToyStart
 
 
 def say(message: object) -> None:

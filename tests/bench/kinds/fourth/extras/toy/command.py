@@ -22,7 +22,7 @@ def toy(
     out: Path | None = typer.Option(None, metavar="DIR"),
 ) -> None:
     """Square numbers."""
-    from bench.toy.kind import KIND, Toy, ToyCase, ToyJob
+    from bench.extras.toy.kind import KIND, Toy, ToyCase, ToyJob
 
     wanted = integers(numbers, "--numbers")
     header = Toy(job=ToyJob(numbers=wanted), cases=tuple(ToyCase(number=number) for number in wanted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bench.measure import cases, rung_check
-from bench.profile.records import ProfileJob, planned
+from bench.results.profile_records import ProfileJob, planned
 from bench.results.records import Case, Job
 from bench.run import options
 from bench.words.option import check

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from bench.ladder.records import Ladder, RungCase, RungMeasurement
 from bench.results import reading, stats
+from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
 from bench.results.records import Disposition, Record
 from bench.results.stats import SAME_BOUND

@@ -1,10 +1,11 @@
 """What happened in a profiled session, as frozen records: what the GPU did, calls into CUDA, what the host
-did, marks of its course. All times are nanoseconds of the profile's clock (bench.profile.records). Reaches
-nothing but msgspec and bench.results.records."""
+did, marks of its course. All times are nanoseconds of the profile's clock (bench.results.profile_records).
+Reaches nothing but msgspec and bench.results.records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -200,3 +201,29 @@ def each_apart(events: Events) -> Iterator[tuple[Activity | HostSpan, ...]]:
         end = max(i.end_ns for i in its)
         rest = msgspec.structs.replace(activity, start_ns=end)
         yield (*its, rest) if end < activity.end_ns else tuple(its)
+
+
+# What the hardware counted in kernels: which counters are shares, and which are sums.
+SHARES = ("compute_share", "warps_share")
+TOTALS = tuple(name for name in Counters.__struct_fields__ if name not in SHARES)
+
+
+def together(kernels: Iterable[Activity]) -> Counters | None:
+    """What was counted in several kernels as if they were one: sums, and shares weighted by time. None where
+    one of them was not counted, and for a counter that one of them lacks."""
+    its = list(kernels)
+    found = [kernel.counters for kernel in its if kernel.counters is not None]
+    if not its or len(found) < len(its):
+        return None
+    told: dict[str, float | None] = {}
+    for name in TOTALS:
+        values = [getattr(counters, name) for counters in found]
+        told[name] = None if None in values else math.fsum(values)
+    time_ns = sum(kernel.time_ns for kernel in its)
+    for name in SHARES:
+        values = [getattr(counters, name) for counters in found]
+        weighed = [
+            value * kernel.time_ns for value, kernel in zip(values, its, strict=True) if value is not None
+        ]
+        told[name] = math.fsum(weighed) / time_ns if time_ns > 0 and len(weighed) == len(its) else None
+    return Counters(**told)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.kind import ProfileFolder
-from bench.profile.records import CaseProfile, Profile
 from bench.results.inside import inside
+from bench.results.profile_records import CaseProfile, Profile
 from bench.results.results_file import packed_line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 from bench.results.thin import public, public_dirs, public_limits
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.run.kinds.profile import ProfileFolder
 
 LESS = "profile fewer cases"
 WITHOUT = "its events were left out to make the profile small: it has no timeline, and no tables of them"
