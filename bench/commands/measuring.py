@@ -17,12 +17,13 @@ from kernels.errors import InputError
 if TYPE_CHECKING:
     from bench.results.folder import Folder
     from bench.results.kinds import Kind
+    from bench.results.records import Header
     from bench.run.client import Spare
 
 CHARTS = ("png", "svg", "pdf")  # of a run, unless told otherwise
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
-H = TypeVar("H")
+H = TypeVar("H", bound="Header[Any, Any]")
 M = TypeVar("M")
 
 

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from bench.results.claim import Claim
+from bench.results.messages import Hello, LimitsMeasured, ModelLoaded
+from bench.results.records import Environment, Header
 from bench.results.results_file import ResultsFile
 from bench.results.store import LOG_FILE, RESULTS_FILE, to_run_again, write_atomically
 from kernels.errors import InputError, system_words
@@ -21,7 +24,7 @@ from kernels.errors import InputError, system_words
 if TYPE_CHECKING:
     from bench.results.kinds import Kind
 
-H = TypeVar("H")
+H = TypeVar("H", bound=Header[Any, Any])
 M = TypeVar("M")
 
 
@@ -31,6 +34,21 @@ class CannotMake(InputError):
     def __init__(self, cannot: str) -> None:
         super().__init__(f"{cannot}; name another folder")
         self.cannot = cannot
+
+
+def heard(header: H, message: object) -> H:
+    """A header with what a message of the worker tells. A run that is gone on with keeps the environment that
+    it was started in, and its cases where it had any; a model that is told again replaces what was known."""
+    match message:
+        case Hello(environment=environment, cases=cases):
+            known = header.environment if header.environment != Environment() else environment
+            return replace(header, environment=known, cases=header.cases or cases)
+        case ModelLoaded(model=model):
+            models = {known.name: known for known in header.models} | {model.name: model}
+            return replace(header, models=tuple(models.values()))
+        case LimitsMeasured(limits=limits):
+            return replace(header, limits=header.limits | {limits.device: limits})
+    return header
 
 
 class Folder(Generic[H, M]):
@@ -58,12 +76,12 @@ class Folder(Generic[H, M]):
     @property
     def job(self) -> Any:
         """What the user asked for."""
-        return self.header.job  # type: ignore[attr-defined]  # every header has one
+        return self.header.job
 
     @property
     def cases(self) -> tuple[Any, ...]:
         """What it means to measure; () while only its worker knows."""
-        return tuple(self.header.cases)  # type: ignore[attr-defined]
+        return self.header.cases
 
     def make(self) -> None:
         """Write a new one. Raises InputError where its folder holds something or cannot be written."""
@@ -87,7 +105,7 @@ class Folder(Generic[H, M]):
 
     def heard(self, message: object) -> None:
         """Keep what a message of the worker tells of the whole. Raises InputError."""
-        changed = self.kind.heard(self.header, message)
+        changed = heard(self.header, message)
         if changed != self.header:
             self.header = changed
             self._write()

@@ -13,10 +13,11 @@ from bench.results import trust
 from bench.results.folder import CannotMake, Folder
 from bench.results.inside import files
 from bench.results.kinds import Kind, any_kind, kinds, meant
+from bench.results.records import Header
 from bench.results.store import new_folder
 from kernels.errors import InputError
 
-H = TypeVar("H")
+H = TypeVar("H", bound=Header[Any, Any])
 M = TypeVar("M")
 
 
@@ -24,10 +25,8 @@ def begin(kind: Kind[H, M], header: H, path: Path | None, runs: Path, command: s
     """A new one in `path` (None: a dated folder in `runs`), started now by `command`; going on with it runs
     the kernels that it names unasked. Raises InputError where it cannot be made."""
     stamp = datetime.datetime.now().astimezone()
-    header = msgspec.structs.replace(  # type: ignore[type-var]  # every header is a record
-        header, command=command, created_at=stamp.isoformat(timespec="seconds")
-    )
-    job: Any = header.job  # type: ignore[attr-defined]
+    header = msgspec.structs.replace(header, command=command, created_at=stamp.isoformat(timespec="seconds"))
+    job: Any = header.job
     try:
         folder = kind.create(path or new_folder(runs, stamp, kind.titled(job)), header)
     except CannotMake as error:

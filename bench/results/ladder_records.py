@@ -14,11 +14,10 @@ import msgspec
 
 from bench.results.finding import Finding
 from bench.results.machine_limits import MachineLimits
-from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import (
     Disposition,
-    Environment,
     ErrorStats,
+    Header,
     Record,
     Sampled,
     Telemetry,
@@ -135,24 +134,21 @@ class RungMeasurement(Record, frozen=True):
     schema: int = SCHEMA
 
 
-class Ladder(Record, frozen=True):
-    """`ladder.json`: everything about a ladder that is not a measurement. nbytes: every input and output
-    once, all numbers in float32; unread: how much of it a rung may do without, of inputs that no window
-    reaches whole; least_nbytes: by precision, what no rung of it does without (empty in records from before
-    it was told)."""
+class Ladder(Header[LadderJob, RungCase], frozen=True):
+    """`ladder.json`: a ladder. nbytes: every input and output once, all numbers in float32; unread: how much
+    of it a rung may do without, of inputs that no window reaches whole; least_nbytes: by precision, what no
+    rung of it does without (empty in records from before it was told)."""
 
-    job: LadderJob
-    cases: tuple[RungCase, ...]
     flops: int = 0
     nbytes: int = 0
     unread: int = 0
     least_nbytes: dict[str, int] = msgspec.field(default_factory=dict)
     reference: str = ""
-    limits: MachineLimits | None = None
-    command: str = ""
-    created_at: str = ""
-    environment: Environment = Environment()
-    schema: int = SCHEMA
+
+    @property
+    def reached(self) -> MachineLimits | None:
+        """What its device was measured to reach; None where that is not known."""
+        return self.limits.get(self.job.device)
 
     def least(self, precision: str) -> int:
         """Bytes that a rung of this precision does not do without."""
@@ -160,53 +156,14 @@ class Ladder(Record, frozen=True):
 
     def cached(self, precision: str) -> bool:
         """Whether a pass finds its bytes in the caches, where the one before left them."""
-        return self.limits is not None and self.limits.cached(self._between(precision))
+        return self.reached is not None and self.reached.cached(self._between(precision))
 
     def moved_per_s(self, precision: str) -> float:
         """Bytes a second at most, of what a rung of this precision does not do without; 0.0 where no limit is
         known."""
-        return 0.0 if self.limits is None else self.limits.moved_per_s(self._between(precision))
+        return 0.0 if self.reached is None else self.reached.moved_per_s(self._between(precision))
 
     def _between(self, precision: str) -> int:
         """Bytes from one use to the next: those of a pass, or more than any cache holds where each pass
         begins with empty ones."""
         return self.least(precision) if self.job.l2 == "warm" else sys.maxsize
-
-
-class LadderStart(Record, frozen=True):
-    """The one line a worker of the ladder reads; see bench.results.records.Start."""
-
-    job: LadderJob
-    cases: tuple[RungCase, ...] = ()
-    folder: str = ""
-
-
-class RungStarted(Message, frozen=True, tag="rung_started"):
-    """The worker turns to this case. stage: "prepare", "check", "time"."""
-
-    case: RungCase
-    stage: str
-
-
-class RungProvisional(Message, frozen=True, tag="rung_provisional"):
-    """What a pass takes so far, after the first round of a case's timing; see
-    bench.results.records.Provisional.
-    """
-
-    case: RungCase
-    median_ns: float
-
-
-class RungMeasured(Message, frozen=True, tag="rung_measured"):
-    """A case is done."""
-
-    measurement: RungMeasurement
-
-
-class LimitsMeasured(Message, frozen=True, tag="limits_measured"):
-    """What this machine reaches, measured now or read from the cache."""
-
-    limits: MachineLimits
-
-
-LadderMessage = Hello | RungStarted | Progress | RungProvisional | RungMeasured | LimitsMeasured | Log | Done

@@ -9,8 +9,9 @@ output carries one Message a line. Raw samples are stored; medians and spread ar
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
+from bench.results.machine_limits import Beyond, MachineLimits
 from bench.results.names import check_name as check_name
 from bench.results.names import stem as stem
 from bench.results.surroundings import BackendInfo as BackendInfo
@@ -18,6 +19,9 @@ from bench.results.surroundings import Environment as Environment
 from bench.results.surroundings import ModelInfo as ModelInfo
 from bench.results.surroundings import Record as Record
 from kernels.precision import PRECISIONS
+
+J = TypeVar("J")
+C = TypeVar("C")
 
 SCHEMA = 1
 
@@ -192,10 +196,6 @@ class ErrorStats(Record, frozen=True):
     note: str = ""
 
 
-# Whether bytes came faster than the memory gives them: out of the "cache", or faster than a cache explains.
-Beyond = Literal["", "cache", "impossible"]
-
-
 class Layer(Record, frozen=True):
     """One operator of a model on one backend: its time and its errors, from passes of their own. Ours are
     checked alone before anything is timed, and told with that error where no layer is timed.
@@ -358,13 +358,19 @@ class Measurement(Record, frozen=True):
         check_name("backend", self.reference)
 
 
-class Run(Record, frozen=True):
-    """`run.json`: everything about a run that is not a measurement."""
+class Header(Record, Generic[J, C], frozen=True):
+    """Everything about a run that is not a measurement; each kind has a file of it. models: that were read;
+    limits: what each of its devices was measured to reach, by device."""
 
-    job: Job
-    cases: tuple[Case, ...]
+    job: J
+    cases: tuple[C, ...]
     command: str = ""
     created_at: str = ""
     environment: Environment = Environment()
     models: tuple[ModelInfo, ...] = ()
-    schema: int = SCHEMA
+    limits: dict[str, MachineLimits] = {}
+    schema: int = 1
+
+
+class Run(Header[Job, Case], frozen=True):
+    """`run.json`: a comparison."""

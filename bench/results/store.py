@@ -59,9 +59,23 @@ def read_file(file: Path, record: type[R], schema: int, of: Path | None = None) 
         held = reading.decoded(data, _Schema)
         if held.schema > schema:
             raise NewerError(of or file, held.schema, schema, held.created_at)
+        if max(held.schema, 1) < schema:
+            data = _upgraded(data, schema)
         return reading.decoded(data, record)
     except reading.Unreadable as error:
         raise InputError(f"{file} is broken ({error})") from error
+
+
+def _upgraded(data: bytes, schema: int) -> bytes:
+    """A header of the first version, as it would be written now: a ladder kept the limits of its one device,
+    a profile its one model."""
+    held = reading.decoded(data, dict[str, Any])
+    match held.get("limits"):
+        case {"device": str(device)} as limits:
+            held["limits"] = {device: limits}
+    if "model" in held:
+        held["models"] = [held.pop("model")]
+    return msgspec.json.encode(held | {"schema": schema})
 
 
 class NewerError(InputError):

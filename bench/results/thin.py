@@ -2,24 +2,29 @@
 
 All samples are kept, to the last bit, and packed (bench.results.results_file): whoever reads the copy derives
 from them what was derived before, byte for byte, by today's rule or a later one. What else goes, step by step
-until it fits, is each kind's own, in the module that its descriptor names: `GRADES`, `write(folder,
-measurements, target, grade)` and what would make less of it (`LESS`). What is gone is told in the facts or
-notes of its case. Where the samples alone do not fit, nothing is written.
+until it fits, is each kind's own, in the module that its descriptor names: `GRADES`; `lines(folder,
+measurements, target, grade)`, which returns the measurements with less in them and writes their other files;
+and what would make less of it (`LESS`). A kind whose job names more files than folders of kernels has its own
+`public(header)`. What is gone is told in the facts or notes of its case. Where the samples alone do not fit,
+nothing is written.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from bench.results import note
 from bench.results.folders import open_folder
 from bench.results.machine_limits import MachineLimits
-from bench.results.records import Environment
+from bench.results.records import Environment, Header
+from bench.results.results_file import packed_line_of
+from bench.results.store import RESULTS_FILE, write_atomically
 from kernels.errors import InputError
 
 MOST_NBYTES = 300_000
@@ -36,11 +41,14 @@ def thin(source: Path, target: Path, most_nbytes: int = MOST_NBYTES) -> int:
     if target.exists():
         raise InputError(f"{target} exists already; name a new folder")
     kind = held.kind.part("thin")
+    header = getattr(kind, "public", public)(held.header)
     size = 0
     for grade in kind.GRADES:
         with tempfile.TemporaryDirectory(prefix="kernelscope-") as name:
             made = Path(name) / "thinned"
-            kind.write(held, measurements, made, grade)
+            lines = map(packed_line_of, kind.lines(held, measurements, made, grade))
+            write_atomically(made / RESULTS_FILE, b"".join(lines))
+            write_atomically(made / held.kind.file, msgspec.json.encode(header))
             size = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
             if size <= most_nbytes:
                 try:
@@ -55,19 +63,23 @@ def thin(source: Path, target: Path, most_nbytes: int = MOST_NBYTES) -> int:
     )
 
 
-def public_dirs(folders: Sequence[str]) -> tuple[str, ...]:
-    """The names of folders, without where they lie."""
-    return tuple(Path(folder).name for folder in folders)
+H = TypeVar("H", bound=Header[Any, Any])
 
 
-def public(environment: Environment) -> Environment:
-    """Without what tells of one machine alone: the GPU's serial number."""
-    return msgspec.structs.replace(environment, gpu_uuid="")
+def public(header: H) -> H:
+    """A header without where its models and kernels lie, and without its GPU's serial number."""
+    environment = header.environment
+    return replace(
+        header,
+        job=replace(header.job, kernel_dirs=tuple(Path(folder).name for folder in header.job.kernel_dirs)),
+        models=tuple(replace(info, path=Path(info.path).name) for info in header.models),
+        limits={device: _limits(found, environment) for device, found in header.limits.items()},
+        environment=replace(environment, gpu_uuid=""),
+    )
 
 
-def public_limits(limits: MachineLimits, environment: Environment) -> MachineLimits:
-    """What a machine was measured to reach, without its GPU's serial number."""
+def _limits(limits: MachineLimits, environment: Environment) -> MachineLimits:
     measured_on = limits.measured_on
     if environment.gpu_uuid:
         measured_on = measured_on.replace(f" {environment.gpu_uuid}", "")
-    return msgspec.structs.replace(limits, measured_on=measured_on)
+    return replace(limits, measured_on=measured_on)

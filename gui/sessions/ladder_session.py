@@ -22,7 +22,8 @@ from bench.questions.ladder_questions import (
     LadderQuestion,
     assembly_command,
 )
-from bench.results.ladder_records import Ladder, RungCase, RungMeasurement, RungProvisional
+from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
+from bench.results.messages import Provisional
 from bench.results.store import RUNS
 from bench.run import timed_again as again
 from bench.run.client import worker_command
@@ -257,7 +258,7 @@ class LadderSession(Session):
         if not self._together:
             self.state.turn(case, LADDER.stages.get(stage, stage))
 
-    def _expected(self, message: RungProvisional) -> None:
+    def _expected(self, message: Provisional) -> None:
         if not self._together:
             self.state.turn(message.case, median_ns=message.median_ns)
 

@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Signal
 
 from bench.results.event_files import events_in
 from bench.results.events import Events
+from bench.results.folder import heard
 from bench.results.profile_records import CaseProfile, Profile, ProfileJob, planned
 from bench.results.store import RUNS
 from bench.run.kinds.profile import KIND as PROFILE
@@ -78,7 +79,7 @@ class ProfileState(QObject):
     def heard(self, message: object) -> None:
         """What a worker told of the whole."""
         if self.profile is not None:
-            self.profile = PROFILE.heard(self.profile, message)
+            self.profile = heard(self.profile, message)
             self.changed.emit()
 
     def settle(self, cases: Sequence[CaseProfile]) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from bench.results.folder import heard
 from bench.results.messages import Provisional
 from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, title
-from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
 from bench.views.charts.definitions import Chart
 from bench.views.charts.overlay import lay_over, short_name
@@ -133,7 +133,7 @@ class RunState(QObject):
 
     def heard(self, message: object) -> None:
         """What the worker told of the machine, a model, and the cases that the job means."""
-        self.run = COMPARISON.heard(self.run, message)
+        self.run = heard(self.run, message)
         self._touch()
 
     def add(self, measurements: Iterable[Measurement]) -> None:

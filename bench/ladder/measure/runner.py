@@ -23,18 +23,20 @@ from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, Timing, few, time_together
 from bench.results.finding import Finding
-from bench.results.ladder_records import (
-    LadderMessage,
-    LadderStart,
-    LimitsMeasured,
-    RungCase,
-    RungMeasured,
-    RungMeasurement,
-    RungProvisional,
-    RungStarted,
-)
+from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.machine_limits import MachineLimits
-from bench.results.messages import Done, Hello, Log, Progress
+from bench.results.messages import (
+    CaseStarted,
+    Done,
+    Hello,
+    LimitsMeasured,
+    Log,
+    Measured,
+    Message,
+    Progress,
+    Provisional,
+    Start,
+)
 from bench.results.records import Telemetry, Validity
 from engine.apart import pool
 from engine.planning import tuned_defines
@@ -50,7 +52,7 @@ class LadderRunner:
     """`say` takes messages; `stopped` tells that the user wants no more."""
 
     def __init__(
-        self, start: LadderStart, say: Callable[[LadderMessage], None], stopped: Callable[[], bool]
+        self, start: Start[LadderJob, RungCase], say: Callable[[Message], None], stopped: Callable[[], bool]
     ) -> None:
         self._job = start.job
         self._cases = start.cases
@@ -107,7 +109,7 @@ class LadderRunner:
         try:
             for case in cases:
                 self._go_on()
-                self._say(RungStarted(case=case, stage="prepare"))
+                self._say(CaseStarted(case=case, stage="prepare"))
                 started_at = datetime.now(UTC).isoformat(timespec="seconds")
                 try:
                     entrant = self._entrant(case, started_at)
@@ -131,13 +133,13 @@ class LadderRunner:
         return later
 
     def _entrant(self, case: RungCase, started_at: str) -> Entrant:
-        checking = partial(self._say, RungStarted(case=case, stage="check"))
+        checking = partial(self._say, CaseStarted(case=case, stage="check"))
         return entrants.entrant(self._job, self._params, case, started_at, checking, self._progress)
 
     def _multiplied(self, entrant: Entrant) -> bool:
         """Prepare its further instances; False where that was the case's end."""
         self._go_on()
-        self._say(RungStarted(case=entrant.case, stage="prepare"))
+        self._say(CaseStarted(case=entrant.case, stage="prepare"))
         try:
             entrant.multiply()
         except Exception as error:
@@ -152,7 +154,7 @@ class LadderRunner:
 
         def turn(key: str, number: int) -> None:
             entrant = ready[key]
-            self._say(RungStarted(case=entrant.case, stage="time"))
+            self._say(CaseStarted(case=entrant.case, stage="time"))
             last = entrant.all[(number - 1) % len(entrant.all)]
             if number and isinstance(last, Trial):
                 last.check_between()  # it remembers a failure, and is timed no further
@@ -161,7 +163,7 @@ class LadderRunner:
         def taken(key: str, number: int, timing: Timing) -> None:
             # Of the first round alone: whoever draws it takes a core's time from the rounds that follow.
             if number == 0:
-                self._say(RungProvisional(case=ready[key].case, median_ns=timing.median_ns))
+                self._say(Provisional(case=ready[key].case, median_ns=timing.median_ns))
 
         references = [key for key, entrant in ready.items() if entrant.case.is_reference]
         with Sampler(devices) as sampler:
@@ -185,7 +187,7 @@ class LadderRunner:
             try:
                 if timing.error is not None:
                     raise timing.error
-                self._say(RungStarted(case=entrant.case, stage="check"))
+                self._say(CaseStarted(case=entrant.case, stage="check"))
                 self._check_again(entrant)
                 self._settle(self._possible(entrant, self._measured(entrant, timing, sampler.result(key))))
             except Exception as error:
@@ -364,7 +366,7 @@ class LadderRunner:
 
     def _settle(self, measurement: RungMeasurement) -> None:
         self._settled.add(measurement.case.key)
-        self._say(RungMeasured(measurement=measurement))
+        self._say(Measured(measurement=measurement))
 
     def _close(self, entrant: Entrant) -> None:
         try:

@@ -4,36 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from bench.results.folder import Folder
 from bench.results.kinds import Kind, Told
-from bench.results.messages import (
-    CaseStarted,
-    Hello,
-    Measured,
-    ModelLoaded,
-    Provisional,
-    Start,
-    WorkerMessage,
-)
-from bench.results.records import PARTS, SCHEMA, Case, Environment, Measurement, Run, stem
+from bench.results.records import PARTS, SCHEMA, Case, Job, Measurement, Run, stem
 from bench.run import options
 
 RunFolder = Folder[Run, Measurement]
-
-
-def heard(run: Run, message: object) -> Run:
-    """One that is gone on with keeps the environment that it was started in, and its cases where it had any;
-    a model that is told again replaces what was known of it."""
-    match message:
-        case Hello(environment=environment, cases=cases):
-            known = run.environment if run.environment != Environment() else environment
-            return msgspec.structs.replace(run, environment=known, cases=run.cases or cases)
-        case ModelLoaded(model=model):
-            models = {known.name: known for known in run.models} | {model.name: model}
-            return msgspec.structs.replace(run, models=tuple(models.values()))
-    return run
 
 
 def told(run: Run, cases: Sequence[Case]) -> Told:
@@ -51,18 +27,14 @@ KIND: Kind[Run, Measurement] = Kind(
     name="comparison",
     noun="run",
     file="run.json",
+    job=Job,
+    case=Case,
     header=Run,
     line=Measurement,
     schema=SCHEMA,
     parts=PARTS,
     planned=False,  # the window leaves it to the worker which cases a job means
     worker=("bench.measure.worker",),
-    start=Start,
-    message=WorkerMessage,
-    started=CaseStarted,
-    measured=Measured,
-    provisional=Provisional,
-    heard=heard,
     titled=lambda job: stem(job.models[0]),
     told=told,
     stages={

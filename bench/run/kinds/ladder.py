@@ -4,37 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from bench.results.folder import Folder
 from bench.results.kinds import Kind, Told
-from bench.results.ladder_records import (
-    SCHEMA,
-    Ladder,
-    LadderMessage,
-    LadderStart,
-    LimitsMeasured,
-    RungCase,
-    RungMeasured,
-    RungMeasurement,
-    RungProvisional,
-    RungStarted,
-)
-from bench.results.messages import Hello
-from bench.results.records import Environment, stem
+from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.records import stem
 from bench.run import options
 
 LadderFolder = Folder[Ladder, RungMeasurement]
-
-
-def heard(ladder: Ladder, message: object) -> Ladder:
-    """One that is gone on with keeps the environment that it was started in."""
-    match message:
-        case Hello(environment=environment) if ladder.environment == Environment():
-            return msgspec.structs.replace(ladder, environment=environment)
-        case LimitsMeasured(limits=limits):
-            return msgspec.structs.replace(ladder, limits=limits)
-    return ladder
 
 
 def told(ladder: Ladder, cases: Sequence[RungCase]) -> Told:
@@ -53,17 +29,13 @@ def told(ladder: Ladder, cases: Sequence[RungCase]) -> Told:
 KIND: Kind[Ladder, RungMeasurement] = Kind(
     name="ladder",
     file="ladder.json",
+    job=LadderJob,
+    case=RungCase,
     header=Ladder,
     line=RungMeasurement,
-    schema=SCHEMA,
+    schema=2,
     parts=("errors",),
     worker=("bench.ladder.measure.worker",),
-    start=LadderStart,
-    message=LadderMessage,
-    started=RungStarted,
-    measured=RungMeasured,
-    provisional=RungProvisional,
-    heard=heard,
     titled=lambda job: f"ladder-{job.op}",
     told=told,
     stages={"prepare": "preparing", "check": "checking", "time": "timing"},

@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any
-
-import msgspec
 
 from bench.results.event_files import EVENTS
 from bench.results.folder import Folder
 from bench.results.kinds import Kind, Told
-from bench.results.messages import Hello
-from bench.results.profile_records import (
-    SCHEMA,
-    CaseProfile,
-    Profile,
-    Profiled,
-    ProfileLimits,
-    ProfileLoaded,
-    ProfileMessage,
-    ProfileStart,
-    ProfileStarted,
-)
+from bench.results.profile_records import CaseProfile, Profile, ProfileJob
 from bench.results.records import Case, stem
 from bench.run import options
 from bench.words import units
 
 ProfileFolder = Folder[Profile, CaseProfile]
-
-
-def start(**fields: Any) -> ProfileStart:
-    """The line is made when the worker is started, which is where its cold start begins."""
-    return ProfileStart(**fields, started_ns=time.perf_counter_ns())
-
-
-def heard(profile: Profile, message: object) -> Profile:
-    match message:
-        case Hello(environment=environment):
-            return msgspec.structs.replace(profile, environment=environment)
-        case ProfileLoaded(model=model):
-            return msgspec.structs.replace(profile, model=model)
-        case ProfileLimits(limits=limits):
-            return msgspec.structs.replace(profile, limits=profile.limits | {limits.device: limits})
-    return profile
 
 
 def told(profile: Profile, cases: Sequence[Case]) -> Told:
@@ -70,16 +39,13 @@ def remark(made: CaseProfile) -> str:
 KIND: Kind[Profile, CaseProfile] = Kind(
     name="profile",
     file="profile.json",
+    job=ProfileJob,
+    case=Case,
     header=Profile,
     line=CaseProfile,
-    schema=SCHEMA,
+    schema=2,
     parts=(EVENTS,),
     worker=("bench.profile.measure.worker",),
-    start=start,
-    message=ProfileMessage,
-    started=ProfileStarted,
-    measured=Profiled,
-    heard=heard,
     titled=lambda job: f"profile-{stem(job.model)}",
     told=told,
     stages={

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import replace
 
 from bench.results import stats
-from bench.results.records import Case, EndToEnd, Run, stem
+from bench.results.records import Case, EndToEnd, stem
 from bench.results.rows import Row, in_order, label, rows, title
 from bench.results.stats import Interval
 from bench.run.kinds.comparison import RunFolder
@@ -40,7 +40,7 @@ def compared(one: RunFolder, other: RunFolder) -> Compared:
             *(_end_to_end(ours, theirs) for ours, theirs in found if ours and theirs and _both(ours, theirs)),
         ],
         differences=(
-            *differs.models(_files(one.header), _files(other.header)),
+            *differs.models(one.header, other.header),
             *differs.jobs(one.job, other.job, _CASES),
         ),
     )
@@ -144,7 +144,3 @@ def _interval(value: float | None, low: float | None, high: float | None) -> Int
     if low is None or high is None:
         return Interval(value, value, value, known=False)
     return Interval(value, low, high)
-
-
-def _files(run: Run) -> Mapping[str, str]:
-    return {stem(model.name): model.sha256 for model in run.models}

@@ -15,9 +15,8 @@ from typing import Any
 
 from bench.results import kernel_names as profile_names
 from bench.results.events import Activity, Counters, Events, HostSpan, together
-from bench.results.machine_limits import MachineLimits
+from bench.results.machine_limits import Beyond, MachineLimits
 from bench.results.profile_records import CaseProfile, Operator
-from bench.results.records import Beyond
 from bench.views.sentences import holding_sentences as profile_sentences
 from bench.views.tables import event_lines as profile_lines
 from bench.views.tables import profile_columns as kinds

@@ -17,8 +17,9 @@ from bench.ladder.measure.runner import LadderRunner
 from bench.measure import instances, timing
 from bench.measure.answers import renewed
 from bench.questions import ladder_plan
-from bench.results.ladder_records import LadderJob, LadderStart, RungMeasured, RungMeasurement
+from bench.results.ladder_records import LadderJob, RungMeasurement
 from bench.results.ladder_rows import rows
+from bench.results.messages import Measured, Start
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.options import INSTANCES
 from kernels.errors import InputError, OutOfMemoryError
@@ -109,9 +110,9 @@ def job_of(tmp_path: Path, *bodies: str, **fields: object) -> LadderJob:
 
 def climb(job: LadderJob) -> dict[str, RungMeasurement]:
     messages: list[object] = []
-    start = LadderStart(job=job, cases=ladder_plan.plan(job).cases)
+    start = Start(job=job, cases=ladder_plan.plan(job).cases)
     LadderRunner(start, messages.append, lambda: False).run()
-    return {m.measurement.case.key: m.measurement for m in messages if isinstance(m, RungMeasured)}
+    return {m.measurement.case.key: m.measurement for m in messages if isinstance(m, Measured)}
 
 
 def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from bench.profile.measure.counters import Counted
 from bench.profile.measure.ncu import METRICS
 from bench.results import event_files as profile_store
 from bench.results.events import Counters, together
-from bench.results.profile_records import Profile, ProfileJob, ProfileStart, planned
+from bench.results.messages import Start
+from bench.results.profile_records import Profile, ProfileJob, planned
 from bench.views import trace as profile_trace
 from bench.views.charts import profile_charts
 from bench.views.sentences import profile_findings
@@ -276,7 +277,7 @@ def test_the_pass_that_is_counted_lies_alone_between_the_marks(monkeypatch, tmp_
     backend = SimpleNamespace(name="engine-cuda", device="cuda", prepare=prepare)
     monkeypatch.setattr("engine.backends.get", lambda name: backend)
     monkeypatch.setattr("engine.cuda.runtime.import_cupy", lambda: cupy)
-    start = ProfileStart(job=JOB, cases=planned(JOB))
+    start = Start(job=JOB, cases=planned(JOB))
     (tmp_path / counters_pass.JOB).write_bytes(msgspec.json.encode(start))
     monkeypatch.setattr(counters_pass, "watch_parent", lambda: None)
     assert counters_pass.main(tmp_path) == 0

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bench.results.kinds import Kind, Told
-from bench.results.messages import Done, Hello, Log, Message, Progress
-from bench.results.records import Environment, Record
+from bench.results.records import Asked, Header, Record
 from bench.words.option import Numbers, Option
 
 SCHEMA = 3
@@ -17,9 +16,8 @@ SCHEMA = 3
 OPTIONS = (Option("numbers", Numbers(), "What is squared.", fields=("numbers",), usual=(1,)),)
 
 
-class ToyJob(Record, frozen=True):
+class ToyJob(Asked, frozen=True):
     numbers: tuple[int, ...]
-    timeout_s: float = 60.0
 
 
 class ToyCase(Record, frozen=True):
@@ -43,34 +41,8 @@ class Square(Record, frozen=True):
     schema: int = SCHEMA
 
 
-class Toy(Record, frozen=True):
-    job: ToyJob
-    cases: tuple[ToyCase, ...]
-    command: str = ""
-    created_at: str = ""
-    environment: Environment = Environment()
-    schema: int = SCHEMA
-
-
-class ToyStart(Record, frozen=True):
-    job: ToyJob
-    cases: tuple[ToyCase, ...] = ()
-    folder: str = ""
-
-
-class Squaring(Message, frozen=True, tag="squaring"):
-    case: ToyCase
-    stage: str
-
-
-class Squared(Message, frozen=True, tag="squared"):
-    measurement: Square
-
-
-def heard(toy: Toy, message: object) -> Toy:
-    if isinstance(message, Hello):
-        return msgspec.structs.replace(toy, environment=message.environment)
-    return toy
+class Toy(Header[ToyJob, ToyCase], frozen=True):
+    pass
 
 
 def told(toy: Toy, cases: Sequence[ToyCase]) -> Told:
@@ -86,15 +58,12 @@ def told(toy: Toy, cases: Sequence[ToyCase]) -> Told:
 KIND: Kind[Toy, Square] = Kind(
     name="toy",
     file="toy.json",
+    job=ToyJob,
+    case=ToyCase,
     header=Toy,
     line=Square,
     schema=SCHEMA,
     worker=("tests.bench.kinds.fourth.extras.toy.worker",),
-    start=ToyStart,
-    message=Hello | Squaring | Squared | Progress | Log | Done,
-    started=Squaring,
-    measured=Squared,
-    heard=heard,
     told=told,
     titled=lambda job: "toy",
     stages={"square": "squaring"},
