@@ -115,16 +115,22 @@ class Folder(Generic[H, M]):
         self._results.append(measurement)
 
     def measurements(self) -> tuple[M, ...]:
-        """All measurements, the last of each case: in the order of the cases where the kind plans them, else
-        in which they were taken.
+        """All measurements, the last of each case, in the order of the cases; then those that the header does
+        not name, as they were taken.
 
         A cut last line is left out, and one that is damaged, which is told. Raises InputError where they
         cannot be read.
         """
         found = self._results.read()
-        if self.kind.planned:
-            return tuple(found[case.key] for case in self.cases if case.key in found)
-        return tuple(found.values())
+        named = {case.key: found[case.key] for case in self.cases if case.key in found}
+        return tuple((named | found).values())
+
+    def measured(self) -> tuple[M, ...]:
+        """The same. Raises InputError also where there is none yet."""
+        if found := self.measurements():
+            return found
+        again = f"; `python main.py {self.kind.verb} --resume {self.path}` takes them" * self.kind.resumes
+        raise InputError(f"{self.path} holds no measurement yet{again}")
 
     def missing(self, retry: bool = False) -> tuple[Any, ...]:
         """The cases still to run, in their order; those that crashed or timed out stay as they are unless

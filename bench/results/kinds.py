@@ -55,9 +55,8 @@ class Kind(Generic[H, M]):
 
     name: as in "a ladder"; noun: what one is called where it is looked for (its name, unless given). file: of
     its header (`job`, `cases`, `created_at`, `command`, `environment`, `schema`); line: what came of a case
-    (`case`, `disposition`, `reason`, `facts`). parts: the folders that lie in its own. planned: its header
-    names all cases from the beginning, in whose order measurements are read. schema: the newest version that
-    is read.
+    (`case`, `disposition`, `reason`, `facts`). parts: the folders that lie in its own. schema: the newest
+    version that is read.
 
     worker: what follows `python -m`. A case has `key` and `words`, a job `timeout_s`.
 
@@ -82,7 +81,6 @@ class Kind(Generic[H, M]):
     line: type[M]
     schema: int
     parts: tuple[str, ...] = ()
-    planned: bool = True
 
     worker: tuple[str, ...]
 

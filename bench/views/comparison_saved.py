@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.results import note
-from bench.results.rows import in_order
 from bench.run.kinds.comparison import KIND, RunFolder
 from bench.views import comparison_output as output
 from bench.views.comparison_output import ComparisonOutput
 from bench.words import plain
-from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.views.charts.comparison_charts import RunData
@@ -27,7 +25,7 @@ def show(folder: RunFolder, format: str, layers: bool = False, bisect: bool = Fa
     """Its tables on standard output; what stands below them."""
     from bench.views.sentences.footer import footer
 
-    measurements = in_order(folder.header, folder.measurements())
+    measurements = folder.measurements()
     print_tables([(folder.header, measurements)], format, layers, bisect)
     return tuple(footer([folder.header], measurements))
 
@@ -87,7 +85,7 @@ def export(
     from bench.views.tables import comparison_tables as tables
     from bench.views.tables.table import to_csv
 
-    data = _read(folder)
+    data = folder.header, folder.measured()
 
     def numbers() -> dict[str, str]:
         return {
@@ -98,16 +96,6 @@ def export(
     return lambda: _charts(data, over), numbers
 
 
-def _read(folder: RunFolder) -> RunData:
-    measurements = in_order(folder.header, folder.measurements())
-    if not measurements:
-        raise InputError(
-            f"{folder.path} holds no measurement yet; "
-            f"`python main.py compare --resume {folder.path}` takes them"
-        )
-    return folder.header, measurements
-
-
 def _charts(data: RunData, over: Sequence[Path]) -> list[Chart]:
     from bench.views.charts.comparison_charts import charts
     from bench.views.charts.overlay import lay_over, short_name
@@ -115,5 +103,6 @@ def _charts(data: RunData, over: Sequence[Path]) -> list[Chart]:
     made = charts([data])
     for number, path in enumerate(over, start=1):
         name = note.read(path).name or short_name(path)
-        made = lay_over(made, charts([_read(KIND.open(path))]), name, number)
+        run = KIND.open(path)
+        made = lay_over(made, charts([(run.header, run.measured())]), name, number)
     return made

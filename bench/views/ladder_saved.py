@@ -12,7 +12,6 @@ from bench.results.ladder_records import RungMeasurement
 from bench.results.ladder_rows import rows
 from bench.run.kinds.ladder import LadderFolder
 from bench.views.tables import ladder_tables
-from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.views.charts.definitions import Chart
@@ -56,12 +55,7 @@ def export(
     from bench.views.charts import ladder_charts
     from bench.views.tables.table import to_csv
 
-    measurements = folder.measurements()
-    if not measurements:
-        raise InputError(
-            f"{folder.path} holds no measurement yet; "
-            f"`python main.py ladder --resume {folder.path}` takes them"
-        )
+    measurements = folder.measured()
     rungs = rows(folder.header, measurements)
     return lambda: ladder_charts.charts(folder.header, rungs), lambda: {
         "results.csv": to_csv(ladder_tables.table([*rungs, *rows(folder.header, measurements, "model")]))

@@ -18,7 +18,7 @@ from bench.results import folders as bench_folders
 from bench.results import ladder_rows, store, summaries, thin
 from bench.results.event_files import events_in
 from bench.results.folders import open_folder
-from bench.results.rows import in_order, rows
+from bench.results.rows import rows
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.profile import KIND as PROFILE
@@ -193,7 +193,7 @@ def _with_sum(data: bytes) -> bytes:
 
 def _show_run(path: Path) -> list[Chart]:
     folder = COMPARISON.open(path)
-    measurements = in_order(folder.header, folder.measurements())
+    measurements = folder.measurements()
     made = rows(measurements)
     to_csv(tables.table(made))
     to_csv(tables.layer_table(measurements))

@@ -33,7 +33,6 @@ KIND: Kind[Run, Measurement] = Kind(
     line=Measurement,
     schema=SCHEMA,
     parts=PARTS,
-    planned=False,  # the window leaves it to the worker which cases a job means
     worker=("bench.measure.worker",),
     titled=lambda job: stem(job.models[0]),
     told=told,

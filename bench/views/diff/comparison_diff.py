@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bench.results import stats
 from bench.results.records import Case, EndToEnd, stem
-from bench.results.rows import Row, in_order, label, rows, title
+from bench.results.rows import Row, label, rows, title
 from bench.results.stats import Interval
 from bench.run.kinds.comparison import RunFolder
 from bench.views.diff import differs
@@ -23,7 +23,7 @@ _CASES = ("models", "backends", "precisions", "batches", "own_batches", "images"
 def compared(one: RunFolder, other: RunFolder) -> Compared:
     """A case is the same in both where model, backend, precision and batch size are; times do not depend on
     how many images an accuracy is of. Then also where all but the precision is."""
-    a, b = (rows(in_order(folder.header, folder.measurements())) for folder in (one, other))
+    a, b = (rows(folder.measurements()) for folder in (one, other))
     meant = set(map(_key, other.cases))
     found = matched(
         a,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.results.records import Case, ErrorStats, Layer, Measurement, ModelInfo, Run
-from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
+from bench.results.rows import Row, by_model, derive, reference_of, rows, title
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.charts.comparison_charts import model_charts, precision_charts
 from bench.views.charts.definitions import Chart
@@ -85,7 +85,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     found: list[RunData] = []
     for path in paths:
         folder = COMPARISON.open(path)
-        found.append((folder.header, in_order(folder.header, folder.measurements())))
+        found.append((folder.header, folder.measurements()))
     merged = merge(found)
     if not merged.rows:
         names = ", ".join(map(str, paths))
