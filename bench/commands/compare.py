@@ -117,31 +117,17 @@ def go_on(
 def _run(
     folders: Sequence[RunFolder], output: Output, retry: bool = False, spare: Spare | None = None
 ) -> int:
-    from bench.views.comparison_saved import print_tables
+    from bench.views.comparison import show_runs
     from bench.views.drawing import draw_pool
 
     if output.charts and any(folder.missing(retry) for folder in folders):
         draw_pool.expect()
     outcome = measuring.measure(folders, retry, output.cluster, output.gpu, spare)
     found = [(folder.header, folder.measurements()) for folder in folders]
-    print_tables(found, output.format, output.layers, output.bisect)
-    for (run, measurements), folder in zip(found, folders, strict=True):
-        _leave(run, measurements, folder.path, output.charts)
-        measuring.tell_left(folder)
-        measuring.tell_baseline(folder)
+    show_runs(found, output.format, output.layers, output.bisect)
+    for (_, measurements), folder in zip(found, folders, strict=True):
+        measuring.leave(folder, output.charts if measurements else ())
     return outcome.status(not failed(found))
-
-
-def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: Sequence[str]) -> None:
-    """Draw the charts of a run and say where everything is."""
-    print(f"run: {path}", file=sys.stderr)
-    if formats and measurements:
-        from bench.views.charts.comparison_charts import charts
-        from bench.views.drawing import draw_together
-
-        measuring.tell_charts(
-            path, len(draw_together.write(charts([(run, measurements)]), path / "charts", formats))
-        )
 
 
 def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:

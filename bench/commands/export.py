@@ -57,8 +57,10 @@ def export(
 ) -> None:
     """Draw the charts of a saved run, ladder or profile again."""
     from bench.results.folders import open_folder
+    from bench.views import show
     from bench.views.drawing.draw import FORMATS
     from bench.views.drawing.looks import look
+    from bench.views.tables.table import to_csv
     from bench.words.option import Names, one_of
     from kernels.errors import InputError
 
@@ -77,15 +79,15 @@ def export(
     folder = open_folder(run)
     if over and not folder.kind.layered:
         raise InputError(f"--over lays one run over another; {folder.kind.a} cannot be laid over one")
-    saved = folder.kind.part("saved")
-    everything, numbers = saved.export(folder, over)
-    picture = getattr(saved, "PICTURE", "")  # that is no chart
+    view = folder.kind.part("view")
+    numbers = view.numbers(folder)
+    picture = getattr(view, "PICTURE", "")  # that is no chart
     alone = bool(picture) and picture in chart
     drawn = [name for name in formats if name != "csv"]
     if alone and (file is not None or not drawn):
         raise InputError(f"{picture} is drawn as png, svg or pdf, by --charts, into a folder, by --out")
     named = [name for name in chart if name != picture]
-    made = _named(everything(), named, picture) if formats and (named or not alone) else []
+    made = _named(show.charts(folder, over), named, picture) if formats and (named or not alone) else []
     if file is not None:
         if len(made) != 1:
             raise InputError(
@@ -97,11 +99,11 @@ def export(
     target = out or run / "charts"
     _write(made, formats, scale, wanted, target)
     if picture and (alone or not chart):
-        for written in saved.pictures(folder, drawn, target, scale, wanted):
+        for written in show.pictures(folder, drawn, target, scale, wanted):
             print(written, flush=True)
     if csv:
-        for name, text in numbers().items():
-            _save(target / name, text.encode())
+        for name, table in numbers.items():
+            _save(target / f"{name}.csv", to_csv(table).encode())
     if formats and not made and not alone:
         print(f"{run} has no case with numbers to draw", file=sys.stderr)
 

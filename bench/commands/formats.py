@@ -8,6 +8,7 @@ of satellites in their modules `file_formats.py`.
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,9 +38,8 @@ def formats() -> dict[str, Any]:
         found[f"{RESULTS_FILE} of {kind.a}"] = kind.line
         found[f"what the worker of {kind.a} reads"] = kind.reads
         found[f"what the worker of {kind.a} says"] = kind.says
-        output = getattr(kind.part("saved"), "OUTPUT", None)
-        if output is not None:
-            found[f"{kind.verb} --format json"] = output
+        if output := getattr(kind.part("view"), "OUTPUT", ""):
+            found[f"{kind.verb} --format json"] = pkgutil.resolve_name(output)
     found["ladder --compile --format json"] = CompiledOutput
     found["ladder --saves --format json"] = SavesOutput
     found["saves.jsonl"] = Save

@@ -229,19 +229,11 @@ def _run(
     where: tuple[str, str] = HERE,
 ) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
-    from bench.results.ladder_rows import rows
-    from bench.views import ladder_saved as saved
-    from bench.views.charts import ladder_charts
-    from bench.views.drawing import draw_together
+    from bench.views.ladder import show
 
     outcome = measuring.measure([folder], retry, *where)
     measurements = folder.measurements()
-    saved.print_tables(folder, measurements, output)
-    print(f"ladder: {folder.path}", file=sys.stderr)
-    if formats and measurements:
-        made = ladder_charts.charts(folder.header, rows(folder.header, measurements))
-        measuring.tell_charts(folder.path, len(draw_together.write(made, folder.path / "charts", formats)))
-    measuring.tell_left(folder)
-    measuring.tell_baseline(folder)
+    show(folder, output)
+    measuring.leave(folder, formats if measurements else ())
     right = any(m.disposition == "ok" and not m.case.is_reference for m in measurements)
     return outcome.status(right and all(m.disposition in ("ok", "unsupported") for m in measurements))

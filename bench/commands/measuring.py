@@ -113,14 +113,14 @@ def _on_cluster(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu:
     raise UnavailableError("--cluster needs bench/extras/fleet, which this copy of the program lacks")
 
 
-def tell_left(folder: Folder[Any, Any]) -> None:
+def _tell_left(folder: Folder[Any, Any]) -> None:
     """Say how many cases of a kind that can be gone on with are not measured, and how it is."""
     if folder.kind.resumes and (left := len(folder.missing())):
         again = f"python main.py {folder.kind.verb} --resume {shlex.quote(str(folder.path))}"
         print(f"{left} of {len(folder.cases)} cases were not measured; `{again}` goes on", file=sys.stderr)
 
 
-def tell_baseline(folder: Folder[Any, Any]) -> None:
+def _tell_baseline(folder: Folder[Any, Any]) -> None:
     """Say how what was measured stands to the baseline that is kept beside it, where there is one and all of
     it is measured."""
     from bench.results.store import RUNS
@@ -140,6 +140,13 @@ def tell_baseline(folder: Folder[Any, Any]) -> None:
         print(f"`{again}` tells the difference", file=sys.stderr)
 
 
-def tell_charts(folder: Path, written: int) -> None:
-    if written:
-        print(f"charts: {folder / 'charts'} ({written} files)", file=sys.stderr)
+def leave(folder: Folder[Any, Any], formats: Sequence[str]) -> None:
+    """Say where a run is; draw its charts in these formats; say what of it is left, and how it stands to the
+    baseline."""
+    from bench.views import show
+
+    print(f"{folder.kind.called}: {folder.path}", file=sys.stderr)
+    if formats and (written := len(show.write_charts(folder, formats))):
+        print(f"charts: {folder.path / 'charts'} ({written} files)", file=sys.stderr)
+    _tell_left(folder)
+    _tell_baseline(folder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,9 @@ from bench.commands.given import Given, command
 from bench.run import options
 
 if TYPE_CHECKING:
-    from bench.results.profile_records import CaseProfile, ProfileJob
+    from bench.results.profile_records import ProfileJob
     from bench.run.kinds.profile import ProfileFolder
-    from bench.views.profile_saved import ShownProfile
+    from bench.views.profile import ShownProfile
 
 
 @command(options.PROFILE, "profile")
@@ -41,7 +40,7 @@ def profile(
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """
     from bench.results.profile_records import ProfileJob
-    from bench.views.profile_saved import ShownProfile
+    from bench.views.profile import ShownProfile
     from bench.words.option import usual
     from kernels.errors import InputError
 
@@ -70,48 +69,32 @@ def run(
     from bench.questions import model_questions
     from bench.results.profile_records import Profile
     from bench.run.kinds.profile import KIND as PROFILE
-    from bench.views import profile_saved as saved
 
     job, cases = model_questions.profile(job)
     folder = measuring.begin(PROFILE, Profile(job=job, cases=cases), out)
     outcome = measuring.measure([folder], False, cluster, gpu)
-    measurements = folder.measurements()
-    saved.print_tables(folder, measurements, shown)
-    print(f"profile: {folder.path}", file=sys.stderr)
-    _write(folder, measurements, formats, trace)
-    measuring.tell_baseline(folder)
-    return outcome.status(
-        len(measurements) == len(cases) and all(m.disposition == "ok" for m in measurements)
-    )
+    fine = _show(folder, shown, trace)
+    measuring.leave(folder, formats if fine else ())
+    return outcome.status(fine == len(cases))
 
 
 def again(path: Path, shown: ShownProfile, trace: Path | None) -> int:
     """Show a profile that was saved before."""
     from bench.run.kinds.profile import KIND as PROFILE
-    from bench.views import profile_saved as saved
 
     folder = PROFILE.open(path)
-    measurements = folder.measurements()
-    saved.print_tables(folder, measurements, shown)
-    _write(folder, measurements, (), trace)
-    return 0 if all(m.disposition == "ok" for m in measurements) else 1
+    return 0 if _show(folder, shown, trace) == len(folder.measurements()) else 1
 
 
-def _write(
-    folder: ProfileFolder, measurements: Sequence[CaseProfile], formats: Sequence[str], trace: Path | None
-) -> None:
+def _show(folder: ProfileFolder, shown: ShownProfile, trace: Path | None) -> int:
+    """Print what is asked for, and write the trace; how many cases went well."""
     from bench.results.event_files import events_in
-    from bench.views import profile_saved as saved
     from bench.views import trace as profile_trace
-    from bench.views.charts import profile_charts
-    from bench.views.drawing import draw_together
+    from bench.views.profile import show_chosen
 
-    fine = [made for made in measurements if made.disposition == "ok"]
+    show_chosen(folder, shown)
+    fine = [made for made in folder.measurements() if made.disposition == "ok"]
     if trace is not None and fine:
         profile_trace.write(trace, [(made, events_in(folder.path, made)) for made in fine])
         print(f"trace: {trace} (open it at ui.perfetto.dev)", file=sys.stderr)
-    if formats and fine:
-        made = profile_charts.charts(folder.header, fine, partial(events_in, folder.path))
-        written = draw_together.write(made, folder.path / "charts", formats)
-        written += saved.pictures(folder, formats, folder.path / "charts")
-        measuring.tell_charts(folder.path, len(written))
+    return len(fine)

@@ -79,11 +79,11 @@ def show_command(
     for option, given in (("--layers", layers), ("--bisect", bisect)):
         if given and not folder.kind.layered:
             raise InputError(f"{option} is of a comparison; {run} is none, but holds {folder.kind.a}")
-    more = {"bisect": True} if bisect else {}
-    lines = folder.kind.part("saved").show(folder, wanted, layers, **more)
+    view = folder.kind.part("view")
+    view.show(folder, wanted, **({"layers": layers, "bisect": bisect} if folder.kind.layered else {}))
     if wanted == "table":
         kept = note.read(run)
-        for line in (*filter(None, (kept.name, kept.text)), *lines):
+        for line in (*filter(None, (kept.name, kept.text)), *view.below(folder)):
             console().print(line, style="dim", markup=False)
         if left := len(folder.missing()):
             console().print(f"{left} of {len(folder.cases)} cases are not measured yet", style="yellow")

@@ -29,10 +29,8 @@ M = TypeVar("M")
 
 # What the modules that a kind names do with one.
 _DONE = {
-    "thin": "thinned",
-    "saved": "shown or exported",
+    "view": "shown, exported or thinned",
     "report": "reported",
-    "result": "told in a few words",
     "diff": "held against another",
 }
 
@@ -66,10 +64,13 @@ class Kind(Generic[H, M]):
     for a case that is well. layered: its cases have layers, and one run can be laid over another. verb,
     options: the command line of a job; resumes: whether `verb --resume` goes on with one.
 
-    Modules, loaded when they are needed: thin (`GRADES`, `LESS`, `write`; see bench.results.thin); saved
-    (`show`, `export`; see bench.commands.runs and .export); report (`write`); result (`READS`, the fields of
-    a line that it takes beside `case` and `disposition`, and `words`: what came of the whole, for a list);
-    diff (`compared`: two of them held against each other; see bench.views.diff).
+    Modules, loaded when they are needed:
+    - view: `show` prints a folder in a format (bench.views.show), `below` gives the lines below it; `charts`,
+      and `numbers`, the tables by the name of their file; `result` says in a few words what came of the
+      whole, for a list, from the fields `READS` of each line; `GRADES`, `LESS` and `lines` make a small copy
+      (bench.results.thin). It may have `pictures`, which are no charts, called PICTURE; and `OUTPUT`, the
+      type of its JSON, as "module:name".
+    - report: `write`. diff: `compared`, two of them held against each other (bench.views.diff).
     """
 
     name: str
@@ -95,10 +96,8 @@ class Kind(Generic[H, M]):
     options: tuple[Option, ...] = ()
     resumes: bool = False
 
-    thin: str = ""
-    saved: str = ""
+    view: str = ""
     report: str = ""
-    result: str = ""
     diff: str = ""
 
     # ------------------------------------------------------------------------------------------ its folders
@@ -184,7 +183,7 @@ class Kind(Generic[H, M]):
         return shlex.join(["python", "main.py", *self.arguments(job)])
 
     def part(self, which: str) -> ModuleType:
-        """The module of "thin", "saved" or "report". Raises InputError where this kind has none."""
+        """The module of "view", "report" or "diff". Raises InputError where this kind has none."""
         name = getattr(self, which)
         if not name:
             raise InputError(f"{self.a} cannot be {_DONE[which]}: its kind names no module that does it")

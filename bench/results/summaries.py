@@ -150,7 +150,7 @@ def _unread(path: Path, kind: Kind[Any, Any] | None, problem: str, created_at: s
 @functools.cache
 def _ended(kind: Kind[Any, Any]) -> Any:
     """Of a line its case, how it ended, and what a result is told from; layers are skipped, not read."""
-    wanted = ("case", "disposition", "facts", *(kind.part("result").READS if kind.result else ()))
+    wanted = ("case", "disposition", "facts", *(kind.part("view").READS if kind.view else ()))
     types = get_type_hints(kind.line) | {"case": kind.case}
     plain_of = {field.name: field for field in msgspec.structs.fields(kind.line)}
     fields: list[Any] = []
@@ -195,9 +195,9 @@ def _told(folder: Folder[Any, Any]) -> Summary:
 
 
 def _result(folder: Folder[Any, Any], lines: tuple[Any, ...]) -> str:
-    if not folder.kind.result or not lines:
+    if not folder.kind.view or not lines:
         return ""
     with contextlib.suppress(ValueError, ArithmeticError):  # of times that no machine takes: it stays listed
-        words: str = folder.kind.part("result").words(folder.header, lines)
+        words: str = folder.kind.part("view").result(folder.header, lines)
         return words
     return ""

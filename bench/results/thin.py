@@ -40,7 +40,7 @@ def thin(source: Path, target: Path, most_nbytes: int = MOST_NBYTES) -> int:
         raise InputError(f"{source} holds no measurement yet, so there is nothing to thin")
     if target.exists():
         raise InputError(f"{target} exists already; name a new folder")
-    kind = held.kind.part("thin")
+    kind = held.kind.part("view")
     header = getattr(kind, "public", public)(held.header)
     size = 0
     for grade in kind.GRADES:

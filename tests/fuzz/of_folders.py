@@ -26,7 +26,7 @@ from bench.views.charts import ladder_charts, profile_charts
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.definitions import Chart
 from bench.views.drawing import draw_together
-from bench.views.profile_saved import ShownProfile, tables_of
+from bench.views.profile import ShownProfile, tables_of
 from bench.views.reports import comparison_report as report
 from bench.views.reports import ladder_report, profile_report
 from bench.views.sentences import profile_remarks
@@ -211,7 +211,7 @@ def _show_ladder(path: Path) -> list[Chart]:
     rungs = ladder_rows.rows(folder.header, measurements)
     whole = ladder_rows.rows(folder.header, measurements, "model")
     to_csv(ladder_tables.table([*rungs, *whole]))
-    ladder_tables.as_json(folder.header, rungs, whole)
+    to_json(ladder_tables.output(folder.header, rungs, whole))
     to_markdown(ladder_tables.table([*rungs, *whole]), by_name=True)
     _printed(ladder_tables.terminal(folder.header, rungs, whole))
     ladder_charts.footer(folder.header)

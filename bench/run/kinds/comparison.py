@@ -50,9 +50,7 @@ KIND: Kind[Run, Measurement] = Kind(
     verb="compare",
     options=options.COMPARE,
     resumes=True,
-    thin="bench.views.comparison_thin",
-    saved="bench.views.comparison_saved",
+    view="bench.views.comparison",
     report="bench.views.reports.comparison_report",
-    result="bench.views.comparison_result",
     diff="bench.views.diff.comparison_diff",
 )

@@ -43,9 +43,7 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     verb="ladder",
     options=options.LADDER,
     resumes=True,
-    thin="bench.views.ladder_thin",
-    saved="bench.views.ladder_saved",
+    view="bench.views.ladder",
     report="bench.views.reports.ladder_report",
-    result="bench.views.ladder_result",
     diff="bench.views.diff.ladder_diff",
 )

@@ -57,9 +57,7 @@ KIND: Kind[Profile, CaseProfile] = Kind(
     remark=remark,
     verb="profile",
     options=options.PROFILE,
-    thin="bench.views.profile_thin",
-    saved="bench.views.profile_saved",
+    view="bench.views.profile",
     report="bench.views.reports.profile_report",
-    result="bench.views.profile_result",
     diff="bench.views.diff.profile_diff",
 )

@@ -21,7 +21,6 @@ from bench.results.profile_records import CaseProfile, Profile, ProfileJob
 from bench.results.rows import title
 from bench.run.kinds.profile import KIND as PROFILE
 from bench.run.kinds.profile import ProfileFolder
-from bench.views import profile_output
 from bench.views.charts import profile_charts
 from bench.views.drawing import draw_timeline
 from bench.views.drawing.looks import Look
@@ -215,7 +214,7 @@ def context(
     }
 
 
-_short = partial(short, most=profile_output.NAME_WIDTH)
+_short = partial(short, most=profile_tables.NAME_WIDTH)
 
 
 def _first(table: ProfileTable) -> ProfileTable:

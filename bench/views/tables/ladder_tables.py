@@ -15,7 +15,7 @@ from bench.results.machine_limits import MachineLimits
 from bench.views.sentences import ladder_story as story
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables.grid import Grid
-from bench.views.tables.table import Column, Output, Table, head, pick, records, row_type, to_json
+from bench.views.tables.table import Column, Output, Table, head, pick, records, row_type
 from bench.words import orders, units
 
 if TYPE_CHECKING:
@@ -151,9 +151,9 @@ class LadderOutput(Output, frozen=True, kw_only=True):
     models: tuple[RUNG, ...]  # type: ignore[valid-type]
 
 
-def as_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]) -> str:
+def output(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]) -> LadderOutput:
     """The rungs, the whole models and what they were held against."""
-    found = LadderOutput(
+    return LadderOutput(
         **head([ladder]),
         title=ladder.job.title,
         device=ladder.job.device,
@@ -165,7 +165,6 @@ def as_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow])
         rungs=_with_findings(rungs),
         models=_with_findings(models),
     )
-    return to_json(found)
 
 
 def _with_findings(rows: Sequence[RungRow]) -> tuple[dict[str, Any], ...]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from bench.results import doubt
+from bench.results.records import Measurement, Run
+from bench.results.rows import Row
 from bench.views.charts.scoreboard import Cell, Line, Scoreboard, fill
 from bench.views.sentences.verdicts import Verdict
+from bench.views.tables import comparison_tables as tables
 from bench.views.tables.grid import Grid
-from bench.views.tables.table import Column, Table
+from bench.views.tables.table import Column, Output, Table, head, records, row_type
 from bench.words import palette
 
 if TYPE_CHECKING:
@@ -97,3 +102,42 @@ def terminal(found: Sequence[Verdict]) -> list[RenderableType]:
         if verdict.board.tells:
             made += [Grid(table(verdict.board), below=True), Text()]
     return made
+
+
+CASE = row_type("ComparisonCase", tables.COLUMNS, "A case, as a line of CSV has it.")
+LAYER = row_type("ComparisonLayer", tables.LAYER_COLUMNS, "A layer of a case, as a line of CSV has it.")
+
+
+class ScoreboardOutput(Scoreboard, frozen=True, kw_only=True):
+    """line: what it comes to, in words."""
+
+    line: str
+
+
+def scoreboard_output(verdict: Verdict) -> ScoreboardOutput:
+    """A model's scoreboard with the line above it."""
+    return ScoreboardOutput(**msgspec.structs.asdict(verdict.board), line=verdict.text)
+
+
+class ComparisonOutput(Output, frozen=True, kw_only=True):
+    """layers: null unless --layers asks for them. scoreboards: one a model, or of a model of many contenders
+    one for each precision."""
+
+    cases: tuple[CASE, ...]  # type: ignore[valid-type]
+    layers: tuple[LAYER, ...] | None  # type: ignore[valid-type]
+    scoreboards: tuple[ScoreboardOutput, ...] = ()
+
+
+def output(
+    runs: Sequence[Run],
+    shown: Sequence[Row],
+    said: Sequence[Verdict],
+    layers: Sequence[Measurement] | None,
+) -> ComparisonOutput:
+    """layers: the measurements whose layers are asked for."""
+    return ComparisonOutput(
+        **head(runs),
+        cases=tuple(records(tables.table(shown))),
+        layers=None if layers is None else tuple(records(tables.layer_table(layers))),
+        scoreboards=tuple(map(scoreboard_output, said)),
+    )

@@ -17,13 +17,13 @@ from bench.results.rows import Row, rows
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.scoreboard import UNDECIDED, Cell, cell, fill, scoreboard
 from bench.views.charts.table import records
-from bench.views.comparison_output import ComparisonOutput
-from bench.views.comparison_output import scoreboard as as_json
 from bench.views.drawing import draw
 from bench.views.drawing.looks import WIDTHS, look
 from bench.views.reports import report_html
 from bench.views.sentences.verdicts import verdicts
 from bench.views.tables import scoreboard as shown
+from bench.views.tables.scoreboard import ComparisonOutput
+from bench.views.tables.scoreboard import scoreboard_output as as_json
 from bench.views.tables.table import to_csv, to_markdown
 from bench.words import palette
 from tests.bench import synthetic

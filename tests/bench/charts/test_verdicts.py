@@ -15,7 +15,7 @@ from rich.console import Console
 from bench.results import doubt
 from bench.results.records import Measurement, Run, Validity
 from bench.results.rows import Row, rows
-from bench.views import comparison_saved as saved
+from bench.views import comparison
 from bench.views.charts.comparison_charts import charts
 from bench.views.reports import comparison_report as report
 from bench.views.sentences.verdicts import DOUBTFUL, Clause, Verdict, verdict, verdicts
@@ -174,7 +174,7 @@ def test_the_same_sentence_stands_in_the_terminal_the_report_and_what_is_exporte
     Console(file=out, width=1000, highlight=False).print(terminal_tables.terminal(rows(measured), [run]))
     assert [line for line in out.getvalue().splitlines() if ", forward pass: " in line] == lines
     for name in ("csv", "json", "md"):
-        saved.print_tables([(run, measured)], name)
+        comparison.show_runs([(run, measured)], name)
         assert capsys.readouterr().err.splitlines() == lines  # standard output is the machine's
     made = charts([(run, measured)])
     for chart in made:

@@ -27,6 +27,7 @@ from bench.results.stats import Interval
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.views.tables import compiled_tables
 from bench.views.tables import ladder_tables as tables
+from bench.views.tables.table import to_json
 from tests.bench.ladder.test_ladder_folders import example
 
 ROOT = Path(formats.__file__).parents[2]
@@ -140,7 +141,7 @@ def test_a_finding_is_told_with_its_fault_index_and_shape() -> None:
         fault="bias", reason="the bias is missing", index=(0, 3, 1), shape=(1, 4, 4), expected="1", got="0"
     )
     found = [msgspec.structs.replace(m, finding=finding) if m.case.user else m for m in found]
-    printed = json.loads(tables.as_json(ladder, rows(ladder, found), []))
+    printed = json.loads(to_json(tables.output(ladder, rows(ladder, found), [])))
     assert against("ladder --format json", printed) == []
     told = next(rung for rung in printed["rungs"] if rung["whose"] == "yours")
     assert (told["fault"], told["finding"]["index"], told["finding"]["shape"]) == (

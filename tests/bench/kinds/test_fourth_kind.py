@@ -96,7 +96,7 @@ def test_the_supervisor_settles_what_a_worker_took_with_it(toy):
 def test_it_is_listed_beside_the_others(toy, measured, capsys, monkeypatch):
     (line,) = summaries(measured.parent)
     assert (line.kind, line.what, line.machine, line.cases) == ("toy", "toy: 3 numbers", "a head", 3)
-    assert (line.measured, line.ok, line.failed) == (3, 2, 1)
+    assert (line.measured, line.ok, line.failed, line.result) == (3, 2, 1, "20 in all")
     monkeypatch.chdir(measured.parent)
     assert main.main(["runs", "list", "."]) == 0
     assert "toy: 3 numbers" in capsys.readouterr().out
@@ -106,7 +106,9 @@ def test_it_is_shown_exported_and_reported(toy, measured, tmp_path, capsys):
     assert main.main(["runs", "show", str(measured)]) == 0
     assert capsys.readouterr().out.startswith("2,ok,4\n13,crashed,0\n4,ok,16\nby a head")
     assert main.main(["export", str(measured), "--charts", "none", "--csv"]) == 0
-    assert (measured / "charts" / "squares.csv").read_text() == "2,ok,4\n13,crashed,0\n4,ok,16\n"
+    assert (measured / "charts" / "squares.csv").read_text() == (
+        "number,disposition,square\n2,ok,4\n13,crashed,0\n4,ok,16\n"
+    )
     report = ["runs", "report", str(measured), "--out", str(tmp_path / "r.md")]
     assert main.main(report) == 0
     assert "13,crashed" in (tmp_path / "r.md").read_text()
@@ -159,10 +161,11 @@ def test_no_kind_hides_another_and_what_they_name_is_there(toy):
     for of in ("name", "file", "verb", "header", "line"):
         assert len({getattr(kind, of) for kind in found}) == len(found), of
     for kind in found:
-        for module in filter(None, (kind.worker[0], kind.thin, kind.saved, kind.report)):
+        for module in filter(None, (kind.worker[0], kind.view, kind.report)):
             assert importlib.util.find_spec(module), f"{kind.a} names {module}"
-        assert all(callable(getattr(kind.part("saved"), name)) for name in ("show", "export"))
-        assert kind.part("thin").GRADES
+        view = kind.part("view")
+        assert all(callable(getattr(view, name)) for name in ("show", "below", "charts", "numbers", "result"))
+        assert view.GRADES
         assert callable(kind.part("report").write)
-    with pytest.raises(InputError, match="a toy cannot be thinned"):
-        dataclasses.replace(toy.KIND, thin="").part("thin")
+    with pytest.raises(InputError, match="a toy cannot be shown, exported or thinned"):
+        dataclasses.replace(toy.KIND, view="").part("view")

@@ -24,7 +24,7 @@ from bench.results.thin import thin
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.kinds.comparison import RunFolder
 from bench.views.charts import breakdown
-from bench.views.comparison_thin import thin_measurement
+from bench.views.comparison import thin_measurement
 from kernels.errors import InputError
 from tests.bench import synthetic
 from tests.bench.kinds.test_recorded import RECORDED

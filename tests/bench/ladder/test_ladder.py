@@ -33,7 +33,7 @@ from bench.run.kinds.ladder import LadderFolder
 from bench.views.charts import ladder_charts
 from bench.views.drawing import draw
 from bench.views.tables import ladder_tables
-from bench.views.tables.table import to_markdown
+from bench.views.tables.table import to_json, to_markdown
 from bench.words.limits import NAMES
 from engine import probe
 from kernels import nvrtc, occupancy, registry
@@ -415,7 +415,7 @@ def test_tables_have_every_rung_and_machine_formats_plain_numbers() -> None:
     assert "90 mine (yours)" in text
     assert "04 winograd (side): needs kernel = 3" in text
     assert "1.00 TFLOP/s" in text or "1,000 GFLOP/s" in text
-    decoded = json.loads(ladder_tables.as_json(ladder, made, []))
+    decoded = json.loads(to_json(ladder_tables.output(ladder, made, [])))
     assert decoded["rungs"][1]["gain"] == pytest.approx(4, rel=0.01)
     assert decoded["limits"]["bytes_per_s"] == 1e10
     assert all(

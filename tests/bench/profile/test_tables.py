@@ -15,8 +15,7 @@ from bench.results import event_files as profile_store
 from bench.results.events import Counters, Events, HostSpan, Mark
 from bench.results.profile_records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
 from bench.run.kinds.profile import KIND as PROFILE
-from bench.views import profile_output
-from bench.views import profile_saved as saved
+from bench.views import profile as saved
 from bench.views.charts import profile_charts
 from bench.views.drawing import draw_timeline, draw_together
 from bench.views.reports import profile_report
@@ -26,7 +25,7 @@ from bench.views.sentences.profile_findings import OpFinding
 from bench.views.tables import course_report as profile_course
 from bench.views.tables import event_lines as profile_lines
 from bench.views.tables import profile_tables
-from bench.views.tables.table import FORMATS, to_csv, with_headings
+from bench.views.tables.table import FORMATS, to_csv, to_json, with_headings
 from kernels.errors import InputError
 from tests.bench.profile import profile_cases
 from tests.bench.profile.profile_cases import LIMITS, profile
@@ -199,14 +198,14 @@ def test_tables_come_out_in_every_format():
     for table in found:
         read = list(csv.DictReader(io.StringIO(to_csv(table))))
         assert len(read) == len(table.rows) > 0
-    as_json = json.loads(profile_output.to_json(HEADER, [made], found))
+    as_json = json.loads(to_json(profile_tables.output(HEADER, [made], found)))
     assert [table["key"] for table in as_json["tables"]][1:3] == ["calls", "breakdown"]
     assert as_json["tables"][0]["rows"][0]["time_ns"] == 3000
     markdown = with_headings(found)
     assert "| 81.97 % | 3.00 µs | 4 | 750 ns |" in markdown
 
     out = io.StringIO()
-    Console(file=out, width=160).print(profile_output.terminal(found))
+    Console(file=out, width=160).print(profile_tables.terminal(found))
     assert " Gemm" in out.getvalue()
     assert "1.00 GiB" in out.getvalue()
     assert FORMATS == ("table", "csv", "json", "md")
@@ -480,7 +479,7 @@ def test_of_many_cases_a_first_look_shows_the_largest_batch_size_of_each_backend
     assert len(saved.tables_of(folder, measured, saved.ShownProfile(table="findings"))) == 6
     about = [about for about, _ in profile_remarks.headlines(measured)]
     assert about == [f"small, fp32, batch {batch}" for batch in (1, 4, 16)]
-    saved.print_tables(folder, measured, saved.ShownProfile())
+    saved.show_chosen(folder, saved.ShownProfile())
     told = capsys.readouterr().err
     assert "batch 16: " in told
     assert "batch 4: " not in told
@@ -492,7 +491,7 @@ def test_what_holds_an_operator_back_can_be_read_in_80_columns() -> None:
     for wide, rates in ((80, False), (160, True)):
         out = io.StringIO()
         Console(file=out, width=wide).print(
-            profile_output.terminal([replace(found, rows=tuple(rows), notes=())])
+            profile_tables.terminal([replace(found, rows=tuple(rows), notes=())])
         )
         lines = out.getvalue().splitlines()
         assert max(map(len, lines)) <= wide

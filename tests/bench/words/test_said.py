@@ -25,10 +25,10 @@ from bench.results.ladder_records import Ladder, RungMeasurement
 from bench.results.records import Measurement, Run, Validity
 from bench.results.rows import Row, rows
 from bench.run.kinds.comparison import KIND as COMPARISON
-from bench.views import ladder_result as result
+from bench.views import ladder as ladder_view
 from bench.views.charts import ladder_charts
 from bench.views.charts.comparison_charts import charts
-from bench.views.comparison_result import words as listed
+from bench.views.comparison import result as listed
 from bench.views.diff import between
 from bench.views.diff import tables as diff_tables
 from bench.views.reports import comparison_report as report
@@ -226,7 +226,7 @@ def said_of(ladder: Ladder, found: list[RungMeasurement]) -> dict[str, str]:
         "references": "\n".join(part.references),
         "roofline": roof.finding if roof is not None else "",
         "html": report_form.rendered(ladder_report.TEMPLATE, context, report_html.templates()),
-        "list": result.words(ladder, found),
+        "list": ladder_view.result(ladder, found),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import typer
 
 from bench.commands import measuring
 from bench.results.folders import open_folder
+from bench.views.tables.table import Column, Table
 from bench.words.option import integers
 
 
@@ -31,15 +32,32 @@ def toy(
 
 COMMAND = toy
 GRADES, LESS = (None,), "square fewer numbers"
+READS = ("square",)
+COLUMNS: tuple[Column[Any], ...] = (
+    Column("number", lambda m: m.case.number),
+    Column("disposition"),
+    Column("square"),
+)
 
 
-def show(folder: Any, format: str, layers: bool = False) -> tuple[str, ...]:
+def show(folder: Any, format: str) -> None:
     sys.stdout.write(_table(folder))
+
+
+def below(folder: Any) -> tuple[str, ...]:
     return (f"by {folder.header.environment.machine}",)
 
 
-def export(folder: Any, over: Path | None) -> tuple[Callable[[], list[Any]], Callable[[], dict[str, str]]]:
-    return list, lambda: {"squares.csv": _table(folder)}
+def charts(folder: Any) -> list[Any]:
+    return []
+
+
+def numbers(folder: Any) -> dict[str, Table[Any]]:
+    return {"squares": Table(COLUMNS, folder.measurements())}
+
+
+def result(header: Any, lines: Sequence[Any]) -> str:
+    return f"{sum(line.square for line in lines)} in all"
 
 
 def write(first: Any, second: Any, third: Any = None, fourth: Any = None) -> list[Path]:

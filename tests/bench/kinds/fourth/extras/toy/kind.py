@@ -69,7 +69,6 @@ KIND: Kind[Toy, Square] = Kind(
     stages={"square": "squaring"},
     verb="toy",
     options=OPTIONS,
-    thin="bench.extras.toy.command",
-    saved="bench.extras.toy.command",
+    view="bench.extras.toy.command",
     report="bench.extras.toy.command",
 )

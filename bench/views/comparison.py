@@ -1,21 +1,129 @@
-"""A comparison made small: its samples packed, and where need be only one case a model of every backend keeps
-its layers' errors and its predictions; the others keep their layers' times."""
+"""The view of a comparison: what is printed, exported and told of it in a list; what goes when it is made
+small."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from bench.results import gallery, npz
+from bench.results import doubt, gallery, npz
 from bench.results import thin as bench_public
-from bench.results.records import LEFT_OUT, Case, Layer, Measurement, Run
-from bench.results.rows import SOUND
+from bench.results.records import LEFT_OUT, Case, Layer, Measurement, Run, stem
+from bench.results.rows import SOUND, Row, by_model, label, rows
 from bench.run.kinds.comparison import RunFolder
+from bench.words import orders
 from kernels.errors import DataError
+
+if TYPE_CHECKING:
+    from bench.views.charts.comparison_charts import RunData
+    from bench.views.charts.definitions import Chart
+    from bench.views.tables.table import Table
+
+OUTPUT = "bench.views.tables.scoreboard:ComparisonOutput"
+
+
+def show(folder: RunFolder, format: str, layers: bool = False, bisect: bool = False) -> None:
+    """layers: the time and errors of each, too. bisect: also where each case first leaves the reference."""
+    show_runs([(folder.header, folder.measurements())], format, layers, bisect)
+
+
+def show_runs(found: Sequence[RunData], format: str, layers: bool = False, bisect: bool = False) -> None:
+    """Several runs as one. The verdicts stand above the tables, or on standard error where a machine reads
+    the output."""
+    from bench.views import show as views
+    from bench.views.diff import bisect as leaving
+    from bench.views.sentences.verdicts import verdicts
+    from bench.views.tables import comparison_tables as tables
+    from bench.views.tables import scoreboard, terminal_tables
+    from bench.views.tables.table import pick, to_markdown
+
+    runs = [run for run, _ in found]
+    measurements = [m for _, measured in found for m in measured]
+    shown = rows(measurements)
+    said = verdicts(shown, runs)
+    left = leaving.lines(shown) if bisect else ()
+
+    def paper() -> str:
+        boards = [scoreboard.table(verdict.board) for verdict in said]
+        cases = tables.readable(shown)
+        cases = replace(cases, columns=(*cases.columns, *pick(tables.COLUMNS, "reason")))
+        of_layers = replace(tables.layer_table(measurements), columns=tables.READABLE_LAYERS)
+        found = [*(board for board in boards if board.rows), cases, *[of_layers] * layers]
+        return "\n".join(map(to_markdown, found))
+
+    views.show(
+        format,
+        csv=lambda: [tables.table(shown), *[tables.layer_table(measurements)] * layers],
+        output=lambda: scoreboard.output(runs, shown, said, measurements if layers else None),
+        paper=paper,
+        drawn=lambda: [
+            terminal_tables.terminal(shown, runs),
+            *[terminal_tables.layers(measurements)] * layers,
+            *left,
+        ],
+        told=[*(verdict.line for verdict in said), *left] if format != "table" else (),
+    )
+
+
+def below(folder: RunFolder) -> Sequence[str]:
+    """What stands below its tables."""
+    from bench.views.sentences.footer import footer
+
+    return footer([folder.header], folder.measurements())
+
+
+def charts(folder: RunFolder) -> list[Chart]:
+    from bench.views.charts import comparison_charts
+
+    return comparison_charts.charts([(folder.header, folder.measured())])
+
+
+def numbers(folder: RunFolder) -> dict[str, Table[Any]]:
+    """Its tables by the name of the file."""
+    from bench.views.tables import comparison_tables as tables
+
+    measurements = folder.measured()
+    return {"results": tables.table(rows(measurements)), "layers": tables.layer_table(measurements)}
+
+
+READS = ("reference", "samples_ns", "rounds", "instances", "quantile", "load", "validity")
+
+
+def result(run: Run, lines: Sequence[Any]) -> str:
+    """ "engine-cpu 1.30× to 2.40× faster than ort-cpu"; with several models each after its name. A "!" is
+    behind a span of which a figure is doubted; what is not decided is told as that."""
+    found = by_model(rows(lines))
+    told = {model: text for model, items in found.items() if (text := ", ".join(_spans(items)))}
+    if len(found) == 1:
+        return next(iter(told.values()), "")
+    return "; ".join(f"{stem(model)}: {text}" for model, text in told.items())
+
+
+def _spans(items: Sequence[Row]) -> list[str]:
+    """Of each contender over the batch sizes, a span for each verdict."""
+    compared: dict[tuple[str, str], list[Row]] = {}
+    for row in items:
+        if row.speedup is not None and row.against is not None:
+            who = label(row.case.backend, row.case.precision)
+            compared.setdefault((who, row.against.case.backend), []).append(row)
+    made = []
+    for (who, reference), its in compared.items():
+        parts = []
+        for verdict in orders.WORDS:
+            if alike := [row for row in its if row.verdict == verdict]:
+                decided = orders.decided(verdict)
+                doubts = [text for row in alike for text in row.speedup_doubts if decided]
+                some = f" in {len(alike)} of {len(its)}" if len(alike) < len(its) else ""
+                told = orders.over(verdict, [row.speedup for row in alike], reference)
+                parts.append(doubt.marked(told + some, doubts))
+        made.append(f"{who} {', '.join(parts)}")
+    return made
+
 
 LESS = "run fewer batch sizes or models"
 _GREYS = 15  # of a kept image, above black

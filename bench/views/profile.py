@@ -1,26 +1,31 @@
-"""A profile shown in a terminal and exported, also one from before."""
+"""The view of a profile: what is printed, exported and told of it in a list; what goes when it is made
+small."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from bench.results.event_files import events_in
-from bench.results.profile_records import TIMELINE, CaseProfile
+from bench.results.inside import inside
+from bench.results.profile_records import TIMELINE, CaseProfile, Profile
 from bench.run.kinds.profile import ProfileFolder
-from bench.views.profile_output import ProfileOutput
+from bench.words import units
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.views.charts.definitions import Chart
     from bench.views.drawing.looks import Look
     from bench.views.tables.profile_columns import ProfileTable
+    from bench.views.tables.table import Table
 
-OUTPUT = ProfileOutput
+OUTPUT = "bench.views.tables.profile_tables:ProfileOutput"
 MAIN = "main"  # of tables those of a first look: what holds operators back, and the parts of a pass
 CLOSELY = 4  # cases whose operators are shown at a first look; of more those of the largest batch size
 PICTURE = TIMELINE  # by which `export --chart` names what `pictures` draws
@@ -44,11 +49,14 @@ class ShownProfile:
         return self.table or (MAIN if self.format == "table" and not narrowed else "all")
 
 
-def show(folder: ProfileFolder, format: str, layers: bool = False) -> tuple[str, ...]:
-    """Its tables on standard output; what stands below them."""
+def show(folder: ProfileFolder, format: str) -> None:
+    show_chosen(folder, ShownProfile(format=format))
+
+
+def below(folder: ProfileFolder) -> Sequence[str]:
+    """What stands below its tables."""
     from bench.views.sentences.footer import machine
 
-    print_tables(folder, folder.measurements(), ShownProfile(format=format))
     return (machine(folder.header),)
 
 
@@ -98,36 +106,34 @@ def _closely(fine: Sequence[CaseProfile], chosen: str) -> Sequence[CaseProfile]:
     return [made for made in fine if made.case.batch == largest]
 
 
-def print_tables(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: ShownProfile) -> None:
-    """The tables on standard output, and nothing else there; what went wrong, on standard error."""
-    from bench.views import profile_output
-    from bench.views.tables.table import to_csv, with_headings
-    from bench.words.terminal import console
+def show_chosen(folder: ProfileFolder, shown: ShownProfile) -> None:
+    """The tables that were asked for; what went wrong is told beside."""
+    from bench.views import show as views
+    from bench.views.tables import profile_tables
+    from bench.views.tables.table import with_headings
 
+    measurements = folder.measurements()
     found = tables_of(folder, measurements, shown)
-    if shown.format == "csv":
-        sys.stdout.write("\n".join(map(to_csv, found)))
-    elif shown.format == "json":
-        sys.stdout.write(profile_output.to_json(folder.header, measurements, found))
-    elif shown.format == "md":
-        sys.stdout.write(with_headings(found))
-    else:
-        out = console()
-        if shown.chosen in (MAIN, "all"):
-            out.print(profile_output.heads(measurements))
-        out.print(profile_output.terminal(found, not shown.full_names))
     said = _said(measurements, shown)
+    told = []
     for sentence in dict.fromkeys(sentence for _, sentence in said):
         cases = [words for words, other in said if other == sentence]
         every = len(cases) == len(measurements) > 1
-        for words in [""] if every else [f"{case}: " for case in cases]:
-            print(f"{words}{sentence}", file=sys.stderr)
+        told += [f"{words}{sentence}" for words in ([""] if every else [f"{case}: " for case in cases])]
     if found and shown.format == "table" and shown.chosen == MAIN:
-        print(
+        told.append(
             "every table, with kernels, calls and the cold start: "
-            f"python main.py profile --load {folder.path} --table all",
-            file=sys.stderr,
+            f"python main.py profile --load {folder.path} --table all"
         )
+    heads = [profile_tables.heads(measurements)] if shown.chosen in (MAIN, "all") else []
+    views.show(
+        shown.format,
+        csv=lambda: found,
+        output=lambda: profile_tables.output(folder.header, measurements, found),
+        paper=lambda: with_headings(found),
+        drawn=lambda: [*heads, profile_tables.terminal(found, not shown.full_names)],
+        told=told,
+    )
 
 
 def _said(measurements: Sequence[CaseProfile], shown: ShownProfile) -> list[tuple[str, str]]:
@@ -148,30 +154,23 @@ def _said(measurements: Sequence[CaseProfile], shown: ShownProfile) -> list[tupl
     return said
 
 
-def export(
-    folder: ProfileFolder, over: Sequence[Path] = ()
-) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
-    """Its charts, and its tables as CSV by the name of the file."""
+def charts(folder: ProfileFolder) -> list[Chart]:
     from bench.views.charts import profile_charts
-    from bench.views.tables.table import to_csv
 
+    return profile_charts.charts(folder.header, _fine(folder), partial(events_in, folder.path))
+
+
+def numbers(folder: ProfileFolder) -> dict[str, Table[Any]]:
+    """Its tables by the name of the file: some of all cases, the others one a case."""
     fine = _fine(folder)
-    if not fine:
-        raise InputError(f"{folder.path} holds no profile of a case; `python main.py profile` takes one")
-
-    def numbers() -> dict[str, str]:
-        found: dict[str, str] = {}
-        for name in ("breakdown", "cold", "process"):  # one of all cases; the others, one a case
-            found |= {
-                f"{name}.csv": to_csv(table) for table in tables_of(folder, fine, ShownProfile(table=name))
-            }
-        for made in fine:
-            for name in ("activities", "calls", "findings", "counters"):
-                for table in tables_of(folder, [made], ShownProfile(table=name)):
-                    found[f"{made.case.key}-{name}.csv"] = to_csv(table)
-        return found
-
-    return lambda: profile_charts.charts(folder.header, fine, partial(events_in, folder.path)), numbers
+    found: dict[str, Table[Any]] = {}
+    for name in ("breakdown", "cold", "process"):
+        found[name] = tables_of(folder, fine, ShownProfile(table=name))[0]
+    for made in fine:
+        for name in ("activities", "calls", "findings", "counters"):
+            for table in tables_of(folder, [made], ShownProfile(table=name)):
+                found[f"{made.case.key}-{name}"] = table
+    return found
 
 
 def pictures(
@@ -190,4 +189,63 @@ def pictures(
 
 
 def _fine(folder: ProfileFolder) -> list[CaseProfile]:
-    return [made for made in folder.measurements() if made.disposition == "ok"]
+    """The cases that went well. Raises InputError where there is none."""
+    fine = [made for made in folder.measurements() if made.disposition == "ok"]
+    if not fine:
+        raise InputError(f"{folder.path} holds no profile of a case; `python main.py profile` takes one")
+    return fine
+
+
+READS = ("breakdowns",)
+
+
+def result(profile: Profile, lines: Sequence[Any]) -> str:
+    """ "a profiled pass: engine-cpu 1.20 ms, ort-cpu 0.61 ms", as spans where there are several batch
+    sizes."""
+    passes: dict[str, list[float]] = {}
+    for line in lines:
+        found = next((part for part in line.breakdowns if part.window == "pass"), None)
+        if found is not None:
+            passes.setdefault(line.case.backend, []).append(found.wall)
+    told = [
+        f"{backend} {' – '.join(dict.fromkeys(units.duration(pick(walls)) for pick in (min, max)))}"
+        for backend, walls in passes.items()
+    ]
+    return f"a profiled pass: {', '.join(told)}" if told else ""
+
+
+LESS = "profile fewer cases"
+WITHOUT = "its events were left out to make the profile small: it has no timeline, and no tables of them"
+
+
+@dataclass(frozen=True)
+class ProfileGrade:
+    """How much goes. batches: of how many batch sizes the events are kept, the largest and then the smallest
+    ones (None: of all)."""
+
+    batches: int | None
+
+
+GRADES = tuple(map(ProfileGrade, (None, 3, 2, 1, 0)))
+
+
+def lines(
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path, grade: ProfileGrade
+) -> Iterator[CaseProfile]:
+    """The measurements of `folder`, made small; their events into `target`."""
+    with_events = _batches(measurements, grade.batches)
+    for m in measurements:
+        file = inside(folder.path, m.file) if m.file else None
+        if file is not None and file.is_file() and m.case.batch in with_events:
+            (target / m.file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target / m.file)
+        elif m.file:
+            m = msgspec.structs.replace(m, file="", events={}, notes=(*m.notes, WITHOUT))
+        yield m
+
+
+def _batches(measurements: Sequence[CaseProfile], count: int | None) -> set[int]:
+    sizes = sorted({m.case.batch for m in measurements if m.file}, reverse=True)
+    # The largest first, then the smallest: where the work counts, and where starting it does.
+    order = [*sizes[:1], *sizes[:0:-1]]
+    return set(order if count is None else order[:count])
