@@ -118,10 +118,10 @@ def _run(
     folders: Sequence[RunFolder], output: Output, retry: bool = False, spare: Spare | None = None
 ) -> int:
     from bench.views.comparison import show_runs
-    from bench.views.drawing import draw_pool
+    from bench.views.drawing import draw_together
 
     if output.charts and any(folder.missing(retry) for folder in folders):
-        draw_pool.expect()
+        draw_together.expect()
     outcome = measuring.measure(folders, retry, output.cluster, output.gpu, spare)
     found = [(folder.header, folder.measurements()) for folder in folders]
     show_runs(found, output.format, output.layers, output.bisect)

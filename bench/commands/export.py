@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from bench.views.charts.definitions import Chart
+    from bench.views.charts.definitions import Chart, MissingPoint, Panel
     from bench.views.drawing.looks import Look
 
 LARGEST_SCALE = 8.0
@@ -136,15 +136,14 @@ def _write(
     file: Path | None = None,
 ) -> None:
     """Charts in every format, each path printed as soon as its file is whole. file: of the only one."""
-    from bench.views.charts import table as chart_table
     from bench.views.drawing import draw_together, looks
     from bench.views.tables.table import Column, Table, to_csv
 
     pictures = [name for name in formats if name != "csv"]
-    columns: list[Column[dict[str, Any]]] = [Column(name) for name in chart_table.COLUMNS]
+    columns: list[Column[dict[str, Any]]] = [Column(name) for name in COLUMNS]
     for chart, made in draw_together.rendered(charts, pictures, scale, look):
         if "csv" in formats:
-            made["csv"] = to_csv(Table(columns, chart_table.records(chart))).encode()
+            made["csv"] = to_csv(Table(columns, records(chart))).encode()
         for name in formats:
             _save(file or folder / f"{chart.name}.{name}", made[name])
         if look.caption and pictures:
@@ -157,3 +156,70 @@ def _save(path: Path, data: bytes) -> None:
 
     write_atomically(path, data)
     print(path, flush=True)
+
+
+COLUMNS = (
+    "panel",
+    "series",
+    "batch",
+    "value",
+    "low",
+    "high",
+    "unit",
+    "words",
+    "doubts",
+    "disposition",
+    "reason",
+)
+
+
+def records(chart: Chart) -> list[dict[str, Any]]:
+    """One dictionary a line, by COLUMNS. Values in the unit that stands beside them, "%" meaning fractions;
+    words: how the chart writes it; doubts: what speaks against it. series: a backend, or the category of a
+    slice, whose backend is the panel's title. A failure has no value but a disposition and a reason."""
+    return [record for panel in chart.panels for record in _panel(panel, chart)]
+
+
+def _panel(panel: Panel, chart: Chart) -> list[dict[str, Any]]:
+    names = {category.key: category.label for category in chart.categories}
+    found = []
+    for series in panel.series:
+        found += [
+            _record(
+                panel, series.label, p.x, value=p.y, low=p.low, high=p.high, words=p.text, doubts=p.doubts
+            )
+            for p in series.points
+        ]
+        found += [_failure(panel, series.label, mark) for mark in series.marks]
+    for bar in panel.bars:
+        found += [
+            _record(
+                panel,
+                names.get(p.category, p.category),
+                bar.x,
+                value=p.value,
+                words=p.text,
+                doubts=bar.doubts,
+            )
+            for p in bar.parts
+        ]
+        if bar.mark is not None:
+            found.append(_failure(panel, "", bar.mark))
+    for tile in panel.tiles:
+        whose = panel.y.labels[tile.row]
+        if tile.grade in ("none", "wrong"):
+            found.append(_record(panel, whose, tile.x, disposition=tile.text, reason=tile.why))
+        else:
+            values = {"value": tile.value, "low": tile.low, "high": tile.high}
+            found.append(_record(panel, whose, tile.x, words=tile.text, doubts=tile.doubts, **values))
+    return found
+
+
+def _record(panel: Panel, series: str, batch: float, **values: Any) -> dict[str, Any]:
+    known = {"panel": panel.title, "series": series, "batch": int(batch), "unit": panel.y.unit, **values}
+    known["doubts"] = "; ".join(values.get("doubts", ())) or None
+    return {name: known.get(name) for name in COLUMNS}
+
+
+def _failure(panel: Panel, series: str, mark: MissingPoint) -> dict[str, Any]:
+    return _record(panel, series, mark.x, disposition=mark.disposition, reason=mark.reason)

@@ -39,7 +39,7 @@ process used is the case's alone.
   `bench.views.tables.profile_tables` (in nvprof's form, of `bench.views.tables.event_lines` under
   `bench.views.tables.profile_columns`; names by `bench.results.kernel_names`),
   `bench.views.tables.course_report` (a course report's big table), `bench.views.sentences.profile_findings`
-  (roofline of an operator, and its sentence: `bench.views.sentences.holding_sentences`),
+  (roofline of an operator, and its sentence: `bench.views.sentences.profile_findings`),
   `bench.views.sentences.profile_remarks` (a case in sentences), `bench.views.tables.profile_tables`,
   `bench.views.trace` (Chrome's format, read back too), `bench.views.charts.profile_charts` (with
   `profile_roofline`, `profile_common`), `bench.views.drawing.draw_timeline`,

@@ -53,8 +53,8 @@ def show_runs(found: Sequence[RunData], format: str, layers: bool = False, bisec
         cases = tables.readable(shown)
         cases = replace(cases, columns=(*cases.columns, *pick(tables.COLUMNS, "reason")))
         of_layers = replace(tables.layer_table(measurements), columns=tables.READABLE_LAYERS)
-        found = [*(board for board in boards if board.rows), cases, *[of_layers] * layers]
-        return "\n".join(map(to_markdown, found))
+        papers: list[Table[Any]] = [*(board for board in boards if board.rows), cases, *[of_layers] * layers]
+        return "\n".join(map(to_markdown, papers))
 
     views.show(
         format,

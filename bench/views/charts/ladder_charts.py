@@ -11,9 +11,8 @@ import msgspec
 
 from bench.results import doubt
 from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
-from bench.results.ladder_rows import RungRow, bound
+from bench.results.ladder_rows import RungRow
 from bench.results.machine_limits import MachineLimits
-from bench.results.stats import SAME_BOUND
 from bench.views.charts.definitions import (
     Axis,
     Bar,
@@ -27,11 +26,10 @@ from bench.views.charts.definitions import (
     Series,
 )
 from bench.views.charts.doubts import with_doubts
+from bench.views.sentences import ladder_story as story
 from bench.views.sentences.footer import machine, versions
-from bench.views.sentences.ladder_story import beside, eligible, holding, leading
-from bench.words import limits as rule
-from bench.words import orders, palette, units
-from kernels.precision import EXACT, PRECISIONS
+from bench.words import palette, units
+from kernels.precision import PRECISIONS
 
 # Kinds of rungs in the order of the legend: a rung of ours in fp32 is of the first, in its backend's colour.
 # No other kind has a colour that is a backend's elsewhere.
@@ -75,10 +73,6 @@ def _reference(ladder: Ladder) -> str:
     return palette.backend(f"ort-{ladder.job.device}")
 
 
-def _in(precision: str) -> str:
-    return "" if precision == "fp32" else f" in {precision}"
-
-
 def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
     """A bar a rung: operations a second (bytes, where there are none to count); a line a precision that the
     reference was timed in."""
@@ -97,7 +91,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
             bars.append(Bar(x=place, mark=mark, total="refused" if refused else ""))
             continue
         time = units.duration(row.time.value)
-        text = f"{row.name}{_in(row.case.precision)}: {time}"
+        text = f"{row.name}{story.in_precision(row.case.precision)}: {time}"
         if row.time.known:
             text += f" ({units.duration(row.time.low)} to {units.duration(row.time.high)})"
         part = BarPart(category=kind(row.case), value=rate(row), text=text)
@@ -115,7 +109,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
     baselines = tuple(
         Baseline(
             y=rate(row),
-            label=f"{ladder.reference}{_in(row.case.precision)}, "
+            label=f"{ladder.reference}{story.in_precision(row.case.precision)}, "
             + doubt.marked(units.duration(row.time.value), row.doubts),
             precision=row.case.precision,
             colour=_reference(ladder) if row.case.precision == "fp32" else KINDS[row.case.precision][1],
@@ -130,7 +124,9 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
         if row.time is None and row.measurement.disposition != "unsupported"
     ]
     notes += [
-        f"! {ladder.reference}{_in(row.case.precision)}: {text}" for row in references for text in row.doubts
+        f"! {ladder.reference}{story.in_precision(row.case.precision)}: {text}"
+        for row in references
+        for text in row.doubts
     ]
     panel = Panel(
         title="",
@@ -146,7 +142,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
         name="ladder-speed",
         model=ladder.job.model,
         title=f"{ladder.job.op} ladder on {_machine(ladder)}",
-        finding=finding(ladder, rows),
+        finding=story.finding(ladder, rows),
         panels=(panel,),
         categories=tuple(
             Category(key=key, label=label, colour=colour(ladder, key))
@@ -188,7 +184,7 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
     series = [
         _roof(precision, rate, ladder.moved_per_s(precision), across) for precision, rate in rates.items()
     ]
-    best = _best_of_each(shown)
+    best = story.best_of_each(shown)
     series += [_standing(ladder, row, row in best) for row in shown]
     ticks = tuple(2.0**power for power in range(round(math.log2(low)), round(math.log2(high)) + 1))
     panel = Panel(
@@ -201,7 +197,7 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
         name="ladder-roofline",
         model=ladder.job.model,
         title=f"{ladder.job.op} ladder under the roofline of {_machine(ladder)}",
-        finding=_standing_best(ladder, shown),
+        finding=story.standing_best(ladder, shown),
         panels=(panel,),
         notes=(
             ladder.job.title + ".",
@@ -250,7 +246,7 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
     rate = row.flops_per_s or 0.0
     share = f", {units.percent(row.limit, 1)} of the limit" if row.limit else ""
     return Series(
-        label=f"{ladder.reference}{_in(case.precision)}" if case.is_reference else case.label,
+        label=f"{ladder.reference}{story.in_precision(case.precision)}" if case.is_reference else case.label,
         backend="",
         precision=case.precision,
         colour=_reference(ladder) if case.is_reference else colour(ladder, kind(case)),
@@ -269,28 +265,6 @@ def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
     )
 
 
-def _standing_best(ladder: Ladder, shown: Sequence[RungRow]) -> str:
-    """Where the best rung of each precision stands under the nearer of its limits; of the first, what else is
-    known: with that of all, the sentence would be cut where a chart has room for three lines."""
-    words: list[str] = []
-    for best in _best_of_each(shown):
-        precision = best.case.precision
-        if best.limit and (limit := bound(ladder, precision)):
-            told = rule.standing(best.limit, limit, () if words else holding(best))
-            words.append(f"{best.case.label}{_in(precision)} is {told}.")
-    return " ".join(words)
-
-
-def _best_of_each(shown: Sequence[RungRow]) -> list[RungRow]:
-    """The fastest rung of each precision."""
-    best: dict[str, RungRow] = {}
-    for row in shown:
-        now = best.get(row.case.precision)
-        if not row.case.is_reference and (now is None or (row.flops_per_s or 0) > (now.flops_per_s or 0)):
-            best[row.case.precision] = row
-    return list(best.values())
-
-
 def _measured_by(limits: MachineLimits, cached: bool) -> str:
     """cached: whether the work has room in the caches."""
     moved = "the caches, in which a pass has room" if cached else limits.copied_by
@@ -299,70 +273,6 @@ def _measured_by(limits: MachineLimits, cached: bool) -> str:
     if limits.matrix_missing:
         words += f"; the matrix units were not measured: {limits.matrix_missing}"
     return words
-
-
-def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
-    """The fastest rung of each precision, of those that were timed by more than one sample: said where that
-    is decided, else between which it is not (bench.views.sentences.ladder_story)."""
-    timed = [row for row in rows if row.time and not row.case.is_reference]
-    right = [row for row in timed if row.time and row.time.known]
-    if not timed:
-        return "No rung could be timed."
-    if not right:
-        return "No rung was timed by more than one sample: none can be said to be the fastest."
-    exact = [row for row in right if row.case.precision in EXACT]
-    words = [_best(ladder, exact or right, next(filter(eligible, right), None))]
-    for precision in dict.fromkeys(row.case.precision for row in right if exact):
-        if precision not in EXACT:
-            there = [row for row in right if row.case.precision == precision]
-            if told := _best(ladder, there, None):
-                words.append(f"in {precision} {told}")
-    for row in (row for row in rows if row.case.is_reference and row.time and row.doubts):
-        who = f"{ladder.reference}{_in(row.case.precision)}"
-        words.append(f"the time of {who} is doubtful: {doubt.in_short(row.doubts)}")
-    if left := len(timed) - len(right):
-        words.append(f"{left} timed by one sample alone {'is' if left == 1 else 'are'} left out")
-    said = "; ".join(filter(None, words))
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
-
-
-def role(rows: Sequence[RungRow]) -> orders.Role:
-    """What the colour of that sentence may say: of the fastest rung beside the reference, where it is decided
-    which that is."""
-    right = [row for row in rows if eligible(row)]
-    exact = [row for row in right if row.case.precision in EXACT]
-    lead = leading(exact or right)
-    if lead is None:
-        return ""
-    best = lead.best
-    return orders.role(best.verdict, best.speedup_doubts) if lead.decided else "undecided"
-
-
-def _best(ladder: Ladder, right: Sequence[RungRow], first: RungRow | None) -> str:
-    """first: the plainest rung, which the fastest is held against, too."""
-    lead = leading(right)
-    if lead is None:
-        return ""
-    best = lead.best
-    words = [lead.words + (f" ({best.case.precision})" if len({r.case.precision for r in right}) > 1 else "")]
-    if not lead.decided:
-        alike = {row.verdict for row in (best, *lead.undecided)}
-        if len(alike) == 1 and alike <= {"FASTER", "SLOWER"}:
-            words.append(f"each of them is {orders.WORDS[alike.pop()]} than {ladder.reference}")
-        return "; ".join(words)
-    if first is not None and first is not best:
-        words.append(beside(best, first))
-    if best.speedup is not None and best.reference is not None:
-        told = orders.order(
-            best.verdict, best.speedup, best.case.label, ladder.reference, SAME_BOUND, ends=False
-        )
-        why = orders.reason(best.undecided)
-        doubtful = doubt.MARK if best.speedup_doubts and orders.decided(best.verdict) else ""
-        words.append(f"{told}{doubtful}" + (f" ({why})" if why else ""))
-    said = words[0]
-    for more in words[1:]:
-        said += f"{'; ' if more.startswith(orders.NOT_DECIDED) else ', '}{more}"
-    return said
 
 
 def _machine(ladder: Ladder) -> str:

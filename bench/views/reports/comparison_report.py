@@ -8,12 +8,12 @@ turns; only where that run has no such reference, with the one of another run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.results.records import Case, ErrorStats, Layer, Measurement, ModelInfo, Run
+from bench.results.records import Case, Measurement, ModelInfo, Run
 from bench.results.rows import Row, by_model, derive, reference_of, rows, title
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.charts.comparison_charts import model_charts, precision_charts
@@ -21,6 +21,7 @@ from bench.views.charts.definitions import Chart
 from bench.views.charts.scoreboard import MEANING
 from bench.views.reports import report_form
 from bench.views.reports.report_form import Picture
+from bench.views.sentences import findings
 from bench.views.sentences.footer import machine, settings, versions
 from bench.views.sentences.verdicts import crowded, verdicts
 from bench.views.tables import comparison_tables as tables
@@ -144,7 +145,7 @@ def context(
     told = [verdict for verdict in verdicts(merged.rows, merged.runs) if verdict.clauses]
     return {
         "heading": heading or f"Comparison on {' and '.join(dict.fromkeys(map(_device, merged.runs)))}",
-        "overview": sentences(merged.rows),
+        "overview": findings.sentences(merged.rows),
         "boards": [(verdict, scoreboard.table(verdict.board)) for verdict in told],
         "meaning": MEANING if any(verdict.board.tells for verdict in told) else "",
         "said": [verdict.text for verdict in told],
@@ -202,7 +203,7 @@ def summary(items: Sequence[Row]) -> str:
 
 def _within(row: Row) -> str:
     """How many layers stayed within their bounds, of those that were judged."""
-    judged = [good for layer in row.measurement.layers if (good := within(layer)) is not None]
+    judged = [good for layer in row.measurement.layers if (good := findings.within(layer)) is not None]
     if not judged:
         return ""
     return f"all {len(judged)}" if all(judged) else f"**{sum(judged)} of {len(judged)}**"
@@ -219,8 +220,8 @@ def shortfalls(merged: Merged) -> list[str]:
     was not timed together, every case of another machine than most, every case not measured; cases that share
     a sentence share a line."""
     lines = terminal_tables.remarks(merged.rows)
-    lines += beyond(merged.rows)
-    for where in places(merged.apart):
+    lines += findings.beyond(merged.rows)
+    for where in findings.places(merged.apart):
         lines.append(f"{where}: not timed together with the reference, which another run measured")
     lines += _elsewhere(merged)
     counts = Counter((title(case.model), case.backend) for case in merged.missing)
@@ -241,7 +242,7 @@ def _elsewhere(merged: Merged) -> list[str]:
         f"{where}: measured on {device}, most others on {most}"
         for device, items in found.items()
         if device != most
-        for where in places(items)
+        for where in findings.places(items)
     ]
 
 
@@ -257,100 +258,3 @@ def charts_of(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[Cha
         return [by_kind[kind] for kind in CHARTS if kind in by_kind]
     found = precision_charts(model, items, runs)
     return [chart for kind in CHARTS for its, chart in found if its == kind]
-
-
-KINDS = {"isolated": "by itself", "propagated": "with the errors before it"}
-
-
-@dataclass(frozen=True)
-class LayerError:
-    """One error of one layer of one case; kind: of KINDS."""
-
-    row: Row
-    layer: Layer
-    kind: str
-    error: ErrorStats
-
-    @property
-    def of_bound(self) -> float:
-        return self.error.rel_l2 / self.error.bound if self.error.bound else float(self.error.rel_l2 > 0)
-
-    @property
-    def words(self) -> str:
-        return f"{tables.layer_name(self.layer)} ({self.layer.op_type}), {KINDS[self.kind]}"
-
-
-def sentences(rows: Sequence[Row]) -> list[str]:
-    """The whole, a sentence each."""
-    return [_counts(rows), *filter(None, [_errors(rows)])] if rows else []
-
-
-def within(layer: Layer) -> bool | None:
-    """Whether a layer stayed within its bounds, by itself and with what came before; None: not judged."""
-    judged = [error.ok for error in (layer.isolated, layer.propagated) if error is not None]
-    return all(judged) if judged else None
-
-
-def beyond(rows: Sequence[Row]) -> list[str]:
-    """A sentence for each layer beyond its bound; a layer's batch sizes share it."""
-    grouped: dict[tuple[str, str], list[LayerError]] = {}
-    for found in _layer_errors(rows):
-        if not found.error.ok:
-            grouped.setdefault((found.row.case.model, found.words), []).append(found)
-    lines = []
-    for (_, words), errors in grouped.items():
-        worst = max(errors, key=lambda found: found.of_bound)
-        reason = worst.error.reason or "beyond its bound"
-        where = places([found.row for found in errors], rows)
-        lines += [f"{place}: layer {words}: {reason}" for place in where]
-    return lines
-
-
-def places(rows: Sequence[Row], known: Sequence[Row] | None = None) -> list[str]:
-    """ "lenet5-digits, engine-cpu at batch 1–64", one a model. known: rows whose batch sizes are neighbours
-    of each other (without it, those of `rows`)."""
-    batches = {row.case.batch for row in known or rows}
-    lines = []
-    for model in dict.fromkeys(row.case.model for row in rows):
-        where: dict[str, list[int]] = {}
-        for row in rows:
-            if row.case.model == model:
-                where.setdefault(row.contender, []).append(row.case.batch)
-        cases = ", ".join(f"{who} at batch {units.spans(found, batches)}" for who, found in where.items())
-        lines.append(f"{title(model)}, {cases}")
-    return lines
-
-
-def _counts(rows: Sequence[Row]) -> str:
-    came_to = Counter(tables.words(row.measurement) for row in rows)
-    models = len({row.case.model for row in rows})
-    several = "" if models == 1 else "s"
-    found = ", ".join(f"{count:,} {words}" for words, count in came_to.items())
-    return f"{len(rows):,} case{'' if len(rows) == 1 else 's'} of {models} model{several} measured: {found}."
-
-
-def _errors(rows: Sequence[Row]) -> str:
-    """The layer whose error comes nearest to its bound, or goes furthest beyond, of those that are compared
-    with a reference."""
-    found = [error for error in _layer_errors(rows) if not error.row.is_reference]
-    if not found:
-        return ""
-    worst = max(found, key=lambda error: (not error.error.ok, error.of_bound))
-    out = sum(
-        within(layer) is False for row in rows if not row.is_reference for layer in row.measurement.layers
-    )
-    where = f"{worst.words}, of {worst.row.title} on {worst.row.contender}, batch {worst.row.case.batch:,}"
-    told = "every layer is within its bound"
-    if out:
-        told = f"{out:,} layer{' is' if out == 1 else 's are'} beyond {'its' if out == 1 else 'their'} bound"
-    size = f"{units.exponent(worst.error.rel_l2)} of {units.exponent(worst.error.bound)} allowed"
-    return f"Against float64 {told}; the worst is {where}: {size}."
-
-
-def _layer_errors(rows: Iterable[Row]) -> Iterator[LayerError]:
-    for row in rows:
-        for layer in row.measurement.layers:
-            for kind in KINDS:
-                error = getattr(layer, kind)
-                if error is not None:
-                    yield LayerError(row, layer, kind, error)

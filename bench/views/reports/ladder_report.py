@@ -18,7 +18,7 @@ from bench.results.ladder_rows import RungRow, rows
 from bench.results.rows import title
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.views.charts import ladder_charts
-from bench.views.reports import course_times, report_form
+from bench.views.reports import report_form
 from bench.views.reports.report_form import Picture, ReportForm
 from bench.views.sentences import ladder_story
 from bench.views.tables import ladder_report_tables as tables
@@ -127,8 +127,8 @@ def render(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: s
 def context(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: str = "") -> dict[str, Any]:
     """What the template tells."""
     env = found[-1].ladder.environment
-    course = course_times.load()
-    beside_ours, course_rows = course_times.beside(course, [(one.ladder, one.rows) for one in found])
+    course = tables.load()
+    beside_ours, course_rows = tables.beside(course, [(one.ladder, one.rows) for one in found])
     return {
         "heading": heading or f"Ladders on {env.gpu or env.cpu or 'an unknown machine'}",
         "count": len(found),
@@ -195,7 +195,7 @@ def part(one: Climbed, charts: tuple[Picture, ...] = ()) -> LadderPart:
         batch=one.ladder.job.batch,
         title=one.ladder.job.title,
         finding=ladder_charts.speed(one.ladder, one.rows).finding,
-        role=ladder_charts.role(one.rows),
+        role=ladder_story.role(one.rows),
         wrong=any(row.measurement.disposition not in ("ok", "unsupported") for row in one.rows),
         table=tables.of_rungs(one.rows),
         charts=charts,

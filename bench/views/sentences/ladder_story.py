@@ -13,7 +13,9 @@ from bench.results.ladder_records import Ladder
 from bench.results.ladder_rows import RungRow, bound
 from bench.results.records import compared_in
 from bench.results.stats import SAME_BOUND, Comparison, Verdict
-from bench.words import limits, orders, units
+from bench.views.sentences import limits
+from bench.words import orders, units
+from kernels.precision import EXACT
 
 POINTS = 0.05  # of occupancy: a smaller change is not told
 TIMES = 1.25  # by which a number of threads or blocks has to change to be told
@@ -151,7 +153,7 @@ def _rate(row: RungRow) -> str:
 
 
 def _held(ladder: Ladder, row: RungRow, told: Sequence[str] = ()) -> str:
-    """What holds a rung back (bench.words.limits). told: what its sentence has said already."""
+    """What holds a rung back (bench.views.sentences.limits). told: what its sentence has said already."""
     if row.limit is None:
         return ""
     known = [words for words in holding(row) if not any(words in figure for figure in told)]
@@ -258,3 +260,93 @@ def beside(one: RungRow, other: RungRow, ends: bool = False) -> str:
     return orders.order(
         found.verdict, found.ratio.inverse, one.case.label, other.case.label, SAME_BOUND, ends=ends
     )
+
+
+def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
+    """The fastest rung of each precision, of those that were timed by more than one sample: said where that
+    is decided, else between which it is not (bench.views.sentences.ladder_story)."""
+    timed = [row for row in rows if row.time and not row.case.is_reference]
+    right = [row for row in timed if row.time and row.time.known]
+    if not timed:
+        return "No rung could be timed."
+    if not right:
+        return "No rung was timed by more than one sample: none can be said to be the fastest."
+    exact = [row for row in right if row.case.precision in EXACT]
+    words = [_best(ladder, exact or right, next(filter(eligible, right), None))]
+    for precision in dict.fromkeys(row.case.precision for row in right if exact):
+        if precision not in EXACT:
+            there = [row for row in right if row.case.precision == precision]
+            if told := _best(ladder, there, None):
+                words.append(f"in {precision} {told}")
+    for row in (row for row in rows if row.case.is_reference and row.time and row.doubts):
+        who = f"{ladder.reference}{in_precision(row.case.precision)}"
+        words.append(f"the time of {who} is doubtful: {doubt.in_short(row.doubts)}")
+    if left := len(timed) - len(right):
+        words.append(f"{left} timed by one sample alone {'is' if left == 1 else 'are'} left out")
+    said = "; ".join(filter(None, words))
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
+
+
+def role(rows: Sequence[RungRow]) -> orders.Role:
+    """What the colour of that sentence may say: of the fastest rung beside the reference, where it is decided
+    which that is."""
+    right = [row for row in rows if eligible(row)]
+    exact = [row for row in right if row.case.precision in EXACT]
+    lead = leading(exact or right)
+    if lead is None:
+        return ""
+    best = lead.best
+    return orders.role(best.verdict, best.speedup_doubts) if lead.decided else "undecided"
+
+
+def _best(ladder: Ladder, right: Sequence[RungRow], first: RungRow | None) -> str:
+    """first: the plainest rung, which the fastest is held against, too."""
+    lead = leading(right)
+    if lead is None:
+        return ""
+    best = lead.best
+    words = [lead.words + (f" ({best.case.precision})" if len({r.case.precision for r in right}) > 1 else "")]
+    if not lead.decided:
+        alike = {row.verdict for row in (best, *lead.undecided)}
+        if len(alike) == 1 and alike <= {"FASTER", "SLOWER"}:
+            words.append(f"each of them is {orders.WORDS[alike.pop()]} than {ladder.reference}")
+        return "; ".join(words)
+    if first is not None and first is not best:
+        words.append(beside(best, first))
+    if best.speedup is not None and best.reference is not None:
+        told = orders.order(
+            best.verdict, best.speedup, best.case.label, ladder.reference, SAME_BOUND, ends=False
+        )
+        why = orders.reason(best.undecided)
+        doubtful = doubt.MARK if best.speedup_doubts and orders.decided(best.verdict) else ""
+        words.append(f"{told}{doubtful}" + (f" ({why})" if why else ""))
+    said = words[0]
+    for more in words[1:]:
+        said += f"{'; ' if more.startswith(orders.NOT_DECIDED) else ', '}{more}"
+    return said
+
+
+def standing_best(ladder: Ladder, shown: Sequence[RungRow]) -> str:
+    """Where the best rung of each precision stands under the nearer of its limits; of the first, what else is
+    known: with that of all, the sentence would be cut where a chart has room for three lines."""
+    words: list[str] = []
+    for best in best_of_each(shown):
+        precision = best.case.precision
+        if best.limit and (limit := bound(ladder, precision)):
+            told = limits.standing(best.limit, limit, () if words else holding(best))
+            words.append(f"{best.case.label}{in_precision(precision)} is {told}.")
+    return " ".join(words)
+
+
+def best_of_each(shown: Sequence[RungRow]) -> list[RungRow]:
+    """The fastest rung of each precision."""
+    best: dict[str, RungRow] = {}
+    for row in shown:
+        now = best.get(row.case.precision)
+        if not row.case.is_reference and (now is None or (row.flops_per_s or 0) > (now.flops_per_s or 0)):
+            best[row.case.precision] = row
+    return list(best.values())
+
+
+def in_precision(precision: str) -> str:
+    return "" if precision == "fp32" else f" in {precision}"

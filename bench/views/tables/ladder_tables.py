@@ -261,11 +261,9 @@ def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]
     from rich.console import Group
     from rich.text import Text
 
-    from bench.views.charts import ladder_charts
-
     several = units.instances(row.measurement.instances for row in rungs if row.time)
     heading = ", ".join(filter(None, (ladder.job.title, several)))
-    made: list[RenderableType] = [Text(ladder_charts.finding(ladder, rungs)), Text()]
+    made: list[RenderableType] = [Text(story.finding(ladder, rungs)), Text()]
     made += [Text(heading, style="bold"), _grid(rungs)]
     made += [Text(line, style="dim") for line in remarks(ladder, rungs)]
     if models:

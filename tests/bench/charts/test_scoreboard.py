@@ -12,11 +12,11 @@ import msgspec
 import pytest
 from rich.console import Console, Group
 
+from bench.commands.export import records
 from bench.results.records import Accuracy, Disposition, Validity
 from bench.results.rows import Row, rows
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.scoreboard import UNDECIDED, Cell, cell, fill, scoreboard
-from bench.views.charts.table import records
 from bench.views.drawing import draw
 from bench.views.drawing.looks import WIDTHS, look
 from bench.views.reports import report_html

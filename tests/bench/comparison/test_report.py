@@ -20,6 +20,7 @@ from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.drawing.draw import render
 from bench.views.reports import comparison_report as report
 from bench.views.reports import report_files
+from bench.views.sentences import findings
 from bench.views.sentences.verdicts import verdicts
 from bench.views.tables import scoreboard
 from bench.views.tables.table import to_markdown
@@ -194,7 +195,7 @@ def test_the_worst_layer_is_found_and_one_beyond_its_bound_falls_short(rel_l2: f
     run, measured = synthetic.run(backends=CPU, batches=(1, 8))
     measured[2] = with_layer_error(measured[2], 3, rel_l2)
     merged = report.merge([(run, measured)])
-    text = " ".join(report.sentences(merged.rows))
+    text = " ".join(findings.sentences(merged.rows))
     assert ("every layer is within its bound" in text) == within
     assert ("1 layer is beyond its bound" in text) != within
     assert "the worst is node3 (MaxPool), by itself, of lenet5-digits on engine-cpu, batch 8" in text
@@ -209,7 +210,7 @@ def test_the_worst_layer_is_found_and_one_beyond_its_bound_falls_short(rel_l2: f
 
 def test_a_report_opens_with_a_line_and_a_scoreboard_of_each_model() -> None:
     run, measured = synthetic.run(models=("lenet5-digits", "alexnet"), backends=CUDA, batches=(1, 1024))
-    counted, errors = report.sentences(rows(measured))
+    counted, errors = findings.sentences(rows(measured))
     assert counted == "8 cases of 2 models measured: 8 ok."
     assert errors.startswith("Against float64")
     text = report.render(report.merge([(run, measured)]), [(run, measured)], ())

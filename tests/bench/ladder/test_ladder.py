@@ -32,9 +32,9 @@ from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.ladder import LadderFolder
 from bench.views.charts import ladder_charts
 from bench.views.drawing import draw
+from bench.views.sentences.limits import NAMES
 from bench.views.tables import ladder_tables
 from bench.views.tables.table import to_json, to_markdown
-from bench.words.limits import NAMES
 from engine import probe
 from kernels import nvrtc, occupancy, registry
 from kernels.errors import InputError

@@ -13,9 +13,10 @@ from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import Environment
 from bench.run.kinds.ladder import KIND as LADDER
-from bench.views.reports import course_times, ladder_report
+from bench.views.reports import ladder_report
 from bench.views.reports.ladder_report import MAX_CHART_NBYTES
 from bench.views.sentences import ladder_story
+from bench.views.tables import ladder_report_tables
 from kernels import registry
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example, measured
@@ -194,7 +195,7 @@ def test_one_rung_over_two_models(tmp_path: Path) -> None:
 
 
 def test_every_rung_that_a_published_time_names_is_there() -> None:
-    course = course_times.load()
+    course = ladder_report_tables.load()
     for published in course.times:
         assert published.seconds > 0
         if published.rung not in ("", "fastest"):

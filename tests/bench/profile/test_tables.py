@@ -19,7 +19,6 @@ from bench.views import profile as saved
 from bench.views.charts import profile_charts
 from bench.views.drawing import draw_timeline, draw_together
 from bench.views.reports import profile_report
-from bench.views.sentences import holding_sentences as profile_sentences
 from bench.views.sentences import profile_findings, profile_remarks
 from bench.views.sentences.profile_findings import OpFinding
 from bench.views.tables import course_report as profile_course
@@ -235,10 +234,10 @@ def test_no_more_than_two_things_are_said_of_an_operator():
     grid = (
         "the grid of 4 blocks is smaller than the chip: at least 97 % of its 132 multiprocessors have nothing"
     )
-    assert profile_sentences.sentence(small, gpu) == f"far from every limit (0.3 % of memory); {grid} to do"
+    assert profile_findings.sentence(small, gpu) == f"far from every limit (0.3 % of memory); {grid} to do"
     counters = Counters(dram_read_nbytes=400, dram_write_nbytes=0, global_sectors=30, ideal_sectors=10)
     much = OpFinding(**figures, nbytes=100, blocks=4, roof=0.6, bound="memory", counters=counters)
-    first, second = profile_sentences.sentence(much, gpu).split("; ")
+    first, second = profile_findings.sentence(much, gpu).split("; ")
     assert first == "bound by memory (60 % of that limit)"
     assert second.startswith("uncoalesced: its accesses to global memory take 3.00×")
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from bench.commands import export
 from bench.measure import selfcheck
 from bench.results import doubt, stats
 from bench.results.records import PREPARE_PHASES, Case, Measurement, Run, Validity
@@ -19,7 +20,6 @@ from bench.results.row_cache import RowCache
 from bench.results.rows import Row, rows
 from bench.results.stats import Interval, Verdict
 from bench.views.charts import breakdown
-from bench.views.charts import table as chart_table
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.definitions import Bar, Chart, Point
 from bench.views.charts.doubts import LEGEND
@@ -309,10 +309,10 @@ def test_paper_draws_what_is_doubtful_hollow_and_hatched(referred: Any) -> None:
 
 
 def test_a_chart_s_numbers_say_what_speaks_against_each(referred: Any) -> None:
-    lines = chart_table.records(by_kind(*referred)["op-time"])
+    lines = export.records(by_kind(*referred)["op-time"])
     assert [(line["series"], line["batch"]) for line in lines if line["doubts"]] == [("ort-cpu", 4)]
     assert {line["doubts"] for line in lines} == {None, HELD_BACK}
-    bars = chart_table.records(by_kind(*referred)["breakdown"])
+    bars = export.records(by_kind(*referred)["breakdown"])
     assert {(line["panel"], line["batch"]) for line in bars if line["doubts"]} == {("ort-cpu", 4)}
 
 

@@ -21,7 +21,7 @@ from PIL import Image
 
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.definitions import Axis, Bar, BarPart, Category, Chart, Panel
-from bench.views.drawing import draw, draw_panels, draw_pool, draw_together
+from bench.views.drawing import draw, draw_panels, draw_together
 from kernels.errors import InputError
 from tests.bench import synthetic
 
@@ -73,13 +73,13 @@ def test_many_charts_are_drawn_by_processes_of_their_own_in_order_and_the_same(
 def test_what_is_expected_is_drawn_by_processes_that_were_loaded_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(draw_pool, "_expected", threading.Event())
-    monkeypatch.setattr("psutil.cpu_count", lambda logical: draw_pool.ENOUGH_CORES - 1)
-    draw_pool.expect()
-    assert not draw_pool.expected(), "with few cores it would be in the way of what is measured"
-    monkeypatch.setattr("psutil.cpu_count", lambda logical: draw_pool.ENOUGH_CORES)
-    draw_pool.expect()
-    assert draw_pool.expected()
+    monkeypatch.setattr(draw_together, "_expected", threading.Event())
+    monkeypatch.setattr("psutil.cpu_count", lambda logical: draw_together.ENOUGH_CORES - 1)
+    draw_together.expect()
+    assert not draw_together.expected(), "with few cores it would be in the way of what is measured"
+    monkeypatch.setattr("psutil.cpu_count", lambda logical: draw_together.ENOUGH_CORES)
+    draw_together.expect()
+    assert draw_together.expected()
     chart = next(drawn("one"))
     ((_, made),) = draw_together.rendered([chart], ("png", "svg"))
     assert made == draw.render(chart, ("png", "svg"))
@@ -90,15 +90,15 @@ def test_they_are_loaded_ahead_wherever_the_user_stands(tmp_path: Path) -> None:
     script = tmp_path / "there.py"
     script.write_text(
         f"import sys; sys.path.insert(0, {str(Path(draw.__file__).parents[3])!r})\n"
-        "from bench.views.drawing import draw_pool\n"
+        "from bench.views.drawing import draw_together\n"
         "def loaded(_):\n"
         "    return 'matplotlib.figure' in sys.modules, 'bench.views.drawing.draw_panels' in sys.modules\n"
         "if __name__ == '__main__':\n"
         "    import os, psutil\n"
-        "    psutil.cpu_count = lambda logical=True: draw_pool.ENOUGH_CORES\n"
-        "    draw_pool.expect()\n"
+        "    psutil.cpu_count = lambda logical=True: draw_together.ENOUGH_CORES\n"
+        "    draw_together.expect()\n"
         "    assert 'PYTHONPATH' not in os.environ\n"
-        "    with draw_pool.pool(1) as pool: print(*pool.submit(loaded, 0).result())\n"
+        "    with draw_together.pool(1) as pool: print(*pool.submit(loaded, 0).result())\n"
     )
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     told = subprocess.run(

@@ -221,7 +221,7 @@ def said_of(ladder: Ladder, found: list[RungMeasurement]) -> dict[str, str]:
     return {
         "terminal": ansi(ladder_tables.terminal(ladder, made), 240),
         "markdown": report_tables.table(made),
-        "finding": ladder_charts.finding(ladder, made),
+        "finding": story.finding(ladder, made),
         "stories": "\n".join(f"{label} {text}" for label, text in part.sentences),
         "references": "\n".join(part.references),
         "roofline": roof.finding if roof is not None else "",
