@@ -2,15 +2,15 @@
 
 All samples are kept, to the last bit, and packed (bench.results.results_file): whoever reads the copy derives
 from them what was derived before, byte for byte, by today's rule or a later one. What else goes, step by step
-until it fits, is each kind's own, in the module that its descriptor names: `GRADES`; `lines(folder,
-measurements, target, grade)`, which returns the measurements with less in them and writes their other files;
-and what would make less of it (`LESS`). A kind whose job names more files than folders of kernels has its own
-`public(header)`. What is gone is told in the facts or notes of its case. Where the samples alone do not fit,
-nothing is written.
+until it fits, is each kind's own, in its view: `GRADES`, how much goes; `lines(folder, measurements, target,
+grade)`, which gives the measurements with less in them and writes their other files; and what would make less
+of it (`LESS`). A kind whose job names more files than folders of kernels has its own `public(header)`. What
+is gone is told in the facts or notes of its case. Where the samples alone do not fit, nothing is written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from bench.results import note
 from bench.results.folders import open_folder
+from bench.results.inside import inside
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment, Header
 from bench.results.results_file import packed_line_of
@@ -83,3 +84,13 @@ def _limits(limits: MachineLimits, environment: Environment) -> MachineLimits:
     if environment.gpu_uuid:
         measured_on = measured_on.replace(f" {environment.gpu_uuid}", "")
     return replace(limits, measured_on=measured_on)
+
+
+def keep(folder: Path, name: str, target: Path) -> bool:
+    """Copy a file that a record of the run in `folder` names into the small copy; whether it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        source, kept = inside(folder, name), target / name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, kept)
+        return True
+    return False

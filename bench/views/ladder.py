@@ -3,21 +3,19 @@ small."""
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from bench.results import doubt
-from bench.results.inside import inside
 from bench.results.ladder_records import Ladder, RungMeasurement
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import LEFT_OUT
 from bench.results.stats import SAME_BOUND
+from bench.results.thin import keep
 from bench.run.kinds.ladder import LadderFolder
 from bench.views.sentences.ladder_story import leading
 from bench.views.tables import ladder_tables
@@ -104,35 +102,17 @@ def result(ladder: Ladder, lines: Sequence[Any]) -> str:
 LESS = "measure it with fewer rungs (--rung)"
 
 
-@dataclass(frozen=True)
-class LadderGrade:
-    """How much goes. maps: whether a wrong answer keeps its error map."""
-
-    maps: bool
-
-
-GRADES = (LadderGrade(True), LadderGrade(False))
+GRADES = (True, False)  # whether a wrong answer keeps its error map
 WITHOUT = "its error map was left out to make the ladder small"
 
 
 def lines(
-    folder: LadderFolder, measurements: Sequence[RungMeasurement], target: Path, grade: LadderGrade
+    folder: LadderFolder, measurements: Sequence[RungMeasurement], target: Path, maps: bool
 ) -> Iterator[RungMeasurement]:
     """The measurements of `folder`, made small; their error maps into `target`."""
     for m in measurements:
         finding = m.finding
-        if finding is not None and finding.map:
-            kept = grade.maps and _kept(inside(folder.path, finding.map), target / finding.map)
-            if not kept:
-                m = msgspec.structs.replace(m, facts={**m.facts, LEFT_OUT: WITHOUT})
-                finding = msgspec.structs.replace(finding, map="")
+        if finding is not None and finding.map and not (maps and keep(folder.path, finding.map, target)):
+            m = msgspec.structs.replace(m, facts={**m.facts, LEFT_OUT: WITHOUT})
+            finding = msgspec.structs.replace(finding, map="")
         yield msgspec.structs.replace(m, finding=finding)
-
-
-def _kept(source: Path, target: Path) -> bool:
-    """Copy a file; whether it is there."""
-    with contextlib.suppress(FileNotFoundError):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
-        return True
-    return False

@@ -3,7 +3,6 @@ small."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bench.results.event_files import events_in
-from bench.results.inside import inside
 from bench.results.profile_records import TIMELINE, CaseProfile, Profile
+from bench.results.thin import keep
 from bench.run.kinds.profile import ProfileFolder
 from bench.words import units
 from kernels.errors import InputError
@@ -218,28 +217,18 @@ LESS = "profile fewer cases"
 WITHOUT = "its events were left out to make the profile small: it has no timeline, and no tables of them"
 
 
-@dataclass(frozen=True)
-class ProfileGrade:
-    """How much goes. batches: of how many batch sizes the events are kept, the largest and then the smallest
-    ones (None: of all)."""
-
-    batches: int | None
-
-
-GRADES = tuple(map(ProfileGrade, (None, 3, 2, 1, 0)))
+# Of how many batch sizes the events are kept, the largest and then the smallest ones (None: of all).
+GRADES = (None, 3, 2, 1, 0)
 
 
 def lines(
-    folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path, grade: ProfileGrade
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path, batches: int | None
 ) -> Iterator[CaseProfile]:
-    """The measurements of `folder`, made small; their events into `target`."""
-    with_events = _batches(measurements, grade.batches)
+    """The measurements of `folder`, made small; their events into `target`. What stands in the records
+    (breakdown, cold start, process) stays of all."""
+    with_events = _batches(measurements, batches)
     for m in measurements:
-        file = inside(folder.path, m.file) if m.file else None
-        if file is not None and file.is_file() and m.case.batch in with_events:
-            (target / m.file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, target / m.file)
-        elif m.file:
+        if m.file and not (m.case.batch in with_events and keep(folder.path, m.file, target)):
             m = msgspec.structs.replace(m, file="", events={}, notes=(*m.notes, WITHOUT))
         yield m
 
