@@ -26,7 +26,7 @@ from tests.bench.comparison.test_report import kept
 pytestmark = pytest.mark.slow
 
 VOID = {"meta"}
-SAMPLES = Path(report.__file__).parents[1] / "kinds"
+SAMPLES = Path(report.__file__).parents[2] / "results"
 
 
 class Page(HTMLParser):
