@@ -35,7 +35,7 @@ from bench.views.tables import comparison_tables as tables
 from bench.views.tables import ladder_tables, terminal_tables
 from bench.views.tables import table as shown_table
 from bench.views.tables.table import to_csv, to_json, to_markdown
-from tests.bench.kinds import test_folders
+from tests.bench.results import test_folders
 from tests.fuzz import changes
 from tests.fuzz.ours import ours
 

@@ -15,7 +15,7 @@ from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.charts.comparison_charts import charts
 from bench.views.charts.overlay import lay_over, short_name
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
+from tests.bench.results.test_thin import saved
 
 pytestmark = pytest.mark.slow
 

@@ -32,7 +32,7 @@ from tests.bench.ladder.test_ladder_folders import example
 
 ROOT = Path(formats.__file__).parents[2]
 HELD = json.loads((ROOT / "docs" / "formats.json").read_text("utf-8"))
-RECORDED = ROOT / "tests" / "bench" / "kinds" / "recorded"
+RECORDED = ROOT / "tests" / "bench" / "results" / "recorded"
 SAMPLES = ROOT / "bench" / "results"
 TYPES: dict[str, Callable[[Any], bool]] = {
     "null": lambda v: v is None,

@@ -19,7 +19,7 @@ from bench.views.tables.table import records
 from engine import backends, probe
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import HEADER, example, measured, small_job
-from tests.bench.show.test_draw import assert_texts_apart
+from tests.bench.views.test_draw import assert_texts_apart
 
 
 def mixed() -> tuple[Ladder, list[RungMeasurement]]:

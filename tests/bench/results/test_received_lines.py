@@ -17,8 +17,8 @@ from bench.results.summaries import summaries
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.profile import KIND as PROFILE
-from tests.bench.kinds.test_folders import ladder, profile, run
 from tests.bench.results import received
+from tests.bench.results.test_folders import ladder, profile, run
 
 
 def test_no_flipped_bit_passes_for_a_measurement(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.profile import KIND as PROFILE
 from kernels.errors import InputError
-from tests.bench.kinds.test_folders import ladder, profile, run
 from tests.bench.results import received
+from tests.bench.results.test_folders import ladder, profile, run
 
 SECRET = b"nobody's business"
 

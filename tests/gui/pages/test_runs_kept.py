@@ -20,8 +20,8 @@ from gui.shell import library
 from gui.shell.library import Library
 from gui.shell.main_window import TRUST
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
 from tests.bench.ladder import test_ladder_folders
+from tests.bench.results.test_thin import saved
 from tests.gui.pages.test_runs_page import listed, settle, show_runs
 from tests.gui.sessions.test_session import JOB
 

@@ -19,7 +19,7 @@ from gui.menus.export import ExportActions, reveal
 from gui.sessions.export import Exporter, Order
 from gui.shell.library import Library
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
+from tests.bench.results.test_thin import saved
 from tests.gui.pages.test_runs_page import settle
 from tests.gui.shared import as_found
 

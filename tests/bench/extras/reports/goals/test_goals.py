@@ -30,7 +30,7 @@ from kernels.errors import InputError
 from models import names
 from tests.bench.synthetic import record
 
-# What is drawn is looked at as data; that it is drawn, tests/bench/show sees.
+# What is drawn is looked at as data; that it is drawn, tests/bench/views sees.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("blank_pictures")]
 
 KNOWN = presets.names()

@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.results.records import Case, Measurement
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
+from tests.bench.results.test_thin import saved
 
 OURS, THEIRS = "engine-cpu", "ort-cpu"
 Change = Callable[[Measurement], Measurement]

@@ -7,7 +7,7 @@ import msgspec
 
 from bench.results.messages import CaseStarted, Done, Hello, Measured, Start
 from bench.results.records import Environment
-from tests.bench.kinds.fourth.extras.toy.kind import Square, ToyCase, ToyJob
+from tests.bench.results.fourth.extras.toy.kind import Square, ToyCase, ToyJob
 
 
 def say(message: object) -> None:

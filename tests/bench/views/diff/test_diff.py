@@ -24,7 +24,7 @@ from bench.views.diff.between import between
 from bench.views.diff.judging import where
 from bench.views.sentences import diff_sentences as sentences
 from tests.bench import synthetic
-from tests.bench.diff.runs import OURS, THEIRS, ours, run
+from tests.bench.views.diff.runs import OURS, THEIRS, ours, run
 
 pytestmark = pytest.mark.slow
 

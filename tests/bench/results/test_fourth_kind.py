@@ -21,8 +21,8 @@ from bench.run import client
 from bench.run.progress import RunProgress
 from bench.run.supervisor import LaunchWorker, Result, Supervisor
 from kernels.errors import InputError
-from tests.bench.kinds import fourth
-from tests.bench.kinds.fourth import planned
+from tests.bench.results import fourth
+from tests.bench.results.fourth import planned
 
 RECORDED = Path(__file__).parent / "recorded"
 HERE = client.worker_environment()

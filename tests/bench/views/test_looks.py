@@ -25,12 +25,12 @@ from bench.views.drawing import draw, looks
 from bench.words import palette
 from kernels.errors import InputError
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
+from tests.bench.results.test_thin import saved
 
 pytestmark = pytest.mark.slow
 
 DOUBT = "! engine-cpu at batch 4: the machine was unquiet"
-RECORDED = Path("tests/bench/kinds/recorded")
+RECORDED = Path("tests/bench/results/recorded")
 
 
 def drawn() -> list[Chart]:

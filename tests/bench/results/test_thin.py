@@ -27,7 +27,7 @@ from bench.views.charts import breakdown
 from bench.views.comparison import thin_measurement
 from kernels.errors import InputError
 from tests.bench import synthetic
-from tests.bench.kinds.test_recorded import RECORDED
+from tests.bench.results.test_recorded import RECORDED
 
 
 def saved(path: Path, run: Run, measurements: list[Measurement]) -> RunFolder:

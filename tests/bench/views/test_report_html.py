@@ -21,7 +21,7 @@ from bench.views.reports import report_html
 from bench.views.tables.table import Column, Table
 from kernels.errors import InputError
 from tests.bench import synthetic
-from tests.bench.comparison.test_report import kept
+from tests.bench.views.test_comparison_report import kept
 
 pytestmark = pytest.mark.slow
 

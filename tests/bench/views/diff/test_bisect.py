@@ -10,8 +10,8 @@ from bench.results.records import ErrorStats, Layer
 from bench.views.diff import bisect
 from bench.views.diff.between import between
 from tests.bench import synthetic
-from tests.bench.diff.runs import OURS, run
-from tests.bench.kinds.test_thin import saved
+from tests.bench.results.test_thin import saved
+from tests.bench.views.diff.runs import OURS, run
 
 
 def error(rel_l2: float, ratio: float | None = None) -> ErrorStats:

@@ -16,7 +16,7 @@ from bench.run.kinds.comparison import KIND
 from bench.views.charts.comparison_charts import charts
 from bench.words import units
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
+from tests.bench.results.test_thin import saved
 
 CPU = ("engine-cpu", "ort-cpu")
 

@@ -1,1 +1,0 @@
-"""Beside the satellites that there are, for a while (`tests.bench.kinds.fourth`)."""
