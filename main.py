@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import typer
 
+from bench import modules
 from bench.commands import diff, models, runs
 from bench.commands.compare import compare
 from bench.commands.compare import default as default_comparison
@@ -24,7 +25,6 @@ from bench.commands.ladder import ladder
 from bench.commands.profile import profile
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
-from bench.results import kinds
 from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
@@ -37,7 +37,7 @@ app = typer.Typer(
 )
 groups = {"models": models.app, "runs": runs.app}
 commands = [compare, export, ladder, profile, selfcheck]
-for module in kinds.modules("extras/*/command.py"):  # satellites are found by their files
+for module in modules("extras/*/command.py"):  # satellites are found by their files
     if isinstance(module.COMMAND, typer.Typer):
         groups[module.COMMAND.info.name] = module.COMMAND
     elif hasattr(module, "GROUP"):

@@ -12,3 +12,20 @@
 - `results`: records, folders of runs, files read within limits, rows, and their statistics.
 - `words`: numbers and texts as people read and type them.
 """
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+
+def modules(pattern: str) -> list[ModuleType]:
+    """Modules of this package whose files fit a pattern ("extras/*/command.py"), by name: what is found by
+    its folder is named nowhere."""
+    names = {
+        ".".join(("bench", *path.relative_to(place).with_suffix("").parts))
+        for place in __path__
+        for path in Path(place).glob(pattern)
+    }
+    return [importlib.import_module(name) for name in sorted(names)]

@@ -16,8 +16,9 @@ from typing import Any
 
 import msgspec
 
+from bench import modules
 from bench.measure.selfcheck import Selfcheck
-from bench.results.kinds import kinds, modules
+from bench.results.kinds import kinds
 from bench.results.note import Note
 from bench.results.store import NOTE_FILE, RESULTS_FILE
 

@@ -104,10 +104,10 @@ def measure(
 
 
 def _on_cluster(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu: str) -> Ending:
-    from bench.results import kinds
+    from bench import modules
     from kernels.errors import UnavailableError
 
-    for satellite in kinds.modules("extras/*/cluster.py"):
+    for satellite in modules("extras/*/cluster.py"):
         ending: Ending = satellite.measure(folder, missing, cluster, gpu)
         return ending
     raise UnavailableError("--cluster needs bench/extras/fleet, which this copy of the program lacks")

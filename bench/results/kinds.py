@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
+from bench import modules
 from bench.results.claim import LOCK_FILE
 from bench.results.folder import Folder
 from bench.results.messages import Start, WorkerMessage
@@ -236,15 +237,3 @@ def _show(value: object) -> str:
         return "; ".join(f"{key}={_show(part)}" for key, part in value.items()) or "none"
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text or "none"
-
-
-def modules(pattern: str) -> list[ModuleType]:
-    """Those of `bench` whose files fit, by name: "*/kind.py", "extras/*/command.py"."""
-    import bench
-
-    names = {
-        ".".join(("bench", *path.relative_to(place).with_suffix("").parts))
-        for place in bench.__path__
-        for path in Path(place).glob(pattern)
-    }
-    return [importlib.import_module(name) for name in sorted(names)]
