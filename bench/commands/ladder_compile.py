@@ -32,7 +32,7 @@ def watch(job: LadderJob, archs: Sequence[str]) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
     from bench.commands.ladder_watch import POLL_S, check
     from bench.ladder.measure import compiled
-    from bench.results.sources import stamps
+    from bench.run.watching import stamps
     from bench.words.terminal import console
     from kernels.errors import KernelscopeError
 

@@ -23,11 +23,11 @@ from bench.commands import ladder_saves as saves
 from bench.questions import ladder_plan
 from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.ladder_rows import rows
-from bench.results.sources import Stamps, stamps
 from bench.run import client
-from bench.run import timed_again as again
+from bench.run import watching as again
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.progress import RunProgress
+from bench.run.watching import Stamps, stamps
 from bench.views.tables.ladder_tables import terminal
 from kernels.errors import InputError, KernelError, KernelscopeError
 

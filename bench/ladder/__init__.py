@@ -19,7 +19,7 @@ worker.
   the worker; `entrants`: a case made ready to be timed), `bench.run.kinds.ladder` (what a ladder is among the
   kinds of run: `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.commands.ladder`,
   `bench.results.ladder_rows`, `bench.views.tables.ladder_tables`, `bench.views.charts.ladder_charts`,
-  `bench.commands.ladder_watch` (by `bench.results.sources`; `again`: what a saved rung is compared with is
+  `bench.commands.ladder_watch` (by `bench.run.watching`; `again`: what a saved rung is compared with is
   timed anew, together with it, once its verdict is shown), `bench.ladder.measure.warm` (what a worker loads
   and rehearses before it has a job, the next one's as soon as one has ended),
   `bench.questions.rung_template`. `bench.measure.limits` and `engine.probe`: what the machine was measured to

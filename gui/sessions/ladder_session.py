@@ -25,7 +25,7 @@ from bench.questions.ladder_questions import (
 from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.messages import Provisional
 from bench.results.store import RUNS
-from bench.run import timed_again as again
+from bench.run import watching as again
 from bench.run.client import worker_command
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.ladder import LadderFolder

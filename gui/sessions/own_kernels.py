@@ -11,7 +11,7 @@ from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
 from bench.questions.ladder_questions import LadderAnswer
 from bench.results.ladder_records import RungCase
-from bench.results.sources import Stamps, stamps
+from bench.run.watching import Stamps, stamps
 
 SETTLE_MS = 50  # without news, before it is looked at what has changed: a save may be several events
 

@@ -17,8 +17,7 @@ from PySide6.QtCore import QObject, Signal
 from bench.results.folder import heard
 from bench.results.messages import Provisional
 from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
-from bench.results.row_cache import RowCache
-from bench.results.rows import Row, title
+from bench.results.rows import Row, RowCache, title
 from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
 from bench.views.charts.definitions import Chart
 from bench.views.charts.overlay import lay_over, short_name

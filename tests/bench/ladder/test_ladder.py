@@ -27,7 +27,7 @@ from bench.results.machine_limits import MachineLimits
 from bench.results.records import ErrorStats
 from bench.results.summaries import BESIDE_SAMPLE
 from bench.run import client
-from bench.run import timed_again as again
+from bench.run import watching as again
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.ladder import LadderFolder
 from bench.views.charts import ladder_charts

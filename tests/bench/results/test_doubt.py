@@ -16,8 +16,7 @@ from bench.commands import export
 from bench.measure import selfcheck
 from bench.results import doubt, stats
 from bench.results.records import PREPARE_PHASES, Case, Measurement, Run, Validity
-from bench.results.row_cache import RowCache
-from bench.results.rows import Row, rows
+from bench.results.rows import Row, RowCache, rows
 from bench.results.stats import Interval, Verdict
 from bench.views.charts import breakdown
 from bench.views.charts.comparison_charts import charts

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from bench.results.ladder_records import REFERENCE
 from bench.results.records import Job
 from bench.run import defaults
-from bench.run import timed_again as again
+from bench.run import watching as again
 from bench.run.kinds.ladder import KIND as LADDER
 from engine import net_rungs
 from gui.menus.export import ExportActions

@@ -1,9 +1,13 @@
-"""After a rung was saved and run alone: what it is compared with was timed at another time, when the machine
-was in another state. That is said of it, and both are timed together once the verdict is shown."""
+"""Kernels that are watched while somebody edits them: which files have changed, and what is timed again.
+
+A rung that was saved is first run alone. What it is compared with was timed at another time, when the machine
+was in another state: that is said of it, and both are timed together once the verdict is shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -40,3 +44,22 @@ def aged(measurement: RungMeasurement) -> RungMeasurement:
         return measurement
     warnings = (*validity.warnings, EARLIER)
     return msgspec.structs.replace(measurement, validity=msgspec.structs.replace(validity, warnings=warnings))
+
+
+SOURCES = (".cu", ".cuh", ".py")
+
+Stamps = dict[Path, tuple[int, int]]
+
+
+def stamps(folders: Iterable[str | Path]) -> Stamps:
+    """When each source file of the folders was last written, and its size."""
+    found: Stamps = {}
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("*")):
+            if path.suffix in SOURCES and "__pycache__" not in path.parts:
+                try:
+                    stat = path.stat()
+                except OSError:  # an editor that replaces the file on saving
+                    continue
+                found[path.resolve()] = stat.st_mtime_ns, stat.st_size
+    return found
