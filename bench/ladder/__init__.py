@@ -49,7 +49,7 @@ worker.
   was recorded, and nothing of it mixes with what is measured then (`LadderState.opened`). `runs report` of
   ladders: `bench.views.reports.ladder_report` (`report_tables`), its sentences by
   `bench.views.sentences.ladder_story` out of a rung's own figures, and a course's published times
-  (`bench/ladder/course_times.toml`) as another machine's.
+  (`bench/views/tables/course_times.toml`) as another machine's.
 - `tests.kernels.sanitize` (`make sanitize`): every CUDA rung once on a small shape in one process, for
   compute-sanitizer.
 """
