@@ -17,14 +17,14 @@ from kernels.errors import InputError
 if TYPE_CHECKING:
     from bench.results.folder import Folder
     from bench.results.kinds import Kind
-    from bench.results.records import Header
+    from bench.results.records import CaseResult, Header
     from bench.run.client import Spare
 
 CHARTS = ("png", "svg", "pdf")  # of a run, unless told otherwise
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
 H = TypeVar("H", bound="Header[Any, Any]")
-M = TypeVar("M")
+M = TypeVar("M", bound="CaseResult[Any]")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ worker.
   with the answer that it gives), or a factor, an amount, a rounding; where none does, `places` says where
   it is wrong. `tests/bench/judge`: mistakes planted, with what is said of them (`python -m
   tests.bench.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
-- `bench.results.ladder_records` (LadderJob, RungCase, RungMeasurement, Ladder, messages; reaches nothing but
+- `bench.results.ladder_records` (LadderJob, RungCase, RungMeasurement, Ladder; reaches nothing but
   msgspec), `bench.questions.ladder_plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in
   the worker; `entrants`: a case made ready to be timed), `bench.run.kinds.ladder` (what a ladder is among the
   kinds of run: `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.commands.ladder`,

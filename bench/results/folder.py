@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from bench.results.claim import Claim
 from bench.results.messages import Hello, LimitsMeasured, ModelLoaded
-from bench.results.records import Environment, Header
+from bench.results.records import CaseResult, Environment, Header
 from bench.results.results_file import ResultsFile
 from bench.results.store import LOG_FILE, RESULTS_FILE, to_run_again, write_atomically
 from kernels.errors import InputError, system_words
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bench.results.kinds import Kind
 
 H = TypeVar("H", bound=Header[Any, Any])
-M = TypeVar("M")
+M = TypeVar("M", bound=CaseResult[Any])
 
 
 class CannotMake(InputError):
@@ -59,7 +59,7 @@ class Folder(Generic[H, M]):
         self.path = path
         self.kind = kind
         self.header = header
-        self._results: ResultsFile[Any] = ResultsFile(path / RESULTS_FILE, kind.line)
+        self._results: ResultsFile[M] = ResultsFile(path / RESULTS_FILE, kind.line)
         self._claim = Claim(path)
 
     def __enter__(self) -> Folder[H, M]:
@@ -135,7 +135,7 @@ class Folder(Generic[H, M]):
     def missing(self, retry: bool = False) -> tuple[Any, ...]:
         """The cases still to run, in their order; those that crashed or timed out stay as they are unless
         they are to be tried again (`retry`), or their worker was killed from outside."""
-        done = {m.case.key for m in self.measurements() if not to_run_again(m, retry)}  # type: ignore[attr-defined]
+        done = {m.case.key for m in self.measurements() if not to_run_again(m, retry)}
         return tuple(case for case in self.cases if case.key not in done)
 
     def claim(self) -> None:

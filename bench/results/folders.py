@@ -13,12 +13,12 @@ from bench.results import trust
 from bench.results.folder import CannotMake, Folder
 from bench.results.inside import files
 from bench.results.kinds import Kind, any_kind, kinds, meant
-from bench.results.records import Header
+from bench.results.records import CaseResult, Header
 from bench.results.store import new_folder
 from kernels.errors import InputError
 
 H = TypeVar("H", bound=Header[Any, Any])
-M = TypeVar("M")
+M = TypeVar("M", bound=CaseResult[Any])
 
 
 def begin(kind: Kind[H, M], header: H, path: Path | None, runs: Path, command: str) -> Folder[H, M]:

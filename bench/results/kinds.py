@@ -19,13 +19,13 @@ from bench import modules
 from bench.results.claim import LOCK_FILE
 from bench.results.folder import Folder
 from bench.results.messages import Start, WorkerMessage
-from bench.results.records import Header, stem
+from bench.results.records import CaseResult, Header, stem
 from bench.results.store import CHARTS, LOG_FILE, NOTE_FILE, RESULTS_FILE, read_record
 from bench.words.option import Option, arguments
 from kernels.errors import InputError, system_words
 
 H = TypeVar("H", bound=Header[Any, Any])
-M = TypeVar("M")
+M = TypeVar("M", bound=CaseResult[Any])
 
 
 # What the modules that a kind names do with one.
@@ -53,11 +53,11 @@ class Kind(Generic[H, M]):
     """A kind of run: its folder, its worker's words, how it is told.
 
     name: as in "a ladder"; noun: what one is called where it is looked for (its name, unless given). file: of
-    its header (`job`, `cases`, `created_at`, `command`, `environment`, `schema`); line: what came of a case
-    (`case`, `disposition`, `reason`, `facts`). parts: the folders that lie in its own. schema: the newest
-    version that is read.
+    its header. job, case, header, line: its types of what was asked for (with `timeout_s`), of one thing to
+    measure (with `key` and `words`), of the file's content and of what came of a case. schema: the newest
+    version of a header that is read. parts: the folders that lie in its own.
 
-    worker: what follows `python -m`. A case has `key` and `words`, a job `timeout_s`.
+    worker: what follows `python -m`.
 
     titled: job → what its folder is named after. told: (header, its cases, or those that have lines) → what a
     list says. stages: a stage in words; dispositions: those that are called otherwise here; remark: what is
@@ -81,7 +81,7 @@ class Kind(Generic[H, M]):
     case: type[Any]
     header: type[H]
     line: type[M]
-    schema: int
+    schema: int = 1
     parts: tuple[str, ...] = ()
 
     worker: tuple[str, ...]

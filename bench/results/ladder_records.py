@@ -15,17 +15,14 @@ import msgspec
 from bench.results.finding import Finding
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import (
-    Disposition,
     ErrorStats,
     Header,
     Record,
     Sampled,
-    Telemetry,
-    Validity,
+    TimedResult,
     check_name,
 )
 
-SCHEMA = 1
 REFERENCE = "reference"
 ARCHITECTURE = "architecture"  # the fact by which a measurement says what it was compiled for
 
@@ -102,36 +99,18 @@ class RungCase(Record, frozen=True):
         return f"the whole model with {name}" if self.scope == "model" else name
 
 
-class RungMeasurement(Record, frozen=True):
-    """What came of one case. samples_ns, rounds, instances, quantile, load, runs_per_sample as
-    bench.results.records.Measurement. error: of the full-size checks, the worst. checks: how many passes were
-    judged. compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes (see kernels.nvrtc.Resources),
-    threads, occupancy (0 to 1). notes: what a reader should know of a right answer. nbytes: what it reads and
-    writes at least, weights as they lie for it; 0 where that is not known, None in records from before it was
-    told.
-    """
+class RungMeasurement(TimedResult[RungCase], frozen=True):
+    """What came of one case of a ladder. error: of the full-size checks, the worst. checks: how many passes
+    were judged. compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes (see
+    kernels.nvrtc.Resources), threads, occupancy (0 to 1). nbytes: what it reads and writes at least, weights
+    as they lie for it; 0 where that is not known, None in records from before it was told."""
 
-    case: RungCase
-    disposition: Disposition
-    reason: str = ""
     finding: Finding | None = None
-    samples_ns: tuple[float, ...] = ()
-    runs_per_sample: int = 1
-    rounds: tuple[int, ...] = ()
-    instances: tuple[int, ...] = ()
-    quantile: float = 0.5
-    load: dict[str, float] = msgspec.field(default_factory=dict)
     error: ErrorStats | None = None
     checks: int = 0
     compiled: dict[str, float] = msgspec.field(default_factory=dict)
     compile_ns: int = 0
-    facts: dict[str, str] = msgspec.field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    telemetry: Telemetry = Telemetry()
-    validity: Validity = Validity()
-    started_at: str = ""
     nbytes: int | None = None
-    schema: int = SCHEMA
 
 
 class Ladder(Header[LadderJob, RungCase], frozen=True):

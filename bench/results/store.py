@@ -12,7 +12,7 @@ import msgspec
 
 from bench.results import reading
 from bench.results.inside import own_parts
-from bench.results.records import FROM_OUTSIDE, KILLED_BY, LOST
+from bench.results.records import FROM_OUTSIDE, KILLED_BY, LOST, CaseResult
 from kernels.cache import atomic_file
 from kernels.errors import InputError, system_words
 
@@ -24,12 +24,12 @@ CHARTS = "charts"  # where those of any kind are drawn
 R = TypeVar("R")
 
 
-def to_run_again(measurement: Any, retry: bool) -> bool:
+def to_run_again(measurement: CaseResult[Any], retry: bool) -> bool:
     """Whether a resume measures this case again: it was cancelled, its worker was killed by somebody and not
     by what it did, or (`retry`) it crashed or timed out."""
     if measurement.disposition in LOST:
         return retry or measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE
-    return bool(measurement.disposition == "cancelled")
+    return measurement.disposition == "cancelled"
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -13,9 +13,8 @@ import msgspec
 
 from bench.results.finding import Finding
 from bench.results.kinds import Kind, Told
-from bench.results.records import Disposition, Header, Record, check_name
+from bench.results.records import CaseResult, Header, Record, check_name
 
-SCHEMA = 1
 REFERENCE = "reference"
 # Whom a student's kernel is called while it is judged, whatever its file is called.
 NUMBER, NAME = 90, "submission"
@@ -113,14 +112,11 @@ class Reached(Record, frozen=True):
     close: bool = False
 
 
-class Graded(Record, frozen=True):
+class Graded(CaseResult[GradeCase], frozen=True):
     """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
     is. thresholds: as the task has them. value, low, high: how
     many times as fast as `against` it is, by which it is ranked. walls: what kept it in."""
 
-    case: GradeCase
-    disposition: Disposition
-    reason: str = ""
     finding: Finding | None = None
     thresholds: tuple[Reached, ...] = ()
     median_ns: float = 0.0
@@ -130,10 +126,6 @@ class Graded(Record, frozen=True):
     high: float = 0.0
     file: str = ""
     seconds: float = 0.0
-    notes: tuple[str, ...] = ()
-    facts: dict[str, str] = msgspec.field(default_factory=dict)
-    started_at: str = ""
-    schema: int = SCHEMA
 
     @property
     def band(self) -> int:
@@ -169,7 +161,6 @@ KIND: Kind[Grade, Graded] = Kind(
     case=GradeCase,
     header=Grade,
     line=Graded,
-    schema=SCHEMA,
     worker=("bench.extras.course.worker",),
     titled=lambda job: f"grades-{job.name}",
     told=told,

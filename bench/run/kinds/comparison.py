@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.results.folder import Folder
 from bench.results.kinds import Kind, Told
-from bench.results.records import PARTS, SCHEMA, Case, Job, Measurement, Run, stem
+from bench.results.records import PARTS, Case, Job, Measurement, Run, stem
 from bench.run import options
 
 RunFolder = Folder[Run, Measurement]
@@ -31,7 +31,6 @@ KIND: Kind[Run, Measurement] = Kind(
     case=Case,
     header=Run,
     line=Measurement,
-    schema=SCHEMA,
     parts=PARTS,
     worker=("bench.measure.worker",),
     titled=lambda job: stem(job.models[0]),

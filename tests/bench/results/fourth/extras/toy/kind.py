@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from bench.results.kinds import Kind, Told
-from bench.results.records import Asked, Header, Record
+from bench.results.records import Asked, CaseResult, Header, Record
 from bench.words.option import Numbers, Option
 
 SCHEMA = 3
@@ -32,13 +30,8 @@ class ToyCase(Record, frozen=True):
         return f"the square of {self.number}"
 
 
-class Square(Record, frozen=True):
-    case: ToyCase
-    disposition: str
-    reason: str = ""
+class Square(CaseResult[ToyCase], frozen=True):
     square: int = 0
-    facts: dict[str, str] = msgspec.field(default_factory=dict)
-    schema: int = SCHEMA
 
 
 class Toy(Header[ToyJob, ToyCase], frozen=True):
