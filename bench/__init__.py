@@ -4,9 +4,9 @@
 - `commands`: the commands of the command line. `extras`: what no run needs: grading, several machines, course
   reports, speed goals, weights of others.
 - `views`: results as tables, charts, sentences, reports; two runs compared.
-- `measure`: the worker process (cases, sessions, timing, checks, tuning). It and `judge` (is a rung right,
-  and if not, why) import the engine; with them `ladder` and `profile`: what measures one operator, and
-  events. `questions`: what is asked of a model or an operator before a run.
+- `measure`: the worker process (cases, sessions, timing, checks, tuning; `ladder`: one operator; `profile`:
+  events). It and `judge` (is a rung right, and if not, why) import the engine. `questions`: what is asked of
+  a model or an operator before a run.
 - `run`: the other end of a worker: it starts, watches and replaces it, and writes the run's folder.
   `run.kinds`: what each kind of run says of itself.
 - `results`: records, folders of runs, files read within limits, rows, and their statistics.

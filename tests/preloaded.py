@@ -43,7 +43,7 @@ MAIN = str(ROOT / "main.py")
 # Modules that are run as programs of their own: workers, and whoever reads a model's file.
 PROGRAMS = (
     "bench.measure.worker",
-    "bench.ladder.measure.worker",
+    "bench.measure.ladder.worker",
     "bench.extras.course.worker",
     "bench.questions.model_reader",
 )
@@ -58,7 +58,7 @@ LOADED = (
     "bench.questions.confined", "bench.views.drawing.draw_ready", "bench.measure.runner",
     "bench.measure.environment",
     "bench.measure.tuned.tuning",
-    "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
+    "bench.measure.ladder.runner", "bench.measure.ladder.warm", "bench.measure.profile",
     "bench.commands.selfcheck", "bench.commands.compare", "bench.commands.ladder", "bench.commands.profile",
     "bench.extras.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
     "engine.apart.open_empty", "engine.cpu.ahead", "main",

@@ -52,7 +52,7 @@ def ladder(
     input; 130: cancelled.
     """
     from bench.commands import ladder_compile as compiling
-    from bench.ladder.measure.entrants import work_of
+    from bench.measure.ladder.entrants import work_of
     from bench.questions import ladder_plan, model_questions
     from bench.questions import rung_template as ladder_template
     from bench.words.option import usual

@@ -19,7 +19,7 @@ DEVICE = "cuda"
 def run(job: LadderJob, archs: Sequence[str], output: str) -> int:
     """Compile a job's rungs once and show what came of it. The exit code: 1 where one of the user's does not
     compile (where there are none of the user's: one of ours)."""
-    from bench.ladder.measure import compiled
+    from bench.measure.ladder import compiled
     from bench.run.progress import callback
 
     found = compiled.run(job, compiled.architectures(archs), callback())
@@ -31,7 +31,7 @@ def run(job: LadderJob, archs: Sequence[str], output: str) -> int:
 def watch(job: LadderJob, archs: Sequence[str]) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
     from bench.commands.ladder_watch import POLL_S, check
-    from bench.ladder.measure import compiled
+    from bench.measure.ladder import compiled
     from bench.run.watching import stamps
     from bench.words.terminal import console
     from kernels.errors import KernelscopeError
@@ -80,7 +80,7 @@ def hint(op: str, kernel_dirs: Sequence[str]) -> str:
     is not so."""
     from pathlib import Path
 
-    from bench.ladder.measure.entrants import ENGINES
+    from bench.measure.ladder.entrants import ENGINES
     from engine import backends
     from kernels import registry
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from bench.ladder.measure.entrants import ENGINES, work_of
 from bench.measure import cases as comparison
 from bench.measure import net_operator as net
 from bench.measure.images import model_file
+from bench.measure.ladder.entrants import ENGINES, work_of
 from bench.measure.net_operator import Net, Whole
 from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase
 from bench.results.records import Job, compared_in

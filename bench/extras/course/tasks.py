@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.extras.course.assignment import Assignment, Side, TaskEntry, Work
 from bench.extras.course.records import REFERENCE, GradeJob, Task
-from bench.ladder.measure.entrants import params_of
+from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan, model_questions
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError

@@ -102,7 +102,7 @@ def job_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool = F
         from bench.results.profile_records import ProfileJob
 
         return ProfileJob(**asked, budget_s=min(limits.budget_s, 2.0))
-    from bench.ladder.measure.entrants import params_of
+    from bench.measure.ladder.entrants import params_of
     from bench.questions import ladder_plan as plan
     from bench.questions import model_questions
 

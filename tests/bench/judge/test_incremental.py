@@ -13,8 +13,8 @@ import pytest
 
 from bench import judge
 from bench.judge import Trial
-from bench.ladder.measure.runner import LadderRunner
 from bench.measure.answers.renewed import Mixing, Renewal
+from bench.measure.ladder.runner import LadderRunner
 from bench.questions import ladder_plan as plan
 from bench.results.ladder_records import RungMeasurement
 from bench.results.messages import Measured, Start

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.ladder.measure import assembly
+from bench.measure.ladder import assembly
 from bench.questions import ladder_plan as plan
 from bench.questions import rung_template as template
 from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, assembly_command

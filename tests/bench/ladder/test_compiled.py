@@ -11,7 +11,7 @@ import pytest
 
 import main
 from bench.commands import ladder_compile as compiling
-from bench.ladder.measure import compiled
+from bench.measure.ladder import compiled
 from bench.questions import ladder_plan
 from bench.results.ladder_records import LadderJob, RungMeasurement
 from engine import backends

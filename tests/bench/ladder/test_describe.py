@@ -5,7 +5,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from bench.ladder.measure import describe as ladder_describe
+from bench.measure.ladder import describe as ladder_describe
 from bench.questions import ladder_plan
 from bench.questions.ladder_questions import LadderQuestion
 from bench.results.messages import Done

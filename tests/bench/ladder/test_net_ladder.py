@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import main
-from bench.ladder.measure import describe
-from bench.ladder.measure.assembly import answer as assembly
 from bench.measure import net_operator as net
+from bench.measure.ladder import describe
+from bench.measure.ladder.assembly import answer as assembly
 from bench.questions import ladder_plan
 from bench.questions.ladder_questions import AssemblyQuestion, LadderQuestion
 from bench.results.ladder_records import RungMeasurement

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bench.ladder.measure import tuning
 from bench.measure import timing
+from bench.measure.ladder import tuning
 from bench.results.ladder_records import LadderJob
 from engine.cuda.stages import Launches
 from engine.options import Options

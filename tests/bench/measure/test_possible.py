@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bench.ladder.measure import runner
 from bench.measure import possible
+from bench.measure.ladder import runner
 from bench.questions import ladder_plan as plan
 from bench.results import doubt
 from bench.results.ladder_records import RungCase, RungMeasurement

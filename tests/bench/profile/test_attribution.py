@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from bench.profile.measure import attribution as profile_attribution
-from bench.profile.measure import ort as profile_ort
-from bench.profile.measure.attribution import Launched
+from bench.measure.profile import attribution as profile_attribution
+from bench.measure.profile import ort as profile_ort
+from bench.measure.profile.attribution import Launched
 from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
 from kernels.errors import InputError
 

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from bench.profile.measure import counters as profile_counters
-from bench.profile.measure import counters_pass, counters_run, ncu
-from bench.profile.measure.counters import Counted
-from bench.profile.measure.ncu import METRICS
+from bench.measure.profile import counters as profile_counters
+from bench.measure.profile import counters_pass, counters_run, ncu
+from bench.measure.profile.counters import Counted
+from bench.measure.profile.ncu import METRICS
 from bench.results import event_files as profile_store
 from bench.results.events import Counters, together
 from bench.results.messages import Start
@@ -197,7 +197,7 @@ def test_a_pass_is_counted_in_a_process_under_ncu(fake):
     arguments = (folder / "args").read_text().split("\n")
     assert arguments[arguments.index("--profile-from-start") + 1] == "off"
     assert arguments[arguments.index("--metrics") + 1] == ",".join(METRICS.values())
-    assert arguments[-4:-1] == [sys.executable, "-m", "bench.profile.measure.counters_pass"]
+    assert arguments[-4:-1] == [sys.executable, "-m", "bench.measure.profile.counters_pass"]
 
 
 def test_a_counter_that_ncu_does_not_know_is_left_out(fake):

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.profile.measure import attribution as profile_attribution
-from bench.profile.measure.attribution import Launched
+from bench.measure.profile import attribution as profile_attribution
+from bench.measure.profile.attribution import Launched
 from bench.results import parts as profile_parts
 from bench.results.event_files import events_in
 from bench.run.kinds.profile import KIND as PROFILE

@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from bench.profile.measure import merge as profile_merge
-from bench.profile.measure import process as profile_process
-from bench.profile.measure import runner as profile_runner
-from bench.profile.measure import session as profile_session
-from bench.profile.measure.counters import Counted
+from bench.measure.profile import merge as profile_merge
+from bench.measure.profile import process as profile_process
+from bench.measure.profile import runner as profile_runner
+from bench.measure.profile import session as profile_session
+from bench.measure.profile.counters import Counted
 from bench.results import event_files as profile_store
 from bench.results import parts as profile_parts
 from bench.results.events import Counters

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import main
-from bench.profile.measure import cold as profile_cold
+from bench.measure.profile import cold as profile_cold
 from bench.results.event_files import events_in
 from bench.results.profile_records import Profile, ProfileJob, planned
 from bench.run import client

@@ -16,7 +16,7 @@ import pytest
 from onnx import helper
 
 import main
-from bench.ladder.measure import describe
+from bench.measure.ladder import describe
 from bench.questions import confined, model_questions
 from bench.questions.ladder_questions import LadderQuestion
 from bench.results.messages import CaseStarted

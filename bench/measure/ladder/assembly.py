@@ -19,8 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder.measure import compiled
-from bench.ladder.measure.entrants import params_of
+from bench.measure.ladder import compiled
+from bench.measure.ladder.entrants import params_of
 from bench.measure.parent_channel import ParentChannel, read_line
 from bench.questions import ladder_plan
 from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, Listing

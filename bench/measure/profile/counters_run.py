@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.measure import counters_pass, ncu
-from bench.profile.measure.counters import Counted
+from bench.measure.profile import counters_pass, ncu
+from bench.measure.profile.counters import Counted
 from bench.results.messages import Start
 from bench.results.profile_records import ProfileJob
 from bench.results.records import Case

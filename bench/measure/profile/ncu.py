@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.profile.measure.counters import Counted
+from bench.measure.profile.counters import Counted
 from bench.results.events import Counters
 from kernels.errors import KernelError, UnavailableError, system_words
 

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.ladder.measure.entrants import params_of
+from bench.measure.ladder.entrants import params_of
 from bench.questions import ladder_plan
 from bench.results.ladder_records import ARCHITECTURE, LadderJob, RungMeasurement
 from engine.cuda import rung as rung_cuda

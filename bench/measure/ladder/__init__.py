@@ -15,12 +15,12 @@ worker.
   it is wrong. `tests/bench/judge`: mistakes planted, with what is said of them (`python -m
   tests.bench.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
 - `bench.results.ladder_records` (LadderJob, RungCase, RungMeasurement, Ladder; reaches nothing but
-  msgspec), `bench.questions.ladder_plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in
+  msgspec), `bench.questions.ladder_plan` (what was typed → job and cases), `bench.measure.ladder.runner` (in
   the worker; `entrants`: a case made ready to be timed), `bench.run.kinds.ladder` (what a ladder is among the
   kinds of run: `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.commands.ladder`,
   `bench.results.ladder_rows`, `bench.views.tables.ladder_tables`, `bench.views.charts.ladder_charts`,
   `bench.commands.ladder_watch` (by `bench.run.watching`; `again`: what a saved rung is compared with is
-  timed anew, together with it, once its verdict is shown), `bench.ladder.measure.warm` (what a worker loads
+  timed anew, together with it, once its verdict is shown), `bench.measure.ladder.warm` (what a worker loads
   and rehearses before it has a job, the next one's as soon as one has ended),
   `bench.questions.rung_template`. `bench.measure.limits` and `engine.probe`: what the machine was measured to
   reach, copying (in memory, and within its caches), in float32 and on its matrix units.
@@ -34,11 +34,11 @@ worker.
 - `bench.judge.trial` (with `samples`: inputs and the oracle's answers, and `comparison`): an answer beyond
   64 MiB is fetched and judged piece by piece, and while timing in images drawn anew (`samples.looked_at`:
   ends, middle, where indices of 32 bits overflow, edges of tiles, others).
-- `bench.questions.ladder_questions`, `bench.ladder.measure.describe`: a worker with `--describe` times
+- `bench.questions.ladder_questions`, `bench.measure.ladder.describe`: a worker with `--describe` times
   nothing and answers questions, a line each: a model's nodes, the rungs with their text and why one is
   refused, a ladder ready to run, a template written. A file of the user's that is no rung is told beside the
   ladder, which goes on without it (`registry.rungs(…, broken)`).
-- `ladder --compile` (`bench.commands.ladder_compile`): `bench.ladder.measure.compiled` compiles every rung
+- `ladder --compile` (`bench.commands.ladder_compile`): `bench.measure.ladder.compiled` compiles every rung
   for architectures by name and takes the compile-time facts that a rung's session has, without a device;
   `bench.views.tables.compiled_tables`.
 - `bench.run.chosen_rungs`: `--rung [MODEL:]NODE=[DEVICE/]RUNG`; `Material.options_for(device)` has those

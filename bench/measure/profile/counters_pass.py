@@ -1,7 +1,7 @@
 """The process in which a GPU's hardware counts: one forward pass between the marks cudaProfilerStart and
 cudaProfilerStop.
 
-`python -m bench.profile.measure.counters_pass FOLDER` is what bench.profile.measure.ncu runs under `ncu`.
+`python -m bench.measure.profile.counters_pass FOLDER` is what bench.measure.profile.ncu runs under `ncu`.
 FOLDER/job.json is a Start; what fails is written to FOLDER/error.txt. Kernels are launched one by one,
 in the order in which a pass starts them; those of preparing and warming up lie outside the marks.
 """
@@ -45,9 +45,9 @@ def main(folder: Path) -> int:
 def one_pass(start: Start[ProfileJob, Case]) -> None:
     """Prepare the case of `start`, and run it once between the marks. Raises what `prepare` raises."""
     from bench.measure.loaded_model import LoadedModel
+    from bench.measure.profile.case_inputs import asked, batch_inputs
     from bench.measure.timing import first_run
     from bench.measure.tuned import tuning
-    from bench.profile.measure.case_inputs import asked, batch_inputs
     from engine import backends
     from engine.cuda.runtime import import_cupy
 

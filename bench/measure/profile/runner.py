@@ -18,17 +18,17 @@ import numpy as np
 from bench.measure import environment, limits, unrest
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import broke_device, is_bug, outcome, trace
+from bench.measure.profile import counters as profile_counters
+from bench.measure.profile import counters_run
+from bench.measure.profile import session as profile_session
+from bench.measure.profile.case_inputs import asked, batch_inputs
+from bench.measure.profile.cold import PREPARING, ColdStart
+from bench.measure.profile.merge import Profiling
+from bench.measure.profile.process import GpuPeak, process_use
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules, Stopped, first_run, time_together
 from bench.measure.tuned import tuning
-from bench.profile.measure import counters as profile_counters
-from bench.profile.measure import counters_run
-from bench.profile.measure import session as profile_session
-from bench.profile.measure.case_inputs import asked, batch_inputs
-from bench.profile.measure.cold import PREPARING, ColdStart
-from bench.profile.measure.merge import Profiling
-from bench.profile.measure.process import GpuPeak, process_use
 from bench.results import event_files as profile_store
 from bench.results import parts as profile_parts
 from bench.results.messages import (

@@ -15,10 +15,10 @@ import numpy as np
 from bench import judge
 from bench.judge import Trial, comparison, samples
 from bench.judge.samples import small_shapes
-from bench.ladder.measure import tuning
 from bench.measure import instances
 from bench.measure import net_operator as net
 from bench.measure.answers import one_node
+from bench.measure.ladder import tuning
 from bench.measure.net_operator import Net, net_of
 from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Timeable, answers, first_run

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder.measure.entrants import ENGINES, capability
 from bench.measure import cases as comparison
 from bench.measure import net_operator as net
 from bench.measure.images import model_file
+from bench.measure.ladder.entrants import ENGINES, capability
 from bench.measure.net_operator import Whole
 from bench.questions import confined, ladder_plan, messages, model_questions
 from bench.questions import rung_template as ladder_template

@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 
 from bench.judge import Trial, Wrong
-from bench.ladder.measure import entrants
-from bench.ladder.measure.entrants import Entrant, Reference
 from bench.measure import environment, limits, possible, unrest
 from bench.measure import net_operator as net
 from bench.measure.answers.renewed import Renewal
+from bench.measure.ladder import entrants
+from bench.measure.ladder.entrants import Entrant, Reference
 from bench.measure.net_operator import Net
 from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter

@@ -17,7 +17,7 @@ from kernels import ends
 
 def _warm_up(say: worker_process.Say) -> None:
     """Load what every job needs, and say what this machine can run."""
-    from bench.ladder.measure import warm
+    from bench.measure.ladder import warm
 
     warm.warm_up()
     from bench.measure import environment
@@ -27,14 +27,14 @@ def _warm_up(say: worker_process.Say) -> None:
 
 def _run(start: Start[LadderJob, RungCase], say: worker_process.Say, stopped: Callable[[], bool]) -> int:
     # Imported here: what this pulls in may print.
-    from bench.ladder.measure.runner import LadderRunner
+    from bench.measure.ladder.runner import LadderRunner
 
     return worker_process.run_cases(LadderRunner(start, say, stopped).run, say)
 
 
 def _describe() -> int:
     say, _ = worker_process.opened()
-    from bench.ladder.measure.describe import serve
+    from bench.measure.ladder.describe import serve
 
     return serve(say, lambda: read_line(0))
 

@@ -23,7 +23,7 @@ from bench.run.supervisor import RESTART_STATUS  # noqa: E402
 def _run(start: Start[ProfileJob, Case], say: worker_process.Say, stopped: Callable[[], bool]) -> int:
     """Profile the first case."""
     # Imported here: what this pulls in may print.
-    from bench.profile.measure.runner import ProfileRunner
+    from bench.measure.profile.runner import ProfileRunner
 
     ProfileRunner(start, say, stopped, ENTERED_NS).run()
     if len(start.cases) > 1 and not stopped():

@@ -18,9 +18,9 @@ from time import perf_counter_ns
 import numpy as np
 
 from bench.measure.loaded_model import LoadedModel
-from bench.profile.measure import merge as profile_merge
-from bench.profile.measure.merge import Profiling, Readings
-from bench.profile.measure.process import thread_clock
+from bench.measure.profile import merge as profile_merge
+from bench.measure.profile.merge import Profiling, Readings
+from bench.measure.profile.process import thread_clock
 from bench.results.profile_records import ProfileJob
 from bench.results.records import Case
 from engine import backends

@@ -24,7 +24,7 @@ def warm_up() -> None:
     waking = threading.Thread(target=_wake_device, daemon=True, name="device")
     waking.start()
     # Meanwhile, since making a context is the driver's work: what the judge and the reference need.
-    from bench.ladder.measure import runner  # noqa: F401
+    from bench.measure.ladder import runner  # noqa: F401
     from engine import backends
     from engine.ort import sessions as ort
 
@@ -40,7 +40,7 @@ def warm_up() -> None:
 def rehearse() -> None:
     """Run a rung of ours as the user's will be, on the GPU where there is one. Raises KernelscopeError."""
     from bench.judge import Trial
-    from bench.ladder.measure.entrants import ENGINES, capability
+    from bench.measure.ladder.entrants import ENGINES, capability
     from engine import backends
     from kernels import registry
 

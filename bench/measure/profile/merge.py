@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.profile.measure import attribution as profile_attribution
-from bench.profile.measure import ort as profile_ort
-from bench.profile.measure.attribution import Launched
+from bench.measure.profile import attribution as profile_attribution
+from bench.measure.profile import ort as profile_ort
+from bench.measure.profile.attribution import Launched
 from bench.results.event_files import events_of
 from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.results.profile_records import Clock, DeviceFacts, Operator
