@@ -286,7 +286,11 @@ def contenders(items: Iterable[Row]) -> list[tuple[str, str]]:
 
 
 class RowCache:
-    """`add` measurements, call `step` until it returns False (or there is no time left), read `rows`."""
+    """`add` measurements, call `step` until it returns False (or there is no time left), read `rows`.
+
+    `rows` derives all of them at once, which takes milliseconds for each; a window cannot wait for that
+    whenever a measurement comes. Here each row is derived once, and once more if its reference comes later.
+    """
 
     def __init__(self) -> None:
         self._measurements: dict[str, Measurement] = {}

@@ -58,18 +58,12 @@ def charts(folder: Folder[Any, Any], over: Sequence[Path] = ()) -> list[Chart]:
     return made
 
 
-def write_charts(
-    folder: Folder[Any, Any],
-    formats: Sequence[str],
-) -> list[Path]:
+def write_charts(folder: Folder[Any, Any], formats: Sequence[str]) -> list[Path]:
     """Draw the charts of a run into its folder, and what else is drawn of its kind; the files."""
     from bench.views.drawing import draw_together
 
     target = folder.path / "charts"
-    return [
-        *draw_together.write(charts(folder), target, formats),
-        *pictures(folder, formats, target),
-    ]
+    return [*draw_together.write(charts(folder), target, formats), *pictures(folder, formats, target)]
 
 
 def pictures(

@@ -13,42 +13,15 @@ from bench.views.charts import builders, scoreboard
 from bench.views.charts.builders import BUILDERS, with_floor
 from bench.views.charts.definitions import (
     Axis,
-    Bar,
-    BarPart,
-    Category,
     Chart,
-    MissingPoint,
-    Panel,
     Point,
     Series,
 )
 from bench.views.charts.doubts import with_doubts
-from bench.views.charts.overlay import lay_over, short_name
 from bench.views.charts.series import with_gaps
 from bench.views.sentences.footer import footer
 from bench.views.sentences.verdicts import by_precision, crowded, verdict
 from bench.words import palette, units
-
-__all__ = [
-    "Axis",
-    "Bar",
-    "Category",
-    "Chart",
-    "MissingPoint",
-    "Panel",
-    "BarPart",
-    "Point",
-    "RunData",
-    "Series",
-    "charts",
-    "lay_over",
-    "model_charts",
-    "named",
-    "precision_charts",
-    "short_name",
-    "whole_and_apart",
-    "with_provisional",
-]
 
 _SAID = ("scoreboard", "op-time", "speed")  # the charts whose finding is the verdict
 
@@ -120,7 +93,11 @@ def with_provisional(
 ) -> list[Chart]:
     """The charts of a model with what was said of its cases so far, in a chart of its own where there is
     none of times yet. shown: the model's title; references: backends that others are compared with, whose
-    lines are dashed."""
+    lines are dashed.
+
+    Hollow points in the chart of times, until their measurements come: shown while somebody watches; never
+    stored, exported or judged.
+    """
     if not found:
         return list(charts)
     name = f"{title(model)}-op-time"

@@ -309,7 +309,10 @@ def live_charts(
     ladder: Ladder, rows: Sequence[RungRow], going: Mapping[str, Going]
 ) -> tuple[Chart, Chart | None]:
     """Speed and, once something is measured under known limits, the roofline. `rows` of the rungs and
-    references measured so far; going: by case key, the cases that have none."""
+    references measured so far; going: by case key, the cases that have none.
+
+    Every rung has its place from the start, and fills it while the ladder is climbed.
+    """
     shown = planned(ladder, rows)
     return _filled(speed(ladder, shown), ladder, shown, going), roofline(ladder, rows)
 

@@ -187,7 +187,12 @@ MOST = 3
 
 def where(change: Change) -> str:
     """ "mostly conv2 +401 µs (rung tiled → naive)"; "" where nothing is known of layers, or they moved the
-    other way."""
+    other way.
+
+    Layers are timed apart from the whole pass and not in turns with the reference, so that B's are told in
+    proportion: as they would be if the reference had taken in B what it took in A. It is a hint; a profile is
+    what tells where time goes.
+    """
     a, b = change.pair.a, change.pair.b
     if a is None or b is None or change.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return ""
@@ -221,7 +226,16 @@ def _rung(name: str, a: Side, b: Side) -> str:
 
 
 def quotient(over: Interval, under: Interval) -> Interval:
-    """The one over the other. Not known where one of them is not. ValueError for what is not above 0."""
+    """The one over the other. Not known where one of them is not. ValueError for what is not above 0.
+
+    What was timed in turns is compared round by round (bench.results.stats.compare). Two runs have no rounds
+    in common, so for each there is only its value and its interval. The interval of their ratio follows from
+    these: with logarithms, the distance to the lower end is √(a² + b²), where a is how far the one interval
+    reaches down and b how far the other reaches up (G. Y. Zou and A. Donner, "Construction of confidence
+    limits about effect measures: a general approach", Statistics in Medicine 27, 2008). This assumes that the
+    two are independent. It cannot see what differs between two runs as a whole; that is why runs are compared
+    by their ratios to a reference, and not by times.
+    """
     if over.value <= 0 or under.value <= 0:
         raise ValueError("a ratio needs values above 0")
     value = over.value / under.value

@@ -246,7 +246,12 @@ IDLE = 0.5  # of a multiprocessor's warps: fewer are told where the roof is far
 
 def sentence(finding: OpFinding, gpu: DeviceFacts | None) -> str:
     """What holds the operator back, in words, from the finding's own figures: what matters most, and at most
-    one thing more."""
+    one thing more.
+
+    Only what a figure shows is said: an operator is bound by a limit by the one rule that there is
+    (bench.views.sentences.limits), else it is far from every limit, with what else is known of it; what
+    counters did not count is not guessed.
+    """
     said = []
     each = finding.time_ns / finding.launches if finding.launches else 0.0
     launch_bound = finding.launch_ns is not None and each < finding.launch_ns

@@ -192,7 +192,11 @@ SCHEMA = 1
 class Output(msgspec.Struct, frozen=True, kw_only=True):
     """The head of all of them. schema: of this output; kernelscope: the version that wrote it; environment:
     the machine on which it was measured, as its records say; commands, created_at: of what was measured, in
-    the order in which it is shown."""
+    the order in which it is shown.
+
+    `--format json` has one shape a command, whatever was asked beside. Its rows are typed by the columns of
+    the tables, so that the schemas of docs/formats.md say what there really is.
+    """
 
     schema: int = SCHEMA
     kernelscope: str = ""
