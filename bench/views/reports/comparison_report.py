@@ -26,7 +26,7 @@ from bench.views.sentences.footer import machine, settings, versions
 from bench.views.sentences.verdicts import crowded, verdicts
 from bench.views.tables import comparison_tables as tables
 from bench.views.tables import scoreboard, terminal_tables
-from bench.views.tables.table import Column, Table, to_markdown
+from bench.views.tables.table import Column, Table
 from bench.words import units
 from kernels.errors import InputError
 
@@ -130,13 +130,6 @@ def merge(found: Sequence[RunData]) -> Merged:
     return Merged(tuple(run for run, _ in found), tuple(chosen), missing, tuple(apart), places)
 
 
-def render(
-    merged: Merged, found: Sequence[RunData], sections: Sequence[ModelSection], heading: str = ""
-) -> str:
-    """The report as Markdown."""
-    return report_form.rendered(TEMPLATE, context(merged, found, sections, heading))
-
-
 def context(
     merged: Merged, found: Sequence[RunData], sections: Sequence[ModelSection], heading: str = ""
 ) -> dict[str, Any]:
@@ -193,12 +186,6 @@ def section(
     readable = tables.readable(items, _WITHIN)
     flow = tables.end_to_end(items)
     return ModelSection(shown, " · ".join(filter(None, facts)), readable, charts, flow)
-
-
-def summary(items: Sequence[Row]) -> str:
-    """The Markdown table of one model over its batch sizes. A column that nothing is known for is left
-    out."""
-    return to_markdown(tables.readable(items, _WITHIN))
 
 
 def _within(row: Row) -> str:

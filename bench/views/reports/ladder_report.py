@@ -119,11 +119,6 @@ def read(path: Path) -> Climbed:
     return Climbed(folder.header, measurements, tuple(rows(folder.header, measurements)))
 
 
-def render(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: str = "") -> str:
-    """The report as Markdown."""
-    return report_form.rendered(TEMPLATE, context(found, sections, heading))
-
-
 def context(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: str = "") -> dict[str, Any]:
     """What the template tells."""
     env = found[-1].ladder.environment
@@ -133,8 +128,16 @@ def context(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: 
         "heading": heading or f"Ladders on {env.gpu or env.cpu or 'an unknown machine'}",
         "count": len(found),
         "above": ladder_tables.ABOVE,
-        "machines": list(dict.fromkeys(line for one in found for line in machine(one.ladder))),
-        "limits": list(dict.fromkeys(line for one in found for line in limits(one.ladder))),
+        "machines": list(
+            dict.fromkeys(line for one in found for line in ladder_charts.machine_lines(one.ladder))
+        ),
+        "limits": list(
+            dict.fromkeys(
+                f"{line[0].upper()}{line[1:]}"
+                for one in found
+                for line in ladder_tables.limit_lines(one.ladder)
+            )
+        ),
         "pieces": [piece(one) for one in found],
         "sections": sections,
         "models": over_models(found),
@@ -160,16 +163,6 @@ def over_models(found: Sequence[Climbed]) -> list[Table[RungRow]]:
         for (_, device, batch), models in alike.items()
         if len({name.partition(",")[0] for name in models}) > 1
     ]
-
-
-def machine(ladder: Ladder) -> tuple[str, ...]:
-    """The machine, and the software that what was measured depends on."""
-    return ladder_charts.machine_lines(ladder)
-
-
-def limits(ladder: Ladder) -> list[str]:
-    """What the machine was measured to reach, by what."""
-    return [f"{line[0].upper()}{line[1:]}" for line in ladder_tables.limit_lines(ladder)]
 
 
 def piece(one: Climbed) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import Environment
 from bench.run.kinds.ladder import KIND as LADDER
-from bench.views.reports import ladder_report
+from bench.views.reports import ladder_report, report_form
 from bench.views.reports.ladder_report import MAX_CHART_NBYTES
 from bench.views.sentences import ladder_story
 from bench.views.tables import ladder_report_tables
@@ -170,7 +170,7 @@ def test_two_ladders_of_one_node_keep_their_own_charts(
 def test_a_course_stands_beside_its_own_model_alone(tmp_path: Path) -> None:
     for model, there in (("ece408-high", True), ("alexnet", False)):
         read = ladder_report.read(saved(tmp_path / model, 10_000, 1.0, model))
-        text = ladder_report.render([read], [])
+        text = report_form.rendered(ladder_report.TEMPLATE, ladder_report.context([read], []))
         assert ("course" in text) is there
         assert text.startswith("# Ladders on Some GPU")
 
@@ -191,7 +191,7 @@ def test_one_rung_over_two_models(tmp_path: Path) -> None:
         for column in table.columns[:1]
     }
     assert lines["02 tiles"][3].startswith("3.00× longer (")
-    text = ladder_report.render(reads, [])
+    text = report_form.rendered(ladder_report.TEMPLATE, ladder_report.context(reads, []))
     assert "## One rung over 2 models: batch 100" in text
 
 

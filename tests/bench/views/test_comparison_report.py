@@ -19,7 +19,7 @@ from bench.results.rows import rows
 from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.views.drawing.draw import render
 from bench.views.reports import comparison_report as report
-from bench.views.reports import report_files
+from bench.views.reports import report_files, report_form
 from bench.views.sentences import findings
 from bench.views.sentences.verdicts import verdicts
 from bench.views.tables import scoreboard
@@ -204,7 +204,7 @@ def test_the_worst_layer_is_found_and_one_beyond_its_bound_falls_short(rel_l2: f
         assert report.shortfalls(merged) == [
             "lenet5-digits, engine-cpu at batch 8: layer node3 (MaxPool), by itself: too far off"
         ]
-    table = report.summary(merged.rows)
+    table = to_markdown(report.section("lenet5-digits", merged.rows, ()).table)
     assert ("**5 of 6**" in table) != within
 
 
@@ -213,7 +213,9 @@ def test_a_report_opens_with_a_line_and_a_scoreboard_of_each_model() -> None:
     counted, errors = findings.sentences(rows(measured))
     assert counted == "8 cases of 2 models measured: 8 ok."
     assert errors.startswith("Against float64")
-    text = report.render(report.merge([(run, measured)]), [(run, measured)], ())
+    text = report_form.rendered(
+        report.TEMPLATE, report.context(report.merge([(run, measured)]), [(run, measured)], ())
+    )
     opening = text.partition("## How it was measured")[0]
     for found in verdicts(rows(measured), [run]):
         assert f"**{found.about}**: {found.text}\n\n{to_markdown(scoreboard.table(found.board))}" in opening

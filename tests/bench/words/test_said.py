@@ -117,11 +117,13 @@ def texts_of(run: Run, found: list[Measurement]) -> dict[str, str]:
     """Every place where people read of a comparison."""
     shown = rows(found)
     merged = report.merge([(run, found)])
+    sections = [report.section(MODEL, merged.rows, merged.runs)]
+    context = report.context(merged, [(run, found)], sections)
     return {
         "terminal": ansi(terminal_tables.terminal(shown, [run])),
         "markdown": to_markdown(tables.readable(shown)),
         "headline": "\n".join(found.line for found in verdicts(shown, [run])),
-        "report": report.render(merged, [(run, found)], [report.section(MODEL, merged.rows, merged.runs)]),
+        "report": report_form.rendered(report.TEMPLATE, context),
         "html": html_of(run, found),
         "list": listed(run, found),
         "findings": "\n".join(chart.finding for chart in charts([(run, found)])),

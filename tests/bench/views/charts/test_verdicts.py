@@ -18,6 +18,7 @@ from bench.results.rows import Row, rows
 from bench.views import comparison
 from bench.views.charts.comparison_charts import charts
 from bench.views.reports import comparison_report as report
+from bench.views.reports import report_form
 from bench.views.sentences.verdicts import DOUBTFUL, Clause, Verdict, verdict, verdicts
 from bench.views.tables import terminal_tables
 from bench.words import units
@@ -181,7 +182,7 @@ def test_the_same_sentence_stands_in_the_terminal_the_report_and_what_is_exporte
         if chart.name.endswith(("scoreboard", "op-time", "-speed")):
             assert f"{chart.model}, forward pass: {chart.finding}" in lines
     merged = report.merge([(run, measured)])
-    text = report.render(merged, [(run, measured)], ())
+    text = report_form.rendered(report.TEMPLATE, report.context(merged, [(run, measured)], ()))
     assert all(f"**{line.replace(':', '**:', 1)}" in text.splitlines() for line in lines)
 
 
