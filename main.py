@@ -23,7 +23,6 @@ from bench.commands.export import export
 from bench.commands.given import Grouped
 from bench.commands.ladder import ladder
 from bench.commands.profile import profile
-from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
 from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
@@ -46,7 +45,6 @@ for module in modules("extras/*/command.py"):  # satellites are found by their f
         commands.append(module.COMMAND)
 for command in sorted(commands, key=lambda command: command.__name__):
     app.command(cls=Grouped)(command)
-runs.app.command()(report)
 runs.app.command()(diff.diff)
 runs.app.add_typer(diff.baseline, name="baseline")
 for name, group in sorted(groups.items()):
