@@ -32,12 +32,12 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   shortcuts, context menus, progress), `gui.widgets.labels` (labels, with their role), `gui.widgets.combo`
   (lists to choose from: `Combo.offer`, and the `ChoiceBar` above a page), `gui.base.letters` (fonts, and
   lines that are painted).
-- `gui.widgets.table_view`: a bench.show.table that sorts, selects and copies as CSV and Markdown, on one
+- `gui.widgets.table_view`: a table of bench.views that sorts, selects and copies as CSV and Markdown, on one
   item model (`TableModel`); pages say of their rows what a column cannot. `gui.widgets.board_view`: the
   scoreboard, a table whose cells have colours.
-- `gui.plots.chart` (and `gui.plots`): bench.charts' definitions → pyqtgraph (`ChartView`; `ChartGrid` sets
+- `gui.plots.chart` (and `gui.plots`): charts of bench.views → pyqtgraph (`ChartView`; `ChartGrid` sets
   several out), with persistent items; pages use it and draw nothing themselves. Its `menu_opened` signal
-  lets others add to a chart's context menu. A chart's title has bench.charts.meanings behind it.
+  lets others add to a chart's context menu. A chart's title has bench.views.sentences.findings behind it.
 - The form that makes a Job: `gui.form.job_form`, `job_fields`, `form_fields`; `rung_choices`: rungs chosen.
 - `gui.pages.layers.layer_rows`: measurements → layers side by side, columns and edges;
   `gui.widgets.graph.layout` places boxes (nothing of Qt), `gui.widgets.graph.view.GraphView` draws them,

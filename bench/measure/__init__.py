@@ -10,7 +10,7 @@ asks it to stop, and so does the parent's death; a worker whose GPU failed ends 
 for a new one, at most 30 times a case. Each case is checked before it is timed, after it (timed passes
 drawn among all, rebuilt from their numbers: the same as an untimed pass, which is right by float64), and
 once more on other images. After a case's first round the worker says what a pass takes so far
-(`Provisional`): drawn hollow until the measurement comes (`bench.charts.with_provisional`), never stored,
+(`Provisional`): drawn hollow until the measurement comes (`comparison_charts`), never stored,
 exported or judged.
 
 A run is a folder: `run.json` (bench.results.records.Run), `results.jsonl` (a Measurement a line, flushed

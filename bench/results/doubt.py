@@ -1,7 +1,7 @@
 """Reasons to distrust a figure, and how they are shown wherever the figure is shown.
 
 The doubts of a measurement are its warnings, and that it has only one sample. A ratio also has the doubts of
-the time by which it was divided (`of`; bench.results.rows, bench.ladder.show.rows). A time that varies is not
+the time by which it was divided (`of`; `rows`, `ladder_rows`). A time that varies is not
 doubtful: its interval shows how well it is known, and so does the interval of a ratio, whose verdict is
 decided or not (`Row.undecided`). Tables put MARK behind such a figure. Charts draw its point or bar hollow
 and hatched, with MARK above a bar. Both say why in words.

@@ -52,7 +52,7 @@ class LimitsMeasured(Message, frozen=True, tag="limits_measured"):
 
 class CaseStarted(Message, Generic[C], frozen=True, tag="case_started"):
     """The worker turns to this case; what happens next is its doing. stage: "tune", "prepare", "check",
-    "time", or another that its kind has words for (bench.kinds.registry.Kind.stages)."""
+    "time", or another that its kind has words for (bench.results.kinds.Kind.stages)."""
 
     case: C
     stage: str

@@ -47,7 +47,7 @@ KILLED_BY = "killed by"
 FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
 # The fact that tells where the figures of a case that is the same as another one are from.
 MEASURED_AS = "measured_as"
-# The fact that tells what a copy of a run that was made small has no more (bench.kinds.thin).
+# The fact that tells what a copy of a run that was made small has no more (bench.results.thin).
 LEFT_OUT = "left out"
 # What a run keeps beside its lines, each a folder with a file a case (bench.results.artifacts).
 PARTS = ("predictions", "layers")

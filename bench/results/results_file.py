@@ -5,7 +5,7 @@ when the file is read, and removed when the next line is written. Each line ends
 of it. A damaged line costs only that line and is reported. Lines without a checksum, from older versions, are
 read as they are.
 
-In a run that was made small (bench.kinds.thin) a long list of numbers is packed, to the last bit of each
+In a run that was made small (bench.results.thin) a long list of numbers is packed, to the last bit of each
 number: an object with one string takes the place of the list, and becomes the list again before the line is
 read.
 """

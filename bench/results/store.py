@@ -1,8 +1,9 @@
 """Files of a run's folder: written completely or not at all, read within limits (bench.results.reading), and
-refused if a newer version wrote them. bench.kinds.folder is the whole folder."""
+refused if a newer version wrote them. bench.results.folder is the whole folder."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from kernels.errors import InputError, system_words
 
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
-NOTE_FILE = "note.json"  # what the user calls it (bench.kinds.note)
+NOTE_FILE = "note.json"  # what the user calls it (bench.results.note)
 CHARTS = "charts"  # where those of any kind are drawn
 
 R = TypeVar("R")
@@ -92,3 +93,16 @@ class NewerError(InputError):
 class _Schema(msgspec.Struct):
     schema: int = 0
     created_at: str = ""
+
+
+RUNS = Path("runs")
+
+
+def new_folder(runs: Path, stamp: datetime.datetime, name: str) -> Path:
+    """A path in `runs` that nothing has yet, by the time and the name."""
+    base = runs / f"{stamp:%Y%m%d-%H%M%S}-{name}"
+    path, number = base, 1
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path

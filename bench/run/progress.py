@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from bench.kinds.registry import Kind, case_words
+from bench.results.kinds import Kind, case_words
 from bench.results.messages import CaseStarted, Hello, Log, Progress, Provisional
 from bench.run.beforehand import Looked
 from bench.run.pace import Pace

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from bench.kinds.registry import Kind
 from bench.results import reading
+from bench.results.kinds import Kind
 from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Provisional, Start
 from bench.results.records import KILLED_BY
 from bench.run.exits import exit_words, last_line, signal_name

@@ -15,9 +15,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.kinds.options import Option
 from bench.results.records import stem
 from bench.run import options
+from bench.words.option import Option
 from gui.base.boxes import as_column, filled, scrolled
 from gui.base.scale import GAP, TIGHT, WIDE
 from gui.form.form_fields import CheckColumn, CheckedText, CheckList, heading

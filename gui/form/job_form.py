@@ -11,13 +11,13 @@ import msgspec
 from PySide6.QtCore import QSettings, Qt, Signal
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.options import by_name
 from bench.questions.asked import Takes
 from bench.results.names import plain_path, with_distinct_stems
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults, options
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.words import palette
+from bench.words.option import by_name
 from bench.words.units import clock
 from gui.form.job_fields import FOLDER, LABELS_FILE, JobFields, of_models
 from gui.form.kept_axes import KeptAxes

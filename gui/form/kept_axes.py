@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSettings
 
-from bench.kinds.options import by_name
 from bench.results.names import plain_path
 from bench.results.records import Job
 from bench.run import options
+from bench.words.option import by_name
 from models import names
 
 KEY = "axes"

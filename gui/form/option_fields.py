@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QSpinBox
 
-from bench.kinds.options import Number, Numbers, Option, Switch, Text
+from bench.words.option import Number, Numbers, Option, Switch, Text
 from gui.base.scale import TIGHT
 from gui.form.form_fields import CheckedText
 from gui.widgets.combo import Combo

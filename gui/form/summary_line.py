@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.kinds.options import numbers_text
 from bench.results.records import Job, stem
+from bench.words.option import numbers_text
 
 MANY = 3  # names, beyond which they are counted
 

@@ -23,8 +23,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts import Chart
-from bench.show.looks import WIDTHS, Look
+from bench.views.charts.definitions import Chart
+from bench.views.drawing.looks import WIDTHS, Look
 from gui.base.boxes import filled
 from gui.base.scale import WIDE
 from gui.pages.page import Exported

@@ -17,7 +17,7 @@ from PySide6.QtCore import QSettings, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedLayout, QToolButton, QVBoxLayout, QWidget
 
-from bench.charts import Chart
+from bench.views.charts.definitions import Chart
 from gui.base.boxes import filled, scrolled
 from gui.base.scale import BROAD, GAP, WIDE
 from gui.base.theme import Theming

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import pyqtgraph as pg
 
-from bench.charts import Axis
-from bench.show.draw_panels import tick
+from bench.views.charts.definitions import Axis
+from bench.views.drawing.draw_panels import tick
 
 _LABEL_PT = 8
 _MARGIN = 4  # pixels at a label's ends, which its document keeps

@@ -12,8 +12,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QTextOption
 from PySide6.QtWidgets import QWidget
 
-from bench.charts import Bar, Category
-from bench.charts.definitions import Baseline
+from bench.views.charts.definitions import Bar, Baseline, Category
 from gui.base.letters import resized
 from gui.base.theme import Theming
 from gui.plots.base import HatchedBars, PanelPlot, failure_line, line_of, outlined

@@ -16,7 +16,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Si
 from PySide6.QtGui import QBrush, QColor, QHideEvent, QPainter, QPen, QPixmap, QTransform
 from PySide6.QtWidgets import QMainWindow, QStyleOptionGraphicsItem, QWidget
 
-from bench.charts import Panel
+from bench.views.charts.definitions import Panel
 from bench.words import palette
 from gui.base.theme import Theme, Theming
 from gui.plots.axes import ScaleAxis

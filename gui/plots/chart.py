@@ -25,7 +25,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts import Chart, Panel, meanings
+from bench.views.charts.definitions import Chart, Panel
+from bench.views.sentences import findings
 from gui.base import icons
 from gui.base.boxes import filled, fitting_height
 from gui.base.scale import GAP
@@ -196,7 +197,7 @@ class ChartView(QFrame):
         self._place_switches()
         # The model stands above the charts: where there is no room, it need not stand here too.
         self._title.setText(chart.title, *_without_model(chart.title))
-        self._title.meaning = meanings.of(chart.name)
+        self._title.meaning = findings.of(chart.name)
         self._finding.setText(chart.finding)
         self._finding.setVisible(chart.finding not in ("", self.told))
         self._notes.setVisible(bool(chart.notes))

@@ -11,8 +11,8 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
-from bench.charts import Chart
-from bench.charts.doubts import LEGEND, has_doubts
+from bench.views.charts.definitions import Chart
+from bench.views.charts.doubts import LEGEND, has_doubts
 from gui.base.theme import Theming
 from gui.plots.base import hatched
 from gui.widgets.labels import as_tip

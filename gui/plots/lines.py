@@ -12,7 +12,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QWidget
 
-from bench.charts import Panel, Point, Series
+from bench.views.charts.definitions import Panel, Point, Series
 from bench.words import palette
 from gui.base.letters import resized
 from gui.base.theme import Theming

@@ -10,11 +10,11 @@ from typing import Any
 
 from PySide6.QtCore import QObject
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.comparison.kind import RunFolder
-from bench.kinds.naming import RUNS
 from bench.results.messages import Hello, Provisional
 from bench.results.records import Case, Job, Measurement, Run
+from bench.results.store import RUNS
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.comparison import RunFolder
 from gui.sessions.run_state import RunState
 from gui.sessions.session import Ended, Session
 from kernels.errors import InputError

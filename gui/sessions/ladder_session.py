@@ -15,20 +15,20 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
-from bench.kinds.naming import RUNS
-from bench.ladder import again
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.kind import LadderFolder
-from bench.ladder.questions import (
+from bench.questions.ladder_questions import (
     DESCRIBE,
     AssemblyAnswer,
     LadderAnswer,
     LadderQuestion,
     assembly_command,
 )
-from bench.ladder.records import Ladder, RungCase, RungMeasurement
+from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.messages import Provisional
+from bench.results.store import RUNS
+from bench.run import watching as again
 from bench.run.client import worker_command
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.ladder import LadderFolder
 from gui.sessions.asker import Asker
 from gui.sessions.ladder_state import LadderState
 from gui.sessions.own_kernels import KernelWatch, OwnKernels

@@ -14,15 +14,15 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from bench.ladder import again
-from bench.ladder.questions import KernelProblem, LadderAnswer, LadderQuestion, RungInfo
-from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.show.live_charts import Going, planned
-from bench.ladder.show.rows import RungRow, rows
+from bench.questions.ladder_questions import KernelProblem, LadderAnswer, LadderQuestion, RungInfo
 from bench.results.inside import inside
+from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_rows import RungRow, rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, LimitsMeasured
 from bench.results.records import Environment
+from bench.run import watching as again
+from bench.views.charts.ladder_charts import Going, planned
 from gui.base.background import Background
 from kernels.errors import InputError
 
@@ -220,7 +220,7 @@ class LadderState(QObject):
         self.changed.emit()
 
     def beside(self, cases: Iterable[RungCase]) -> tuple[RungCase, ...]:
-        """What is to be timed together after these were run alone, by bench.ladder.again; what they are
+        """What is to be timed together after these were run alone, by bench.run.watching; what they are
         compared with is doubted from now on."""
         if self.ladder is None:
             return ()

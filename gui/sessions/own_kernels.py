@@ -9,9 +9,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
-from bench.ladder.questions import LadderAnswer
-from bench.ladder.records import RungCase
-from bench.results.sources import Stamps, stamps
+from bench.questions.ladder_questions import LadderAnswer
+from bench.results.ladder_records import RungCase
+from bench.run.watching import Stamps, stamps
 
 SETTLE_MS = 50  # without news, before it is looked at what has changed: a save may be several events
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.kinds.folder import heard
-from bench.kinds.naming import RUNS
-from bench.profile.event_files import events_in
-from bench.profile.events import Events
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.kind import ProfileFolder
-from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
+from bench.results.event_files import events_in
+from bench.results.events import Events
+from bench.results.folder import heard
+from bench.results.profile_records import CaseProfile, Profile, ProfileJob, planned
+from bench.results.store import RUNS
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.run.kinds.profile import ProfileFolder
 from gui.sessions.export import Exporter, Order
 from gui.sessions.session import Session
 from gui.sessions.timeline_lanes import LaneGroup, group

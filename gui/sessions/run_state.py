@@ -14,14 +14,15 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.charts import Chart, lay_over, model_charts, named, short_name, whole_and_apart, with_provisional
-from bench.charts.scoreboard import Scoreboard, scoreboard
-from bench.charts.verdicts import Verdict, of_precision, precisions, verdict
-from bench.kinds.folder import heard
+from bench.results.folder import heard
 from bench.results.messages import Provisional
 from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
-from bench.results.row_cache import RowCache
-from bench.results.rows import Row, title
+from bench.results.rows import Row, RowCache, title
+from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
+from bench.views.charts.definitions import Chart
+from bench.views.charts.overlay import lay_over, short_name
+from bench.views.charts.scoreboard import Scoreboard, scoreboard
+from bench.views.sentences.verdicts import Verdict, of_precision, precisions, verdict
 
 
 class Overlay:

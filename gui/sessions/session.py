@@ -19,14 +19,12 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from bench.kinds import folders
-from bench.kinds.folder import Folder
-from bench.kinds.naming import RUNS
-from bench.kinds.registry import Kind
-from bench.results import trust
+from bench.results import folders, trust
+from bench.results.folder import Folder
+from bench.results.kinds import Kind
 from bench.results.messages import CaseStarted, Hello, Log, Progress, Provisional
 from bench.results.records import Disposition
-from bench.results.store import to_run_again
+from bench.results.store import RUNS, to_run_again
 from bench.run import beforehand
 from bench.run.client import worker_command
 from bench.run.pace import Pace

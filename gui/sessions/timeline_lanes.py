@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.profile import api as profile_api
-from bench.profile import parts as profile_parts
-from bench.profile.events import Activity, ApiCall, Event, Events, HostSpan, Mark
-from bench.profile.records import CaseProfile
+from bench.results import api_calls as profile_api
+from bench.results import parts as profile_parts
+from bench.results.events import Activity, ApiCall, Event, Events, HostSpan, Mark
+from bench.results.profile_records import CaseProfile
 
 MOST_ROWS = 5  # of a lane: what overlaps more deeply lies in the last one
 MARK, CALL = "mark:", "call:"
@@ -131,7 +131,7 @@ def lane(title: str, events: Iterable[Event]) -> Lane | None:
 
 
 def colour_key(event: Event) -> str:
-    """What an event's colour says: a part of the breakdown (bench.profile.parts), what a call is for, or the
+    """What an event's colour says: a part of the breakdown (bench.results.parts), what a call is for, or the
     name of a span."""
     if isinstance(event, Activity):
         return profile_parts.activity_key(event)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QDropEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QLineEdit, QWidget
 
-from bench.kinds.registry import kinds
+from bench.results.kinds import kinds
 from bench.results.store import RESULTS_FILE
 from gui.base.letters import resized
 from gui.base.theme import Theming

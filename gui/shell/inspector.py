@@ -8,11 +8,11 @@ from html import escape
 from PySide6.QtCore import QUrl, Signal
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
-from bench.charts import breakdown
 from bench.results import doubt, rates
 from bench.results.records import PREPARE_PHASES, ErrorStats, Layer, Measurement, StopReason
 from bench.results.rows import Row, label
-from bench.show.tables import END_TO_END, WORDS
+from bench.views.charts import breakdown
+from bench.views.tables.comparison_tables import END_TO_END, WORDS
 from bench.words import orders, palette, units
 from gui.base.boxes import filled
 from gui.base.scale import WIDE

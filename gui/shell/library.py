@@ -17,14 +17,13 @@ from PySide6.QtCore import QFile, QObject, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds import baseline, note
-from bench.kinds.naming import RUNS
-from bench.kinds.registry import kind_of
-from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
-from bench.results import trust
+from bench.results import baseline, note, trust
 from bench.results.claim import Claim
+from bench.results.kinds import kind_of
 from bench.results.records import Job, Measurement, Run, stem
+from bench.results.store import RUNS
+from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
+from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.pages.runs import RunsPage, same
 from gui.sessions.run_state import Overlay
 from gui.sessions.session import Standing

@@ -22,10 +22,10 @@ from PySide6.QtWidgets import (
     QTabWidget,
 )
 
-from bench.kinds.naming import RUNS
 from bench.results import rows
 from bench.results.messages import Hello, Log
 from bench.results.records import BackendInfo, Job
+from bench.results.store import RUNS
 from gui.base import faults
 from gui.base.boxes import as_column, as_row, keep_sizes, restore_sizes
 from gui.base.placing import SIZE, placed, put_on_screen

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from bench.kinds.registry import case_words
+from bench.results.kinds import case_words
 from bench.results.messages import Log
 from bench.results.records import Case, Measurement
-from bench.show.table import Column, Table
-from bench.show.tables import WORDS
+from bench.views.tables.comparison_tables import WORDS
+from bench.views.tables.table import Column, Table
 from gui.sessions.run_state import RunState
 from gui.widgets.table_view import TableView
 

@@ -1,4 +1,4 @@
-"""The scoreboard (bench.charts.scoreboard) in the window: a line a backend, a column a batch size, each cell
+"""The scoreboard (bench.views.charts) in the window: a line a backend, a column a batch size, each cell
 how fast it is beside its reference. What is behind a cell is its tooltip."""
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts.scoreboard import Line, Scoreboard
-from bench.show import scoreboard
-from bench.show.table import Column, Table, to_markdown
+from bench.views.charts.scoreboard import Line, Scoreboard
+from bench.views.tables import scoreboard
+from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
 from gui.base.scale import GAP
 from gui.base.theme import Theming

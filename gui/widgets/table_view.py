@@ -1,4 +1,4 @@
-"""A table (bench.show.table) in the window: sorted and selected by rows, copied as CSV and Markdown."""
+"""A table (bench.views.tables) in the window: sorted and selected by rows, copied as CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QColor, QFont, QKeySequence, QPixmap
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
-from bench.show.table import Column, Table, to_csv, to_markdown
+from bench.views.tables.table import Column, Table, to_csv, to_markdown
 from bench.words import glossary
 from gui.base.letters import resized
 from gui.base.theme import Theme, Theming

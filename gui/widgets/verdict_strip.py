@@ -10,9 +10,9 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
-from bench.charts.verdicts import CLOCK, Clause, Verdict
 from bench.results.records import Case
 from bench.results.rows import title
+from bench.views.sentences.verdicts import CLOCK, Clause, Verdict
 from bench.words import palette
 from gui.base.boxes import ScrollArea, filled
 from gui.base.letters import resized

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from bench.comparison.kind import KIND as COMPARISON
+from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.base.theme import Theming
 from gui.sessions.run_state import RunState
 from gui.shell.redraw import Redraw

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
 
-from bench.comparison.kind import KIND as COMPARISON
+from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.shell.library import Library
 from tests.gui.pages.test_runs_page import settle
 from tests.gui.recorded import RECORDED

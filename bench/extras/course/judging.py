@@ -15,9 +15,9 @@ import msgspec
 from bench.extras.course.records import NAME, NUMBER, REFERENCE, GradeCase, Graded, GradeJob, Reached, Task
 from bench.extras.course.task_runner import HIDDEN, TaskRunner
 from bench.extras.fleet.device_lock import DeviceLock
-from bench.ladder.plan import case_of
-from bench.ladder.records import LadderJob, RungCase, RungMeasurement
+from bench.questions.ladder_plan import case_of
 from bench.results import stats
+from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
 from bench.results.messages import CaseStarted, Measured, Start
 from bench.results.records import compared_in
 from bench.results.stats import Interval

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.kinds.registry import Kind, Told
 from bench.results.finding import Finding
+from bench.results.kinds import Kind, Told
 from bench.results.records import CaseResult, Header, Record, check_name
 
 REFERENCE = "reference"

@@ -15,13 +15,13 @@ from pathlib import Path
 from bench.extras.course.records import Task
 from bench.extras.fleet.device_lock import DeviceLock
 from bench.judge import Failure, Trial, Wrong
-from bench.ladder.measure import entrants
-from bench.ladder.measure.entrants import Entrant
-from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import LadderJob, RungCase
 from bench.measure import limits
+from bench.measure.ladder import entrants
+from bench.measure.ladder.entrants import Entrant
+from bench.measure.ladder.runner import LadderRunner
 from bench.measure.timing import Rules, Timing
 from bench.results import stats
+from bench.results.ladder_records import LadderJob, RungCase
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import CaseStarted, Message, Start
 from kernels import registry

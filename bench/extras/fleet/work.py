@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from bench.extras.fleet import device_lock
 from bench.extras.fleet.devices import Place
-from bench.kinds.registry import Kind, kinds
+from bench.results.kinds import Kind, kinds
 from bench.results.messages import CaseStarted
 from bench.results.records import FROM_OUTSIDE, KILLED_BY
 from bench.run import client

@@ -11,9 +11,9 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, RungInfo
-from bench.ladder.records import REFERENCE, RungCase
-from bench.ladder.show.live_charts import charts
+from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, RungInfo
+from bench.results.ladder_records import REFERENCE, RungCase
+from bench.views.charts.ladder_charts import live_charts
 from gui.base.boxes import as_column, filled
 from gui.base.scale import PAGE_MARGINS, TIGHT
 from gui.base.theme import Theming
@@ -147,7 +147,7 @@ class LadderPage(SessionPage):
             self._charted = now
             found = None
             if state.ladder is not None and (state.derived or state.going):
-                found = charts(state.ladder, state.derived, state.going)
+                found = live_charts(state.ladder, state.derived, state.going)
             for view, chart in zip(self.charts, found or (None, None), strict=True):
                 view.show_chart(chart)
         self.table.show_rows(self._shown)

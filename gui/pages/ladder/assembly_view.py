@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from bench.ladder.questions import AssemblyAnswer, Listing
+from bench.questions.ladder_questions import AssemblyAnswer, Listing
 from gui.base.boxes import HORIZONTAL, VERTICAL, filled, splitter
 from gui.base.theme import Theming
 from gui.pages.ladder.rung_source import source_lines

@@ -15,10 +15,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.kinds.options import by_name
-from bench.ladder.questions import LadderAnswer, LadderQuestion
+from bench.questions.ladder_questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
 from bench.run import options
+from bench.words.option import by_name
 from gui.base.boxes import flowing
 from gui.base.scale import GAP
 from gui.form.option_fields import field as option_field

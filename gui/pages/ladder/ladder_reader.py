@@ -16,12 +16,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.ladder.questions import AssemblyAnswer, KernelProblem, RungInfo
-from bench.ladder.records import RungCase, RungMeasurement
-from bench.ladder.show import story
-from bench.ladder.show.tables import WORDS
+from bench.questions.ladder_questions import AssemblyAnswer, KernelProblem, RungInfo
 from bench.results import doubt
+from bench.results.ladder_records import RungCase, RungMeasurement
 from bench.results.stats import SAME_BOUND
+from bench.views.sentences import ladder_story as story
+from bench.views.tables.ladder_tables import WORDS
 from bench.words import orders, units
 from gui.base import icons
 from gui.base.boxes import as_column, filled, scrolled

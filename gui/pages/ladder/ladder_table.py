@@ -9,17 +9,17 @@ import msgspec
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
-from bench.ladder.show import report_tables
-from bench.ladder.show import tables as ladder_tables
-from bench.ladder.show.live_charts import Going
-from bench.ladder.show.rows import RungRow
 from bench.results import doubt
-from bench.show.table import Column, Table, to_markdown
+from bench.results.ladder_rows import RungRow
+from bench.views.charts.ladder_charts import Going
+from bench.views.tables import ladder_report_tables as report_tables
+from bench.views.tables import ladder_tables
+from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import orders, units
 from gui.base.theme import Theming
 from gui.widgets.table_view import TableView
 
-# Columns of bench.ladder.show.tables; the others stand in the CSV. After the gain come those of the model.
+# Columns of ladder_tables; the others stand in the CSV. After the gain come those of the model.
 BEFORE = ("number", "rung", "disposition", "median_s", "relative", "speedup", "gain")
 COMPILED = ("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "occupancy")
 AFTER = ("flops_per_s", "bytes_per_s", "share_of_limit", "rel_l2_error", *COMPILED, "reason")

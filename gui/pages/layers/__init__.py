@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 
 from bench.results.records import ErrorStats, Layer, Measurement, stem
 from bench.results.rows import title
-from bench.show.table import Column
+from bench.views.tables.table import Column
 from bench.words import palette, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, splitter
 from gui.base.scale import PAGE_MARGINS

@@ -16,8 +16,8 @@ import msgspec
 from bench.results import doubt
 from bench.results.records import ErrorStats, Layer, Measurement
 from bench.results.rows import label
-from bench.show import tables
-from bench.show.table import Column, Table
+from bench.views.tables import comparison_tables as tables
+from bench.views.tables.table import Column, Table
 from bench.words import orders, units
 
 

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from bench.questions.preview import Picture, Preview, PreviewNode, SeenImage, Weight
-from bench.show.table import Column
+from bench.views.tables.table import Column
 from gui.base.boxes import ScrollArea, filled
 from gui.base.theme import Theming
 from gui.pages.model import words

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.charts import breakdown
 from bench.questions.preview import Preview, PreviewNode, Run, Tensor, Weight
-from bench.show.table import Column, Table
+from bench.views.charts import breakdown
+from bench.views.tables.table import Column, Table
 from bench.words import units
 from gui.pages.model.facts import FAILED, Section
 from gui.widgets.graph.items import Box

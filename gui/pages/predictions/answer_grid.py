@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts.verdicts import CROWDED
+from bench.views.sentences.verdicts import CROWDED
 from bench.words import palette, units
 from gui.base.boxes import filled
 from gui.base.theme import Theme, Theming

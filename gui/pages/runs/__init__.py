@@ -21,11 +21,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.kinds.note import NAME_CHARACTERS, Note
-from bench.kinds.summaries import Summary
-from bench.show import run_tables
-from bench.show.run_tables import COLUMNS
-from bench.show.table import Column, Table, pick
+from bench.results.note import NAME_CHARACTERS, Note
+from bench.results.summaries import Summary
+from bench.views.tables import run_tables
+from bench.views.tables.run_tables import COLUMNS
+from bench.views.tables.table import Column, Table, pick
 from gui.base.boxes import as_column, filled
 from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming

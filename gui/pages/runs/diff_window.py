@@ -9,9 +9,10 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from bench.diff import sentences, tables, waterfall
-from bench.diff.records import Change, Diff
-from bench.show.table import Column
+from bench.views.diff import tables, waterfall
+from bench.views.diff.records import Change, Diff
+from bench.views.sentences import diff_sentences as sentences
+from bench.views.tables.table import Column
 from bench.words import orders
 from gui.base.boxes import VERTICAL, as_column, filled, splitter
 from gui.base.letters import resized

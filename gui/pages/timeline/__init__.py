@@ -11,10 +11,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts import Chart
-from bench.profile.events import Activity, Event, HostSpan
-from bench.profile.records import TIMELINE, CaseProfile
+from bench.results.events import Activity, Event, HostSpan
+from bench.results.profile_records import TIMELINE, CaseProfile
 from bench.results.records import BackendInfo, stem
+from bench.views.charts.definitions import Chart
 from gui.base.boxes import VERTICAL, as_column, filled, flowing, splitter
 from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming

@@ -12,9 +12,9 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from bench.profile import parts as profile_parts
-from bench.profile.events import Mark
-from bench.profile.records import CaseProfile
+from bench.results import parts as profile_parts
+from bench.results.events import Mark
+from bench.results.profile_records import CaseProfile
 from bench.words import palette, units
 from gui.base.letters import resized, write
 from gui.base.theme import Theming
@@ -54,7 +54,7 @@ class PartsBar:
 
 
 def bars(found: Sequence[CaseProfile], window: str = "pass") -> list[PartsBar]:
-    """Of the cases that have this window divided (bench.profile.parts.WINDOWS), by batch, then backend as in
+    """Of the cases that have this window divided (bench.results.parts.WINDOWS), by batch, then backend as in
     the profile."""
     made = []
     for case in found:
@@ -225,7 +225,7 @@ class PartsView(QWidget):
 
 
 def _place(key: str) -> int:
-    """Operators first, then the others as bench.profile.parts has them."""
+    """Operators first, then the others as bench.results.parts has them."""
     others = profile_parts.OTHERS
     return 1 + others.index(key) if key in others else 0
 

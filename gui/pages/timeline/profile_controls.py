@@ -14,11 +14,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.kinds.options import by_name
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.records import ProfileJob
+from bench.results.profile_records import ProfileJob
 from bench.results.records import BackendInfo, stem
 from bench.run import options
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.words.option import by_name
 from gui.base.boxes import flowing
 from gui.form.option_fields import field as option_field
 from gui.form.option_fields import fill, values

@@ -20,18 +20,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts import Chart
-from bench.profile import api as profile_api
-from bench.profile.events import Activity, ApiCall, Event, HostSpan
-from bench.profile.records import CaseProfile, Profile
-from bench.profile.show import findings as profile_findings
-from bench.profile.show import lines as profile_lines
-from bench.profile.show import profile_roofline as charts
-from bench.profile.show import remarks as profile_remarks
-from bench.profile.show import tables as profile_tables
-from bench.profile.show.columns import Line, ProfileColumn, ProfileTable, named, short_name
-from bench.profile.show.lines import MOST
-from bench.show.table import Table, with_headings
+from bench.results import api_calls as profile_api
+from bench.results.events import Activity, ApiCall, Event, HostSpan
+from bench.results.profile_records import CaseProfile, Profile
+from bench.views.charts import profile_charts
+from bench.views.charts.definitions import Chart
+from bench.views.sentences import profile_findings, profile_remarks
+from bench.views.tables import event_lines as profile_lines
+from bench.views.tables import profile_tables
+from bench.views.tables.event_lines import MOST
+from bench.views.tables.profile_columns import Line, ProfileColumn, ProfileTable, named, short_name
+from bench.views.tables.table import Table, with_headings
 from gui.base.background import Background
 from gui.base.boxes import HORIZONTAL, as_column, filled, scrolled, splitter
 from gui.base.theme import Theming
@@ -405,7 +404,7 @@ class ProfileDetails(QTabWidget):
         def work() -> tuple[ProfileTable, Chart | None]:
             return (
                 profile_findings.table(read.case, read.events, limits),
-                charts.roofline(profile, read.case, read.events, limits),
+                profile_charts.roofline(profile, read.case, read.events, limits),
             )
 
         self._background.start("diagnosis", work, self._show_findings)

@@ -28,7 +28,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QMenu, QWidget
 
-from bench.profile.events import Activity, ApiCall, Event
+from bench.results.events import Activity, ApiCall, Event
 from gui.base.theme import Theming
 from gui.pages.timeline.timeline_axis import TimeAxis, at_pixel
 from gui.pages.timeline.timeline_paint import TICKS, TITLES, Painter, TimelineLayout, TimelinePlace

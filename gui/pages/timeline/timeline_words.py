@@ -6,11 +6,11 @@ from html import escape
 
 from PySide6.QtGui import QColor
 
-from bench.profile import api as profile_api
-from bench.profile import parts as profile_parts
-from bench.profile.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
-from bench.profile.show import names as profile_names
-from bench.profile.show.profile_common import PARTS
+from bench.results import api_calls as profile_api
+from bench.results import kernel_names as profile_names
+from bench.results import parts as profile_parts
+from bench.results.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
+from bench.views.charts.profile_charts import PARTS
 from bench.words import palette, units
 from gui.base.theme import Theme
 from gui.sessions.timeline_lanes import CALL, MARK
@@ -60,7 +60,7 @@ _PHASES = ("#332288", "#882255", "#CC6677", "#DDCC77", "#999933", "#44AA99", "#8
 
 
 def colour(key: str, theme: Theme) -> QColor:
-    """The colour of a key of gui.sessions.timeline_lanes or bench.profile.parts; lighter where it would
+    """The colour of a key of gui.sessions.timeline_lanes or bench.results.parts; lighter where it would
     sink into a dark paper.
     """
     found = QColor(_plain(key))

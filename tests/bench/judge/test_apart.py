@@ -15,15 +15,15 @@ import psutil
 import pytest
 
 from bench import judge
-from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder import plan as ladder_plan
-from bench.ladder.kind import KIND as LADDER
 from bench.measure import cases
 from bench.measure.outcomes import outcome
+from bench.questions import ladder_plan
 from bench.results.messages import CaseStarted
 from bench.results.records import Case, Job, Run
 from bench.run import client
 from bench.run.client import run
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.supervisor import RESTART_LIMIT, RESTART_STATUS, LaunchWorker, Result, Supervisor
 from engine import backends
 from engine.apart import empty, pool

@@ -13,10 +13,10 @@ import pytest
 
 from bench import judge
 from bench.judge import Trial
-from bench.ladder import plan
-from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import RungMeasurement
 from bench.measure.answers.renewed import Mixing, Renewal
+from bench.measure.ladder.runner import LadderRunner
+from bench.questions import ladder_plan as plan
+from bench.results.ladder_records import RungMeasurement
 from bench.results.messages import Measured, Start
 from engine import stirring
 from engine.cpu.rung import CpuRungSession

@@ -17,23 +17,24 @@ import numpy as np
 import pytest
 
 import main
-from bench.kinds.summaries import BESIDE_SAMPLE
-from bench.ladder import again, saves
-from bench.ladder import plan as ladder_plan
-from bench.ladder import template as ladder_template
-from bench.ladder import watch as ladder_watch
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.kind import LadderFolder
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import tables as ladder_tables
-from bench.ladder.show.rows import bound, rows
+from bench.commands import ladder_saves as saves
+from bench.commands import ladder_watch
+from bench.questions import ladder_plan
+from bench.questions import rung_template as ladder_template
+from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_rows import bound, rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import ErrorStats
+from bench.results.summaries import BESIDE_SAMPLE
 from bench.run import client
-from bench.show import draw
-from bench.show.table import to_markdown
-from bench.words.limits import NAMES
+from bench.run import watching as again
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.ladder import LadderFolder
+from bench.views.charts import ladder_charts
+from bench.views.drawing import draw
+from bench.views.sentences.limits import NAMES
+from bench.views.tables import ladder_tables
+from bench.views.tables.table import to_json, to_markdown
 from engine import probe
 from kernels import nvrtc, occupancy, registry
 from kernels.errors import InputError
@@ -414,7 +415,7 @@ def test_tables_have_every_rung_and_machine_formats_plain_numbers() -> None:
     assert "90 mine (yours)" in text
     assert "04 winograd (side): needs kernel = 3" in text
     assert "1.00 TFLOP/s" in text or "1,000 GFLOP/s" in text
-    decoded = json.loads(ladder_tables.as_json(ladder, made, []))
+    decoded = json.loads(to_json(ladder_tables.output(ladder, made, [])))
     assert decoded["rungs"][1]["gain"] == pytest.approx(4, rel=0.01)
     assert decoded["limits"]["bytes_per_s"] == 1e10
     assert all(

@@ -9,17 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.ladder import plan as ladder_plan
-from bench.ladder.records import REFERENCE, Ladder, RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import tables as ladder_tables
-from bench.ladder.show.rows import RungRow, rows
-from bench.show import draw, draw_panels
-from bench.show.table import records
+from bench.questions import ladder_plan
+from bench.results.ladder_records import REFERENCE, Ladder, RungMeasurement
+from bench.results.ladder_rows import RungRow, rows
+from bench.views.charts import ladder_charts
+from bench.views.drawing import draw, draw_panels
+from bench.views.tables import ladder_tables
+from bench.views.tables.table import records
 from engine import backends, probe
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import HEADER, example, measured, small_job
-from tests.bench.show.test_draw import assert_texts_apart
+from tests.bench.views.test_draw import assert_texts_apart
 
 
 def mixed() -> tuple[Ladder, list[RungMeasurement]]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bench.ladder import plan
-from bench.ladder.measure import runner
-from bench.ladder.records import RungCase, RungMeasurement
-from bench.ladder.show.rows import rows
 from bench.measure import possible
+from bench.measure.ladder import runner
+from bench.questions import ladder_plan as plan
 from bench.results import doubt
+from bench.results.ladder_records import RungCase, RungMeasurement
+from bench.results.ladder_rows import rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Measured, Start
 from bench.results.records import Case, Layer, Measurement
 from bench.results.rows import FAILURES
-from bench.show.tables import layer_table
+from bench.views.tables.comparison_tables import layer_table
 from engine import probe
 from kernels.ops import Params, sized
 from kernels.ops.conv import Conv

@@ -14,7 +14,6 @@ import onnx
 import pytest
 
 import engine.backends
-from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import runner, timing
 from bench.measure.images import predictions
 from bench.measure.outcomes import Restart
@@ -32,6 +31,7 @@ from bench.results.messages import (
 )
 from bench.results.records import Case, Job
 from bench.run import client
+from bench.run.kinds.comparison import KIND as COMPARISON
 from engine.cuda import rung as rung_cuda
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 

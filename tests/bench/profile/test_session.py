@@ -11,18 +11,18 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from bench.profile import event_files as profile_store
-from bench.profile import parts as profile_parts
-from bench.profile.events import Counters
-from bench.profile.measure import merge as profile_merge
-from bench.profile.measure import process as profile_process
-from bench.profile.measure import runner as profile_runner
-from bench.profile.measure import session as profile_session
-from bench.profile.measure.counters import Counted
-from bench.profile.records import ProfileJob, planned
-from bench.profile.show import findings as profile_findings
+from bench.measure.profile import merge as profile_merge
+from bench.measure.profile import process as profile_process
+from bench.measure.profile import runner as profile_runner
+from bench.measure.profile import session as profile_session
+from bench.measure.profile.counters import Counted
+from bench.results import event_files as profile_store
+from bench.results import parts as profile_parts
+from bench.results.events import Counters
 from bench.results.messages import LimitsMeasured, Start
+from bench.results.profile_records import ProfileJob, planned
 from bench.results.records import Case
+from bench.views.sentences import profile_findings
 from engine import backends as backends_of
 from engine.backend import Options
 from engine.cuda import runtime as cuda_runtime

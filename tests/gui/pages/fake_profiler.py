@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.event_files import write_events
-from bench.profile.records import ProfileJob
+from bench.results.event_files import write_events
 from bench.results.messages import CaseStarted, Done, Hello, Measured, Start
+from bench.results.profile_records import ProfileJob
 from bench.results.records import Case, Environment
 from bench.run.supervisor import RESTART_STATUS
 from tests.gui.pages import profiled

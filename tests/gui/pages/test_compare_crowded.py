@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from bench.charts import charts
+from bench.views.charts.comparison_charts import charts
 from gui.base.theme import Theming
 from gui.plots.chart import PANEL_HEIGHT, ChartView
 from tests.bench import synthetic

@@ -8,11 +8,11 @@ import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QApplication
 
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show.rows import rows
+from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_rows import rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment
+from bench.views.charts import ladder_charts
 from gui.base.theme import Theming
 from gui.plots.axes import place
 from gui.plots.chart import ChartView

@@ -9,14 +9,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from bench.ladder.records import REFERENCE
-from bench.profile.show.findings import NODES
+from bench.results.ladder_records import REFERENCE
+from bench.views.sentences.profile_findings import NODES
 from gui.pages.page import Spot
 from gui.pages.timeline import nodes_of
 from gui.shell.library import Library
 from tests.gui.pages.test_runs_page import settle
 
-RECORDED = Path(__file__).parents[2] / "bench" / "kinds" / "recorded"
+RECORDED = Path(__file__).parents[2] / "bench" / "results" / "recorded"
 
 
 def page_of(window, title):

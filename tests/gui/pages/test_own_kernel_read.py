@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
-from bench.ladder import template
-from bench.ladder.questions import AssemblyAnswer, Listing
+from bench.questions import rung_template as template
+from bench.questions.ladder_questions import AssemblyAnswer, Listing
 from gui.base import editor
 from gui.base.theme import Theming
 from gui.pages.ladder.assembly_view import AssemblyView

@@ -13,14 +13,14 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE, summary
-from bench.ladder.kind import KIND as LADDER
+from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, summary
+from bench.run.kinds.ladder import KIND as LADDER
 from gui.pages.runs import RunsTable
 from gui.shell import library
 from gui.shell.library import Library
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
 from tests.bench.ladder import test_ladder_folders
+from tests.bench.results.test_thin import saved
 from tests.gui.pages import profiled
 
 CPU = ("engine-cpu", "ort-cpu")

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
-from bench.profile.events import ApiCall, HostSpan, Mark
-from bench.profile.show.profile_common import PARTS
+from bench.results.events import ApiCall, HostSpan, Mark
+from bench.views.charts.profile_charts import PARTS
 from gui.base.theme import Theming
 from gui.pages.timeline import timeline_axis
 from gui.pages.timeline.timeline_axis import TimeAxis

@@ -5,7 +5,7 @@ import sys
 import pytest
 from PySide6.QtWidgets import QWidget
 
-from bench.ladder.questions import LadderAnswer, LadderQuestion
+from bench.questions.ladder_questions import LadderAnswer, LadderQuestion
 from gui.sessions.asker import Asker
 from gui.sessions.child import ChildProcess
 

@@ -13,13 +13,13 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.summaries import BESIDE_SAMPLE
+from bench.results.summaries import BESIDE_SAMPLE
+from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.menus.export import ExportActions, reveal
 from gui.sessions.export import Exporter, Order
 from gui.shell.library import Library
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
+from tests.bench.results.test_thin import saved
 from tests.gui.pages.test_runs_page import settle
 from tests.gui.shared import as_found
 

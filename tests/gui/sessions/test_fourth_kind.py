@@ -1,11 +1,11 @@
-"""A kind of run that the window has no page for (`tests/bench/kinds/fourth`): measured behind it, listed, and
-told."""
+"""A kind of run that the window has no page for (`tests/bench/results/fourth`): measured behind it, listed,
+and told."""
 
 import pytest
 
 from gui.sessions.session import Session
 from gui.shell.library import Library, found
-from tests.bench.kinds import fourth
+from tests.bench.results import fourth
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bench.ladder.questions import KernelProblem, LadderAnswer, RungInfo
-from bench.ladder.records import RungCase
+from bench.questions.ladder_questions import KernelProblem, LadderAnswer, RungInfo
+from bench.results.ladder_records import RungCase
 from gui.sessions.own_kernels import OwnKernels
 from gui.sessions.session import RunClock
 

@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
-from bench.charts import Axis
+from bench.views.charts.definitions import Axis
 from gui.base.theme import Theming
 from gui.plots.lines import LinePlot
 from gui.widgets.labels import Lines

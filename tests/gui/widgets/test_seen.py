@@ -4,7 +4,7 @@ number of bytes."""
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from bench.charts import charts
+from bench.views.charts.comparison_charts import charts
 from bench.words import palette
 from gui.base.theme import Theming
 from gui.plots.base import FAINT, outlined

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from bench.charts import precision_charts
-from bench.charts.definitions import Chart
-from bench.comparison.kind import RunFolder
 from bench.extras.reports import filled
 from bench.extras.reports.filled import Page
 from bench.extras.reports.goals import again, judged, machines, tables
@@ -19,8 +16,11 @@ from bench.extras.reports.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, H
 from bench.extras.reports.goals.presets import Goals
 from bench.extras.reports.needs import Taken
 from bench.results.rows import Row, by_model, rows
-from bench.show import report_form
-from bench.show.report_form import ReportForm
+from bench.run.kinds.comparison import RunFolder
+from bench.views.charts.comparison_charts import precision_charts
+from bench.views.charts.definitions import Chart
+from bench.views.reports import report_form
+from bench.views.reports.report_form import ReportForm
 
 CHARTS = ("op-time", "speed", "end-to-end")
 _KINDS = {REACHED: "ok", MISSED: "slower", OPEN: ""}

@@ -14,8 +14,8 @@ from bench.extras.course.assignment import Asked, Assignment, TaskEntry
 from bench.extras.course.marks import marks, ranking
 from bench.extras.course.records import GradeCase, Graded, GradeJob, Reached, Task, Threshold
 from bench.extras.course.submissions import HandedIn
-from bench.ladder.records import RungCase, RungMeasurement
 from bench.results.finding import Finding
+from bench.results.ladder_records import RungCase, RungMeasurement
 
 TASK = Task(
     name="conv",

@@ -14,7 +14,6 @@ import pytest
 
 import main
 from bench.commands.measuring import Ending
-from bench.comparison.kind import KIND
 from bench.extras.course import grading
 from bench.extras.course.records import GradeCase, Graded, GradeJob, Task
 from bench.extras.fleet import on_ray, spread, work
@@ -24,6 +23,7 @@ from bench.extras.fleet.work import Said, Work
 from bench.results.messages import CaseStarted, Hello
 from bench.results.records import KILLED_BY, Case, Environment, Job, Measurement, Run
 from bench.run.client import Outcome
+from bench.run.kinds.comparison import KIND
 from kernels import ends
 from kernels.errors import InputError, UnavailableError
 from tests.bench.extras.fleet.fake_ray import FakeRay
