@@ -15,12 +15,15 @@ from collections.abc import Callable, Sequence
 
 import typer
 
+from bench import modules
 from bench.commands import diff, models, runs
+from bench.commands.compare import compare
+from bench.commands.compare import default as default_comparison
 from bench.commands.export import export
 from bench.commands.given import Grouped
-from bench.commands.report import report
+from bench.commands.ladder import ladder
+from bench.commands.profile import profile
 from bench.commands.selfcheck import selfcheck
-from bench.kinds import found
 from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
@@ -32,9 +35,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 groups = {"models": models.app, "runs": runs.app}
-commands = [export, selfcheck]
-# Those that measure, and satellites, lie with what they are about, found by their files.
-for module in (*found.modules("*/cli.py"), *found.modules("extras/*/command.py")):
+commands = [compare, export, ladder, profile, selfcheck]
+for module in modules("extras/*/command.py"):  # satellites are found by their files
     if isinstance(module.COMMAND, typer.Typer):
         groups[module.COMMAND.info.name] = module.COMMAND
     elif hasattr(module, "GROUP"):
@@ -43,7 +45,6 @@ for module in (*found.modules("*/cli.py"), *found.modules("extras/*/command.py")
         commands.append(module.COMMAND)
 for command in sorted(commands, key=lambda command: command.__name__):
     app.command(cls=Grouped)(command)
-runs.app.command()(report)
 runs.app.command()(diff.diff)
 runs.app.add_typer(diff.baseline, name="baseline")
 for name, group in sorted(groups.items()):
@@ -72,10 +73,8 @@ def default(context: typer.Context) -> None:
         from gui.shell.app import run
 
         raise typer.Exit(run())
-    from bench.comparison import cli
-
     print(f"{problem}; here is the default comparison in the terminal", file=sys.stderr)
-    raise typer.Exit(cli.default())
+    raise typer.Exit(default_comparison())
 
 
 # The one usage error of typer that is public tells the class of all of them.

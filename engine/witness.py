@@ -3,7 +3,7 @@ while they are timed (engine.stirring)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -15,10 +15,11 @@ from engine.stirring import Stirring
 @dataclass(frozen=True)
 class Witness:
     """Of one timed pass. number: its inputs are `stirring.inputs_of(number)`; outputs: by name, flat places
-    (int64) and the values that were found there."""
+    (int64) and the values that were found there. rough: of a warm-up, whose times nobody keeps."""
 
     number: int
     outputs: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    rough: bool = False
 
 
 @runtime_checkable
@@ -36,7 +37,7 @@ class Witnessed(Protocol):
     def stirring_ns(self) -> float: ...
 
     def witnesses(self) -> tuple[Witness, ...]:
-        """Timed passes that were kept: of the last train, or some drawn among all since this was asked."""
+        """Timed passes that were kept: of the last train, or one of each train since this was asked."""
 
 
 NEW, SAME = 1, 0  # of `alike`
@@ -52,6 +53,6 @@ class Renewable(Protocol):
         alike: NEW: others in each, of which none lay there before; SAME: as timed passes have them, a few of
         them changed. Nobody who computes the pass can tell a train over SAME from one of `time_runs`."""
 
-    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
-        """Inputs and outputs of one of the passes of the last train over inputs that were all new; None where
-        none was, or that would take long."""
+    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
+        """Inputs and outputs of a pass of each such train since this was asked; of the last of them over new
+        inputs alone, where more cannot be had; of none where that would take long."""

@@ -30,11 +30,11 @@ The state comes from records alone. The GUI thread only does short pieces of wor
   that the user chose are stored by the splitters' names) and `gui.widgets.controls` (labels with their role,
   buttons, actions, shortcuts, context menus, progress, lists to choose from: `Combo.offer`, and the
   `ChoiceBar` above a page).
-- `gui.widgets.table_view`: a bench.show.table that sorts, selects and copies as CSV and Markdown, on one item
-  model (`TableModel`). `gui.widgets.verdict_strip`: the verdicts, and the scoreboard as a table.
-- `gui.plots.chart` (with `bars`, `lines` and `base`): bench.charts' definitions as pyqtgraph plots
+- `gui.widgets.table_view`: a table of bench.views that sorts, selects and copies as CSV and Markdown, on one
+  item model (`TableModel`). `gui.widgets.verdict_strip`: the verdicts, and the scoreboard as a table.
+- `gui.plots.chart` (with `bars`, `lines` and `base`): charts of bench.views as pyqtgraph plots
   (`ChartView`; `ChartGrid` places several). Items stay; pages draw nothing themselves. Its `menu_opened`
-  signal lets others add to a chart's context menu. A chart's title leads to bench.charts.meanings.
+  signal lets others add to a chart's context menu. A chart's title leads to bench.views.sentences.findings.
 - The form that makes a Job: `gui.form.job_form`; its fields: `gui.form.fields`.
 - `gui.pages.layers`: measurements as layers side by side. `gui.widgets.graph` places and draws boxes,
   `gui.widgets.colour_scale` colours them and draws the legend.

@@ -78,8 +78,7 @@ def blank_pictures(monkeypatch):
     with title and finding, and nothing is on them. Drawing is most of what a report costs."""
     from matplotlib.figure import Figure
 
-    from bench.profile.show import draw_timeline
-    from bench.show import draw
+    from bench.views.drawing import draw, draw_timeline
 
     def timeline(profile, cases, form, among=(), scale=1.0, look=None):
         return draw.saved(Figure(figsize=(1, 1)), form, scale, "", "")

@@ -43,7 +43,7 @@ MAIN = str(ROOT / "main.py")
 # Modules that are run as programs of their own: workers, and whoever reads a model's file.
 PROGRAMS = (
     "bench.measure.worker",
-    "bench.ladder.measure.worker",
+    "bench.measure.ladder.worker",
     "bench.extras.course.worker",
     "bench.questions.model_reader",
 )
@@ -53,11 +53,13 @@ MARK = "# preloaded\n"  # the first line of a text given by -c that may be forke
 # draws; none of it starts a thread.
 LOADED = (
     "onnx.reference", "bench.measure.answers.operators.mended", "bench.measure.answers.oracle",
-    "bench.ladder.plan", "bench.profile.plan", "bench.questions.model_facts", "bench.questions.messages",
-    "bench.questions.confined", "bench.show.draw_ready", "bench.measure.runner", "bench.measure.environment",
+    "bench.questions.ladder_plan", "bench.questions.profile_plan", "bench.questions.model_facts",
+    "bench.questions.messages",
+    "bench.questions.confined", "bench.views.drawing.draw_ready", "bench.measure.runner",
+    "bench.measure.environment",
     "bench.measure.tuned.tuning",
-    "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
-    "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",
+    "bench.measure.ladder.runner", "bench.measure.ladder.warm", "bench.measure.profile",
+    "bench.commands.selfcheck", "bench.commands.compare", "bench.commands.ladder", "bench.commands.profile",
     "bench.extras.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
     "engine.apart.open_empty", "engine.cpu.ahead", "main",
 )  # fmt: skip

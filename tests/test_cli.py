@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.comparison.kind import RunFolder
 from bench.results.records import Case, Job, Measurement
 from bench.run import beforehand, client
 from bench.run.client import Outcome
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.comparison import RunFolder
 from bench.words.version import version
 from tests.bench import synthetic
 

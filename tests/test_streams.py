@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import main
-from tests.bench.kinds.test_folders import run
+from tests.bench.results.test_folders import run
 
 pytestmark = pytest.mark.slow
 

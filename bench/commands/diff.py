@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench.diff.records import Diff
+    from bench.views.diff.records import Diff
 
 RUNS = Path("runs")
 baseline = typer.Typer(
@@ -58,13 +58,13 @@ def diff(
     speed-ups over the reference that ran beside them. Exit code 0: nothing that --fail-on names; 1:
     something; 2: bad input.
     """
-    from bench.diff import judging, tables
-    from bench.diff import junit as junit_xml
-    from bench.diff.between import between
-    from bench.kinds.options import by_name, names, one_of
     from bench.results.store import write_atomically
     from bench.run.options import COMPARE
-    from bench.show.table import FORMATS, to_csv
+    from bench.views.diff import judging, tables
+    from bench.views.diff import junit as junit_xml
+    from bench.views.diff.between import between
+    from bench.views.tables.table import FORMATS, to_csv
+    from bench.words.option import by_name, names, one_of
     from kernels.errors import InputError, KernelscopeError
 
     try:
@@ -107,8 +107,8 @@ def diff(
 
 
 def _two(runs: Sequence[Path], where: Path | None) -> tuple[Path, Path]:
-    from bench.kinds import baseline as baselines
-    from bench.kinds.summaries import summary
+    from bench.results import baseline as baselines
+    from bench.results.summaries import summary
     from kernels.errors import InputError
 
     if len(runs) == 2:
@@ -142,9 +142,10 @@ def _fraction(text: str) -> float:
 def _print(found: Diff) -> None:
     from rich.text import Text
 
-    from bench.commands.terminal import console
-    from bench.diff import sentences, tables
-    from bench.show.grid import Grid, stacked, width
+    from bench.views.diff import tables
+    from bench.views.sentences import diff_sentences as sentences
+    from bench.views.tables.grid import Grid, stacked, width
+    from bench.words.terminal import console
 
     out = console()
     for line in sentences.heading(found):
@@ -167,8 +168,9 @@ def _print(found: Diff) -> None:
 
 
 def _markdown(found: Diff) -> str:
-    from bench.diff import sentences, tables
-    from bench.show.table import to_markdown, with_headings
+    from bench.views.diff import tables
+    from bench.views.sentences import diff_sentences as sentences
+    from bench.views.tables.table import to_markdown, with_headings
     from bench.words import plain
 
     lines = [f"# {plain.markdown(found.b.name)} against {plain.markdown(found.a.name)}", ""]
@@ -189,9 +191,9 @@ def _markdown(found: Diff) -> str:
 
 
 def _draw(found: Diff, formats: Sequence[str], folder: Path) -> None:
-    from bench.diff.waterfall import charts
     from bench.results.store import write_atomically
-    from bench.show import draw_together
+    from bench.views.diff.waterfall import charts
+    from bench.views.drawing import draw_together
     from kernels.errors import InputError
 
     made = charts(found)
@@ -219,7 +221,7 @@ def set_command(
     """Compare further runs of these models with this one.
 
     `runs diff B` then means: with this baseline."""
-    from bench.kinds import baseline as baselines
+    from bench.results import baseline as baselines
 
     made = baselines.keep(where, run)
     of = ", ".join(filter(None, (*made.models, made.node)))
@@ -229,9 +231,9 @@ def set_command(
 @baseline.command("show")
 def show_command(where: Path = _WHERE) -> None:
     """List the baselines, one of each kind of run and its models."""
-    from bench.commands.terminal import console
-    from bench.kinds import baseline as baselines
-    from bench.kinds.summaries import listed
+    from bench.results import baseline as baselines
+    from bench.results.summaries import listed
+    from bench.words.terminal import console
     from kernels.errors import InputError
 
     kept = baselines.read(where)
@@ -251,7 +253,7 @@ def clear_command(
     where: Path = _WHERE,
 ) -> None:
     """Let go of the baselines; the runs themselves stay."""
-    from bench.kinds import baseline as baselines
+    from bench.results import baseline as baselines
     from kernels.errors import InputError
 
     count = baselines.clear(where, run)

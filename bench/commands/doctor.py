@@ -12,7 +12,7 @@ def doctor(display: str | None) -> int:
     from rich.text import Text
 
     from bench.commands import checks
-    from bench.commands.terminal import console
+    from bench.words.terminal import console
 
     found = checks.checks(display)
     table = Table.grid(padding=(0, 2, 0, 0))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from bench.charts import Chart
-    from bench.show.looks import Look
+    from bench.views.charts.definitions import Chart, MissingPoint, Panel
+    from bench.views.drawing.looks import Look
 
 LARGEST_SCALE = 8.0
 
@@ -56,10 +56,12 @@ def export(
     ),
 ) -> None:
     """Draw the charts of a saved run, ladder or profile again."""
-    from bench.kinds.folders import open_folder
-    from bench.kinds.options import Names, one_of
-    from bench.show.draw import FORMATS
-    from bench.show.looks import look
+    from bench.results.folders import open_folder
+    from bench.views import show
+    from bench.views.drawing.draw import FORMATS
+    from bench.views.drawing.looks import look
+    from bench.views.tables.table import to_csv
+    from bench.words.option import Names, one_of
     from kernels.errors import InputError
 
     known = (*FORMATS, "csv")
@@ -77,15 +79,15 @@ def export(
     folder = open_folder(run)
     if over and not folder.kind.layered:
         raise InputError(f"--over lays one run over another; {folder.kind.a} cannot be laid over one")
-    saved = folder.kind.part("saved")
-    everything, numbers = saved.export(folder, over)
-    picture = getattr(saved, "PICTURE", "")  # that is no chart
+    view = folder.kind.part("view")
+    numbers = view.numbers(folder)
+    picture = getattr(view, "PICTURE", "")  # that is no chart
     alone = bool(picture) and picture in chart
     drawn = [name for name in formats if name != "csv"]
     if alone and (file is not None or not drawn):
         raise InputError(f"{picture} is drawn as png, svg or pdf, by --charts, into a folder, by --out")
     named = [name for name in chart if name != picture]
-    made = _named(everything(), named, picture) if formats and (named or not alone) else []
+    made = _named(show.charts(folder, over), named, picture) if formats and (named or not alone) else []
     if file is not None:
         if len(made) != 1:
             raise InputError(
@@ -97,11 +99,11 @@ def export(
     target = out or run / "charts"
     _write(made, formats, scale, wanted, target)
     if picture and (alone or not chart):
-        for written in saved.pictures(folder, drawn, target, scale, wanted):
+        for written in show.pictures(folder, drawn, target, scale, wanted):
             print(written, flush=True)
     if csv:
-        for name, text in numbers().items():
-            _save(target / name, text.encode())
+        for name, table in numbers.items():
+            _save(target / f"{name}.csv", to_csv(table).encode())
     if formats and not made and not alone:
         print(f"{run} has no case with numbers to draw", file=sys.stderr)
 
@@ -109,7 +111,7 @@ def export(
 def _named(made: Sequence[Chart], names: Sequence[str], picture: str = "") -> list[Chart]:
     """The charts meant by names: whole ones, or those of every model by what follows the model's name.
     picture: another name that there is."""
-    from bench.kinds.options import one_of
+    from bench.words.option import one_of
 
     if not names:
         return list(made)
@@ -134,15 +136,14 @@ def _write(
     file: Path | None = None,
 ) -> None:
     """Charts in every format, each path printed as soon as its file is whole. file: of the only one."""
-    from bench.charts import table as chart_table
-    from bench.show import draw_together, looks
-    from bench.show.table import Column, Table, to_csv
+    from bench.views.drawing import draw_together, looks
+    from bench.views.tables.table import Column, Table, to_csv
 
     pictures = [name for name in formats if name != "csv"]
-    columns: list[Column[dict[str, Any]]] = [Column(name) for name in chart_table.COLUMNS]
+    columns: list[Column[dict[str, Any]]] = [Column(name) for name in COLUMNS]
     for chart, made in draw_together.rendered(charts, pictures, scale, look):
         if "csv" in formats:
-            made["csv"] = to_csv(Table(columns, chart_table.records(chart))).encode()
+            made["csv"] = to_csv(Table(columns, records(chart))).encode()
         for name in formats:
             _save(file or folder / f"{chart.name}.{name}", made[name])
         if look.caption and pictures:
@@ -155,3 +156,70 @@ def _save(path: Path, data: bytes) -> None:
 
     write_atomically(path, data)
     print(path, flush=True)
+
+
+COLUMNS = (
+    "panel",
+    "series",
+    "batch",
+    "value",
+    "low",
+    "high",
+    "unit",
+    "words",
+    "doubts",
+    "disposition",
+    "reason",
+)
+
+
+def records(chart: Chart) -> list[dict[str, Any]]:
+    """One dictionary a line, by COLUMNS. Values in the unit that stands beside them, "%" meaning fractions;
+    words: how the chart writes it; doubts: what speaks against it. series: a backend, or the category of a
+    slice, whose backend is the panel's title. A failure has no value but a disposition and a reason."""
+    return [record for panel in chart.panels for record in _panel(panel, chart)]
+
+
+def _panel(panel: Panel, chart: Chart) -> list[dict[str, Any]]:
+    names = {category.key: category.label for category in chart.categories}
+    found = []
+    for series in panel.series:
+        found += [
+            _record(
+                panel, series.label, p.x, value=p.y, low=p.low, high=p.high, words=p.text, doubts=p.doubts
+            )
+            for p in series.points
+        ]
+        found += [_failure(panel, series.label, mark) for mark in series.marks]
+    for bar in panel.bars:
+        found += [
+            _record(
+                panel,
+                names.get(p.category, p.category),
+                bar.x,
+                value=p.value,
+                words=p.text,
+                doubts=bar.doubts,
+            )
+            for p in bar.parts
+        ]
+        if bar.mark is not None:
+            found.append(_failure(panel, "", bar.mark))
+    for tile in panel.tiles:
+        whose = panel.y.labels[tile.row]
+        if tile.grade in ("none", "wrong"):
+            found.append(_record(panel, whose, tile.x, disposition=tile.text, reason=tile.why))
+        else:
+            values = {"value": tile.value, "low": tile.low, "high": tile.high}
+            found.append(_record(panel, whose, tile.x, words=tile.text, doubts=tile.doubts, **values))
+    return found
+
+
+def _record(panel: Panel, series: str, batch: float, **values: Any) -> dict[str, Any]:
+    known = {"panel": panel.title, "series": series, "batch": int(batch), "unit": panel.y.unit, **values}
+    known["doubts"] = "; ".join(values.get("doubts", ())) or None
+    return {name: known.get(name) for name in COLUMNS}
+
+
+def _failure(panel: Panel, series: str, mark: MissingPoint) -> dict[str, Any]:
+    return _record(panel, series, mark.x, disposition=mark.disposition, reason=mark.reason)

@@ -2,12 +2,13 @@
 
     python -m bench.commands.formats docs/formats.json
 
-They are found by the kinds of run: what each keeps, says and prints; and by modules `file_formats.py`, which
-say what is written beside.
+They are found by the kinds of run: what each keeps, says and prints. What is written beside stands here, and
+of satellites in their modules `file_formats.py`.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from bench.kinds.found import modules
-from bench.kinds.note import Note
-from bench.kinds.registry import kinds
+from bench import modules
 from bench.measure.selfcheck import Selfcheck
+from bench.results.kinds import kinds
+from bench.results.note import Note
 from bench.results.store import NOTE_FILE, RESULTS_FILE
 
 SUM = "the CRC-32 of the line before it, in hexadecimal; a line whose sum is wrong is damaged"
@@ -27,18 +28,24 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def formats() -> dict[str, Any]:
     """Each format's name and its type."""
+    from bench.commands.ladder_saves import Save, SavesOutput
+    from bench.results.events import AnyEvent
     from bench.results.machine_limits import MachineLimits
+    from bench.views.tables.compiled_tables import CompiledOutput
 
     found: dict[str, Any] = {}
     for kind in kinds():
         found[kind.file] = kind.header
         found[f"{RESULTS_FILE} of {kind.a}"] = kind.line
-        found[f"what the worker of {kind.a} reads"] = _type(kind.start)
-        found[f"what the worker of {kind.a} says"] = kind.message
-        output = getattr(kind.part("saved"), "OUTPUT", None)
-        if output is not None:
-            found[f"{kind.verb} --format json"] = output
-    for module in (*modules("*/file_formats.py"), *modules("extras/*/file_formats.py")):
+        found[f"what the worker of {kind.a} reads"] = kind.reads
+        found[f"what the worker of {kind.a} says"] = kind.says
+        if output := getattr(kind.part("view"), "OUTPUT", ""):
+            found[f"{kind.verb} --format json"] = pkgutil.resolve_name(output)
+    found["ladder --compile --format json"] = CompiledOutput
+    found["ladder --saves --format json"] = SavesOutput
+    found["saves.jsonl"] = Save
+    found["events/CASE.jsonl.gz"] = AnyEvent
+    for module in modules("extras/*/file_formats.py"):
         found |= module.FORMATS
     found["limits.json"] = MachineLimits
     found["selfcheck --format json"] = Selfcheck
@@ -72,13 +79,6 @@ def _anything(kind: type) -> dict[str, Any]:
 
 def text() -> str:
     return msgspec.json.format(msgspec.json.encode(schema()), indent=1).decode() + "\n"
-
-
-def _type(start: Any) -> Any:
-    """A kind may make its worker's first line by a function; what that gives is what is read."""
-    import typing
-
-    return start if isinstance(start, type) else typing.get_type_hints(start)["return"]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 import typer.core
 
-from bench.kinds.options import Option, Switch
+from bench.words.option import Option, Switch
 from kernels.errors import InputError
 
 
@@ -108,7 +108,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 def _defaults(options: Sequence[Option], kind: str, function: Callable[..., int]) -> dict[str, str]:
     """What applies where an option is not given, by parameter, as one would type it; "" where its help says
     it or there is nothing."""
-    job = importlib.import_module(f"bench.{kind}.kind").KIND.job if kind else object
+    job = importlib.import_module(f"bench.run.kinds.{kind}").KIND.job if kind else object
     own = inspect.signature(function).parameters
     found = {}
     for option in options:

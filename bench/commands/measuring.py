@@ -15,15 +15,16 @@ from bench.words import plain
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
-    from bench.kinds.folder import Folder
-    from bench.kinds.registry import Kind
+    from bench.results.folder import Folder
+    from bench.results.kinds import Kind
+    from bench.results.records import CaseResult, Header
     from bench.run.client import Spare
 
 CHARTS = ("png", "svg", "pdf")  # of a run, unless told otherwise
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
-H = TypeVar("H")
-M = TypeVar("M")
+H = TypeVar("H", bound="Header[Any, Any]")
+M = TypeVar("M", bound="CaseResult[Any]")
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ def command_line() -> str:
 
 def begin(kind: Kind[H, M], header: H, out: Path | None) -> Folder[H, M]:
     """A new folder, `out` or a dated one."""
-    from bench.kinds import folders
-    from bench.kinds.naming import RUNS
+    from bench.results import folders
+    from bench.results.store import RUNS
 
     return folders.begin(kind, header, out, RUNS, command_line())
 
@@ -103,28 +104,28 @@ def measure(
 
 
 def _on_cluster(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu: str) -> Ending:
-    from bench.kinds import found
+    from bench import modules
     from kernels.errors import UnavailableError
 
-    for satellite in found.modules("extras/*/cluster.py"):
+    for satellite in modules("extras/*/cluster.py"):
         ending: Ending = satellite.measure(folder, missing, cluster, gpu)
         return ending
     raise UnavailableError("--cluster needs bench/extras/fleet, which this copy of the program lacks")
 
 
-def tell_left(folder: Folder[Any, Any]) -> None:
+def _tell_left(folder: Folder[Any, Any]) -> None:
     """Say how many cases of a kind that can be gone on with are not measured, and how it is."""
     if folder.kind.resumes and (left := len(folder.missing())):
         again = f"python main.py {folder.kind.verb} --resume {shlex.quote(str(folder.path))}"
         print(f"{left} of {len(folder.cases)} cases were not measured; `{again}` goes on", file=sys.stderr)
 
 
-def tell_baseline(folder: Folder[Any, Any]) -> None:
+def _tell_baseline(folder: Folder[Any, Any]) -> None:
     """Say how what was measured stands to the baseline that is kept beside it, where there is one and all of
     it is measured."""
-    from bench.diff import sentences
-    from bench.diff.between import with_baseline
-    from bench.kinds.naming import RUNS
+    from bench.results.store import RUNS
+    from bench.views.diff.between import with_baseline
+    from bench.views.sentences import diff_sentences as sentences
 
     if folder.missing():
         return
@@ -139,6 +140,13 @@ def tell_baseline(folder: Folder[Any, Any]) -> None:
         print(f"`{again}` tells the difference", file=sys.stderr)
 
 
-def tell_charts(folder: Path, written: int) -> None:
-    if written:
-        print(f"charts: {folder / 'charts'} ({written} files)", file=sys.stderr)
+def leave(folder: Folder[Any, Any], formats: Sequence[str]) -> None:
+    """Say where a run is; draw its charts in these formats; say what of it is left, and how it stands to the
+    baseline."""
+    from bench.views import show
+
+    print(f"{folder.kind.called}: {folder.path}", file=sys.stderr)
+    if formats and (written := len(show.write_charts(folder, formats))):
+        print(f"charts: {folder.path / 'charts'} ({written} files)", file=sys.stderr)
+    _tell_left(folder)
+    _tell_baseline(folder)

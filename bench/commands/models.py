@@ -14,10 +14,10 @@ app = typer.Typer(no_args_is_help=True, help="The catalogue of models.", rich_ma
 @app.command("list")
 def list_command() -> None:
     """Every model of the catalogue."""
-    from bench.commands.terminal import console
-    from bench.show.grid import Grid
-    from bench.show.table import Column, Table
+    from bench.views.tables.grid import Grid
+    from bench.views.tables.table import Column, Table
     from bench.words import units
+    from bench.words.terminal import console
     from models import catalogue
     from models.catalogue import Entry
 
@@ -43,13 +43,13 @@ def show_command(
     """What a model is: input, data set, provenance, layers."""
     from rich.text import Text
 
-    from bench.commands.terminal import console
-    from bench.kinds.options import one_of
     from bench.questions import messages, model_questions
     from bench.run.options import DEVICES
     from bench.run.progress import callback
-    from bench.show.grid import Grid
-    from bench.show.table import Column, Table
+    from bench.views.tables.grid import Grid
+    from bench.views.tables.table import Column, Table
+    from bench.words.option import one_of
+    from bench.words.terminal import console
 
     one_of(device, DEVICES, "--device")
     asked = messages.WhichFacts(model=model, batch=batch, device=device if plan else "", precision=precision)

@@ -18,11 +18,11 @@ def list_command(
     """List the runs in a folder, the oldest first.
 
     Comparisons, ladders and profiles; if one cannot be read, the reason."""
-    from bench.commands.terminal import console
-    from bench.kinds.summaries import summaries
-    from bench.show.grid import Grid
-    from bench.show.run_tables import COLUMNS
-    from bench.show.table import Table, pick
+    from bench.results.summaries import summaries
+    from bench.views.tables.grid import Grid
+    from bench.views.tables.run_tables import COLUMNS
+    from bench.views.tables.table import Table, pick
+    from bench.words.terminal import console
     from kernels.errors import InputError
 
     found = summaries(folder)
@@ -48,7 +48,7 @@ def name_command(
     """Name a run, or note something of it.
 
     Both are kept in its folder, and shown in lists and legends."""
-    from bench.kinds import note as notes
+    from bench.results import note as notes
 
     before = notes.read(run)
     kept = notes.write(run, notes.Note(name=name, text=before.text if note is None else note))
@@ -67,11 +67,11 @@ def show_command(
     """Print the tables of a saved run, ladder or profile.
 
     Its machine and settings stand below."""
-    from bench.commands.terminal import console
-    from bench.kinds import note
-    from bench.kinds.folders import open_folder
-    from bench.kinds.options import one_of
-    from bench.show.table import FORMATS
+    from bench.results import note
+    from bench.results.folders import open_folder
+    from bench.views.tables.table import FORMATS
+    from bench.words.option import one_of
+    from bench.words.terminal import console
     from kernels.errors import InputError
 
     wanted = one_of(output, FORMATS, "--format")
@@ -79,11 +79,11 @@ def show_command(
     for option, given in (("--layers", layers), ("--bisect", bisect)):
         if given and not folder.kind.layered:
             raise InputError(f"{option} is of a comparison; {run} is none, but holds {folder.kind.a}")
-    more = {"bisect": True} if bisect else {}
-    lines = folder.kind.part("saved").show(folder, wanted, layers, **more)
+    view = folder.kind.part("view")
+    view.show(folder, wanted, **({"layers": layers, "bisect": bisect} if folder.kind.layered else {}))
     if wanted == "table":
         kept = note.read(run)
-        for line in (*filter(None, (kept.name, kept.text)), *lines):
+        for line in (*filter(None, (kept.name, kept.text)), *view.below(folder)):
             console().print(line, style="dim", markup=False)
         if left := len(folder.missing()):
             console().print(f"{left} of {len(folder.cases)} cases are not measured yet", style="yellow")
@@ -101,7 +101,7 @@ def thin_command(
     errors of a comparison's layers are left out but for one case of each backend, a ladder's error maps, and
     the events of a profile's middle batch sizes; the copy says so.
     """
-    from bench.kinds.thin import thin
+    from bench.results.thin import thin
 
     print(f"{target}: {thin(run, target, nbytes):,} bytes")
 
@@ -114,6 +114,44 @@ def copy_command(
     """Copy a run, a ladder or a profile.
 
     While it is being measured, all that is complete so far."""
-    from bench.kinds.folders import copy
+    from bench.results.folders import copy
 
     print(copy(run, target))
+
+
+@app.command()
+def report(
+    runs: list[Path] = typer.Argument(
+        metavar="RUN…",
+        help="Run folders (of a case in several, the latest counts); or ladders', or profiles'.",
+    ),
+    out: Path | None = typer.Option(
+        None, metavar="FILE.html|FILE.md", help="The report, in the form of its ending."
+    ),
+    html: bool = typer.Option(
+        False,
+        "--html",
+        help="HTML, all in one file; without --out, report.html among the first run's charts.",
+    ),
+    charts: Path | None = typer.Option(
+        None, metavar="DIR", help="Of Markdown: the folder for its charts; default: one beside it."
+    ),
+    title: str = typer.Option("", metavar="TEXT", help="Its heading; default: the device's name."),
+) -> None:
+    """Write a report of saved runs.
+
+    What was measured how, a table and charts a model, what falls short. Of
+    ladders: a table, charts and a sentence a rung for every batch size, and an overview of each node. Of
+    profiles: where the time goes, case by case, and what starting cold costs."""
+    from bench.results.folders import open_folder
+    from bench.views.reports import report_form
+    from kernels.errors import InputError
+
+    kinds = [open_folder(path).kind for path in runs]
+    for kind, path in zip(kinds, runs, strict=True):
+        if kind is not kinds[0]:
+            raise InputError(f"{runs[0]} is {kinds[0].a} and {path} is {kind.a}: report the two apart")
+    target = report_form.file_of(out, html, runs[0])
+    report_form.form_of(target, charts)  # a name that means no form is told before anything is read
+    for path in kinds[0].part("report").write(runs, target, charts, title):
+        print(path)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.commands.given import Given, command
-from bench.kinds.options import arguments, usual
 from bench.run import options
+from bench.words.option import arguments, usual
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from bench.measure.selfcheck import Selfcheck, SelfcheckSummary, SelfComparison
     from bench.results.stats import Verdict
-    from bench.show.table import Column, Table
+    from bench.views.tables.table import Column, Table
 
     # A case's names and what its comparisons came to.
     _Line = tuple[tuple[str, str, str], SelfcheckSummary]
@@ -104,12 +104,12 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     """Make the comparisons that are missing, keep and show all of them. The exit code."""
     import msgspec
 
-    from bench.commands.terminal import console
     from bench.measure import selfcheck as check
     from bench.questions import model_questions
     from bench.run.progress import callback
-    from bench.show.table import to_json
+    from bench.views.tables.table import to_json
     from bench.words import orders
+    from bench.words.terminal import console
 
     job, progress = held.job, callback()
     # One that is complete is shown on any machine.
@@ -205,9 +205,9 @@ def _rate(hits: int, of: int) -> str:
 
 def page(held: Selfcheck) -> str:
     """All of it as a Markdown page: the machine, how it was asked for, the table, what it came to."""
-    from bench.charts.footer import machine, versions
     from bench.measure.selfcheck import summary
-    from bench.show.table import to_markdown
+    from bench.views.sentences.footer import machine, versions
+    from bench.views.tables.table import to_markdown
 
     return "\n".join(
         (
@@ -233,7 +233,7 @@ def _command(held: Selfcheck) -> str:
 
 def table(found: Sequence[SelfComparison]) -> RenderableType:
     """Verdicts by case, and all of them."""
-    from bench.show.grid import Grid
+    from bench.views.tables.grid import Grid
 
     made = _table(found)
     return Grid(made, wraps={column.name for column in made.columns}, airy=True, last_apart=True)
@@ -248,7 +248,7 @@ def _table(found: Sequence[SelfComparison]) -> Table[_Line]:
     from bench.measure.selfcheck import summary
     from bench.results.rows import label, title
     from bench.results.stats import Verdict
-    from bench.show.table import Column, Table
+    from bench.views.tables.table import Column, Table
     from bench.words import orders, units
 
     def count(name: str, of: Callable[[SelfcheckSummary], int], title: str = "") -> Column[_Line]:

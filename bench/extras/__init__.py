@@ -6,7 +6,7 @@
 - `reports`: what a course report published, or which speed goals there are, beside what is measured here.
 
 No module outside imports one (a contract in pyproject.toml). They are found by their folders
-(`bench.kinds.found`): `command.py` with `COMMAND`, a function or a group of commands of the command line;
+(`bench.modules`): `command.py` with `COMMAND`, a function or a group of commands of the command line;
 with `GROUP` and `NAME` it is a function that joins a group that there is. `cluster.py` has `measure`, what
 `--cluster` does; `file_formats.py` has `FORMATS`, the types of files that it writes; `templates/` its
 reports.

@@ -93,10 +93,10 @@ class Trial(JudgedSession):
         """The answers of timed passes, or the one that the last of them left; then other inputs lie there,
         and poison, for the next ones. thorough: not one answer alone is held against float64."""
         self.mixing.end_turn()
-        new, sample = self.mixing.met_new(), self._sample
+        sample = self._sample
         self.session.synchronize()
         part = self._part(sample)
-        if new and (failure := self._new_right(when)):
+        if failure := self._new_right(when):
             return failure
         if isinstance(self.session, Witnessed):
             if failure := self._timed_right(self.session, when, thorough, part):
@@ -154,8 +154,8 @@ class Trial(JudgedSession):
         return None
 
     def _new_right(self, when: str) -> Failure | None:
-        """Whether a pass over new inputs was, as float64 says."""
-        if isinstance(self.session, Renewable) and (last := self.session.renewed()) is not None:
+        """Whether a pass of each train over new inputs was, as float64 says."""
+        for last in self.session.renewed() if isinstance(self.session, Renewable) else ():
             look = self._beside_float64(timed_pass.PassCheck(*last), None)
             if look.wrong:
                 return self._fail_timed(when, look)
@@ -178,7 +178,13 @@ class Trial(JudgedSession):
         seen = [*self.mixing.seen, *timed_pass.seen(session)]
         self.mixing.seen.clear()
         looks = timed_pass.looks(
-            seen, again, self.precision, self._factor, part=part, typical=self._sample.typical
+            seen,
+            again,
+            self.precision,
+            self._factor,
+            part=part,
+            typical=self._sample.typical,
+            seconds=timed_pass.LOOKS_S if self.rung.user else 0.0,
         )
         for number, look in enumerate(looks):
             if not look.wrong and (number == 0 or left > 0):

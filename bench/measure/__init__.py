@@ -1,7 +1,7 @@
 """Measuring: the worker process, its contenders, timing and checks. Reaches the engine.
 
 The worker is a process of its own: `python -m bench.measure.worker`, a Job with its cases as one JSON
-line on standard input, one `bench.results.records.WorkerMessage` a line on standard output. First thing:
+line on standard input, one `bench.results.messages.Message` a line on standard output. First thing:
 keep file descriptor 1 for the protocol and point stdout at stderr, so that device printf and library
 chatter cannot corrupt a message. A kernel that faults kills the worker, never the parent: the client
 writes the crashed case into the run, starts a worker anew and goes on. A case is charged with its own
@@ -10,7 +10,7 @@ asks it to stop, and so does the parent's death; a worker whose GPU failed ends 
 for a new one, at most 30 times a case. Each case is checked before it is timed, after it (timed passes
 drawn among all, rebuilt from their numbers: the same as an untimed pass, which is right by float64), and
 once more on other images. After a case's first round the worker says what a pass takes so far
-(`Provisional`): drawn hollow until the measurement comes (`bench.charts.with_provisional`), never stored,
+(`Provisional`): drawn hollow until the measurement comes (`comparison_charts`), never stored,
 exported or judged.
 
 A run is a folder: `run.json` (bench.results.records.Run), `results.jsonl` (a Measurement a line, flushed

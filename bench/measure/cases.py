@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.kinds.options import check as check_options
-from bench.kinds.options import one_of
 from bench.measure import rung_check
 from bench.measure.images import model_file
 from bench.results.records import Case, Job, stem
 from bench.run import options
+from bench.words.option import check as check_options
+from bench.words.option import one_of
 from engine import backends
 from engine.backend import Backend, Rival, Variant
 from kernels.errors import InputError, KernelscopeError

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -354,8 +356,8 @@ class Contender:
 
     def _check_after(self, session: Session) -> None:
         """What it did while it was timed, or the last of it. Raises Incorrect."""
-        if self.mixings.end_turn(session):
-            self._check_new(session)
+        self.mixings.end_turn(session)
+        self._check_new(session)
         seen = self.mixings.seen(session)
         if isinstance(session, Witnessed) and (seen or session.stirring is not None):
             self._check_timed(session, session)
@@ -378,15 +380,21 @@ class Contender:
         if sum(array.nbytes for array in self._placement.inputs.values()) > LARGE_NBYTES:
             most = 2 if session is first else 1
         seen = self.mixings.seen(session)
-        timed_pass.check(
-            timed, partial(timing.answers, session), right, bound_of, accuracy.PROPAGATED_FACTOR, most, seen
-        )
+        seconds = timed_pass.LOOKS_S if getattr(session, "users", False) else 0.0
+        again = partial(timing.answers, session)
+        factor = accuracy.PROPAGATED_FACTOR
+        timed_pass.check(timed, again, right, bound_of, factor, most, seen, seconds)
 
     def _check_new(self, session: Session) -> None:
-        """A pass over inputs that were all new, against float64. Raises Incorrect."""
-        assert isinstance(session, Renewable)
-        if (last := session.renewed()) is not None:
-            found = self._loaded.check_row(*last, self.bound_of(), self._lossy)
+        """Passes over inputs that were all new, against float64: of as many trains as it is worth it. Raises
+        Incorrect."""
+        pairs = list(session.renewed()) if isinstance(session, Renewable) else []
+        secrets.SystemRandom().shuffle(pairs)
+        end = time.perf_counter() + timed_pass.FLOAT64_S
+        for number, pair in enumerate(pairs):
+            if number and time.perf_counter() > end:
+                break
+            found = self._loaded.check_row(*pair, self.bound_of(), self._lossy)
             if found is not None and not found.ok:
                 raise Incorrect(found, f"{timed_pass.WHEN}, on inputs that were all new")
 

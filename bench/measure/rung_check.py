@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.kinds.options import one_of
 from bench.measure.images import model_file
 from bench.results.records import Job
 from bench.run import chosen_rungs
+from bench.words.option import one_of
 from engine.backend import Backend, Options
 from engine.graph.graph import Graph
 from engine.planning import planner

@@ -30,10 +30,10 @@ from bench.results.messages import (
     Hello,
     Log,
     Measured,
+    Message,
     ModelLoaded,
     Provisional,
     Start,
-    WorkerMessage,
 )
 from bench.results.records import Case, EndToEnd, Job, Measurement
 from bench.run.supervisor import LOAD
@@ -84,7 +84,7 @@ class Runner:
     """`say` takes messages; `stopped` tells that the user wants no more."""
 
     def __init__(
-        self, start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[], bool]
+        self, start: Start[Job, Case], say: Callable[[Message], None], stopped: Callable[[], bool]
     ) -> None:
         self._start = start
         self._job = start.job

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from bench.profile.records import ProfileJob
 from bench.questions.asked import Answer, Failed, Looking, Question, Takes, WhichTakes
 from bench.questions.preview import Preview, WhichPreview
 from bench.results.messages import Progress
+from bench.results.profile_records import ProfileJob
 from bench.results.records import Case, Job
 
 
@@ -22,13 +22,13 @@ class WhichCases(Question, frozen=True, tag="cases"):
 
 
 class WhichProfile(Question, frozen=True, tag="profile"):
-    """A profile's job, filled in, and its cases (bench.profile.plan.plan)."""
+    """A profile's job, filled in, and its cases (bench.questions.profile_plan.plan)."""
 
     job: ProfileJob
 
 
 class WhichNode(Question, frozen=True, tag="node"):
-    """A node of a ladder (bench.ladder.plan.node_of)."""
+    """A node of a ladder (bench.questions.ladder_plan.node_of)."""
 
     model: str
     op: str
@@ -59,7 +59,7 @@ class ProfileCases(Answer, frozen=True, tag="profile"):
 
 
 class NodeFound(Answer, frozen=True, tag="node"):
-    """params: as bench.ladder.records.LadderJob has them; node: the name of the step's first."""
+    """params: as bench.results.ladder_records.LadderJob has them; node: the name of the step's first."""
 
     params: dict[str, Any]
     node: str

@@ -21,7 +21,6 @@ from typing import IO, TypeVar
 
 import msgspec
 
-from bench.profile.records import ProfileJob
 from bench.questions import confined
 from bench.questions.asked import Answer, Failed, Looking, WhichTakes, reader_command
 from bench.questions.messages import (
@@ -38,6 +37,7 @@ from bench.questions.messages import (
 )
 from bench.questions.preview import WhichPreview
 from bench.results.messages import Progress
+from bench.results.profile_records import ProfileJob
 from bench.results.records import Case, Job
 from bench.run.client import worker_environment
 from bench.run.exits import exit_words, last_line, signal_name
@@ -91,9 +91,9 @@ def cases(
 
 
 def profile(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
-    """As bench.profile.plan.plan. Raises KernelscopeError."""
+    """As bench.questions.profile_plan.plan. Raises KernelscopeError."""
     if not received([job.model]):
-        from bench.profile.plan import plan
+        from bench.questions.profile_plan import plan
 
         return plan(job)
     found = ask(WhichProfile(job=job), ProfileCases)
@@ -101,7 +101,7 @@ def profile(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
 
 
 def node(model: str, op: str, node: str, batch: int, device: str) -> NodeFound:
-    """As bench.ladder.plan.node_of. Raises KernelscopeError."""
+    """As bench.questions.ladder_plan.node_of. Raises KernelscopeError."""
     asked = WhichNode(model=model, op=op, node=node, batch=batch, device=device)
     if not received([model]):
         from bench.questions.model_reader import node_found

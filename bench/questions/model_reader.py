@@ -42,9 +42,11 @@ def main(limit_s: float) -> int:
     say: Callable[[Any], None] = channel.say
     question = msgspec.json.decode(read_line(0), type=AnyQuestion)
     # Imported here: what these pull in may print, and is no part of what a model may take.
-    from bench.ladder import plan as ladder_plan  # noqa: F401
-    from bench.profile import plan as profile_plan  # noqa: F401
-    from bench.questions import model_facts  # noqa: F401
+    from bench.questions import (
+        ladder_plan,  # noqa: F401
+        model_facts,  # noqa: F401
+        profile_plan,  # noqa: F401
+    )
 
     def progress(text: str, fraction: float | None) -> None:
         confined.alarm(limit_s + LEFT_S)
@@ -76,7 +78,7 @@ def answer(
 
             return Cases(cases=cases.plan(job, progress, look, unread))
         case WhichProfile(job=wanted):
-            from bench.profile import plan as profile_plan
+            from bench.questions import profile_plan
 
             filled, found = profile_plan.plan(wanted)
             return ProfileCases(job=filled, cases=found)
@@ -98,7 +100,7 @@ def answer(
 
 def node_found(asked: WhichNode) -> NodeFound:
     """Raises KernelscopeError."""
-    from bench.ladder import plan as ladder_plan
+    from bench.questions import ladder_plan
 
     step, _ = ladder_plan.node_of(asked.model, asked.op, asked.node, asked.batch, asked.device)
     return NodeFound(params=asdict(step.params), node=step.nodes[0])

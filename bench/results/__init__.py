@@ -1,5 +1,11 @@
 """What was measured: records, what lies in their folders, rows and their statistics. Reaches no engine.
 
+What every kind of run has in common, whichever kinds there are: `kinds` (the descriptor, and which there
+are), `folder` (one run on the disk), `folders` (one of any kind opened, copied), `summaries` (one as a line
+of a list, read quickly), `note` (what the user calls one), `thin` (one made small enough to send).
+`sample_run` is a comparison thinned (`python main.py runs thin RUN bench/results/sample_run` made it),
+`sample_ladder` and `sample_profile` are a ladder and a profile: with them every page has something to show.
+
 A run's folder may come from anybody (SECURITY.md says what is trusted). Whatever reads one goes through
 these:
 - `bench.results.inside`: names that a record gives stay in its folder (`inside(folder, name) -> Path`;
@@ -8,7 +14,7 @@ these:
 - `bench.results.reading` (files, lines, gzip, JSON) and `bench.results.npz` (arrays): limits on size,
   count and depth, regular files only; what is refused raises `Refused` with the reason, and whoever reads
   makes the sentence. `bench.words.plain` takes control characters out of what is decoded there, and
-  escapes text for Markdown and CSV; `bench.commands.terminal` and `gui.widgets.controls` (`Label`,
+  escapes text for Markdown and CSV; `bench.words.terminal` and `gui.widgets.controls` (`Label`,
   `as_tip`) show text as text.
 - `bench.results.results_file`: each line ends with a CRC-32 of what stands before it (`"sum"`, the last
   field). A damaged line is left out, told once by the logger `kernelscope.records` (standard error; the

@@ -1,8 +1,9 @@
 """Files of a run's folder: written completely or not at all, read within limits (bench.results.reading), and
-refused if a newer version wrote them. bench.kinds.folder is the whole folder."""
+refused if a newer version wrote them. bench.results.folder is the whole folder."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,24 +12,24 @@ import msgspec
 
 from bench.results import reading
 from bench.results.inside import own_parts
-from bench.results.records import FROM_OUTSIDE, KILLED_BY, LOST
+from bench.results.records import FROM_OUTSIDE, KILLED_BY, LOST, CaseResult
 from kernels.cache import atomic_file
 from kernels.errors import InputError, system_words
 
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
-NOTE_FILE = "note.json"  # what the user calls it (bench.kinds.note)
+NOTE_FILE = "note.json"  # what the user calls it (bench.results.note)
 CHARTS = "charts"  # where those of any kind are drawn
 
 R = TypeVar("R")
 
 
-def to_run_again(measurement: Any, retry: bool) -> bool:
+def to_run_again(measurement: CaseResult[Any], retry: bool) -> bool:
     """Whether a resume measures this case again: it was cancelled, its worker was killed by somebody and not
     by what it did, or (`retry`) it crashed or timed out."""
     if measurement.disposition in LOST:
         return retry or measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE
-    return bool(measurement.disposition == "cancelled")
+    return measurement.disposition == "cancelled"
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -58,9 +59,23 @@ def read_file(file: Path, record: type[R], schema: int, of: Path | None = None) 
         held = reading.decoded(data, _Schema)
         if held.schema > schema:
             raise NewerError(of or file, held.schema, schema, held.created_at)
+        if max(held.schema, 1) < schema:
+            data = _upgraded(data, schema)
         return reading.decoded(data, record)
     except reading.Unreadable as error:
         raise InputError(f"{file} is broken ({error})") from error
+
+
+def _upgraded(data: bytes, schema: int) -> bytes:
+    """A header of the first version, as it would be written now: a ladder kept the limits of its one device,
+    a profile its one model."""
+    held = reading.decoded(data, dict[str, Any])
+    match held.get("limits"):
+        case {"device": str(device)} as limits:
+            held["limits"] = {device: limits}
+    if "model" in held:
+        held["models"] = [held.pop("model")]
+    return msgspec.json.encode(held | {"schema": schema})
 
 
 class NewerError(InputError):
@@ -78,3 +93,16 @@ class NewerError(InputError):
 class _Schema(msgspec.Struct):
     schema: int = 0
     created_at: str = ""
+
+
+RUNS = Path("runs")
+
+
+def new_folder(runs: Path, stamp: datetime.datetime, name: str) -> Path:
+    """A path in `runs` that nothing has yet, by the time and the name."""
+    base = runs / f"{stamp:%Y%m%d-%H%M%S}-{name}"
+    path, number = base, 1
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path

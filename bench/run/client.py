@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from bench.kinds.folder import Folder
-from bench.kinds.registry import Kind
+from bench.results.folder import Folder
+from bench.results.kinds import Kind
 from bench.run import supervisor
 from bench.run.supervisor import Supervisor
 from kernels.errors import InputError

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from bench.kinds.options import (
+from bench.words.option import (
     Names,
     Number,
     Numbers,
@@ -589,14 +589,14 @@ TABLE: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(
             "charts",
-            Names(known="bench.show.draw:FORMATS", joined=True, none="none"),
+            Names(known="bench.views.drawing.draw:FORMATS", joined=True, none="none"),
             "Some of png, svg, pdf; or none.",
             "F,F,…",
             on=ALL,
         ),
         Option(
             "format",
-            Text(known="bench.show.table:FORMATS"),
+            Text(known="bench.views.tables.table:FORMATS"),
             "What goes to standard output.",
             "table|csv|json|md",
             on=ALL,

@@ -32,15 +32,44 @@ from kernels.errors import CrashedError, KernelError, KernelscopeError
 # What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
 WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 
-# So long a kernel's process works until it has said that a train is over, on average, at most: what it did
-# then nobody would time, and whoever is next would find its traces. By the clock or by its processors' time,
-# whichever is less: who spins in many threads does nothing, nor does who waits for a core.
-AFTER_NS, AFTER_FEW = 3_000_000, 50
+# So long a process of a user's kernel works at most after the last passes of its trains, until it is stopped:
+# what it did then nobody would time, and whoever is next would find its traces. A train, or so many times
+# what others work there, if that is more; of what was timed; and once, for what any process of Python's does
+# now and then. The longest does not count: a machine that is taken away for a while is no kernel's doing. By
+# the clock or by its processors' time, whichever is less: who spins in many threads does nothing, nor does who
+# waits for a core. docs/trust.md says where these are from.
+AFTER_NS, AFTER_OTHERS, AFTER_SHARE, AFTER_ONCE_NS = 100_000, 3, 0.02, 10_000_000
 LOOK_S = 0.05  # so often it is asked whether a process has stopped that is to answer
 
 _awake: list[Child] = []  # at most one
+_others: dict[int, After] = {}  # of those that run nothing of a user's, by threads
 _all: weakref.WeakSet[Child] = weakref.WeakSet()
 _watched: tuple[Child, Watched] | None = None  # who runs what a user may have written
+
+
+class After:
+    """What was worked after the last passes of trains, in nanoseconds."""
+
+    def __init__(self) -> None:
+        self._ns = self._longest_ns = self._timed_ns = self._trains = 0
+
+    def add(self, ns: int, timed_ns: int) -> None:
+        """Of a train whose passes took timed_ns."""
+        self._ns, self._timed_ns, self._trains = self._ns + ns, self._timed_ns + timed_ns, self._trains + 1
+        self._longest_ns = max(ns, self._longest_ns)
+
+    @property
+    def mean_ns(self) -> float:
+        return self._ns / max(1, self._trains)
+
+    def too_long(self, others: After) -> str:
+        """In words, if it is more than others explain."""
+        each = max(AFTER_NS, AFTER_OTHERS * others.mean_ns)
+        most = AFTER_ONCE_NS + each * self._trains + AFTER_SHARE * self._timed_ns
+        if self._ns - self._longest_ns <= most:
+            return ""
+        trains = f"{self._trains} train{'s' if self._trains > 1 else ''} of {self._timed_ns / 1e6:.0f} ms"
+        return f"worked for {self._ns / 1e6:.0f} ms after its timed passes, in {trains}"
 
 
 class Child:
@@ -65,7 +94,7 @@ class Child:
         self.undone: tuple[str, ...] = ()  # what of its own it changed
         self.users = self.ended = False  # whether it runs what a user wrote; whether it ended while stopped,
         self.ended_by: Child | None = None  # and whose turn it was then, where that may have been its doing
-        self._after_ns = self._trains = 0  # what it worked after its last timed passes, of so many trains
+        self._after = After()
         self._answered = False  # it limits itself before it does
         self._numbers = itertools.count(1)
         self._known: set[int] = set()  # blocks that it has
@@ -204,10 +233,8 @@ class Child:
                     over, worked = time.perf_counter_ns(), ends.worked_ns(self.pid)
                     ends.resume(self.pid)
                     kind, body, _ = self._received()
-                    worked = ends.worked_ns(self.pid) - worked
-                    self._after_ns += min(worked, time.perf_counter_ns() - over)
                 else:
-                    taken = self._asking(count, before, after)
+                    taken, over, worked = self._asking(count, before, after), 0, 0
                     kind, body, _ = self._received()
             except (channel.ChannelClosed, ChildProcessError) as error:
                 raise self._gone(error) from error
@@ -220,9 +247,12 @@ class Child:
             if kind != channel.TRAIN or body:
                 raise self._error(kind, body)
             self._alone(ends.children(self.pid))
-            self._trains += 1
-            if self._after_ns > AFTER_NS * (self._trains + AFTER_FEW):
-                self.spoilt = f"{self.what} worked for {self._after_ns / 1e6:.0f} ms after its timed passes"
+            if over:
+                worked = min(ends.worked_ns(self.pid) - worked, time.perf_counter_ns() - over)
+                others = _others.setdefault(1 if one_core else cores, After())
+                (self._after if self.users else others).add(worked, sum(taken))
+                if told := self._after.too_long(others):
+                    self.spoilt = f"{self.what} {told}"
             self._unspoilt()
             return taken
 

@@ -162,7 +162,7 @@ class ApartSession(Held):
         with self._in_words():
             return self._going_on(timed)
 
-    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
         return self._trains.renewed()
 
     @property

@@ -6,8 +6,8 @@ One that runs what a user wrote has none: its only arrays are given the inputs o
 each while it is stopped, and it does no more than wait and run (`passes`).
 
 The parent's `Slots` changes a few values of every input and poisons
-some of every output before each train (engine.stirring); `Kept` holds what a few
-passes gave, drawn among all since it was last asked: which will be looked at is known to nobody before.
+some of every output before each train (engine.stirring); `Kept` holds what a pass of each train gave: which
+one, and which trains where not all have room, is drawn when they are over.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def passes(calls: Sequence[Callable[[], object]], untimed: int, count: int, done
 MOST = 64
 MOST_NBYTES = 32 << 20
 # Of passes that are kept to be looked at: so many, of so many bytes in all.
-PASSES, PASSES_NBYTES = 4, 64 << 20
+PASSES, PASSES_NBYTES = 64, 64 << 20
 
 
 def most(specs: Sequence[Spec]) -> int:
@@ -199,7 +199,8 @@ def told(inputs: Mapping[str, Spec], outputs: Mapping[str, Spec]) -> dict[str, S
 
 
 class Kept:
-    """What some passes left, drawn alike among all since `take`: (pass number, outputs by name) each."""
+    """What one pass of each train left, drawn alike among its passes: (pass number, outputs by name) each. If
+    there were more trains since `take` than there is room for, some of them, drawn alike."""
 
     def __init__(self, outputs_nbytes: int) -> None:
         self._most = max(1, min(PASSES, PASSES_NBYTES // max(1, outputs_nbytes)))
@@ -208,7 +209,7 @@ class Kept:
         self._random = random.SystemRandom()
 
     def offer(self, slots: Slots, first: int, count: int) -> None:
-        """One pass of this train, taken where the lot falls on it."""
+        """A train that is over."""
         self._trains += 1
         place = len(self._held) if len(self._held) < self._most else self._random.randrange(self._trains)
         if place < self._most:

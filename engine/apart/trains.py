@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.apart.client import Child
 from engine.apart.memory import Spec
-from engine.apart.slots import Kept, Slots, most
+from engine.apart.slots import PASSES_NBYTES, Kept, Slots, most
 from engine.apart.timed import Arena, Given, Shared
 from engine.machine import host
 from engine.stirring import LEAST, Cells, Stirring
@@ -26,6 +26,7 @@ from kernels.errors import TooShortError
 # where a pass is longer than that, or the last train ended just before.
 WARM_NS, WARM_ALONE_NS, IDLE_NS = 2_000_000, 500_000, 1_000_000
 PARTS = 8  # of what is timed at once in one thread, each of which is a sample
+Pair = tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
 TRIES = 3  # of a train of which nothing is left, with what is taken off measured anew in between
 
 
@@ -50,7 +51,10 @@ class ApartTrains:
         self._bound: dict[str, np.ndarray] | None = None
         self._stale = True
         self._next = 1  # number of the next pass: goes up as long as the session lives
-        self._kept = Kept(sum(spec.nbytes for spec in outputs.values()))
+        nbytes = sum(spec.nbytes for spec in outputs.values())
+        # A warm-up's trains are of other lengths, which a kernel can see: those that are timed have room of
+        # their own.
+        self._kept = {rough: Kept(nbytes) for rough in (False, True)}
         self.trigger_ns = 0.0  # what triggering (and copying) took a pass, and was taken off
         self._trigger_half_ns = 0.0  # and how far that may be off
         self.at_once = 1  # passes of the last train
@@ -58,7 +62,7 @@ class ApartTrains:
         self._ended = 0
         self.parts_ns: Sequence[float] = ()  # a pass's in each part of what was timed last
         self._renewed: Renewed | None = None
-        self._last: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = None
+        self._over_new: list[Pair] = []  # of trains over such slots: what a pass was given and left
         self._trains: list[tuple[int, int]] = []  # of the last passes that were timed: timed and untimed ones
 
     @property
@@ -93,8 +97,8 @@ class ApartTrains:
         """These are what is stirred from now on; kept as they are."""
         self._bound = {name: np.array(array, self._inputs[name].dtype) for name, array in inputs.items()}
         self._stale = True
-        self._kept.forget()
-        self._renewed = self._last = None
+        self._forget()
+        self._renewed = None
 
     @property
     def bound(self) -> Mapping[str, np.ndarray]:
@@ -113,7 +117,6 @@ class ApartTrains:
         while left > 0:
             now = min(left, most)
             found = self._train(way, now, each, cold, rough)
-            self._kept.offer(way.slots, self._next - now, now)
             self._pass_ns, self._ended = sum(found) / now, time.perf_counter_ns()
             taken += sum(found)
             parts += [ns / passes for ns, passes in zip(found, _parts(now, each), strict=True)]
@@ -130,6 +133,8 @@ class ApartTrains:
             off = None if self._arena is not None else way.off(count, cold, rough)
             parts = way.train_ns(self._next, count, untimed, cold, each)
             self._trains.append((count, untimed))
+            # Also of one that is then run again: a kernel could do nothing in as many.
+            self._kept[rough].offer(way.slots, self._next, count)
             off = off or way.off(count, cold, rough)
             self._next += count
             self.trigger_ns, self._trigger_half_ns = off.ns / count, off.half_width_ns / count
@@ -155,32 +160,38 @@ class ApartTrains:
         if self._renewed is None:
             self._renewed = Renewed(self._ready().slots)
         way, slots, self._stale = self._ready_way(), self._renewed.slots, True
-        self._kept.forget()
+        self._forget()
         passes, untimed = secrets.choice(self._trains or [(min(count, slots.count), 0)])
         self._renewed.fill(0, passes, alike, secrets.randbits(64))
         whole = sum(way.filled_ns(passes, untimed))
         off = way.off(passes, cold=False, rough=False).ns
         self._ended = time.perf_counter_ns()
-        if alike == NEW:
-            slot = secrets.randbelow(passes)
-            given, found = (
-                {name: array[slot, ...].copy() for name, array in of.items()}
-                for of in (slots.given, slots.left)
-            )
-            self._last = given, found
+        slot = secrets.randbelow(passes)
+        given, found = (
+            {name: array[slot, ...].copy() for name, array in of.items()} for of in (slots.given, slots.left)
+        )
+        self._over_new.append((given, found))
+        while len(self._over_new) > 1 and sum(map(_nbytes, self._over_new)) > PASSES_NBYTES:
+            del self._over_new[secrets.randbelow(len(self._over_new))]
         return max(whole - off, LEAST * whole) / passes
 
-    def renewed(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None:
-        return self._last
+    def renewed(self) -> tuple[Pair, ...]:
+        """See engine.witness.Renewable."""
+        found, self._over_new = tuple(self._over_new), []
+        return found
 
     def witnesses(self) -> tuple[Witness, ...]:
-        """A few passes, drawn among all since the last time that this was asked."""
+        """A pass of each train since this was asked, or of as many as there is room for."""
+        places = {name: np.arange(math.prod(s.shape), dtype=np.int64) for name, s in self._outputs.items()}
         return tuple(
-            Witness(
-                number, {name: (np.arange(a.size, dtype=np.int64), a.reshape(-1)) for name, a in left.items()}
-            )
-            for number, left in self._kept.take()
+            Witness(number, {name: (places[name], a.reshape(-1)) for name, a in left.items()}, rough)
+            for rough, kept in self._kept.items()
+            for number, left in kept.take()
         )
+
+    def _forget(self) -> None:
+        for kept in self._kept.values():
+            kept.forget()
 
     def _ready(self) -> Shared | Given:
         """With slots that are as was bound, but for what is stirred."""
@@ -197,6 +208,10 @@ class ApartTrains:
             about = self._child, self._number, self._inputs, self._outputs, self._most
             self._way = Shared(*about, self._one_core) if self._arena is None else Given(*about, self._arena)
         return self._way
+
+
+def _nbytes(pair: Pair) -> int:
+    return sum(array.nbytes for of in pair for array in of.values())
 
 
 def _parts(count: int, each: int) -> list[int]:

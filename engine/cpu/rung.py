@@ -175,7 +175,7 @@ class CpuRungSession(Held):
             for i in self._data:
                 np.copyto(self._inputs[i], np.asarray(self._expected[i]))
 
-    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
         return self._trains.renewed()
 
     def _bind(self) -> None:

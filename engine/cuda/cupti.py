@@ -39,7 +39,7 @@ _MEMORY = {"DEVICE_STATIC": "device", "MANAGED_STATIC": "managed", "UNKNOWN": ""
 
 @dataclass(frozen=True)
 class Recording:
-    """What was recorded. activities, calls, overheads: fields of bench.profile.events' Activity, ApiCall and
+    """What was recorded. activities, calls, overheads: fields of bench.results.events' Activity, ApiCall and
     Interval, times on perf_counter_ns, in no order. offset_ns: CUPTI's clock minus ours, known to ± error_ns;
     drift_ns: how far it had moved at the end. dropped: records that found no room, None where CUPTI does not
     say."""
@@ -350,7 +350,7 @@ def _thread_of(record: Any) -> int:
 
 
 def device() -> dict[str, Any]:
-    """Fields of bench.profile.records.DeviceFacts for the current device."""
+    """Fields of bench.results.profile_records.DeviceFacts for the current device."""
     cupy = import_cupy()
     found = cupy.cuda.Device()
     name = cupy.cuda.runtime.getDeviceProperties(found.id)["name"]

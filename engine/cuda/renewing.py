@@ -8,7 +8,7 @@ The launch comes after that of engine.cuda.stirring, which changes a few values 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -130,9 +130,10 @@ class OverNew:
     def written(self) -> None:
         self._elsewhere = self._new = False
 
-    def last(self) -> tuple[Arrays, Arrays] | None:
-        """Inputs and outputs of a pass over new inputs."""
-        return None if self._last is None else (self._last[0](), self._last[1])
+    def last(self) -> Sequence[tuple[Arrays, Arrays]]:
+        """Inputs and outputs of a pass over new inputs, since this was asked."""
+        last, self._last = self._last, None
+        return () if last is None else [(last[0](), last[1])]
 
 
 @lru_cache(maxsize=1)

@@ -140,7 +140,7 @@ class CudaRungSession:
         with translated(self._what):
             return self._over_new.time(count, alike)
 
-    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
         return self._over_new.last()
 
     @property

@@ -284,7 +284,7 @@ class EngineCudaSession(DeviceSession):
         with translated(self._what):
             return self._over_new.time(count, alike)
 
-    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
         return self._over_new.last()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:

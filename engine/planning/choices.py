@@ -6,7 +6,7 @@ batch size, in one precision. Its file has these parts:
     part       what it says                                             who measures it
     rungs      the rung of a step: `Choice`                             bench.measure.tuned.rungs
     paces      how fast the rungs were at other batch sizes: a hint     the same
-    defines    the values of what a rung's header lists under [tune]    bench.ladder.measure.tuning
+    defines    the values of what a rung's header lists under [tune]    bench.measure.ladder.tuning
     layouts    how a plan's tensors travel, and the rungs for that      bench.measure.tuned.layouts
     nets       which steps are one kernel                               engine.cuda.replays.one_kernel
     early      which steps begin before the one in front has ended      engine.cuda.replays.overlap

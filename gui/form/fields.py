@@ -24,10 +24,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.words.option import Number, Numbers, Option, Switch, Text
 from bench.questions.asked import Takes
 from bench.results.records import Job, stem
 from bench.run import chosen_rungs
+from bench.words.option import Number, Numbers, Option, Switch, Text
 from gui.base.boxes import as_row, filled
 from gui.base.theme import TIGHT
 from gui.widgets.controls import Combo, Elided, Label, TermLabel, as_tip, tool_button

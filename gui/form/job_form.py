@@ -24,13 +24,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.run.kinds.comparison import KIND as COMPARISON
-from bench.words.option import Option, by_name, numbers_text
 from bench.questions.asked import Takes
 from bench.results.names import plain_path, with_distinct_stems
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults, options
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.words import palette
+from bench.words.option import Option, by_name, numbers_text
 from bench.words.units import clock
 from gui.base.boxes import as_column, filled, kept_list, scrolled
 from gui.base.theme import GAP, TIGHT, WIDE

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer
 
-from bench.diff import sentences
-from bench.views.diff.between import between, with_baseline
-from bench.views.diff.records import Diff
 from bench.results import baseline
 from bench.results.folders import open_folder
+from bench.views.diff.between import between, with_baseline
+from bench.views.diff.records import Diff
+from bench.views.sentences import diff_sentences as sentences
 from gui.pages.runs import RunsPage
 from gui.sessions.session import Session
 from gui.shell.library import Library

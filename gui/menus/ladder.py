@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from bench.run.kinds.ladder import KIND as LADDER
 from bench.questions.ladder_questions import LadderQuestion
-from bench.results.ladder_records import LadderJob, RungCase
 from bench.questions.preview import PreviewNode
 from bench.results import trust
+from bench.results.ladder_records import LadderJob, RungCase
 from bench.results.records import Case, Layer, stem
 from bench.run import chosen_rungs, defaults
+from bench.run.kinds.ladder import KIND as LADDER
 from gui.base.boxes import kept_list
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog
 
-from bench.run.kinds.profile import KIND as PROFILE
 from bench.run import chosen_rungs
+from bench.run.kinds.profile import KIND as PROFILE
 from gui.pages.timeline import TimelinePage
 from gui.sessions.profile_session import ProfileSession
 from gui.shell.main_window import Actions, MainWindow

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from bench.results.messages import Provisional
+from bench.results.records import Case, Measurement
+from bench.results.rows import Row, label, title
 from bench.views.charts.definitions import Chart
 from bench.views.sentences.findings import badge
 from bench.views.sentences.footer import processors
 from bench.words.option import numbers_text
-from bench.results.messages import Provisional
-from bench.results.records import Case, Measurement
-from bench.results.rows import Row, label, title
 from gui.base.boxes import VERTICAL, as_column, as_row, filled, splitter
 from gui.base.theme import GAP, PAGE_MARGINS, TIGHT
 from gui.pages.page import Page
@@ -32,7 +32,7 @@ from typing import Any
 
 from PySide6.QtGui import QColor, QPalette
 
-from bench.show import tables
+from bench.views.tables import comparison_tables as tables
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette
 from gui.widgets.table_view import TableView

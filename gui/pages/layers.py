@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 from bench.results import doubt
 from bench.results.records import ErrorStats, Layer, Measurement, stem
 from bench.results.rows import label, title
-from bench.show import tables
+from bench.views.tables import comparison_tables as tables
 from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter

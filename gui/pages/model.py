@@ -21,7 +21,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.views.charts import breakdown
 from bench.questions.preview import (
     Picture,
     Preview,
@@ -33,6 +32,7 @@ from bench.questions.preview import (
     WhichPreview,
 )
 from bench.results.records import Job, stem
+from bench.views.charts import breakdown
 from bench.views.tables.table import Column, Table
 from bench.words import palette, units
 from gui.base.boxes import HORIZONTAL, ScrollArea, as_column, filled, splitter, tabbed

@@ -36,11 +36,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.views.sentences.verdicts import CROWDED
 from bench.results import gallery
 from bench.results.gallery import Answers, Images
 from bench.results.records import Case, Measurement
 from bench.results.rows import label, title
+from bench.views.sentences.verdicts import CROWDED
 from bench.words import palette, units
 from gui.base.background import Background
 from gui.base.boxes import HORIZONTAL, as_column, filled, splitter

@@ -11,8 +11,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QTextOption
 from PySide6.QtWidgets import QWidget
 
-from bench.views.charts.definitions import Bar, Category
-from bench.views.charts.definitions import Baseline
+from bench.views.charts.definitions import Bar, Baseline, Category
 from gui.base.theme import Theming, resized
 from gui.plots.base import HatchedBars, PanelPlot, failure_line, line_of, outlined
 

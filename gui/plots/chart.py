@@ -29,8 +29,8 @@ from PySide6.QtWidgets import (
 )
 
 from bench.views.charts.definitions import Chart, Panel
-from bench.charts import meanings
 from bench.views.charts.doubts import LEGEND, has_doubts
+from bench.views.sentences import findings
 from gui.base.boxes import filled, fitting_height
 from gui.base.theme import GAP, Theming, put_icon
 from gui.plots.bars import BarPlot
@@ -192,7 +192,7 @@ class ChartView(QFrame):
         self._place_switches()
         # If the title is too long, it is shown without the model, which stands above the charts.
         self._title.setText(chart.title, *_without_model(chart.title))
-        self._title.meaning = meanings.of(chart.name)
+        self._title.meaning = findings.of(chart.name)
         self._finding.setText(chart.finding)
         self._finding.setVisible(chart.finding not in ("", self.stated_above))
         self._notes.setVisible(bool(chart.notes))

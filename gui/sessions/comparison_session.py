@@ -15,18 +15,18 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.views.charts.definitions import Chart
-from bench.views.charts.overlay import lay_over, short_name
-from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
-from bench.views.charts.scoreboard import Scoreboard, scoreboard
-from bench.views.sentences.verdicts import Verdict, of_precision, precisions, verdict
-from bench.run.kinds.comparison import KIND as COMPARISON
-from bench.run.kinds.comparison import RunFolder
-from bench.results.store import RUNS
+from bench.results.folder import heard
 from bench.results.messages import Hello, Provisional
 from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
-from bench.results.rows import RowCache
-from bench.results.rows import Row, title
+from bench.results.rows import Row, RowCache, title
+from bench.results.store import RUNS
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.comparison import RunFolder
+from bench.views.charts.comparison_charts import model_charts, named, whole_and_apart, with_provisional
+from bench.views.charts.definitions import Chart
+from bench.views.charts.overlay import lay_over, short_name
+from bench.views.charts.scoreboard import Scoreboard, scoreboard
+from bench.views.sentences.verdicts import Verdict, of_precision, precisions, verdict
 from gui.sessions.session import Ended, Session
 from kernels.errors import InputError
 
@@ -140,7 +140,7 @@ class RunState(QObject):
 
     def heard(self, message: object) -> None:
         """Take what the worker says about the machine, a model, or the cases of the job."""
-        self.run = COMPARISON.heard(self.run, message)
+        self.run = heard(self.run, message)
         self._touch()
 
     def add(self, measurements: Iterable[Measurement]) -> None:

@@ -20,21 +20,28 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTemporaryDir, Signal
 
+from bench.questions.ladder_questions import (
+    DESCRIBE,
+    AssemblyAnswer,
+    KernelProblem,
+    LadderAnswer,
+    LadderQuestion,
+    RungInfo,
+    assembly_command,
+)
+from bench.results.inside import inside
+from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_rows import RungRow, rows
+from bench.results.machine_limits import MachineLimits
+from bench.results.messages import Hello, LimitsMeasured, Provisional
+from bench.results.records import Environment
 from bench.results.store import RUNS
-from bench.ladder import again
+from bench.run import watching as again
+from bench.run.client import worker_command
 from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.kinds.ladder import LadderFolder
-from bench.questions.ladder_questions import DESCRIBE, AssemblyAnswer, KernelProblem, LadderAnswer, LadderQuestion, RungInfo, assembly_command
-from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
-from bench.results.messages import LimitsMeasured
-from bench.ladder.records import RungProvisional
-from bench.views.charts.ladder_charts import Going, planned
-from bench.results.ladder_rows import RungRow, rows
-from bench.results.inside import inside
-from bench.results.messages import Hello
-from bench.results.records import Environment
 from bench.run.watching import Stamps, stamps
-from bench.run.client import worker_command
+from bench.views.charts.ladder_charts import Going, planned
 from gui.base.background import Background, timer
 from gui.sessions.processes import Asker
 from gui.sessions.session import Session
@@ -171,7 +178,7 @@ class LadderState(QObject):
         self.ladder: Ladder | None = None
         self.going: dict[str, Going] = {}
         self._environment = Environment()
-        self._limits: dict[str, LimitsMeasured] = {}  # by device
+        self._limits: dict[str, MachineLimits] = {}  # by device
         self._shelves: dict[str, _KnownLadder] = {}
         self._shelf = _KnownLadder()
         self._deriver = Background(lambda sentence: None, self)
@@ -290,9 +297,8 @@ class LadderState(QObject):
                 self.question, op=job.op, node=job.node, nodes=(), device=job.device, precision=job.precision
             )
             self._shelf = self._shelves.setdefault(identity(job), _KnownLadder())
-            limits = self._limits.get(job.device)
             self.ladder = msgspec.structs.replace(
-                answer.ladder, environment=self._environment, limits=limits.limits if limits else None
+                answer.ladder, environment=self._environment, limits=self._limits
             )
             keys = {case.key for case in answer.ladder.cases}
             for key in [key for key in self._shelf.measured if key not in keys]:
@@ -320,8 +326,8 @@ class LadderState(QObject):
             self._environment = message.environment
             self.ladder = msgspec.structs.replace(self.ladder, environment=message.environment)
         elif isinstance(message, LimitsMeasured):
-            self._limits[self.ladder.job.device] = message
-            self.ladder = msgspec.structs.replace(self.ladder, limits=message.limits)
+            self._limits = self._limits | {message.limits.device: message.limits}
+            self.ladder = msgspec.structs.replace(self.ladder, limits=self._limits)
             self._derive()
         self.changed.emit()
 
@@ -338,7 +344,7 @@ class LadderState(QObject):
         self.changed.emit()
 
     def beside(self, cases: Iterable[RungCase]) -> tuple[RungCase, ...]:
-        """The cases to time together, after these ran alone (bench.ladder.again). The others among them
+        """The cases to time together, after these ran alone (bench.run.watching). The others among them
         are in doubt from now on."""
         if self.ladder is None:
             return ()
@@ -634,7 +640,7 @@ class LadderSession(Session):
         if not self._together:
             self.state.turn(case, LADDER.stages.get(stage, stage))
 
-    def _expected(self, message: RungProvisional) -> None:
+    def _expected(self, message: Provisional) -> None:
         if not self._together:
             self.state.turn(message.case, median_ns=message.median_ns)
 

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from bench.results.store import RUNS
-from bench.profile import api as profile_api
+from bench.results import api_calls as profile_api
 from bench.results import parts as profile_parts
 from bench.results.event_files import events_in
 from bench.results.events import Activity, ApiCall, Event, Events, HostSpan, Mark
+from bench.results.folder import heard
+from bench.results.profile_records import CaseProfile, Profile, ProfileJob, planned
+from bench.results.store import RUNS
 from bench.run.kinds.profile import KIND as PROFILE
 from bench.run.kinds.profile import ProfileFolder
-from bench.results.profile_records import CaseProfile, Profile, ProfileJob, planned
 from gui.sessions.processes import Exporter, Order
 from gui.sessions.session import Session
 from kernels.errors import InputError
@@ -147,7 +148,7 @@ def track(title: str, events: Iterable[Event]) -> Track | None:
 
 
 def colour_key(event: Event) -> str:
-    """What the colour of an event stands for: a part of the breakdown (bench.profile.parts), the purpose
+    """What the colour of an event stands for: a part of the breakdown (bench.results.parts), the purpose
     of a call, or the name of a mark."""
     if isinstance(event, Activity):
         return profile_parts.activity_key(event)
@@ -280,7 +281,7 @@ class ProfileState(QObject):
     def heard(self, message: object) -> None:
         """Take what a worker says about the whole profile."""
         if self.profile is not None:
-            self.profile = PROFILE.heard(self.profile, message)
+            self.profile = heard(self.profile, message)
             self.changed.emit()
 
     def settle(self, cases: Sequence[CaseProfile]) -> None:

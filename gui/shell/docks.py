@@ -16,14 +16,14 @@ from PySide6.QtCore import QSettings, Qt, QUrl, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QTextBrowser, QVBoxLayout, QWidget
 
-from bench.views.charts import breakdown
-from bench.results.kinds import case_words
 from bench.results import doubt, rates
+from bench.results.kinds import case_words
 from bench.results.messages import Log
 from bench.results.records import PREPARE_PHASES, Case, ErrorStats, Layer, Measurement, StopReason
 from bench.results.rows import Row, label
-from bench.views.tables.table import Column, Table
+from bench.views.charts import breakdown
 from bench.views.tables.comparison_tables import END_TO_END, WORDS
+from bench.views.tables.table import Column, Table
 from bench.words import orders, palette, units
 from gui.base.boxes import filled
 from gui.base.theme import WIDE, Theme, Theming

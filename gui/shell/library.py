@@ -17,14 +17,13 @@ from PySide6.QtCore import QFile, QObject, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-from bench.run.kinds.comparison import KIND as COMPARISON
-from bench.results import baseline, note
-from bench.results.store import RUNS
-from bench.results.kinds import kind_of
-from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
-from bench.results import trust
+from bench.results import baseline, note, trust
 from bench.results.claim import Claim
+from bench.results.kinds import kind_of
 from bench.results.records import Job, Measurement, Run, stem
+from bench.results.store import RUNS
+from bench.results.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
+from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.base.boxes import kept_list
 from gui.pages.runs import RunsPage, same
 from gui.sessions.comparison_session import Overlay

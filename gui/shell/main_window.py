@@ -33,10 +33,10 @@ from PySide6.QtWidgets import (
     QMessageBox,
 )
 
-from bench.results.store import RUNS
 from bench.results import rows
 from bench.results.messages import Hello, Log
 from bench.results.records import BackendInfo, Job
+from bench.results.store import RUNS
 from gui.base import faults
 from gui.base.background import timer
 from gui.base.boxes import SIZE, as_column, as_row, keep_sizes, placed, put_on_screen, restore_sizes, tabbed

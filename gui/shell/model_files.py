@@ -16,9 +16,9 @@ from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QDropEvent, QKeySequence, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
-from bench.results.kinds import kinds
 from bench.questions.asked import Failed, Question, Takes, WhichTakes, reader_command
 from bench.questions.preview import Preview, WhichPreview
+from bench.results.kinds import kinds
 from bench.results.store import RESULTS_FILE
 from gui.base.theme import Theming, resized
 from gui.pages.model import ModelPage

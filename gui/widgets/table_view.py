@@ -1,4 +1,4 @@
-"""A table (bench.show.table) in the window. It can be sorted, selected by rows, and copied as CSV and
+"""A table (bench.views.tables) in the window. It can be sorted, selected by rows, and copied as CSV and
 Markdown."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The verdicts of a run in large letters: for each model one line for each comparison, and whether it is
-reliable; a click on a clause selects its points. And the scoreboard (bench.charts.scoreboard): a line
+reliable; a click on a clause selects its points. And the scoreboard (bench.views.charts): a line
 for each backend, a column for each batch size, in each cell how fast it is beside its reference."""
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.views.charts.scoreboard import Line, Scoreboard
-from bench.views.sentences.verdicts import CLOCK, Clause, Verdict
 from bench.results.records import Case
 from bench.results.rows import title
+from bench.views.charts.scoreboard import Line, Scoreboard
+from bench.views.sentences.verdicts import CLOCK, Clause, Verdict
 from bench.views.tables import scoreboard
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import palette

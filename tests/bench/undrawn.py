@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.profile.show import draw_timeline
-from bench.show import draw, report_files
+from bench.views.drawing import draw, draw_timeline
+from bench.views.reports import report_files
 
 
 def undrawn(patch: pytest.MonkeyPatch) -> None:

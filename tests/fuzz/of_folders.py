@@ -14,31 +14,28 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from bench.charts import charts
-from bench.charts.definitions import Chart
-from bench.charts.footer import footer
-from bench.comparison import report
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds import folders as bench_folders
-from bench.kinds import summaries, thin
-from bench.kinds.folders import open_folder
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import report as ladder_report
-from bench.ladder.show import rows as ladder_rows
-from bench.ladder.show import tables as ladder_tables
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.show import charts as profile_charts
-from bench.profile.show import remarks as profile_remarks
-from bench.profile.show import report as profile_report
-from bench.profile.show.saved import ShownProfile, tables_of
-from bench.results import store
-from bench.results.rows import in_order, rows
-from bench.show import draw_together, tables, terminal_tables
-from bench.show import table as shown_table
-from bench.show.table import to_csv, to_json, to_markdown
-from tests.bench.kinds import test_folders
+from bench.results import folders as bench_folders
+from bench.results import ladder_rows, store, summaries, thin
+from bench.results.event_files import events_in
+from bench.results.folders import open_folder
+from bench.results.rows import rows
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views.charts import ladder_charts, profile_charts
+from bench.views.charts.comparison_charts import charts
+from bench.views.charts.definitions import Chart
+from bench.views.drawing import draw_together
+from bench.views.profile import ShownProfile, tables_of
+from bench.views.reports import comparison_report as report
+from bench.views.reports import ladder_report, profile_report
+from bench.views.sentences import profile_remarks
+from bench.views.sentences.footer import footer
+from bench.views.tables import comparison_tables as tables
+from bench.views.tables import ladder_tables, terminal_tables
+from bench.views.tables import table as shown_table
+from bench.views.tables.table import to_csv, to_json, to_markdown
+from tests.bench.results import test_folders
 from tests.fuzz import changes
 from tests.fuzz.ours import ours
 
@@ -196,7 +193,7 @@ def _with_sum(data: bytes) -> bytes:
 
 def _show_run(path: Path) -> list[Chart]:
     folder = COMPARISON.open(path)
-    measurements = in_order(folder.header, folder.measurements())
+    measurements = folder.measurements()
     made = rows(measurements)
     to_csv(tables.table(made))
     to_csv(tables.layer_table(measurements))
@@ -214,7 +211,7 @@ def _show_ladder(path: Path) -> list[Chart]:
     rungs = ladder_rows.rows(folder.header, measurements)
     whole = ladder_rows.rows(folder.header, measurements, "model")
     to_csv(ladder_tables.table([*rungs, *whole]))
-    ladder_tables.as_json(folder.header, rungs, whole)
+    to_json(ladder_tables.output(folder.header, rungs, whole))
     to_markdown(ladder_tables.table([*rungs, *whole]), by_name=True)
     _printed(ladder_tables.terminal(folder.header, rungs, whole))
     ladder_charts.footer(folder.header)

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from bench.measure.images import predictions
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
 from bench.results import gallery, npz, reading
+from bench.results.event_files import events_in
+from bench.run.kinds.profile import KIND as PROFILE
 from tests.fuzz import changes
 from tests.fuzz.of_folders import decoded, honest, planted, replaced
 from tests.fuzz.ours import ours

@@ -15,7 +15,7 @@ import main
 
 ROOT = Path(main.__file__).parent
 RUNS = ROOT / "tests" / "golden" / "runs"
-SHIPPED = ROOT / "bench" / "kinds"
+SHIPPED = ROOT / "bench" / "results"
 OLDER = ROOT / "tests" / "data"
 OUT = "out"  # the folder that a command writes to
 WIDTH = 112  # of the terminal, in columns

@@ -30,7 +30,7 @@ F_SETSIG = 10  # of Linux
 
 LOADED = (
     "bench.questions.model_facts", "bench.questions.model_takes", "bench.questions.model_preview",
-    "bench.ladder.measure.describe", "bench.ladder.measure.compiled", "bench.show.draw_ready",
+    "bench.measure.ladder.describe", "bench.measure.ladder.compiled", "bench.views.drawing.draw_ready",
 )  # fmt: skip
 _servers = {}
 

@@ -25,12 +25,12 @@ from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QSettings
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
-from bench.run.kinds.comparison import KIND as COMPARISON
-from bench.results.store import RUNS
 from bench.results.kinds import kind_of
-from bench.results.summaries import BESIDE_SAMPLE, SAMPLE
 from bench.results.records import Measurement
 from bench.results.rows import title
+from bench.results.store import RUNS
+from bench.results.summaries import BESIDE_SAMPLE, SAMPLE
+from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.base import faults
 from gui.base.theme import Theming
 from gui.shell.main_window import TOUR_SEEN, MainWindow

@@ -10,8 +10,8 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
 
-from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run import nvml
+from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.menus import export as export_actions
 from gui.menus.export import FORMATS, ExportActions
 from gui.shell.library import Library
@@ -270,7 +270,7 @@ app = QApplication([]); app.setStyle("Fusion")
 from gui.shell.main_window import MainWindow
 from gui.base.theme import Theming
 from tests.gui import screenshots
-from bench.kinds.summaries import SAMPLE
+from bench.results.summaries import SAMPLE
 from pathlib import Path
 theming = Theming("light"); theming.apply()
 window = MainWindow(QSettings(sys.argv[1], QSettings.Format.IniFormat), theming)

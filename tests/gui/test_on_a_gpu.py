@@ -1,7 +1,7 @@
 """A comparison in the window on a machine that has a GPU: the real worker, the device of tests.standin."""
 
-from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.results.records import Job
+from bench.run.kinds.comparison import KIND as COMPARISON
 from tests.gui.sessions.test_session import dispositions
 from tests.standin import environment
 

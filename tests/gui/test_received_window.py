@@ -11,9 +11,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 import gui
-from bench.run.kinds.ladder import KIND as LADDER
 from bench.questions import confined
 from bench.results.records import Job
+from bench.run.kinds.ladder import KIND as LADDER
 from gui.shell.main_window import TRUST
 from gui.widgets.controls import Elided, as_tip
 from tests.bench.ladder.test_ladder import example

@@ -20,12 +20,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.results.claim import LOCK_FILE, Claim
 from bench.results.records import Measurement
 from bench.results.results_file import ResultsFile, sound
 from bench.results.store import RESULTS_FILE
 from bench.run.client import worker_environment
+from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import InputError
 from tests import preloaded
 

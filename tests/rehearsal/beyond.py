@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 
-from bench.ladder import plan
+from bench.questions import ladder_plan as plan
 from bench.run.defaults import JOB
 from engine import backends
 from engine.graph import importer

@@ -14,19 +14,19 @@ from typing import Any
 
 import msgspec
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.comparison.kind import RunFolder
-from bench.kinds.folder import Folder
-from bench.kinds.folders import open_folder
-from bench.kinds.registry import kind_of
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.kind import LadderFolder
-from bench.ladder.records import RungMeasurement
-from bench.profile.event_files import events_in
-from bench.profile.kind import ProfileFolder
+from bench.results.event_files import events_in
+from bench.results.folder import Folder
+from bench.results.folders import open_folder
+from bench.results.kinds import kind_of
+from bench.results.ladder_records import RungMeasurement
 from bench.results.records import Case, Measurement
 from bench.results.rows import reference_of
 from bench.results.store import LOG_FILE
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.comparison import RunFolder
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.ladder import LadderFolder
+from bench.run.kinds.profile import ProfileFolder
 from kernels.errors import InputError
 from tests.rehearsal.machine import Machine
 from tests.rehearsal.steps import Expect, Step

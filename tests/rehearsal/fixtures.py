@@ -179,8 +179,8 @@ def classes(made: Path) -> None:
 def operator(op: str, device: str, made: Path) -> None:
     """The smallest of the tests' cases that most rungs take, if its model has a step of this operator, as an
     .onnx file."""
-    from bench.ladder import plan
     from bench.measure.answers import one_node
+    from bench.questions import ladder_plan as plan
     from kernels import registry
     from kernels.errors import KernelscopeError
     from tests.kernels import cuda_cases

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bench.charts.footer import machine, versions
 from bench.results.records import Environment
+from bench.views.sentences.footer import machine, versions
 from tests.rehearsal import beyond
 from tests.rehearsal.content import RESULTS, ROOT
 from tests.rehearsal.state import State

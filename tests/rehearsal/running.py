@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bench.ladder import watch
+from bench.commands import ladder_watch as watch
 from bench.results.store import LOG_FILE
 from kernels.cache import cache_dir
 from tests.rehearsal import checks

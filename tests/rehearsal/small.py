@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from bench.kinds.options import integers
+from bench.words.option import integers
 
 LARGEST_BATCH, MOST_BATCHES, IMAGES = 16, 2, 100
 FEW_IMAGES = 16  # of the large models, whose float64 answers take long

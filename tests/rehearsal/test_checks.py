@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from PIL import Image
 
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
-from bench.profile.kind import KIND as PROFILE
 from bench.results.finding import Finding
+from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.results.records import Case, ErrorStats, Measurement, Run
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
 from tests.rehearsal import checks
 from tests.rehearsal.checks import Result
 from tests.rehearsal.machine import Machine

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.kind import KIND as LADDER
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
+from bench.results.event_files import events_in
 from bench.run import defaults
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
 from tests.bench.ladder.test_judge import PLANTED
 from tests.standin.conftest import ROOT, Machine, choices, told
 
@@ -27,7 +27,7 @@ DEFAULT = """
 import sys
 import msgspec
 from pathlib import Path
-from bench.comparison.cli import Output, run_jobs
+from bench.commands.compare import Output, run_jobs
 from bench.run.defaults import JOB
 small = msgspec.structs.replace(
     JOB, models=JOB.models[:1], batches=JOB.batches[:1], own_batches={}, own_images={}, images=(32,),

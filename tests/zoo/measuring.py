@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 import onnx
 
-from bench.charts.footer import machine as machine_words
-from bench.charts.footer import versions
 from bench.measure import environment
 from bench.results.records import Environment
+from bench.views.sentences.footer import machine as machine_words
+from bench.views.sentences.footer import versions
 from tests.rehearsal.machine import Machine as Looked
 from tests.zoo import kept
 from tests.zoo.drawn import bare, filled

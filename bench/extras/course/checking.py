@@ -22,8 +22,8 @@ from bench.extras.course.submissions import ANSWERS, HandedIn, of_files
 from bench.extras.course.written import lines
 from bench.extras.fleet.executor import Local
 from bench.extras.fleet.work import Said, Work
-from bench.ladder.measure.entrants import params_of
-from bench.ladder.plan import usable
+from bench.measure.ladder.entrants import params_of
+from bench.questions.ladder_plan import usable
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.registry import SUFFIX, SUFFIXES
@@ -87,7 +87,7 @@ def _judged(of: Class) -> list[Graded]:
 
 def _compiled(of: Class) -> list[Graded]:
     """Raises UnavailableError where there is no compiler."""
-    from bench.ladder.measure import compiled
+    from bench.measure.ladder import compiled
 
     compiled.check_compiler()
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +103,7 @@ def _lay(handed: HandedIn, job: GradeJob, folder: Path) -> None:
 
 
 def _compiled_task(of: Class, name: str, folder: Path) -> Graded:
-    from bench.ladder.measure import compiled
+    from bench.measure.ladder import compiled
 
     case, task = GradeCase(student=STUDENT, task=name), of.job.task(name)
     file = of.handed[0].files[name][0]

@@ -33,8 +33,8 @@ def new_command(
 
     It is one TOML file, which says what each entry means."""
     from bench.extras.course import template
-    from bench.kinds.options import one_of
-    from bench.ladder.plan import DEVICES, op_of
+    from bench.questions.ladder_plan import DEVICES, op_of
+    from bench.words.option import one_of
 
     path = template.write(folder, op_of(op), one_of(device, DEVICES, "device"), name)
     print(path)
@@ -122,7 +122,7 @@ def _grade(of: Class, out: Path, cluster: str, at_once: int) -> int:
         of = _gone_on(of, held.job, held.cases)
         folder = KIND.resume(out)
     else:
-        from bench.kinds import folders
+        from bench.results import folders
 
         folder = folders.begin(KIND, of.header(), out, out.parent, measuring.command_line())
     with folder:

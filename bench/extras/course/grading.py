@@ -20,7 +20,7 @@ from bench.extras.course.submissions import HandedIn
 from bench.extras.course.walls import Walls
 from bench.extras.fleet.executor import Executor
 from bench.extras.fleet.work import Said, Work
-from bench.kinds.folder import Folder
+from bench.results.folder import Folder
 
 GRADES = "bench.extras.course.records:KIND"
 Event = Callable[[Any], None]

@@ -15,9 +15,10 @@ import msgspec
 from bench.extras.course.records import NAME, NUMBER, REFERENCE, GradeCase, Graded, GradeJob, Reached, Task
 from bench.extras.course.task_runner import HIDDEN, TaskRunner
 from bench.extras.fleet.device_lock import DeviceLock
-from bench.ladder.plan import case_of
-from bench.ladder.records import LadderJob, LadderStart, RungCase, RungMeasured, RungMeasurement, RungStarted
+from bench.questions.ladder_plan import case_of
 from bench.results import stats
+from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
+from bench.results.messages import CaseStarted, Measured, Start
 from bench.results.records import compared_in
 from bench.results.stats import Interval
 from engine.apart import pool
@@ -113,12 +114,12 @@ class Judging:
         found: dict[str, RungMeasurement] = {}
 
         def heard(message: Any) -> None:
-            if isinstance(message, RungStarted):
+            if isinstance(message, CaseStarted):
                 self._started(case, "time" if message.stage == "time" else "check")
-            elif isinstance(message, RungMeasured):
+            elif isinstance(message, Measured):
                 found[message.measurement.case.rung] = message.measurement
 
-        start = LadderStart(job=ladder, cases=tuple(cases))
+        start = Start(job=ladder, cases=tuple(cases))
         try:
             TaskRunner(start, task, heard, self._stopped, self._lock, FIRST * job.budget_s, known).grade()
         except Restart as restart:
@@ -132,21 +133,27 @@ def _ends(times: Interval) -> tuple[float, float]:
 
 def settled(tried: Sequence[Graded]) -> bool:
     """Whether these measurements of one kernel say what it reaches: all thresholds, or twice the same. A
-    process on a busy machine may be slow for as long as it lives, and another one is not. What is told from
-    times alone, that it remembers its inputs, has to be found twice as well."""
+    process on a busy machine may be slow for as long as it lives, and another one is not. On an overloaded
+    machine nothing is said of a time. What is told from times alone, that it remembers its inputs, has to be
+    found twice as well."""
     last = tried[-1]
     if last.disposition != "ok":
         return not _remembers(last) or any(map(_remembers, tried[:-1]))
-    if _doubtful(last):
+    if last.undecided or _doubtful(last):
         return False
-    return all(t.reached for t in last.thresholds) or any(t.band == last.band for t in tried[:-1])
+    others = [t for t in tried[:-1] if not t.undecided]
+    return all(t.reached for t in last.thresholds) or any(t.band == last.band for t in others)
 
 
 def decided(tried: Sequence[Graded]) -> Graded:
-    """The last where it settled the matter, else the one in the middle."""
+    """The last where it settled the matter, else the one in the middle of those that say something; where one
+    alone does, and misses a threshold, nothing is decided."""
     if settled(tried):
         return tried[-1]
-    return sorted(tried, key=lambda made: made.band)[len(tried) // 2]
+    known = [made for made in tried if not made.undecided]
+    if len(known) < min(2, len(tried)):
+        return next(made for made in reversed(tried) if made.undecided)
+    return sorted(known, key=lambda made: made.band)[len(known) // 2]
 
 
 def _remembers(made: Graded) -> bool:
@@ -171,6 +178,8 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> G
             finding = msgspec.structs.replace(finding, reason=reason, wrong=0, elements=0)
         return Graded(case=case, disposition=own.disposition, reason=reason, finding=finding)
     reached, notes = [], list(own.notes)
+    timed = [own, *(m for name, m in found.items() if name != NAME)]
+    undecided = next(filter(None, (stats.overloaded(one.load) for one in timed)), "")
     for threshold in task.thresholds:
         other = found.get(threshold.rung)
         if other is None or not other.samples_ns:
@@ -186,10 +195,13 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> G
         reached.append(
             Reached(
                 rung=threshold.rung, ratio=threshold.ratio, value=times.value, low=low, high=high,
-                reached=high >= threshold.ratio, close=low <= threshold.ratio <= high,
+                reached=not undecided and high >= threshold.ratio,
+                close=not undecided and low <= threshold.ratio <= high,
             )
         )  # fmt: skip
-    made = Graded(case=case, disposition="ok", thresholds=tuple(reached), notes=tuple(notes))
+    made = Graded(
+        case=case, disposition="ok", thresholds=tuple(reached), undecided=undecided, notes=tuple(notes)
+    )
     against = next((m for name, m in found.items() if name != NAME and m.samples_ns), None)
     if own.samples_ns and against is not None:
         times = stats.compare(against, own).ratio

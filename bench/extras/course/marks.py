@@ -1,8 +1,9 @@
 """What was judged as points, bands and ranks.
 
 A score is a band: passed or not, and how many thresholds are reached. A time alone moves nobody: points come
-with a threshold, and a threshold that lies within the interval counts as reached. In a ranking whoever's
-interval reaches that of the first of a rank shares it.
+with a threshold, and a threshold that lies within the interval counts as reached. What was timed on an
+overloaded machine reaches no threshold and misses none. In a ranking whoever's interval reaches that of the
+first of a rank shares it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class TaskMark:
             return "not judged"
         if self.graded.disposition != "ok":
             return "not passed"
+        if self.graded.undecided:
+            return f"passed; its speed is {self.graded.undecided}"
         if not self.task.thresholds:
             return "passed"
         reached = [
@@ -119,10 +122,11 @@ class Place:
 
 
 def ranking(graded: Sequence[Graded]) -> tuple[Place, ...]:
-    """Of one task: those that passed and were timed, the fastest first. A rank is shared by all whose
-    interval overlaps that of its first, so that a tie is no matter of luck."""
+    """Of one task: those that passed and were timed where others left room, the fastest first. A rank is
+    shared by all whose interval overlaps that of its first, so that a tie is no matter of luck."""
     timed = sorted(
-        (g for g in graded if g.disposition == "ok" and g.value > 0), key=lambda g: (-g.value, g.case.student)
+        (g for g in graded if g.disposition == "ok" and g.value > 0 and not g.undecided),
+        key=lambda g: (-g.value, g.case.student),
     )
     ranks: list[int] = []
     first = 0

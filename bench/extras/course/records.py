@@ -11,12 +11,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench.kinds.registry import Kind, Told
 from bench.results.finding import Finding
-from bench.results.messages import Done, Hello, Log, Message, Progress
-from bench.results.records import Disposition, Environment, Record, check_name
+from bench.results.kinds import Kind, Told
+from bench.results.records import CaseResult, Header, Record, check_name
 
-SCHEMA = 1
 REFERENCE = "reference"
 # Whom a student's kernel is called while it is judged, whatever its file is called.
 NUMBER, NAME = 90, "submission"
@@ -114,14 +112,13 @@ class Reached(Record, frozen=True):
     close: bool = False
 
 
-class Graded(Record, frozen=True):
+class Graded(CaseResult[GradeCase], frozen=True):
     """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
-    is. thresholds: as the task has them. value, low, high: how
-    many times as fast as `against` it is, by which it is ranked. walls: what kept it in."""
+    is. thresholds: as the task has them. value, low, high: how many times as fast as
+    `against` it is, by which it is ranked. undecided: why nothing is said of its speed, as
+    bench.results.stats.load has it: then no threshold is reached or missed, it has no rank, and what was
+    measured stands there as it was. walls: what kept it in."""
 
-    case: GradeCase
-    disposition: Disposition
-    reason: str = ""
     finding: Finding | None = None
     thresholds: tuple[Reached, ...] = ()
     median_ns: float = 0.0
@@ -131,57 +128,16 @@ class Graded(Record, frozen=True):
     high: float = 0.0
     file: str = ""
     seconds: float = 0.0
-    notes: tuple[str, ...] = ()
-    facts: dict[str, str] = msgspec.field(default_factory=dict)
-    started_at: str = ""
-    schema: int = SCHEMA
+    undecided: str = ""
 
     @property
     def band(self) -> int:
-        """0: not passed; 1: passed; beyond: so many thresholds reached."""
+        """0: not passed; 1: passed; beyond: so many thresholds reached, where that is decided."""
         return 0 if self.disposition != "ok" else 1 + sum(t.reached for t in self.thresholds)
 
 
-class Grade(Record, frozen=True):
-    """`grade.json`."""
-
-    job: GradeJob
-    cases: tuple[GradeCase, ...]
-    command: str = ""
-    created_at: str = ""
-    environment: Environment = Environment()
-    schema: int = SCHEMA
-
-
-class GradeStart(Record, frozen=True):
-    """The one line a worker reads; folder: where the student's files lie, a folder a task."""
-
-    job: GradeJob
-    cases: tuple[GradeCase, ...] = ()
-    folder: str = ""
-
-
-class TaskStarted(Message, frozen=True, tag="task_started"):
-    """The worker turns to this case. stage: "wait" for the device is "tune" to the supervisor: not
-    charged."""
-
-    case: GradeCase
-    stage: str
-
-
-class TaskGraded(Message, frozen=True, tag="task_graded"):
-    """A case is done."""
-
-    measurement: Graded
-
-
-GradeMessage = Hello | TaskStarted | TaskGraded | Progress | Log | Done
-
-
-def heard(grade: Grade, message: object) -> Grade:
-    if isinstance(message, Hello) and grade.environment == Environment():
-        return msgspec.structs.replace(grade, environment=message.environment)
-    return grade
+class Grade(Header[GradeJob, GradeCase], frozen=True):
+    """`grade.json`: a class's grades."""
 
 
 def told(grade: Grade, cases: Sequence[GradeCase]) -> Told:
@@ -197,6 +153,8 @@ def told(grade: Grade, cases: Sequence[GradeCase]) -> Told:
 def remark(graded: Graded) -> str:
     if not graded.thresholds:
         return ""
+    if graded.undecided:
+        return f", thresholds {graded.undecided}"
     reached = sum(t.reached for t in graded.thresholds)
     return f", {reached} of {len(graded.thresholds)} thresholds"
 
@@ -204,15 +162,11 @@ def remark(graded: Graded) -> str:
 KIND: Kind[Grade, Graded] = Kind(
     name="grading",
     file="grade.json",
+    job=GradeJob,
+    case=GradeCase,
     header=Grade,
     line=Graded,
-    schema=SCHEMA,
     worker=("bench.extras.course.worker",),
-    start=GradeStart,
-    message=GradeMessage,
-    started=TaskStarted,
-    measured=TaskGraded,
-    heard=heard,
     titled=lambda job: f"grades-{job.name}",
     told=told,
     stages={"tune": "waiting for the device for", "check": "checking", "time": "timing"},

@@ -9,9 +9,8 @@ from typing import Any
 
 from bench.extras.course.assignment import Assignment, Side, TaskEntry, Work
 from bench.extras.course.records import REFERENCE, GradeJob, Task
-from bench.ladder import plan as ladder_plan
-from bench.ladder.measure.entrants import params_of
-from bench.questions import model_questions
+from bench.measure.ladder.entrants import params_of
+from bench.questions import ladder_plan, model_questions
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.ops import OPS, Params, sized

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from bench.extras.course.assignment import FILE
-from bench.ladder import template as kernel_template
+from bench.questions import rung_template as kernel_template
 from bench.results.store import write_atomically
 from kernels import registry
 from kernels.errors import InputError

@@ -43,7 +43,7 @@ def gradescope(mark: Mark) -> dict[str, Any]:
             "value": round(task.graded.value, 3),
         }
         for task in mark.tasks
-        if task.graded is not None and task.graded.value
+        if task.graded is not None and task.graded.value and not task.graded.undecided
     ]
     found: dict[str, Any] = {
         "score": mark.points,
@@ -79,13 +79,15 @@ def lines(mark: TaskMark) -> list[str]:
     if mark.hint:
         said.append(f"Hint: {mark.hint}")
     said += [
-        _reached(mark.task, number, found) for number, found in enumerate(graded.thresholds) if found.value
+        _reached(mark.task, number, found, "not decided" if graded.undecided else "")
+        for number, found in enumerate(graded.thresholds)
+        if found.value
     ]
     return [*said, *graded.notes]
 
 
-def _reached(task: Task, number: int, found: Reached) -> str:
-    word = "reached" if found.reached else "not reached"
+def _reached(task: Task, number: int, found: Reached, undecided: str) -> str:
+    word = undecided or ("reached" if found.reached else "not reached")
     words = task.thresholds[number].words
     close = "; the threshold lies within the interval, which counts" if found.close else ""
     return (

@@ -10,7 +10,7 @@ from bench.commands.measuring import Ending
 from bench.extras.fleet import spread
 from bench.extras.fleet.executor import Executor, Local
 from bench.extras.fleet.on_ray import OnRay
-from bench.kinds.folder import Folder
+from bench.results.folder import Folder
 from bench.run.progress import RunProgress
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.commands.given import Given, command
-from bench.kinds.options import Number, Option, Text
 from bench.run import options
+from bench.words.option import Number, Option, Text
 from kernels.precision import FP32
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def accuracy(
     import msgspec
 
     from bench.commands import measuring
-    from bench.comparison.kind import KIND
     from bench.extras.fleet import devices
     from bench.extras.fleet import parts as in_parts
     from bench.extras.fleet.cluster import executor_of
     from bench.measure.cases import model_spec
     from bench.questions import model_questions
     from bench.results.records import Job
+    from bench.run.kinds.comparison import KIND
     from bench.run.progress import RunProgress, callback
     from kernels.errors import InputError
     from models import datasets

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from bench.commands.measuring import Ending
-from bench.comparison.kind import KIND, RunFolder
 from bench.extras.fleet import spread
 from bench.extras.fleet.executor import Executor
 from bench.extras.fleet.work import Said, Work
 from bench.results import rates
 from bench.results.records import Job, Measurement
+from bench.run.kinds.comparison import KIND, RunFolder
 from kernels.errors import DataError, InputError
 
 
@@ -116,7 +116,7 @@ def folder_of(out: Path, number: int) -> Path:
 
 def opened(out: Path, wanted: Sequence[Job], cases: Callable[[Job], Any], command: str) -> list[RunFolder]:
     """A folder a part, begun, or gone on with where it is there. Raises InputError where it is another's."""
-    from bench.kinds import folders
+    from bench.results import folders
     from bench.results.records import Run
 
     found = []

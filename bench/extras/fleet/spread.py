@@ -16,7 +16,7 @@ import msgspec
 from bench.commands.measuring import Ending
 from bench.extras.fleet.executor import Executor, Heard
 from bench.extras.fleet.work import Said, Work
-from bench.kinds.folder import Folder
+from bench.results.folder import Folder
 from bench.results.inside import inside
 from bench.results.messages import Hello
 from bench.results.records import Environment

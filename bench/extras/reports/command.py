@@ -132,7 +132,7 @@ def _fill(
 ) -> None:
     """List a kind's reports, or write one. own: its folder; take: measures what is missing."""
     from bench.extras.reports import needs
-    from bench.show import report_form
+    from bench.views.reports import report_form
 
     if not name:
         for known in presets.names():

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.charts.footer import machine, versions
 from bench.extras.reports.needs import Taken
-from bench.show.report_form import Picture, ReportForm
-from bench.show.table import Table
+from bench.views.reports.report_form import Picture, ReportForm
+from bench.views.sentences.footer import machine, versions
+from bench.views.tables.table import Table
 from bench.words import units
 
 TEMPLATE = "filled"

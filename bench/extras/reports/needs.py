@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.extras.reports import program
 from bench.extras.reports.presets import Need, Report
 from bench.extras.reports.program import ProgramStart
-from bench.kinds.folder import Folder
-from bench.kinds.registry import Kind, kind_of, kinds
+from bench.results.folder import Folder
+from bench.results.kinds import Kind, kind_of, kinds
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment, stem
+from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import KernelscopeError
 
 NEEDS_GPU = "needs a GPU"
@@ -99,11 +99,11 @@ def job_of(need: Need, batches: tuple[int, ...], limits: Limits, again: bool = F
             end_to_end=need.end_to_end,
         )
     if need.kind == "profile":
-        from bench.profile.records import ProfileJob
+        from bench.results.profile_records import ProfileJob
 
         return ProfileJob(**asked, budget_s=min(limits.budget_s, 2.0))
-    from bench.ladder import plan
-    from bench.ladder.measure.entrants import params_of
+    from bench.measure.ladder.entrants import params_of
+    from bench.questions import ladder_plan as plan
     from bench.questions import model_questions
 
     found = model_questions.node(need.model, "conv", need.node, asked["batch"], need.device)
@@ -123,7 +123,7 @@ def _header_of(kind: Kind[Any, Any], job: Any) -> Any:
     if kind.name == "profile":
         job, cases = model_questions.profile(job)
         return kind.header(job=job, cases=cases)
-    from bench.ladder import plan
+    from bench.questions import ladder_plan as plan
 
     return plan.plan(job)
 
@@ -230,7 +230,7 @@ def _free(kind: Kind[Any, Any], path: Path, job: Any, taken: Taken) -> Path:
 def _measure(kind: Kind[Any, Any], path: Path, job: Any) -> None:
     """A run begun, or gone on with. Raises KernelscopeError where it was started as another job."""
     from bench.commands import measuring
-    from bench.kinds import folders
+    from bench.results import folders
 
     begun = kind_of(path) is not kind
     if begun:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
-from bench.kinds.options import one_of
+from bench.words.option import one_of
 
 if TYPE_CHECKING:
     from bench.extras.reports.needs import Limits

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.records import ProcessUse, of_rusage
+from bench.results.profile_records import ProcessUse, of_rusage
 from bench.results.records import Environment, Job, Record
 from kernels.errors import KernelscopeError
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.ops import Params
 
-# fault (of bench.ladder.records.Fault), words, and its answer
+# fault (of bench.results.ladder_records.Fault), words, and its answer
 Mistake = tuple[str, str, Callable[[], np.ndarray]]
 _LETTERS = {"image": "N", "channel": "C", "map": "C", "row": "H", "column": "W"}
 

@@ -54,7 +54,6 @@ MIXED, FIRST = 1 / 8, 1 / 3
 # Of a turn that is taken to know more: warming up, and how many timed trains there are at most.
 REWARM_S, MOST_WARM, TIMED = 0.05, 50, 16
 PAUSE_S = 0.25  # at most
-KEPT = 8  # timed passes that are looked at later
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,6 @@ class Mixing:
     ) -> None:
         self.renewal = renewal or Renewal()
         self.seen: list[timed_pass.Seen] = []
-        self.new = False  # whether it met new inputs since this was asked, see `met_new`
         self._session, self._afresh, self._pauses = session, afresh, pauses
         # Asked once: of a protocol it takes longer than to start a train.
         self._renewable = session if isinstance(session, Renewable) else None
@@ -248,11 +246,6 @@ class Mixing:
         self.renewal.taken.append(Mixed(self._instance, tuple(found[NEW]), tuple(found[SAME])))
         self._found = {NEW: [], SAME: []}
 
-    def met_new(self) -> bool:
-        """Whether it has met new inputs since this was asked."""
-        met, self.new = self.new, False
-        return met
-
     def turn(self) -> None:
         """One that nobody keeps the samples of, but for what is asked among them."""
         session = self._renewable
@@ -304,13 +297,10 @@ class Mixing:
 
     def _ask(self, session: Renewable, alike: int) -> None:
         if isinstance(session, Witnessed):
-            self.seen += timed_pass.seen(session)
-            while len(self.seen) > KEPT:
-                del self.seen[secrets.randbelow(len(self.seen))]
+            self.seen = timed_pass.thinned([*self.seen, *timed_pass.seen(session)])
         began = self.renewal.clock()
         self._found[alike].append(session.time_renewed(min(self._count, PASSES), alike))
         self._asked_s = self.renewal.clock() - began
-        self.new |= alike == NEW
 
 
 class Mixings:
@@ -332,13 +322,10 @@ class Mixings:
         """It is about to be closed."""
         self._held.pop(id(session), None)
 
-    def end_turn(self, session: Timeable) -> bool:
-        """It is looked at now. Whether it met new inputs since."""
-        mixing = self._held.get(id(session))
-        if mixing is None:
-            return False
-        mixing.end_turn()
-        return mixing.met_new()
+    def end_turn(self, session: Timeable) -> None:
+        """It is looked at now."""
+        if (mixing := self._held.get(id(session))) is not None:
+            mixing.end_turn()
 
     def seen(self, session: Timeable) -> list[timed_pass.Seen]:
         mixing = self._held.get(id(session))

@@ -20,8 +20,12 @@ from bench.results.records import ErrorStats
 from engine.stirring import Stirring
 from engine.witness import Witness, Witnessed
 
-# Timed passes: drawn ones, and the first that was kept, before which nothing of its answer was there.
-LOOKED_AT = 4
+# Timed passes: drawn ones, and the first that was kept, before which nothing of its answer was there. Of what
+# a user wrote, as many more as there is time for: of most kernels, a pass of each train.
+LOOKED_AT, LOOKS_S = 4, 0.02
+SELDOM = 3  # times as seldom is a pass drawn that is of a warm-up
+# Of passes that are kept for a later look: so many, of so many bytes in all.
+KEPT, KEPT_NBYTES = 256, 64 << 20
 # Who answers from memory gives the same to the same inputs when nobody measures: float64 is asked of as many
 # as this many seconds have time for, of one at least.
 FLOAT64_S = 0.05
@@ -81,6 +85,18 @@ def seen(session: Witnessed) -> list[Seen]:
     return [] if stirring is None else [(stirring, witness) for witness in witnesses]
 
 
+def thinned(kept: list[Seen]) -> list[Seen]:
+    """As many of these as are kept, drawn alike."""
+    left = sum(map(_nbytes, kept))
+    while len(kept) > 1 and (len(kept) > KEPT or left > KEPT_NBYTES):
+        left -= _nbytes(kept.pop(secrets.randbelow(len(kept))))
+    return kept
+
+
+def _nbytes(one: Seen) -> int:
+    return sum(values.nbytes for _, values in one[1].outputs.values())
+
+
 def looks(
     witnessed: Sequence[Seen],
     again: Callable[[Arrays], Arrays],
@@ -89,13 +105,20 @@ def looks(
     part: RowPart | None = None,
     most: int = LOOKED_AT,
     typical: float = 0.0,
+    seconds: float = 0.0,
 ) -> Iterator[PassCheck]:
     """Compares some of the passes that were seen. again: an untimed pass of the session over these inputs,
     its outputs by name. precision, factor: the bound; typical: as in accuracy.error_stats. part: the rows
-    that `again` gives, if not all. most: how many passes are compared."""
+    that `again` gives, if not all. most: how many passes are compared, and more of them for so many seconds
+    in all."""
     first, rest = (witnessed[:1], witnessed[1:]) if most > 1 else ((), witnessed)
-    drawn = secrets.SystemRandom().sample(list(rest), min(most - len(first), len(rest)))
-    for stirring, witness in (*drawn, *first):
+    random = secrets.SystemRandom()
+    drawn = sorted(rest, key=lambda one: random.expovariate(1 / SELDOM if one[1].rough else 1.0))
+    drawn[most - len(first) : most - len(first)] = first
+    end = time.perf_counter() + seconds
+    for number, (stirring, witness) in enumerate(drawn):
+        if number >= most and time.perf_counter() > end:
+            break
         inputs = stirring.inputs_of(witness.number)
         answers = again(inputs)
         yield _look(inputs, answers, witness.outputs, precision, factor, part, typical)
@@ -133,13 +156,14 @@ def check(
     factor: float = 1.0,
     most: int = LOOKED_AT,
     before: Sequence[Seen] = (),
+    seconds: float = 0.0,
 ) -> ErrorStats | None:
     """Raises Incorrect where a timed pass was wrong; as `looks`. before: what was seen earlier; right:
     inputs and outputs of one pass against float64, as far as it is worth it; None where there is nothing to
     hold it against."""
     found: ErrorStats | None = None
     spent = 0.0
-    for look in looks([*before, *seen(session)], again, precision, factor, most=most):
+    for look in looks([*before, *seen(session)], again, precision, factor, most=most, seconds=seconds):
         if look.wrong:
             raise Incorrect(look.stats, WHEN, look.words)
         if found is None or spent < FLOAT64_S:

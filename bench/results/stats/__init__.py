@@ -15,7 +15,7 @@ alone (bench.measure.stopping). What other programs add to a pass only makes it 
 for whole turns. So the quantile is taken over all samples of an instance, and with eight instances or more
 the trimmed mean is used (bench.results.stats.student). A verdict stands only if the median and the mean of
 the same turns do not contradict it (`compare`), and if other programs left enough of the machine
-(bench.results.stats.load).
+(bench.results.stats.medians).
 
 What else was tried, in the simulation that docs/trust.md reports (`python -m tests.bench.results.coverage`):
 a bootstrap that resamples rounds and then samples within them counts the samples' variance twice and is too
@@ -48,8 +48,7 @@ from bench.results.stats.interval import (
     ratio_of,
     sides_spread,
 )
-from bench.results.stats.load import overloaded
-from bench.results.stats.medians import clock_tick, median, median_draws, split_rounds
+from bench.results.stats.medians import clock_tick, median, median_draws, overloaded, split_rounds
 from bench.results.stats.medians import quantile as part_of
 from bench.results.stats.student import FIFTH, SURE, mean_error, student
 from bench.words import orders

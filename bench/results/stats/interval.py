@@ -68,7 +68,7 @@ class Sampled(Protocol):
 
 class Timed(Sampled, Protocol):
     """What is compared: a Measurement, a Timing, or what else says by which quantile of its turns, and who
-    used the machine meanwhile (bench.results.stats.load; {}: not known)."""
+    used the machine meanwhile (bench.results.stats.medians; {}: not known)."""
 
     @property
     def quantile(self) -> float: ...

@@ -18,12 +18,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.words.option import by_name
-from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, LadderAnswer, LadderQuestion, RungInfo
+from bench.questions.ladder_questions import (
+    AssemblyAnswer,
+    AssemblyQuestion,
+    LadderAnswer,
+    LadderQuestion,
+    RungInfo,
+)
 from bench.results.ladder_records import REFERENCE, RungCase
-from bench.ladder.show.live_charts import charts
 from bench.results.records import stem
 from bench.run import options
+from bench.views.charts.ladder_charts import live_charts
+from bench.words.option import by_name
 from gui.base.boxes import as_column, filled, flowing
 from gui.base.theme import GAP, PAGE_MARGINS, TIGHT, Theming
 from gui.form.fields import field as option_field
@@ -166,7 +172,7 @@ class LadderPage(SessionPage):
             self._charted = now
             both = None
             if state.ladder is not None and (state.derived or state.going):
-                both = charts(state.ladder, state.derived, state.going)
+                both = live_charts(state.ladder, state.derived, state.going)
             for view, chart in zip(self.charts, both or (None, None), strict=True):
                 view.show_chart(chart)
         self.table.show_rows(self._shown)

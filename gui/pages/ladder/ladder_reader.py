@@ -21,14 +21,15 @@ from PySide6.QtWidgets import (
 )
 
 from bench.questions.ladder_questions import AssemblyAnswer, KernelProblem, RungInfo
-from bench.results.ladder_records import RungCase, RungMeasurement
-from bench.ladder.show import report_tables, story
-from bench.ladder.show import tables as ladder_tables
-from bench.views.charts.ladder_charts import Going
-from bench.results.ladder_rows import RungRow
-from bench.views.tables.ladder_tables import WORDS
 from bench.results import doubt
+from bench.results.ladder_records import RungCase, RungMeasurement
+from bench.results.ladder_rows import RungRow
 from bench.results.stats import SAME_BOUND
+from bench.views.charts.ladder_charts import Going
+from bench.views.sentences import ladder_story as story
+from bench.views.tables import ladder_report_tables as report_tables
+from bench.views.tables import ladder_tables
+from bench.views.tables.ladder_tables import WORDS
 from bench.views.tables.table import Column, Table, to_markdown
 from bench.words import orders, units
 from gui.base.boxes import HORIZONTAL, VERTICAL, as_column, filled, scrolled, splitter, tabbed
@@ -39,7 +40,7 @@ from gui.plots.chart import ChartGrid, ChartView
 from gui.widgets.controls import Combo, Label, Lines, push_button, set_role, shortcut, tool_button
 from gui.widgets.table_view import TableView
 
-# Columns of bench.ladder.show.tables; the others stand in the CSV. After the gain come those of the model.
+# Columns of ladder_tables; the others stand in the CSV. After the gain come those of the model.
 BEFORE = ("number", "rung", "disposition", "median_s", "relative", "speedup", "gain")
 COMPILED_COLUMNS = ("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "occupancy")
 AFTER = ("flops_per_s", "bytes_per_s", "share_of_limit", "rel_l2_error", *COMPILED_COLUMNS, "reason")

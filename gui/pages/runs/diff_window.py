@@ -9,9 +9,9 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
-from bench.diff import sentences
 from bench.views.diff import tables, waterfall
 from bench.views.diff.records import Change, Diff
+from bench.views.sentences import diff_sentences as sentences
 from bench.views.tables.table import Column
 from bench.words import orders
 from gui.base.boxes import VERTICAL, ScrollArea, as_column, filled, placed, splitter

@@ -17,13 +17,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.views.charts.definitions import Chart
-from bench.words.option import by_name
 from bench.results.events import Activity, Event, HostSpan
-from bench.run.kinds.profile import KIND as PROFILE
 from bench.results.profile_records import TIMELINE, CaseProfile, ProfileJob
 from bench.results.records import BackendInfo, stem
 from bench.run import options
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views.charts.definitions import Chart
+from bench.words.option import by_name
 from gui.base.boxes import VERTICAL, as_column, filled, flowing, splitter
 from gui.base.theme import PAGE_MARGINS, Theming
 from gui.form.fields import field as option_field

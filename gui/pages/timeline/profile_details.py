@@ -38,18 +38,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.views.charts.definitions import Chart
-from bench.profile import api as profile_api
+from bench.results import api_calls as profile_api
 from bench.results import parts as profile_parts
 from bench.results.events import Activity, ApiCall, Event, HostSpan, Mark
 from bench.results.profile_records import CaseProfile, Profile
-from bench.profile.show import findings as profile_findings
-from bench.profile.show import lines as profile_lines
-from bench.profile.show import profile_roofline as charts
-from bench.profile.show import remarks as profile_remarks
-from bench.profile.show import tables as profile_tables
-from bench.views.tables.profile_columns import Line, ProfileColumn, ProfileTable, named, short_name
+from bench.views.charts import profile_charts
+from bench.views.charts.definitions import Chart
+from bench.views.sentences import profile_findings, profile_remarks
+from bench.views.tables import event_lines as profile_lines
+from bench.views.tables import profile_tables
 from bench.views.tables.event_lines import MOST
+from bench.views.tables.profile_columns import Line, ProfileColumn, ProfileTable, named, short_name
 from bench.views.tables.table import Table, with_headings
 from bench.words import palette, units
 from gui.base.background import Background, timer
@@ -95,7 +94,7 @@ class PartsBar:
 
 
 def bars(cases: Sequence[CaseProfile], window: str = "pass") -> list[PartsBar]:
-    """The bars of all cases whose window is divided (bench.profile.parts.WINDOWS)."""
+    """The bars of all cases whose window is divided (bench.results.parts.WINDOWS)."""
     rows = []
     for case in cases:
         divided = case.breakdown(window)
@@ -266,7 +265,7 @@ class PartsView(QWidget):
 
 
 def _place(key: str) -> int:
-    """The order of parts: operators first, then the others as in bench.profile.parts."""
+    """The order of parts: operators first, then the others as in bench.results.parts."""
     others = profile_parts.OTHERS
     return 1 + others.index(key) if key in others else 0
 
@@ -728,7 +727,7 @@ class ProfileDetails(QTabWidget):
         def work() -> tuple[ProfileTable, Chart | None]:
             return (
                 profile_findings.table(read.case, read.events, limits),
-                charts.roofline(profile, read.case, read.events, limits),
+                profile_charts.roofline(profile, read.case, read.events, limits),
             )
 
         self._background.start("diagnosis", work, self._show_findings)

@@ -35,10 +35,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QMenu, QWidget
 
-from bench.profile import api as profile_api
+from bench.results import api_calls as profile_api
+from bench.results import kernel_names as profile_names
 from bench.results import parts as profile_parts
 from bench.results.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
-from bench.profile.show import names as profile_names
 from bench.views.charts.profile_charts import PARTS
 from bench.words import palette, units
 from gui.base.theme import Theme, Theming, resized, write
@@ -233,7 +233,7 @@ _PHASES = ("#332288", "#882255", "#CC6677", "#DDCC77", "#999933", "#44AA99", "#8
 
 
 def colour(key: str, theme: Theme) -> QColor:
-    """The colour of a key of gui.sessions.profile_session or bench.profile.parts; lighter in the dark
+    """The colour of a key of gui.sessions.profile_session or bench.results.parts; lighter in the dark
     theme if needed."""
     tone = QColor(_plain(key))
     if theme.dark and tone.lightnessF() < 0.45:

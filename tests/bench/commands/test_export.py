@@ -10,11 +10,12 @@ import pytest
 from PIL import Image
 
 import main
-from bench.charts import charts, lay_over, short_name
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.summaries import summaries
+from bench.results.summaries import summaries
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.views.charts.comparison_charts import charts
+from bench.views.charts.overlay import lay_over, short_name
 from tests.bench import synthetic
-from tests.bench.kinds.test_thin import saved
+from tests.bench.results.test_thin import saved
 
 pytestmark = pytest.mark.slow
 

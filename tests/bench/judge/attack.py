@@ -29,10 +29,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bench.ladder import plan
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import RungMeasurement
+from bench.questions import ladder_plan as plan
+from bench.results.ladder_records import RungMeasurement
 from bench.run import client
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.words import units
 from engine.machine import driver as cuda_driver
 from kernels import registry

@@ -6,17 +6,18 @@ from __future__ import annotations
 import itertools
 import random
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
 
 from bench import judge
 from bench.judge import Trial
-from bench.ladder import plan
-from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import LadderStart, RungMeasured, RungMeasurement
 from bench.measure.answers.renewed import Mixing, Renewal
+from bench.measure.ladder.runner import LadderRunner
+from bench.questions import ladder_plan as plan
+from bench.results.ladder_records import RungMeasurement
+from bench.results.messages import Measured, Start
 from engine import stirring
 from engine.cpu.rung import CpuRungSession
 from engine.witness import NEW, SAME, Renewable
@@ -76,8 +77,8 @@ class Made:
     def time_runs(self, count: int, cold: bool = False) -> int:
         return round(self._passes(count, SAME))
 
-    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
-        return None
+    def renewed(self) -> Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
+        return ()
 
     def _passes(self, count: int, alike: int) -> float:
         taken = 20_000 if self._random.random() < 0.1 else 0.0
@@ -295,9 +296,9 @@ def _laddered(name: str, l2: str) -> RungMeasurement:
         budget_s=0.05, quick=True, threads=1, l2=l2,
     )  # fmt: skip
     told: list[object] = []
-    start = LadderStart(job=job, cases=plan.plan(job).cases)
+    start = Start(job=job, cases=plan.plan(job).cases)
     LadderRunner(start, told.append, lambda: False).run()
-    (found,) = [said.measurement for said in told if isinstance(said, RungMeasured)
+    (found,) = [said.measurement for said in told if isinstance(said, Measured)
                 and said.measurement.case.rung == name]  # fmt: skip
     return found
 

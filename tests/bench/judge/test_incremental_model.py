@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import cases
 from bench.results.records import Job, Measurement, Run
 from bench.run.client import run
+from bench.run.kinds.comparison import KIND as COMPARISON
 from engine.graph import importer
 from models import catalogue
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.ladder import plan, template
-from bench.ladder.measure import assembly
-from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, assembly_command
+from bench.measure.ladder import assembly
+from bench.questions import ladder_plan as plan
+from bench.questions import rung_template as template
+from bench.questions.ladder_questions import AssemblyAnswer, AssemblyQuestion, assembly_command
 from kernels import nvrtc
 from kernels.ops.softmax import Softmax
 from kernels.registry import rungs

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import main
-from bench.ladder import compiling
-from bench.ladder import plan as ladder_plan
-from bench.ladder.measure import compiled
-from bench.ladder.records import LadderJob, RungMeasurement
+from bench.commands import ladder_compile as compiling
+from bench.measure.ladder import compiled
+from bench.questions import ladder_plan
+from bench.results.ladder_records import LadderJob, RungMeasurement
 from engine import backends
 from engine.machine import driver as cuda_driver
 from kernels import nvrtc, registry

@@ -5,9 +5,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from bench.ladder import plan as ladder_plan
-from bench.ladder.measure import describe as ladder_describe
-from bench.ladder.questions import LadderQuestion
+from bench.measure.ladder import describe as ladder_describe
+from bench.questions import ladder_plan
+from bench.questions.ladder_questions import LadderQuestion
 from bench.results.messages import Done
 from kernels import registry
 from kernels.errors import InputError

@@ -12,7 +12,7 @@ import pytest
 from bench import judge
 from bench.judge import Wrong
 from bench.judge.samples import small_shapes
-from bench.ladder.measure.entrants import params_of
+from bench.measure.ladder.entrants import params_of
 from engine.rung_session import GUARD_NBYTES
 from kernels import registry
 from kernels.ops import OPS, Params, sized

@@ -9,10 +9,10 @@ import pytest
 
 from bench import judge
 from bench.judge import Wrong
-from bench.ladder import plan as ladder_plan
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import RungMeasurement
+from bench.questions import ladder_plan
+from bench.results.ladder_records import RungMeasurement
 from bench.run import client
+from bench.run.kinds.ladder import KIND as LADDER
 from engine import backends
 from engine.cuda import rung as rung_cuda
 from kernels import nvrtc, registry

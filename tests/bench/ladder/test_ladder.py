@@ -17,23 +17,24 @@ import numpy as np
 import pytest
 
 import main
-from bench.kinds.summaries import BESIDE_SAMPLE
-from bench.ladder import again, saves
-from bench.ladder import plan as ladder_plan
-from bench.ladder import template as ladder_template
-from bench.ladder import watch as ladder_watch
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.kind import LadderFolder
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import tables as ladder_tables
-from bench.ladder.show.rows import bound, rows
+from bench.commands import ladder_saves as saves
+from bench.commands import ladder_watch
+from bench.questions import ladder_plan
+from bench.questions import rung_template as ladder_template
+from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_rows import bound, rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import ErrorStats
+from bench.results.summaries import BESIDE_SAMPLE
 from bench.run import client
-from bench.show import draw
-from bench.show.table import to_markdown
-from bench.words.limits import NAMES
+from bench.run import watching as again
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.ladder import LadderFolder
+from bench.views.charts import ladder_charts
+from bench.views.drawing import draw
+from bench.views.sentences.limits import NAMES
+from bench.views.tables import ladder_tables
+from bench.views.tables.table import to_json, to_markdown
 from engine import probe
 from kernels import nvrtc, occupancy, registry
 from kernels.errors import InputError
@@ -123,8 +124,8 @@ def test_rungs_that_crash_hang_or_are_wrong_cost_themselves_alone(tmp_path: Path
     assert finding is not None
     with np.load(folder.path / finding.map) as file:
         assert np.isnan(file["error_map"]).any() or file["error_map"].max() > 1e-3
-    assert folder.header.limits is not None
-    assert folder.header.limits.flops_per_s > folder.header.limits.bytes_per_s / 100
+    assert folder.header.reached is not None
+    assert folder.header.reached.flops_per_s > folder.header.reached.bytes_per_s / 100
     assert LADDER.open(folder.path).header == folder.header
 
 
@@ -346,7 +347,7 @@ def example() -> tuple[Ladder, list[RungMeasurement]]:
     ladder = msgspec.structs.replace(
         ladder_plan.plan(small_job(rungs=("im2col",))),
         cases=tuple(m.case for m in found),
-        limits=limits,
+        limits={limits.device: limits},
         flops=10**9,
         nbytes=10**6,
     )
@@ -381,12 +382,14 @@ def test_bytes_that_lie_in_a_cache_come_at_its_rate(
     l2: Literal["warm", "cold"], cache_nbytes: int, limit: float, what: str
 ) -> None:
     ladder, found = example()
-    assert ladder.limits is not None
+    assert ladder.reached is not None
     limits = msgspec.structs.replace(
-        ladder.limits, bytes_per_s=1e9, cache_bytes_per_s=2e9, cache_nbytes=cache_nbytes
+        ladder.reached, bytes_per_s=1e9, cache_bytes_per_s=2e9, cache_nbytes=cache_nbytes
     )
     job = msgspec.structs.replace(ladder.job, l2=l2)
-    ladder = msgspec.structs.replace(ladder, limits=limits, job=job, flops=10**6, least_nbytes={})
+    ladder = msgspec.structs.replace(
+        ladder, limits={limits.device: limits}, job=job, flops=10**6, least_nbytes={}
+    )
     made = rows(ladder, found)
     assert next(row.limit for row in made if row.name == "better") == pytest.approx(limit, rel=0.01)
     assert NAMES[bound(ladder)] == what
@@ -412,7 +415,7 @@ def test_tables_have_every_rung_and_machine_formats_plain_numbers() -> None:
     assert "90 mine (yours)" in text
     assert "04 winograd (side): needs kernel = 3" in text
     assert "1.00 TFLOP/s" in text or "1,000 GFLOP/s" in text
-    decoded = json.loads(ladder_tables.as_json(ladder, made, []))
+    decoded = json.loads(to_json(ladder_tables.output(ladder, made, [])))
     assert decoded["rungs"][1]["gain"] == pytest.approx(4, rel=0.01)
     assert decoded["limits"]["bytes_per_s"] == 1e10
     assert all(
@@ -453,12 +456,12 @@ def test_a_crowd_of_points_has_the_names_of_those_that_lead() -> None:
 def test_limits_that_no_machine_has_are_refused(change: dict[str, object]) -> None:
     """Of what somebody sent: no chart can be drawn under them."""
     ladder, _ = example()
-    assert ladder.limits is not None
-    read = msgspec.to_builtins(ladder.limits) | change
+    assert ladder.reached is not None
+    read = msgspec.to_builtins(ladder.reached) | change
     with pytest.raises(msgspec.ValidationError, match="limits that no machine has"):
         msgspec.convert(read, MachineLimits)
     unknown = {"cache_bytes_per_s": 0.0, "cache_nbytes": 0, "nearest_nbytes": 0}
-    assert msgspec.convert(msgspec.to_builtins(ladder.limits) | unknown, MachineLimits) == ladder.limits
+    assert msgspec.convert(msgspec.to_builtins(ladder.reached) | unknown, MachineLimits) == ladder.reached
 
 
 def test_no_figure_is_cut_where_a_terminal_is_narrow() -> None:

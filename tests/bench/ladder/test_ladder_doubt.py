@@ -10,13 +10,16 @@ from dataclasses import replace
 import msgspec
 from rich.console import Console
 
-from bench.ladder.records import RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import report_tables, story, tables
-from bench.ladder.show.rows import RungRow, rows
 from bench.results import doubt
+from bench.results.ladder_records import RungMeasurement
+from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import Validity
-from bench.show.table import to_csv
+from bench.views.charts import ladder_charts
+from bench.views.sentences import ladder_story
+from bench.views.sentences import ladder_story as story
+from bench.views.tables import ladder_report_tables as report_tables
+from bench.views.tables import ladder_tables as tables
+from bench.views.tables.table import to_csv
 from bench.words import units
 from tests.bench.ladder.test_ladder import example, measured
 
@@ -85,7 +88,7 @@ def test_the_rung_below_s_warning_marks_the_gain_alone() -> None:
 def test_one_sample_is_never_the_fastest_and_has_no_interval() -> None:
     found = changed("mine", alone)  # the fastest of all, by far
     ladder, _ = example()
-    said = ladder_charts.finding(ladder, found)
+    said = ladder_story.finding(ladder, found)
     assert said.startswith("02 better is the fastest")
     assert said.endswith("; 1 timed by one sample alone is left out.")
     mine = next(row for row in found if row.name == "mine")
@@ -104,18 +107,18 @@ def test_one_sample_is_never_the_fastest_and_has_no_interval() -> None:
 def test_a_headline_ranks_nothing_that_cannot_be() -> None:
     ladder, _ = example()
     found = changed("nothing", alone)
-    assert "faster than 01 naive" in ladder_charts.finding(ladder, found)
+    assert "faster than 01 naive" in ladder_story.finding(ladder, found)
     beyond = [replace(row, beyond="impossible") if row.name == "naive" else row for row in found]
-    assert "naive" not in ladder_charts.finding(ladder, beyond)
+    assert "naive" not in ladder_story.finding(ladder, beyond)
 
 
 def test_a_reference_of_one_sample_gives_no_speed_up_in_the_headline() -> None:
     ladder, _ = example()
-    assert "as fast as ONNX Runtime (CPU)" in ladder_charts.finding(ladder, changed("nothing", alone))
-    said = ladder_charts.finding(ladder, changed("reference", alone))
+    assert "as fast as ONNX Runtime (CPU)" in ladder_story.finding(ladder, changed("nothing", alone))
+    said = ladder_story.finding(ladder, changed("reference", alone))
     assert "not decided between 90 mine and ONNX Runtime (CPU) (one sample says nothing" in said
     every = [alone(m) if m.samples_ns else m for m in example()[1]]
-    assert ladder_charts.finding(ladder, rows(ladder, every)).startswith("No rung was timed by more than one")
+    assert ladder_story.finding(ladder, rows(ladder, every)).startswith("No rung was timed by more than one")
 
 
 def test_a_ladder_without_doubts_has_no_mark() -> None:
@@ -144,5 +147,5 @@ def test_a_headline_s_ratio_is_the_table_s() -> None:
     assert better.time is not None
     assert better.gain is not None
     told = f"{units.times(better.gain.value)} faster than 01 naive"
-    assert told in ladder_charts.finding(ladder, [naive, better])
+    assert told in ladder_story.finding(ladder, [naive, better])
     assert units.times(naive.time.value / better.time.value) not in told

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 import main
-from bench.kinds import summaries
-from bench.ladder import plan as ladder_plan
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.kind import LadderFolder
+from bench.questions import ladder_plan
+from bench.results import summaries
 from bench.results.records import Environment
 from bench.results.store import RESULTS_FILE
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.ladder import LadderFolder
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example, measured, small_job
 

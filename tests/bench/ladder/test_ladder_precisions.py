@@ -9,17 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.ladder import plan as ladder_plan
-from bench.ladder.records import REFERENCE, Ladder, RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import tables as ladder_tables
-from bench.ladder.show.rows import RungRow, rows
-from bench.show import draw, draw_panels
-from bench.show.table import records
+from bench.questions import ladder_plan
+from bench.results.ladder_records import REFERENCE, Ladder, RungMeasurement
+from bench.results.ladder_rows import RungRow, rows
+from bench.views.charts import ladder_charts
+from bench.views.drawing import draw, draw_panels
+from bench.views.tables import ladder_tables
+from bench.views.tables.table import records
 from engine import backends, probe
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import HEADER, example, measured, small_job
-from tests.bench.show.test_draw import assert_texts_apart
+from tests.bench.views.test_draw import assert_texts_apart
 
 
 def mixed() -> tuple[Ladder, list[RungMeasurement]]:
@@ -36,9 +36,10 @@ def mixed() -> tuple[Ladder, list[RungMeasurement]]:
         measured(REFERENCE, 0, 0.6e6, precision="tf32"),
     ]
     ladder, _ = example()
-    assert ladder.limits is not None
-    limits = msgspec.structs.replace(ladder.limits, matrix_flops_per_s={"tf32": 6e12}, matrix_by="mma.sync")
-    return msgspec.structs.replace(ladder, cases=tuple(m.case for m in found), limits=limits), found
+    assert ladder.reached is not None
+    limits = msgspec.structs.replace(ladder.reached, matrix_flops_per_s={"tf32": 6e12}, matrix_by="mma.sync")
+    cases = tuple(m.case for m in found)
+    return msgspec.structs.replace(ladder, cases=cases, limits={limits.device: limits}), found
 
 
 def by_name(found: list[RungRow]) -> dict[str, RungRow]:

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 import main
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import Ladder, RungCase, RungMeasurement
-from bench.ladder.show import course_times
-from bench.ladder.show import report as ladder_report
-from bench.ladder.show import story as ladder_story
-from bench.ladder.show.report import MAX_CHART_NBYTES
-from bench.ladder.show.rows import RungRow, rows
+from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
+from bench.results.ladder_rows import RungRow, rows
 from bench.results.records import Environment
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.views.reports import ladder_report, report_form
+from bench.views.reports.ladder_report import MAX_CHART_NBYTES
+from bench.views.sentences import ladder_story
+from bench.views.tables import ladder_report_tables
 from kernels import registry
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example, measured
@@ -108,6 +108,7 @@ def saved(folder: Path, batch: int, slower: float, model: str = "ece408-high") -
         ladder,
         job=job,
         cases=tuple(m.case for m in found),
+        limits={"cuda": ladder.limits["cpu"]},
         reference="ONNX Runtime (CUDA)",
         command=f"python main.py ladder conv --batch {batch}",
         environment=Environment(gpu="Some GPU", packages={"numpy": "2.0"}),
@@ -169,7 +170,7 @@ def test_two_ladders_of_one_node_keep_their_own_charts(
 def test_a_course_stands_beside_its_own_model_alone(tmp_path: Path) -> None:
     for model, there in (("ece408-high", True), ("alexnet", False)):
         read = ladder_report.read(saved(tmp_path / model, 10_000, 1.0, model))
-        text = ladder_report.render([read], [])
+        text = report_form.rendered(ladder_report.TEMPLATE, ladder_report.context([read], []))
         assert ("course" in text) is there
         assert text.startswith("# Ladders on Some GPU")
 
@@ -190,12 +191,12 @@ def test_one_rung_over_two_models(tmp_path: Path) -> None:
         for column in table.columns[:1]
     }
     assert lines["02 tiles"][3].startswith("3.00× longer (")
-    text = ladder_report.render(reads, [])
+    text = report_form.rendered(ladder_report.TEMPLATE, ladder_report.context(reads, []))
     assert "## One rung over 2 models: batch 100" in text
 
 
 def test_every_rung_that_a_published_time_names_is_there() -> None:
-    course = course_times.load()
+    course = ladder_report_tables.load()
     for published in course.times:
         assert published.seconds > 0
         if published.rung not in ("", "fastest"):

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 import main
-from bench.ladder import net
-from bench.ladder import plan as ladder_plan
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.measure import describe
-from bench.ladder.measure.assembly import answer as assembly
-from bench.ladder.questions import AssemblyQuestion, LadderQuestion
-from bench.ladder.records import RungMeasurement
+from bench.measure import net_operator as net
+from bench.measure.ladder import describe
+from bench.measure.ladder.assembly import answer as assembly
+from bench.questions import ladder_plan
+from bench.questions.ladder_questions import AssemblyQuestion, LadderQuestion
+from bench.results.ladder_records import RungMeasurement
 from bench.run import client
+from bench.run.kinds.ladder import KIND as LADDER
 from engine import net_rungs
 from engine.backend import Options
 from engine.backends.engine_cpu import BACKEND

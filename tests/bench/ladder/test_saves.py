@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import main
-from bench.ladder import saves
-from bench.ladder.records import Ladder, RungCase, RungMeasurement
+from bench.commands import ladder_saves as saves
+from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
 from bench.results.records import Disposition
 from tests.bench.ladder.test_ladder_folders import example
 

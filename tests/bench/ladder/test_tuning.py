@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from bench.ladder.measure import tuning
-from bench.ladder.records import LadderJob
 from bench.measure import timing
+from bench.measure.ladder import tuning
+from bench.results.ladder_records import LadderJob
 from engine.cuda.stages import Launches
 from engine.options import Options
 from engine.planning import choices, tuned_defines

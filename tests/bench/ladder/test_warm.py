@@ -10,7 +10,7 @@ CHECK = """
 import sys
 from bench import judge
 from bench.ladder import plan
-from bench.ladder.measure import warm
+from bench.measure.ladder import warm
 from kernels import registry
 from kernels.ops.conv import Conv
 

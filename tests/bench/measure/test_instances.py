@@ -7,13 +7,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import instances, runner, timing, unrest
 from bench.measure.cases import check
 from bench.measure.outcomes import Incorrect
 from bench.results import stats
 from bench.results.records import Job, Run
 from bench.results.stats import medians
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.options import INSTANCES
 from bench.words import units
 from kernels.errors import InputError, OutOfMemoryError

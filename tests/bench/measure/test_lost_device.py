@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import cases
 from bench.results.messages import Log
 from bench.results.records import Job, Measurement, Run
 from bench.run import client
+from bench.run.kinds.comparison import KIND as COMPARISON
 from engine import backends
 from tests.bench.ladder.test_judge import PLANTED
 

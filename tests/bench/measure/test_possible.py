@@ -5,16 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bench.ladder import plan
-from bench.ladder.measure import runner
-from bench.ladder.records import LadderStart, RungCase, RungMeasured, RungMeasurement
-from bench.ladder.show.rows import rows
 from bench.measure import possible
+from bench.measure.ladder import runner
+from bench.questions import ladder_plan as plan
 from bench.results import doubt
+from bench.results.ladder_records import RungCase, RungMeasurement
+from bench.results.ladder_rows import rows
 from bench.results.machine_limits import MachineLimits
+from bench.results.messages import Measured, Start
 from bench.results.records import Case, Layer, Measurement
 from bench.results.rows import FAILURES
-from bench.show.tables import layer_table
+from bench.views.tables.comparison_tables import layer_table
 from engine import probe
 from kernels.ops import Params, sized
 from kernels.ops.conv import Conv
@@ -167,11 +168,11 @@ def test_an_invalid_rung_tops_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None
     job = plan.job_of(Unary("relu", 6000), "cpu", budget_s=0.02, quick=True)
     planned = plan.plan(job)
     told: list[object] = []
-    runner.LadderRunner(LadderStart(job=job, cases=planned.cases), told.append, lambda: False).run()
-    found = [said.measurement for said in told if isinstance(said, RungMeasured)]
+    runner.LadderRunner(Start(job=job, cases=planned.cases), told.append, lambda: False).run()
+    found = [said.measurement for said in told if isinstance(said, Measured)]
     assert len(found) == len(planned.cases) > 1
     assert {m.disposition for m in found} == {"invalid"}
-    shown = rows(msgspec.structs.replace(planned, limits=slow), found)
+    shown = rows(msgspec.structs.replace(planned, limits={"cpu": slow}), found)
     assert all(row.time is None and row.speedup is None and row.gain is None for row in shown)
 
 
@@ -185,8 +186,8 @@ def test_a_whole_net_is_held_to_what_its_model_asks_for(monkeypatch: pytest.Monk
     )  # fmt: skip
     told: list[object] = []
     cases = plan.plan(job).cases
-    runner.LadderRunner(LadderStart(job=job, cases=cases), told.append, lambda: False).run()
-    found = [said.measurement for said in told if isinstance(said, RungMeasured)]
+    runner.LadderRunner(Start(job=job, cases=cases), told.append, lambda: False).run()
+    found = [said.measurement for said in told if isinstance(said, Measured)]
     assert {m.case.key: m.disposition for m in found} == dict.fromkeys(
         ("numpy_call_a_step", "reference"), "invalid"
     )
@@ -244,7 +245,7 @@ def test_an_impossible_rate_is_marked_in_the_table() -> None:
 
 def test_a_rung_counts_its_own_bytes_and_an_old_record_those_of_float32() -> None:
     job = plan.job_of(Gemm(m=1, n=4096, k=4096, trans_b=True), "cpu")
-    ladder = msgspec.structs.replace(plan.plan(job), limits=H100)
+    ladder = msgspec.structs.replace(plan.plan(job), limits={"cpu": H100})
     assert ladder.least("fp32") == ladder.nbytes > ladder.least("fp32-tc") > ladder.least("tf32") > 2 * FC7
     own = msgspec.structs.replace(measured(7_800.0, "own"), nbytes=2 * FC7)
     wrong = msgspec.structs.replace(measured(7_800.0, "wrong"), nbytes=4 * FC7 + 9 * 10**7)

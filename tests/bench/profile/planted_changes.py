@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from bench.profile.event_files import events_in
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
-from bench.profile.kind import KIND
-from bench.profile.records import CaseProfile
+from bench.results.event_files import events_in
+from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
+from bench.results.profile_records import CaseProfile
+from bench.run.kinds.profile import KIND
 
 Recorded = tuple[CaseProfile, Events]
 Span = tuple[int, int, int]  # from, to, and by how much longer it takes

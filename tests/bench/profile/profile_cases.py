@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bench.profile import parts as profile_parts
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
-from bench.profile.records import Breakdown, CaseProfile, DeviceFacts, Operator, ProcessUse
+from bench.results import parts as profile_parts
+from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.results.machine_limits import MachineLimits
+from bench.results.profile_records import Breakdown, CaseProfile, DeviceFacts, Operator, ProcessUse
 from bench.results.records import Case
 
 CASE = Case(model="small", backend="engine-cuda", precision="fp32", batch=16)

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
-from bench.profile.measure import attribution as profile_attribution
-from bench.profile.measure import ort as profile_ort
-from bench.profile.measure.attribution import Launched
+from bench.measure.profile import attribution as profile_attribution
+from bench.measure.profile import ort as profile_ort
+from bench.measure.profile.attribution import Launched
+from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
 from kernels.errors import InputError
 
 # Two convolutions by one kernel, the second in two stages; constants copied before the first.

@@ -11,17 +11,19 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from bench.profile import event_files as profile_store
-from bench.profile.events import Counters
-from bench.profile.measure import counters as profile_counters
-from bench.profile.measure import counters_pass, counters_run, ncu
-from bench.profile.measure.counters import Counted
-from bench.profile.measure.ncu import METRICS
-from bench.profile.records import Profile, ProfileJob, ProfileStart, planned
-from bench.profile.show import findings as profile_findings
-from bench.profile.show import profile_roofline as profile_charts
-from bench.profile.show import trace as profile_trace
-from bench.show.table import with_headings
+from bench.measure.profile import counters as profile_counters
+from bench.measure.profile import counters_pass, counters_run, ncu
+from bench.measure.profile.counters import Counted
+from bench.measure.profile.ncu import METRICS
+from bench.results import event_files as profile_store
+from bench.results.events import Counters, together
+from bench.results.messages import Start
+from bench.results.profile_records import Profile, ProfileJob, planned
+from bench.views import trace as profile_trace
+from bench.views.charts import profile_charts
+from bench.views.sentences import profile_findings
+from bench.views.tables import profile_tables
+from bench.views.tables.table import with_headings
 from gui.pages.timeline import timeline_view
 from kernels.errors import KernelError, UnavailableError
 from tests.bench.profile import profile_cases
@@ -127,11 +129,11 @@ def test_what_was_counted_is_written_read_shown_and_diagnosed(tmp_path):
     assert profile_store.read_events(tmp_path / name) == events
     profile_trace.write(tmp_path / "trace.json", [(profile(), events)])
     assert profile_trace.read(tmp_path / "trace.json")[0].activities == events.activities
-    made = profile_counters.table(profile(), events)
+    made = profile_tables.counters(profile(), events)
     gemm, pool = made.rows
     assert (gemm["launches"], gemm["dram_read_nbytes"], gemm["load_sectors"]) == (2, 1_234_300, 32)
     assert pool["load_sectors"] is None
-    assert profile_counters.table(profile(), EVENTS).rows == ()
+    assert profile_tables.counters(profile(), EVENTS).rows == ()
     found = profile_findings.table(profile(), events, LIMITS)
     conv = found.rows[0]
     assert conv["moved"] == 13_000
@@ -153,9 +155,9 @@ def test_what_was_counted_is_written_read_shown_and_diagnosed(tmp_path):
 def test_a_table_by_operator_needs_all_its_kernels_counted():
     kernels = [a for a in EVENTS.activities if a.kind == "kernel"][:2]
     one = msgspec.structs.replace(kernels[0], counters=Counters(dram_read_nbytes=1.0, warps_share=0.5))
-    assert profile_counters.together([one, kernels[1]]) is None
+    assert together([one, kernels[1]]) is None
     other = msgspec.structs.replace(kernels[1], counters=Counters(warps_share=0.1))
-    both = profile_counters.together([one, other])
+    both = together([one, other])
     assert both.dram_read_nbytes is None
     assert both.warps_share == pytest.approx((0.5 * 1000 + 0.1 * 30) / 1030)
 
@@ -195,7 +197,7 @@ def test_a_pass_is_counted_in_a_process_under_ncu(fake):
     arguments = (folder / "args").read_text().split("\n")
     assert arguments[arguments.index("--profile-from-start") + 1] == "off"
     assert arguments[arguments.index("--metrics") + 1] == ",".join(METRICS.values())
-    assert arguments[-4:-1] == [sys.executable, "-m", "bench.profile.measure.counters_pass"]
+    assert arguments[-4:-1] == [sys.executable, "-m", "bench.measure.profile.counters_pass"]
 
 
 def test_a_counter_that_ncu_does_not_know_is_left_out(fake):
@@ -275,7 +277,7 @@ def test_the_pass_that_is_counted_lies_alone_between_the_marks(monkeypatch, tmp_
     backend = SimpleNamespace(name="engine-cuda", device="cuda", prepare=prepare)
     monkeypatch.setattr("engine.backends.get", lambda name: backend)
     monkeypatch.setattr("engine.cuda.runtime.import_cupy", lambda: cupy)
-    start = ProfileStart(job=JOB, cases=planned(JOB))
+    start = Start(job=JOB, cases=planned(JOB))
     (tmp_path / counters_pass.JOB).write_bytes(msgspec.json.encode(start))
     monkeypatch.setattr(counters_pass, "watch_parent", lambda: None)
     assert counters_pass.main(tmp_path) == 0

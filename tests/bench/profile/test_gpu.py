@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import main
-from bench.profile import api as profile_api
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.show import remarks as profile_remarks
+from bench.results import api_calls as profile_api
 from bench.results import stats
+from bench.results.event_files import events_in
 from bench.run import client
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views.sentences import profile_remarks
 from engine import backends, probe
 from engine.backend import Options
 from engine.cuda import cupti

@@ -8,15 +8,18 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from bench.profile import events as profile_events
-from bench.profile import parts as profile_parts
-from bench.profile.event_files import read_events, write_events
-from bench.profile.records import CaseProfile, Operator
-from bench.profile.show import draw_timeline, findings, tables, trace
-from bench.profile.waterfall import _divided
 from bench.results import doubt
+from bench.results import events as profile_events
+from bench.results import parts as profile_parts
+from bench.results.event_files import read_events, write_events
 from bench.results.machine_limits import MachineLimits
+from bench.results.profile_records import CaseProfile, Operator
 from bench.results.records import Case
+from bench.views import trace
+from bench.views.diff.profile_waterfall import _divided
+from bench.views.drawing import draw_timeline
+from bench.views.sentences import profile_findings as findings
+from bench.views.tables import profile_tables as tables
 from engine.backend import Part
 from engine.cuda.replays.one_kernel import READING
 from engine.graph.plan import Step

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.profile import api as profile_api
-from bench.profile import parts as profile_parts
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
-from bench.profile.parts import Ranked
-from bench.profile.show import names as profile_names
+from bench.results import api_calls as profile_api
+from bench.results import kernel_names as profile_names
+from bench.results import parts as profile_parts
+from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
+from bench.results.parts import Ranked
 
 
 def mark(name, start, end, kind="window", run=None):

@@ -8,17 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.profile import parts as profile_parts
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.measure import attribution as profile_attribution
-from bench.profile.measure.attribution import Launched
-from bench.profile.show import course as profile_course
-from bench.profile.show import draw_timeline
-from bench.profile.show import findings as profile_findings
-from bench.profile.show import profile_common as profile_charts
-from bench.profile.show import remarks as profile_remarks
-from bench.profile.show import tables as profile_tables
+from bench.measure.profile import attribution as profile_attribution
+from bench.measure.profile.attribution import Launched
+from bench.results import parts as profile_parts
+from bench.results.event_files import events_in
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views.charts import profile_charts
+from bench.views.drawing import draw_timeline
+from bench.views.sentences import profile_findings, profile_remarks
+from bench.views.tables import course_report as profile_course
+from bench.views.tables import profile_tables
 
 FOLDER = PROFILE.open(Path(__file__).parents[2] / "data" / "lenet_on_h200")
 OURS, THEIRS = FOLDER.measurements()

@@ -6,11 +6,11 @@ import gzip
 
 import pytest
 
-from bench.profile import event_files as profile_store
-from bench.profile.event_files import events_in
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
+from bench.results import event_files as profile_store
+from bench.results.event_files import events_in
+from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
+from bench.results.profile_records import CaseProfile, Profile, ProfileJob, planned
+from bench.run.kinds.profile import KIND as PROFILE
 from kernels.errors import InputError
 
 JOB = ProfileJob(model="lenet5-digits", backends=("engine-cuda", "ort-cuda"), batches=(1, 16))

@@ -11,23 +11,20 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench.profile import event_files as profile_store
-from bench.profile.events import Counters, Events, HostSpan, Mark
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
-from bench.profile.show import charts as profile_charts
-from bench.profile.show import course as profile_course
-from bench.profile.show import draw_timeline, profile_common, saved
-from bench.profile.show import findings as profile_findings
-from bench.profile.show import lines as profile_lines
-from bench.profile.show import output as profile_output
-from bench.profile.show import remarks as profile_remarks
-from bench.profile.show import report as profile_report
-from bench.profile.show import sentences as profile_sentences
-from bench.profile.show import tables as profile_tables
-from bench.profile.show.findings import OpFinding
-from bench.show import draw_together
-from bench.show.table import FORMATS, to_csv, with_headings
+from bench.results import event_files as profile_store
+from bench.results.events import Counters, Events, HostSpan, Mark
+from bench.results.profile_records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views import profile as saved
+from bench.views.charts import profile_charts
+from bench.views.drawing import draw_timeline, draw_together
+from bench.views.reports import profile_report
+from bench.views.sentences import profile_findings, profile_remarks
+from bench.views.sentences.profile_findings import OpFinding
+from bench.views.tables import course_report as profile_course
+from bench.views.tables import event_lines as profile_lines
+from bench.views.tables import profile_tables
+from bench.views.tables.table import FORMATS, to_csv, to_json, with_headings
 from kernels.errors import InputError
 from tests.bench.profile import profile_cases
 from tests.bench.profile.profile_cases import LIMITS, profile
@@ -180,7 +177,7 @@ def test_a_convolution_with_its_pool_counts_as_a_convolution_and_the_course_repo
 
 def test_an_operator_has_one_colour_in_every_chart():
     few, many = (
-        profile_common.colours([f"op:{name}" for name in names])
+        profile_charts.colours([f"op:{name}" for name in names])
         for names in (("Gemm", "Conv"), ("Conv", "LRN", "MaxPool", "Gemm", "Softmax"))
     )
     assert {key: many[key] for key in few} == few
@@ -200,14 +197,14 @@ def test_tables_come_out_in_every_format():
     for table in found:
         read = list(csv.DictReader(io.StringIO(to_csv(table))))
         assert len(read) == len(table.rows) > 0
-    as_json = json.loads(profile_output.to_json(HEADER, [made], found))
+    as_json = json.loads(to_json(profile_tables.output(HEADER, [made], found)))
     assert [table["key"] for table in as_json["tables"]][1:3] == ["calls", "breakdown"]
     assert as_json["tables"][0]["rows"][0]["time_ns"] == 3000
     markdown = with_headings(found)
     assert "| 81.97 % | 3.00 µs | 4 | 750 ns |" in markdown
 
     out = io.StringIO()
-    Console(file=out, width=160).print(profile_output.terminal(found))
+    Console(file=out, width=160).print(profile_tables.terminal(found))
     assert " Gemm" in out.getvalue()
     assert "1.00 GiB" in out.getvalue()
     assert FORMATS == ("table", "csv", "json", "md")
@@ -237,10 +234,10 @@ def test_no_more_than_two_things_are_said_of_an_operator():
     grid = (
         "the grid of 4 blocks is smaller than the chip: at least 97 % of its 132 multiprocessors have nothing"
     )
-    assert profile_sentences.sentence(small, gpu) == f"far from every limit (0.3 % of memory); {grid} to do"
+    assert profile_findings.sentence(small, gpu) == f"far from every limit (0.3 % of memory); {grid} to do"
     counters = Counters(dram_read_nbytes=400, dram_write_nbytes=0, global_sectors=30, ideal_sectors=10)
     much = OpFinding(**figures, nbytes=100, blocks=4, roof=0.6, bound="memory", counters=counters)
-    first, second = profile_sentences.sentence(much, gpu).split("; ")
+    first, second = profile_findings.sentence(much, gpu).split("; ")
     assert first == "bound by memory (60 % of that limit)"
     assert second.startswith("uncoalesced: its accesses to global memory take 3.00×")
 
@@ -481,7 +478,7 @@ def test_of_many_cases_a_first_look_shows_the_largest_batch_size_of_each_backend
     assert len(saved.tables_of(folder, measured, saved.ShownProfile(table="findings"))) == 6
     about = [about for about, _ in profile_remarks.headlines(measured)]
     assert about == [f"small, fp32, batch {batch}" for batch in (1, 4, 16)]
-    saved.print_tables(folder, measured, saved.ShownProfile())
+    saved.show_chosen(folder, saved.ShownProfile())
     told = capsys.readouterr().err
     assert "batch 16: " in told
     assert "batch 4: " not in told
@@ -493,7 +490,7 @@ def test_what_holds_an_operator_back_can_be_read_in_80_columns() -> None:
     for wide, rates in ((80, False), (160, True)):
         out = io.StringIO()
         Console(file=out, width=wide).print(
-            profile_output.terminal([replace(found, rows=tuple(rows), notes=())])
+            profile_tables.terminal([replace(found, rows=tuple(rows), notes=())])
         )
         lines = out.getvalue().splitlines()
         assert max(map(len, lines)) <= wide

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.profile import parts as profile_parts
-from bench.profile.event_files import events_in
-from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.show import trace as profile_trace
+from bench.results import parts as profile_parts
+from bench.results.event_files import events_in
+from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views import trace as profile_trace
 from kernels.errors import InputError
 from tests.bench.profile import profile_cases
 from tests.bench.profile.profile_cases import profile

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 import main
-from bench.diff import sentences
-from bench.diff import waterfall as waterfall_chart
-from bench.diff.between import between as diff_between
-from bench.profile import waterfall
-from bench.profile.event_files import write_events
-from bench.profile.events import Activity, HostSpan
-from bench.profile.kind import KIND
-from bench.profile.show.diff import NO_VERDICT, OTHER_WORK
+from bench.results.event_files import write_events
+from bench.results.events import Activity, HostSpan
+from bench.run.kinds.profile import KIND
+from bench.views.diff import profile_waterfall as waterfall
+from bench.views.diff import waterfall as waterfall_chart
+from bench.views.diff.between import between as diff_between
+from bench.views.diff.profile_diff import NO_VERDICT, OTHER_WORK
+from bench.views.sentences import diff_sentences as sentences
 from tests.bench.profile.planted_changes import (
     CPU,
     H200,

@@ -7,12 +7,12 @@ import json
 import pytest
 
 import main
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.measure import cold as profile_cold
-from bench.profile.records import Profile, ProfileJob, planned
-from bench.profile.show import trace as profile_trace
+from bench.measure.profile import cold as profile_cold
+from bench.results.event_files import events_in
+from bench.results.profile_records import Profile, ProfileJob, planned
 from bench.run import client
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views import trace as profile_trace
 from kernels import registry
 from kernels.spans import Span
 

@@ -16,13 +16,13 @@ import pytest
 from onnx import helper
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.measure import describe
-from bench.ladder.questions import LadderQuestion
+from bench.measure.ladder import describe
 from bench.questions import confined, model_questions
+from bench.questions.ladder_questions import LadderQuestion
 from bench.results.messages import CaseStarted
 from bench.results.records import Case, Job, Run
 from bench.run import client
+from bench.run.kinds.comparison import KIND as COMPARISON
 from models import names
 from tests import preloaded
 from tests.engine.graph.test_bad_models import RELU, twice, with_functions

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Case, Job, Measurement, Run
+from bench.run.kinds.comparison import KIND as COMPARISON
 
 JOB = Job(models=("lenet5-digits",), backends=("engine-cpu",), batches=(1, 2), images=(8,), layers=False)
 CASES = tuple(

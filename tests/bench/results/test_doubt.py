@@ -12,20 +12,24 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench.charts import breakdown, charts, findings, lay_over
-from bench.charts import table as chart_table
-from bench.charts.definitions import Bar, Chart, Point
-from bench.charts.doubts import LEGEND
-from bench.charts.verdicts import verdict
-from bench.comparison import report
+from bench.commands import export
 from bench.measure import selfcheck
 from bench.results import doubt, stats
 from bench.results.records import PREPARE_PHASES, Case, Measurement, Run, Validity
-from bench.results.row_cache import RowCache
-from bench.results.rows import Row, rows
+from bench.results.rows import Row, RowCache, rows
 from bench.results.stats import Interval, Verdict
-from bench.show import draw, tables, terminal_tables
-from bench.show.table import records, to_csv, to_markdown
+from bench.views.charts import breakdown
+from bench.views.charts.comparison_charts import charts
+from bench.views.charts.definitions import Bar, Chart, Point
+from bench.views.charts.doubts import LEGEND
+from bench.views.charts.overlay import lay_over
+from bench.views.drawing import draw
+from bench.views.reports import comparison_report as report
+from bench.views.sentences import findings
+from bench.views.sentences.verdicts import verdict
+from bench.views.tables import comparison_tables as tables
+from bench.views.tables import terminal_tables
+from bench.views.tables.table import records, to_csv, to_markdown
 from tests.bench import synthetic
 
 CPU = ("engine-cpu", "ort-cpu")
@@ -304,17 +308,20 @@ def test_paper_draws_what_is_doubtful_hollow_and_hatched(referred: Any) -> None:
 
 
 def test_a_chart_s_numbers_say_what_speaks_against_each(referred: Any) -> None:
-    lines = chart_table.records(by_kind(*referred)["op-time"])
+    lines = export.records(by_kind(*referred)["op-time"])
     assert [(line["series"], line["batch"]) for line in lines if line["doubts"]] == [("ort-cpu", 4)]
     assert {line["doubts"] for line in lines} == {None, HELD_BACK}
-    bars = chart_table.records(by_kind(*referred)["breakdown"])
+    bars = export.records(by_kind(*referred)["breakdown"])
     assert {(line["panel"], line["batch"]) for line in bars if line["doubts"]} == {("ort-cpu", 4)}
 
 
 def test_a_report_marks_them_and_gives_no_interval_of_one_sample(referred: Any) -> None:
     _, measured = referred
     changed = [alone(m) if m.case.batch == 16 and m.case.backend == "engine-cpu" else m for m in measured]
-    lines = [line.split(" | ") for line in report.summary(rows(changed)).splitlines()]
+    lines = [
+        line.split(" | ")
+        for line in to_markdown(report.section("lenet5-digits", rows(changed), ()).table).splitlines()
+    ]
     at = {name.strip("| "): place for place, name in enumerate(lines[0])}
     cells = {(line[0].strip("| "), line[1]): line for line in lines[2:]}
     assert cells["4", "engine-cpu"][at["speed-up (95 % interval)"]].endswith("×) !")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import main
-from bench.comparison import cli as compare
-from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.kind import KIND as LADDER
+from bench.commands import compare
 from bench.results import trust
 from bench.results.records import Job
 from bench.run import client
 from bench.run.client import Outcome
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
 from tests.bench.results import received
 
 QUIET = ("--charts", "none", "--format", "csv")

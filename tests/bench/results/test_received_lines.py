@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.summaries import summaries
-from bench.ladder.kind import KIND as LADDER
-from bench.profile.kind import KIND as PROFILE
 from bench.results.records import Measurement
 from bench.results.results_file import ResultsFile, line_of, sound
 from bench.results.store import RESULTS_FILE
-from tests.bench.kinds.test_folders import ladder, profile, run
+from bench.results.summaries import summaries
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
 from tests.bench.results import received
+from tests.bench.results.test_folders import ladder, profile, run
 
 
 def test_no_flipped_bit_passes_for_a_measurement(tmp_path: Path) -> None:

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.folders import copy, open_folder
-from bench.kinds.thin import thin
-from bench.ladder.kind import KIND as LADDER
-from bench.profile.event_files import events_in
-from bench.profile.kind import KIND as PROFILE
 from bench.results import gallery
+from bench.results.event_files import events_in
+from bench.results.folders import copy, open_folder
 from bench.results.inside import inside
 from bench.results.store import RESULTS_FILE
+from bench.results.thin import thin
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
 from kernels.errors import InputError
-from tests.bench.kinds.test_folders import ladder, profile, run
 from tests.bench.results import received
+from tests.bench.results.test_folders import ladder, profile, run
 
 SECRET = b"nobody's business"
 

@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.ladder.kind import KIND as LADDER
 from bench.measure.images import predictions
-from bench.profile.event_files import read_events
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.show import trace
 from bench.results import gallery, npz, reading
+from bench.results.event_files import read_events
 from bench.results.records import Measurement
 from bench.results.store import RESULTS_FILE
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views import trace
 from kernels.errors import InputError
 from tests.bench.results import received
 

@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.folders import open_folder
+from bench.results.folders import open_folder
 from bench.results.store import RESULTS_FILE
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.words import plain
-from tests.bench.kinds.test_folders import ladder, profile, run
 from tests.bench.results import received
+from tests.bench.results.test_folders import ladder, profile, run
 
 pytestmark = pytest.mark.slow
 

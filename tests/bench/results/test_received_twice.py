@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.folders import copy
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import RungCase, RungMeasurement
 from bench.results.claim import LOCK_FILE, Claim
+from bench.results.folders import copy
+from bench.results.ladder_records import RungCase, RungMeasurement
 from bench.results.messages import CaseStarted
 from bench.results.records import KILLED_BY, Measurement
 from bench.run import client
 from bench.run.client import Outcome
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
 from bench.run.supervisor import Kill, Result, Supervisor
 from kernels.errors import InputError
 from tests.bench.ladder.test_ladder import example

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.results.messages import Hello, ModelLoaded
 from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Run
 from bench.results.store import RESULTS_FILE, write_atomically
+from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import InputError
 
 JOB = Job(models=("net",), backends=("one", "two"), batches=(1, 2))

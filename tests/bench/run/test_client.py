@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.folder import Folder
+from bench.results.folder import Folder
 from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Progress, Provisional
 from bench.results.records import Case, Environment, Job, Measurement, Run
 from bench.run import client
 from bench.run.exits import exit_words
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.run.supervisor import Kill, LaunchWorker, Result, Say, Stop, Supervisor
 from kernels.errors import InputError
 
@@ -44,9 +44,8 @@ def results(actions):
 
 
 def launched(actions):
-    from bench.results.messages import Start
-
-    return [msgspec.json.decode(a.line, type=Start).cases for a in actions if isinstance(a, LaunchWorker)]
+    lines = [action.line for action in actions if isinstance(action, LaunchWorker)]
+    return [msgspec.json.decode(line, type=COMPARISON.reads).cases for line in lines]
 
 
 # ------------------------------------------------------------------------------------- the machine, by hand

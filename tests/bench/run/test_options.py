@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 import main
 from bench.commands.given import Given, Grouped, command
-from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds import options as values
-from bench.kinds.registry import kinds
-from bench.ladder.kind import KIND as LADDER
-from bench.ladder.records import LadderJob
-from bench.profile.kind import KIND as PROFILE
-from bench.profile.records import ProfileJob
+from bench.results.kinds import kinds
+from bench.results.ladder_records import LadderJob
+from bench.results.profile_records import ProfileJob
 from bench.results.records import Job
 from bench.run import options
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.words import option as values
 from kernels.errors import InputError
 
 JOBS = (

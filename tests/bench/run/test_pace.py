@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bench.comparison.kind import KIND
 from bench.results.messages import CaseStarted, Hello
 from bench.results.records import Case, Environment, Job, Measurement
 from bench.run import progress
 from bench.run.beforehand import Looked
+from bench.run.kinds.comparison import KIND
 from bench.run.pace import Pace
 from bench.run.past import Past
 from bench.words import units

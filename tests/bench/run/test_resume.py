@@ -10,11 +10,11 @@ import msgspec
 import psutil
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import cases
 from bench.results.messages import CaseStarted
 from bench.results.records import Job, Measurement, Run
 from bench.run import client
+from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import InputError
 from tests import preloaded
 
@@ -35,7 +35,7 @@ DRIVER = (
 import sys
 from pathlib import Path
 from bench.run import client
-from bench.comparison.kind import KIND as COMPARISON
+from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.results.messages import CaseStarted
 from bench.results.records import Measurement
 folder = COMPARISON.resume(Path(sys.argv[1]))

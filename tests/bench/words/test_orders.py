@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from bench.results import stats
 from bench.results.rows import rows
 from bench.results.stats import Interval, Verdict
-from bench.words import limits, orders
+from bench.views.sentences import limits
+from bench.words import orders
 from tests.bench import synthetic
 
 RATIOS = st.floats(1e-3, 1e3)

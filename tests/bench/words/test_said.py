@@ -20,24 +20,26 @@ import pytest
 from rich.console import Console
 
 import main
-from bench.charts import charts
-from bench.charts.verdicts import verdicts
-from bench.comparison import report
-from bench.comparison.kind import KIND as COMPARISON
-from bench.comparison.result import words as listed
-from bench.diff import between, sentences
-from bench.diff import tables as diff_tables
-from bench.ladder.records import Ladder, RungMeasurement
-from bench.ladder.show import charts as ladder_charts
-from bench.ladder.show import leading, report_tables, result, story
-from bench.ladder.show import report as ladder_report
-from bench.ladder.show import rows as ladder_rows
-from bench.ladder.show import tables as ladder_tables
-from bench.results import stats
+from bench.results import ladder_rows, stats
+from bench.results.ladder_records import Ladder, RungMeasurement
 from bench.results.records import Measurement, Run, Validity
 from bench.results.rows import Row, rows
-from bench.show import report_form, report_html, scoreboard, tables, terminal_tables
-from bench.show.table import to_markdown
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.views import ladder as ladder_view
+from bench.views.charts import ladder_charts
+from bench.views.charts.comparison_charts import charts
+from bench.views.comparison import result as listed
+from bench.views.diff import between
+from bench.views.diff import tables as diff_tables
+from bench.views.reports import comparison_report as report
+from bench.views.reports import ladder_report, report_form, report_html
+from bench.views.sentences import diff_sentences as sentences
+from bench.views.sentences import ladder_story as story
+from bench.views.sentences.verdicts import verdicts
+from bench.views.tables import comparison_tables as tables
+from bench.views.tables import ladder_report_tables as report_tables
+from bench.views.tables import ladder_tables, scoreboard, terminal_tables
+from bench.views.tables.table import to_markdown
 from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example, measured
 
@@ -115,11 +117,13 @@ def texts_of(run: Run, found: list[Measurement]) -> dict[str, str]:
     """Every place where people read of a comparison."""
     shown = rows(found)
     merged = report.merge([(run, found)])
+    sections = [report.section(MODEL, merged.rows, merged.runs)]
+    context = report.context(merged, [(run, found)], sections)
     return {
         "terminal": ansi(terminal_tables.terminal(shown, [run])),
         "markdown": to_markdown(tables.readable(shown)),
         "headline": "\n".join(found.line for found in verdicts(shown, [run])),
-        "report": report.render(merged, [(run, found)], [report.section(MODEL, merged.rows, merged.runs)]),
+        "report": report_form.rendered(report.TEMPLATE, context),
         "html": html_of(run, found),
         "list": listed(run, found),
         "findings": "\n".join(chart.finding for chart in charts([(run, found)])),
@@ -219,12 +223,12 @@ def said_of(ladder: Ladder, found: list[RungMeasurement]) -> dict[str, str]:
     return {
         "terminal": ansi(ladder_tables.terminal(ladder, made), 240),
         "markdown": report_tables.table(made),
-        "finding": ladder_charts.finding(ladder, made),
+        "finding": story.finding(ladder, made),
         "stories": "\n".join(f"{label} {text}" for label, text in part.sentences),
         "references": "\n".join(part.references),
         "roofline": roof.finding if roof is not None else "",
         "html": report_form.rendered(ladder_report.TEMPLATE, context, report_html.templates()),
-        "list": result.words(ladder, found),
+        "list": ladder_view.result(ladder, found),
     }
 
 
@@ -253,7 +257,7 @@ def test_a_ladder_calls_fastest_faster_and_slower_what_is_decided(kinds: tuple[s
         assert not BELOW_1.search(plain), (place, plain)
         for name in re.findall(rf"({named}) is the fastest", plain):
             others = [other for other in made if other not in (name, "00 reference")]
-            assert {pairs[name, o] for o in others if leading.eligible(made[o])} <= {"FASTER", "SAME"}, place
+            assert {pairs[name, o] for o in others if story.eligible(made[o])} <= {"FASTER", "SAME"}, place
         for first, way, second in re.findall(
             rf"({named})(?: is| is the fastest,)? [\d.,]+× (faster|slower) than ({named}|reference)", plain
         ):
@@ -269,7 +273,7 @@ def test_a_ladder_calls_fastest_faster_and_slower_what_is_decided(kinds: tuple[s
             told = ladder_tables.gain(row)
             assert f"{row.lower.case.number:02d}" in told, "a gain names what it is over"
             assert (told.startswith("not decided")) == (row.gain_verdict == "UNCLEAR")
-    lead = leading.leading(list(made.values()))
+    lead = story.leading(list(made.values()))
     if lead is None or not lead.decided:
         assert 'class="faster"' not in texts["html"]
         assert 'class="ok"' not in texts["html"]

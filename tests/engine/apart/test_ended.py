@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from bench.judge import Trial
-from bench.ladder.measure.entrants import Reference
+from bench.measure.ladder.entrants import Reference
 from engine.apart import client, pool
 from engine.apart.forked import starting
 from engine.cpu.rung import CpuRungSession

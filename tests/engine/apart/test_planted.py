@@ -16,10 +16,11 @@ import pytest
 
 from bench import judge
 from bench.measure.outcomes import outcome
-from engine.apart import client
+from engine.apart import client, empty
 from engine.apart.memory import Block
 from engine.apart.watched import stops
 from engine.rung_devices import prepare
+from engine.witness import NEW, SAME, Renewable, Witnessed
 from kernels import confine, ends, registry
 from kernels.errors import KernelError, KernelscopeError
 from kernels.ops.unary import Unary
@@ -159,6 +160,35 @@ def test_more_threads_than_were_told_are_found(tmp_path: Path, monkeypatch: pyte
 
 
 @LINUX
+@pytest.mark.parametrize(("often", "found"), [("len(after) >= 0", True), ("len(after) == 3", False)])
+def test_who_works_after_each_train_is_found(tmp_path: Path, often: str, found: bool) -> None:
+    """And not who does so once, as where the machine is taken away for a while."""
+    body = f"""
+        if 'passes' not in held:
+            import engine.apart.slots as slots
+            held['passes'], after = slots.passes, []
+
+            def and_then(*given):
+                held['passes'](*given)
+                after.append(1)
+                end = monotonic() + 0.002
+                while {often} and monotonic() < end:
+                    pass
+
+            slots.passes = and_then
+        np.tanh(x, out=y)
+    """
+    planted.write(tmp_path, "later", body)
+    rung = registry.find("cpu", "unary", "later", [tmp_path])
+    session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 1)
+    session.run()
+    with pytest.raises(KernelError, match="after its timed passes") if found else contextlib.nullcontext():
+        for _ in range(20):
+            session.time_runs(4)
+    session.close()
+
+
+@LINUX
 def test_nothing_is_taken_off_for_threads_that_are_only_there_to_be_counted(tmp_path: Path) -> None:
     body = """
         if 'passes' not in held:
@@ -223,6 +253,38 @@ def test_the_inputs_of_a_pass_are_not_there_before_it(tmp_path: Path) -> None:
     session.time_runs(64)
     found = max(witness.outputs["output"][1][0] for witness in session.witnesses())  # type: ignore[attr-defined]
     assert 0 < found <= session._layout.nbytes + 2 * mmap.PAGESIZE  # type: ignore[attr-defined]
+    session.close()
+
+
+def test_each_train_leaves_a_pass_that_can_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a warm-up's, one that is run again since it seemed too short, and those over new inputs."""
+    planted.write(tmp_path, "honest", "np.tanh(x, out=y)")
+    rung = registry.find("cpu", "unary", "honest", [tmp_path])
+    session = prepare(rung, PARAMS, [np.linspace(-1, 1, 4096, dtype=np.float32)], 1)
+    assert isinstance(session, Witnessed)
+    assert isinstance(session, Renewable)
+    off = iter([1e12] + 9 * [0.0])
+    monkeypatch.setattr(empty, "waiting_ns", lambda *about: empty.Off(next(off), 0.0))
+    session.time_runs(3)
+    session.warm_runs(2)
+    kept = session.witnesses()
+    assert [witness.rough for witness in kept] == [False, False, True]
+    first, again, warm = (witness.number for witness in kept)
+    assert 1 <= first <= 3 < again <= 6 < warm <= 8
+    assert session.stirring is not None
+    for witness in kept:
+        right = np.tanh(session.stirring.inputs_of(witness.number)["input 0"])
+        np.testing.assert_array_equal(witness.outputs["output"][1], right)
+    assert session.witnesses() == ()
+    for alike in (SAME, NEW, NEW):
+        session.time_renewed(2, alike)
+    pairs = session.renewed()
+    assert len(pairs) == 3
+    for given, left in pairs:
+        np.testing.assert_array_equal(left["output"], np.tanh(given["input 0"]))
+    assert session.renewed() == ()
     session.close()
 
 

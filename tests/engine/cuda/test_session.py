@@ -160,8 +160,7 @@ def test_what_was_bound_lies_there_again_after_passes_over_new_inputs(prepared) 
     upload = session._staging.upload
     session._staging.upload = lambda array, pointer: put.append(array) or upload(array, pointer)
     assert session.time_renewed(4, NEW) > 0
-    last = session.renewed()
-    assert last is not None
+    (last,) = session.renewed()
     assert last[0]["x"].shape == bound["x"].shape
     assert (last[0]["x"] != bound["x"]).mean() > 0.9
     put.clear()

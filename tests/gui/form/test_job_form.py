@@ -8,10 +8,10 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from bench.comparison import cli as compare
-from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.commands import compare
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import defaults
+from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import InputError
 from models import imported
 from tests.gui.models import small_model

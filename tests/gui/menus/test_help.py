@@ -10,8 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QTextBrowser
 
 import gui
-from bench.charts import meanings
 from bench.results.summaries import SAMPLE
+from bench.views.sentences import findings
 from bench.words import glossary
 from gui.shell.main_window import TOUR_SEEN
 from gui.widgets.controls import TERM, TermLabel, linked
@@ -129,9 +129,9 @@ def test_a_marked_word_that_the_glossary_has_not_is_told():
         linked("a [gear]")
 
 
-@pytest.mark.parametrize("name", meanings.MEANINGS)
+@pytest.mark.parametrize("name", findings.MEANINGS)
 def test_what_a_chart_means_leads_to_words_that_there_are(name):
-    assert 'href="term:' in linked(meanings.MEANINGS[name])
+    assert 'href="term:' in linked(findings.MEANINGS[name])
 
 
 def test_a_click_on_a_word_of_ours_leads_to_the_glossary(make_window):
@@ -180,7 +180,7 @@ def test_a_charts_title_says_what_the_chart_means(make_window, qtbot):
         QTest.mouseClick(view._title, LEFT, pos=QPoint(5, 5))
         popup = view._title.popup
         assert popup.isVisible()
-        assert popup.words.text() == linked(meanings.of(view.chart.name))
+        assert popup.words.text() == linked(findings.of(view.chart.name))
         links = popup.words.text().count("<a ")
         assert links >= 1
         popup.close()

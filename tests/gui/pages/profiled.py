@@ -2,10 +2,10 @@
 
 from bench.results.event_files import write_events
 from bench.results.events import Activity, ApiCall, Events, HostSpan, Mark
-from bench.run.kinds.profile import KIND as PROFILE
 from bench.results.parts import breakdowns
 from bench.results.profile_records import CaseProfile, Operator, ProcessUse, Profile, ProfileJob
 from bench.results.records import Case
+from bench.run.kinds.profile import KIND as PROFILE
 
 MS, US = 1_000_000, 1_000
 OPS = (("conv1", "Conv", 40), ("pool1", "MaxPool", 8), ("conv2", "Conv", 70), ("fc1", "Gemm", 20))

@@ -10,8 +10,8 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
-from bench.views.charts.comparison_charts import charts
 from bench.results.records import StopReason
+from bench.views.charts.comparison_charts import charts
 from gui.pages.compare import PANELS
 from gui.pages.page import page_types
 from gui.shell import docks

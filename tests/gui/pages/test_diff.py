@@ -8,17 +8,17 @@ import pytest
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtWidgets import QApplication
 
-from bench.diff import sentences
+from bench.results import baseline
 from bench.views.diff.between import between
 from bench.views.diff.records import Difference
-from bench.results import baseline
+from bench.views.sentences import diff_sentences as sentences
 from gui.menus.diff import SHOW
 from gui.pages.runs.diff_window import LEAST_HEIGHT, MOST_LINES, DiffWindow
 from gui.shell import library
 from gui.shell.library import Library
-from tests.bench.views.diff.runs import ours, run
 from tests.bench.profile.test_waterfall import copy, saved, slower_rung
 from tests.bench.profile.test_waterfall import ours as profiled
+from tests.bench.views.diff.runs import ours, run
 from tests.gui.pages.test_runs_kept import press
 from tests.gui.pages.test_runs_page import settle, show_runs
 from tests.gui.sessions.test_session import JOB

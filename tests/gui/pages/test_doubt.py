@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 
-from bench.views.charts.doubts import LEGEND
-from bench.results.ladder_rows import rows as ladder_rows
 from bench.results import doubt
+from bench.results.ladder_rows import rows as ladder_rows
 from bench.results.records import Validity
+from bench.views.charts.doubts import LEGEND
 from bench.words import units
 from gui.base.theme import Theming
 from gui.pages.ladder.ladder_reader import LadderTable, shown_rows, standing

@@ -9,10 +9,10 @@ from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QApplication
 
 from bench.results.ladder_records import REFERENCE, Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.show import charts as ladder_charts
 from bench.results.ladder_rows import rows
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Environment
+from bench.views.charts import ladder_charts
 from gui.base.theme import Theming
 from gui.plots.base import place
 from gui.plots.chart import ChartView, entries
@@ -67,7 +67,7 @@ def long_ladder(intensity, slow=1.0):
         flops=10**12,
         nbytes=round(10**12 / intensity),
         reference="ONNX Runtime (CUDA)",
-        limits=limits,
+        limits={"cuda": limits},
         environment=Environment(gpu="a GPU"),
     )
     speed, roofline = ladder_charts.charts(ladder, rows(ladder, found))

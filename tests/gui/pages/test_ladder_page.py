@@ -7,11 +7,11 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from bench.ladder import again
-from bench.run.kinds.ladder import KIND as LADDER
 from bench.results.ladder_records import REFERENCE
 from bench.results.records import Job
 from bench.run import defaults
+from bench.run import watching as again
+from bench.run.kinds.ladder import KIND as LADDER
 from engine import net_rungs
 from gui.menus.export import ExportActions
 from gui.pages.ladder import LadderPage

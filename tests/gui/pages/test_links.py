@@ -16,7 +16,7 @@ from gui.pages.timeline import nodes_of
 from gui.shell.library import Library
 from tests.gui.pages.test_runs_page import settle
 
-RECORDED = Path(__file__).parents[2] / "bench" / "kinds" / "recorded"
+RECORDED = Path(__file__).parents[2] / "bench" / "results" / "recorded"
 
 
 def page_of(window, title):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
-from bench.ladder import template
+from bench.questions import rung_template as template
 from bench.questions.ladder_questions import AssemblyAnswer, Listing
 from gui.base.theme import Theming
 from gui.menus import editor

@@ -10,18 +10,18 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
 
-from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.results import note
-from bench.run.kinds.ladder import KIND as LADDER
 from bench.results.records import Measurement
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.run.kinds.ladder import KIND as LADDER
 from gui.menus.export import ExportActions
 from gui.pages.runs import NoteDialog
 from gui.shell import library
 from gui.shell.library import Library
 from gui.shell.main_window import TRUST
 from tests.bench import synthetic
-from tests.bench.results.test_thin import saved
 from tests.bench.ladder import test_ladder_folders
+from tests.bench.results.test_thin import saved
 from tests.gui.pages.test_runs_page import listed, settle, show_runs
 from tests.gui.sessions.test_session import JOB
 

@@ -19,8 +19,8 @@ from gui.pages.runs import RunsTable
 from gui.shell import library
 from gui.shell.library import Library
 from tests.bench import synthetic
-from tests.bench.results.test_thin import saved
 from tests.bench.ladder import test_ladder_folders
+from tests.bench.results.test_thin import saved
 from tests.gui.pages import profiled
 
 CPU = ("engine-cpu", "ort-cpu")

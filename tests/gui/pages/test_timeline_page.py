@@ -10,11 +10,11 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from bench.run.kinds.profile import KIND as PROFILE
-from bench.results.profile_records import ProfileJob
-from bench.views import trace as profile_trace
 from bench.results.machine_limits import MachineLimits
+from bench.results.profile_records import ProfileJob
 from bench.results.records import BackendInfo
+from bench.run.kinds.profile import KIND as PROFILE
+from bench.views import trace as profile_trace
 from gui.pages.timeline import TimelinePage, profile_details
 from gui.sessions.profile_session import PROCESS, ProfileSession
 from tests.gui.pages import profiled

@@ -13,8 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.results.summaries import BESIDE_SAMPLE
+from bench.run.kinds.comparison import KIND as COMPARISON
 from gui.menus.export import ExportActions, reveal
 from gui.sessions.processes import Exporter, Order
 from gui.shell.library import Library

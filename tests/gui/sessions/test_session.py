@@ -7,9 +7,9 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QMessageBox
 
-from bench.run.kinds.comparison import KIND as COMPARISON
 from bench.results.records import Job
 from bench.run import beforehand
+from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.cache import cache_dir
 
 JOB = Job(models=("net",), backends=("engine-cpu", "ort-cpu"), batches=(1, 2), timeout_s=60)

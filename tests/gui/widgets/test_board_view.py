@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QBoxLayout
 
-from bench.views.charts.scoreboard import fill
 from bench.results.records import Case
+from bench.views.charts.scoreboard import fill
 from bench.views.tables import scoreboard
 from tests.bench import synthetic
 from tests.gui.shared import as_found

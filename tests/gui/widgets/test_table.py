@@ -15,13 +15,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from rich.console import Console
 
-from bench.views.tables import compiled_tables
-from bench.ladder.show import tables as ladder_tables
-from bench.profile.measure import counters
-from bench.profile.show import findings
-from bench.profile.show import tables as profile_tables
-from bench.views.tables import run_tables
-from bench.show import tables
+from bench.views.sentences import profile_findings as findings
+from bench.views.tables import comparison_tables as tables
+from bench.views.tables import compiled_tables, ladder_tables, profile_tables, run_tables
 from bench.views.tables.grid import Grid, stacked
 from bench.views.tables.table import Column, Table, pick, records, to_csv, to_json, to_markdown
 from bench.words import units
@@ -169,7 +165,7 @@ def test_the_selected_rows_alone_are_copied_as_they_are_sorted(view: View) -> No
     "columns",
     [
         *(tables.COLUMNS, tables.LAYER_COLUMNS, ladder_tables.COLUMNS, compiled_tables.COLUMNS),
-        *(profile_tables.LINE_COLUMNS, (*findings.COLUMNS, *findings.COUNTED), counters.COLUMNS),
+        *(profile_tables.LINE_COLUMNS, (*findings.COLUMNS, *findings.COUNTED), profile_tables.COUNTED),
         *(run_tables.COLUMNS, rows_table.COLUMNS, ladder_reader.RUNG_COLUMNS),
         (runs_table.STARTED, *runs_table.OTHERS),
     ],

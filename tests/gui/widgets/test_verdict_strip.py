@@ -10,9 +10,9 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from bench.views.sentences.verdicts import verdicts
-from bench.results.summaries import SAMPLE
 from bench.results.records import Validity
+from bench.results.summaries import SAMPLE
+from bench.views.sentences.verdicts import verdicts
 from gui.shell.docks import EMPTY
 from gui.widgets import verdict_strip
 from tests.bench import synthetic

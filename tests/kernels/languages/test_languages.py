@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.ladder.measure import compiled
+from bench.measure.ladder import compiled
 from kernels import confine, environment, launch, nvrtc, registry
 from kernels.errors import KernelError, UnavailableError
 from kernels.languages import compiling

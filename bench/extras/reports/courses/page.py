@@ -7,16 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.charts.definitions import Axis, Chart, Panel, Point, Series
 from bench.extras.reports import filled
 from bench.extras.reports.courses import claims, tables
 from bench.extras.reports.courses.presets import Course, Figure, Matrix
 from bench.extras.reports.filled import Page
 from bench.extras.reports.needs import Taken
-from bench.show import report_form
-from bench.show.looks import Look
-from bench.show.report_form import Picture, ReportForm
-from bench.show.table import Table
+from bench.views.charts.definitions import Axis, Chart, Panel, Point, Series
+from bench.views.drawing.looks import Look
+from bench.views.reports import report_form
+from bench.views.reports.report_form import Picture, ReportForm
+from bench.views.tables.table import Table
 from bench.words import palette
 
 _KINDS = {"agrees": "ok", "contradicts": "slower", "open": ""}
@@ -51,8 +51,8 @@ def page(course: Course, taken: Taken, form: ReportForm) -> Page:
 
 def over_models(course: Course, taken: Taken) -> list[Table[Any]]:
     """Where ladders of one node of several models were taken on a device: each rung over the models."""
-    from bench.ladder.show import report_tables
-    from bench.ladder.show.rows import rows
+    from bench.results.ladder_rows import rows
+    from bench.views.tables import ladder_report_tables as report_tables
 
     found = []
     for device in ("cpu", "cuda"):
@@ -83,11 +83,10 @@ def figures(course: Course, taken: Taken, form: ReportForm) -> list[Picture]:
 
 
 def _figure(course: Course, figure: Figure, taken: Taken, form: ReportForm) -> Picture | None:
-    from bench.ladder.show import charts as ladder_charts
-    from bench.ladder.show.rows import rows
-    from bench.profile.event_files import events_in
-    from bench.profile.show import charts as profile_charts
-    from bench.profile.show import draw_timeline
+    from bench.results.event_files import events_in
+    from bench.results.ladder_rows import rows
+    from bench.views.charts import ladder_charts, profile_charts
+    from bench.views.drawing import draw_timeline
 
     folder = taken.run(figure.need)
     stem = re.sub(r"[^\w]+", "-", figure.title).strip("-").lower()

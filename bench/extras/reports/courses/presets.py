@@ -53,7 +53,7 @@ class Ranked(Words, frozen=True, kw_only=True):
 
 
 class Matrix(Words, frozen=True, kw_only=True):
-    """Seconds by batch size and column (bench.profile.show.course)."""
+    """Seconds by batch size and column (bench.views.tables.course_report)."""
 
     title: str
     hardware: str

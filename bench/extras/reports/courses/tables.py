@@ -12,7 +12,7 @@ from bench.extras.reports.courses.values import ours
 from bench.extras.reports.figures import Figure
 from bench.extras.reports.needs import NEEDS_GPU, NOT_MEASURED, Taken
 from bench.results import doubt
-from bench.show.table import Column, Table
+from bench.views.tables.table import Column, Table
 from bench.words import orders, units
 
 _TEXT = {
@@ -112,9 +112,9 @@ def of_ranks(course: Course, ranked: Ranked, taken: Taken) -> Table[Rank]:
 
 
 def _own_lines(course: Course, ranked: Ranked, taken: Taken) -> tuple[list[Ranking], str]:
-    from bench.profile.event_files import events_in
-    from bench.profile.show import names
-    from bench.profile.show import tables as profile_tables
+    from bench.results import kernel_names as names
+    from bench.results.event_files import events_in
+    from bench.views.tables import profile_tables
 
     if ranked.need in taken.why:
         return [], taken.why[ranked.need]
@@ -156,7 +156,7 @@ class BatchLine:
 
 def of_matrix(course: Course, matrix: Matrix, taken: Taken) -> Table[BatchLine]:
     """Two lines a batch size, theirs and ours."""
-    from bench.profile import api
+    from bench.results import api_calls as api
 
     own, why = own_seconds(course, matrix, taken), taken.why.get(matrix.need, "")
     rows = []
@@ -196,8 +196,8 @@ def _seconds(row: BatchLine, name: str) -> str:
 
 
 def _course_rows(course: Course, matrix: Matrix, taken: Taken) -> list[dict[str, Any]]:
-    from bench.profile.event_files import events_in
-    from bench.profile.show import course as profile_course
+    from bench.results.event_files import events_in
+    from bench.views.tables import course_report as profile_course
 
     if matrix.need in taken.why:
         return []

@@ -96,7 +96,7 @@ def _gpu_peak(need: Need, line: Line, taken: Taken) -> Figure:
 
 
 def _rung(need: Need, line: Line, taken: Taken) -> Figure:
-    from bench.ladder.show.rows import rows
+    from bench.results.ladder_rows import rows
 
     folder = taken.run(need.name)
     found = [r for r in rows(folder.header, folder.measurements()) if r.case.precision == "fp32"]

@@ -1,5 +1,5 @@
 """How far apart the two runs of a need are, case by case: by their speed-ups where a reference ran beside
-both, else by their times (bench.diff)."""
+both, else by their times (bench.views.diff)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.comparison.kind import RunFolder
-from bench.diff import between
-from bench.diff.records import Change
 from bench.extras.reports.needs import Taken
+from bench.run.kinds.comparison import RunFolder
+from bench.views.diff import between
+from bench.views.diff.records import Change
 from bench.words import orders, units
 from kernels.errors import InputError
 

@@ -21,7 +21,7 @@ import msgspec
 from bench.results.machine_limits import SCHEMA, MachineLimits
 from bench.results.records import Environment, Layer, Measurement
 from bench.results.store import read_file, write_atomically
-from bench.show.tables import layer_name
+from bench.views.tables.comparison_tables import layer_name
 from bench.words import units
 from kernels.errors import InputError, KernelscopeError
 

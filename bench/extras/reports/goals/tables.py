@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.diff import tables as diff_tables
-from bench.diff.records import Change
 from bench.extras.reports.figures import Figure, row_of
 from bench.extras.reports.goals import again, floors, judged
 from bench.extras.reports.goals.judged import Held, Measured
@@ -18,8 +16,10 @@ from bench.results import doubt
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import MEASURED_AS, ErrorStats, Measurement
 from bench.results.rows import EndToEndRow, Row, derive, title
-from bench.show.table import Column, Table, pick
-from bench.show.tables import layer_name, seconds
+from bench.views.diff import tables as diff_tables
+from bench.views.diff.records import Change
+from bench.views.tables.comparison_tables import layer_name, seconds
+from bench.views.tables.table import Column, Table, pick
 from bench.words import orders, units
 from kernels.precision import PRECISIONS
 

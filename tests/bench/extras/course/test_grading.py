@@ -154,7 +154,7 @@ def test_bubblewrap_is_used_where_it_is(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_cuda_kernel_is_compiled_where_there_is_no_gpu(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from bench.ladder.plan import usable
+    from bench.questions.ladder_plan import usable
     from kernels import nvrtc
 
     if nvrtc.unavailable() or "cuda" in usable():

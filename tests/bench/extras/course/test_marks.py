@@ -14,8 +14,8 @@ from bench.extras.course.assignment import Asked, Assignment, TaskEntry
 from bench.extras.course.marks import marks, ranking
 from bench.extras.course.records import GradeCase, Graded, GradeJob, Reached, Task, Threshold
 from bench.extras.course.submissions import HandedIn
-from bench.ladder.records import RungCase, RungMeasurement
 from bench.results.finding import Finding
+from bench.results.ladder_records import RungCase, RungMeasurement
 
 TASK = Task(
     name="conv",
@@ -148,3 +148,36 @@ def test_that_a_kernel_remembers_its_inputs_is_found_twice_before_it_counts() ->
     right = graded("a", 3, 4)
     assert judging.decided([accused, right]) is right
     assert judging.settled([accused, graded("a", 0, 0, "incorrect")])
+
+
+def test_on_an_overloaded_machine_speed_is_not_decided_and_correctness_is(tmp_path: Path) -> None:
+    """Never a lower band: nothing is reached, nothing missed, and nobody has a rank."""
+    case = GradeCase(student="a", task="conv")
+    naive, slow = measured("naive", 1000.0, 1010.0, 990.0, 1005.0), measured("submission", 3000.0, 3005.0)
+    loaded = {"cores": 2.0, "wall_s": 1.0, "others_s": 1.7}
+    for busy, other in ((naive, slow), (slow, naive)):
+        busy = msgspec.structs.replace(busy, load=loaded)
+        made = judging._graded(case, TASK, {one.case.rung: one for one in (busy, other)})
+        assert made.disposition == "ok"
+        assert not made.thresholds[0].reached
+        assert made.undecided == "not decided: other programs used 1.7 of 2 cores while this was measured"
+        assert 0 < made.low <= made.value <= made.high < 1
+    (mark,) = marks(MADE, JOB, [HandedIn("a")], [made])
+    assert (mark.points, mark.tasks[0].band) == (10, f"passed; its speed is {made.undecided}")
+    assert ranking([made]) == ()
+    told = written.gradescope(mark)
+    assert "leaderboard" not in told
+    assert told["tests"][0]["output"].count("not decided") == 3
+    assert "reached" not in told["tests"][0]["output"].replace("not decided", "")
+    quiet = judging._graded(case, TASK, {"naive": naive, "submission": slow})
+    assert (quiet.undecided, judging.settled([quiet, quiet])) == ("", True)
+    fast = graded("a", 3, 4)
+    assert not judging.settled([made])
+    assert not judging.settled([made, made])
+    assert not judging.settled([made, quiet])  # missed once
+    assert judging.decided([made, made, made]).undecided
+    assert judging.decided([quiet, made, made]).undecided
+    assert judging.decided([made, fast]) is fast
+    assert judging.decided([quiet, made, quiet]) is quiet
+    wrong = graded("a", 0, 0, "incorrect")
+    assert judging.decided([made, wrong]) is wrong

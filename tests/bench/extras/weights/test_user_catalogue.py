@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
 from bench.extras.weights.importing import import_file, readers
+from bench.run.kinds.comparison import KIND as COMPARISON
 from kernels.errors import InputError, ModelError
 from models import catalogue, imported, labels, names
 from tests.bench.extras.weights import made

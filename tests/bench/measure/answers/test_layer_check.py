@@ -9,7 +9,6 @@ import onnx
 import pytest
 from onnx import helper
 
-from bench.diff import bisect
 from bench.measure import runner, timing
 from bench.measure.answers import accuracy, layer_errors, oracle
 from bench.measure.answers.layer_check import LayerCheck
@@ -19,6 +18,7 @@ from bench.measure.loaded_model import LoadedModel
 from bench.results import artifacts
 from bench.results.messages import CaseStarted, Measured
 from bench.results.records import Case, ErrorStats
+from bench.views.diff import bisect
 from engine import backends
 from engine.backend import Options
 from engine.graph import importer

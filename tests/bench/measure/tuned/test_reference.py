@@ -12,7 +12,6 @@ import pytest
 from onnx import helper
 
 import engine.backends
-from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import cases, timing
 from bench.measure.answers import oracle
 from bench.measure.contender import Contender
@@ -26,6 +25,7 @@ from bench.measure.tuned.sweep import DeviceLost, Looks
 from bench.results import artifacts
 from bench.results.messages import CaseStarted, Log, Measured, Start
 from bench.results.records import Job
+from bench.run.kinds.comparison import KIND as COMPARISON
 from engine import options as ort_configuration
 from engine.backend import Options
 from engine.backends import get

@@ -19,10 +19,10 @@ from bench.extras.reports.figures import Figure
 from bench.extras.reports.needs import NEEDS_GPU, Limits, Taken
 from bench.extras.reports.presets import Need
 from bench.extras.reports.program import ProgramAnswer, ProgramStart
-from bench.kinds.folder import Folder
-from bench.ladder.kind import KIND as LADDER
-from bench.profile.kind import KIND as PROFILE
+from bench.results.folder import Folder
 from bench.results.records import Environment
+from bench.run.kinds.ladder import KIND as LADDER
+from bench.run.kinds.profile import KIND as PROFILE
 from kernels import registry
 from kernels.errors import InputError
 

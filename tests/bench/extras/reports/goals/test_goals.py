@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import main
-from bench.comparison.kind import KIND as COMPARISON
 from bench.extras.reports import needs
 from bench.extras.reports.goals import again, floors, judged, page, presets, tables
 from bench.extras.reports.goals.judged import MISSED, OPEN, REACHED, UNKNOWN, Held
@@ -21,6 +20,7 @@ from bench.extras.reports.needs import Limits, Taken
 from bench.extras.reports.presets import Need
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import Case, Disposition, EndToEnd, Layer, Measurement
+from bench.run.kinds.comparison import KIND as COMPARISON
 from engine import backends
 from engine.backends.ort_cuda_tuned import facts as tuned_facts
 from engine.options import Configuration
@@ -30,7 +30,7 @@ from kernels.errors import InputError
 from models import names
 from tests.bench.synthetic import record
 
-# What is drawn is looked at as data; that it is drawn, tests/bench/show sees.
+# What is drawn is looked at as data; that it is drawn, tests/bench/views sees.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("blank_pictures")]
 
 KNOWN = presets.names()

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.extras.reports import filled, needs
 from bench.extras.reports.goals import machines, page, presets
 from bench.extras.reports.goals.presets import Goals
 from bench.extras.reports.needs import Taken
-from bench.show import report_form
+from bench.run.kinds.comparison import KIND as COMPARISON
+from bench.views.reports import report_form
 from tests.bench.synthetic import record
 
 H200, H100 = "NVIDIA H200", "NVIDIA H100 80GB HBM3"

@@ -1,0 +1,239 @@
+"""`ladder`: every rung of one operator checked, timed beside the reference, and what each one gains."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.commands import measuring
+from bench.commands.given import Given, command
+from bench.run import options
+
+if TYPE_CHECKING:
+    from bench.measure.net_operator import Net
+    from bench.results.ladder_records import LadderJob
+    from bench.run.kinds.ladder import LadderFolder
+    from kernels.ops import Params
+
+
+@command(options.LADDER, "ladder")
+def ladder(
+    given: Given,
+    folder: Path | None = None,
+    shape: tuple[int, ...] = (),
+    stride: tuple[int, ...] = (1,),
+    pad: tuple[int, ...] = (0,),
+    dilation: tuple[int, ...] = (1,),
+    group: int = 1,
+    bias: bool = True,
+    activation: str = "",
+    new: bool = False,
+    watch: bool = False,
+    saves: Path | None = None,
+    compile: bool = False,
+    arch: tuple[str, ...] = (),
+    resume: Path | None = None,
+    retry: bool = False,
+    trust_kernels: bool = False,
+    cluster: str = "",
+    gpu: str = "",
+    out: Path | None = None,
+    charts: tuple[str, ...] = measuring.CHARTS,
+    format: str = "table",
+) -> int:
+    """Check and time all kernels (rungs) of an operator.
+
+    Those that are right are timed, and for each is said what it gains over the one below.
+    On a node of a model, or on a shape of your own. The time to beat is the reference's for the same work.
+    Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
+    input; 130: cancelled.
+    """
+    from bench.commands import ladder_compile as compiling
+    from bench.measure.ladder.entrants import work_of
+    from bench.questions import ladder_plan, model_questions
+    from bench.questions import rung_template as ladder_template
+    from bench.words.option import usual
+    from kernels.errors import InputError
+
+    if saves is not None:
+        return _show_saves(saves, format)
+    if resume is not None:
+        given.refuse_others(
+            _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
+        )
+        return go_on(resume, format, charts, trust_kernels, retry, (cluster, gpu))
+    asked = usual(options.LADDER) | given.fields
+    op, device, name = asked.pop("op"), asked.pop("device"), asked.pop("model", "")
+    node, batch = asked.pop("node"), asked.pop("batch")
+    ladder_plan.op_of(op, kernels=new or compile)
+    if new:
+        if folder is None:
+            raise InputError("ladder --new needs the operator and a folder: ladder --new conv my_kernels")
+        where = device or ladder_plan.device_of("")
+        print(ladder_template.write(op, where, folder))
+        only = "--compile " if where not in ladder_plan.usable() else f"--device {where} "
+        rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
+        print(f"try it: python main.py ladder {op} {_on(op)}{rest}", file=sys.stderr)
+        return 0
+    if folder is not None:
+        raise InputError(
+            f"{folder} is only read with --new; kernels of your own join by --kernels {folder}, "
+            "architectures by --arch, as in --arch sm_80"
+        )
+    if compile:
+        given.refuse_others(_WITH_COMPILE, "--compile runs nothing and keeps nothing")
+        if device not in ("", compiling.DEVICE):
+            raise InputError(f"--compile is of CUDA kernels; leave --device {device} away")
+    where = compiling.DEVICE if compile else ladder_plan.device_of(device)
+    params: Params | Net
+    if shape:
+        if name:
+            raise InputError("--shape and --model say two things; give one of them")
+        if op != "conv":
+            raise InputError(f"--shape is of a conv; for {op} name a node: --model M --node NAME")
+        params = ladder_plan.conv_of(shape, stride, pad, dilation, group, bias, activation)
+        node = ""
+    else:
+        name = name or ladder_plan.model_with(op, where)
+        found = model_questions.node(name, op, node, batch, where)
+        params, node = work_of(op, found.params), found.node
+    batch = batch if name else getattr(params, "n", 1)
+    job = ladder_plan.job_of(params, where, model=name, node=node, batch=batch, **asked)
+    if job.tune and where != "cuda":
+        print("--tune searches what CUDA rungs list; on the CPU there is nothing to search", file=sys.stderr)
+    if job.kernel_dirs and (told := _left_out(job, named=bool(device))):
+        print(told, file=sys.stderr)
+    if compile:
+        return compiling.watch(job, arch) if watch else compiling.run(job, arch, format)
+    if watch:
+        from bench.commands import ladder_watch
+
+        return ladder_watch.watch(job)
+    return climb(job, out, format, charts, (cluster, gpu))
+
+
+def _left_out(job: LadderJob, named: bool) -> str:
+    """What whoever gave folders of kernels is to know of them: CUDA kernels that cannot run here (unless the
+    device was named), or none at all; "" where there is nothing to say."""
+    from bench.commands import ladder_compile as compiling
+    from bench.questions import ladder_plan
+    from kernels.errors import KernelError
+    from kernels.languages.known import languages
+    from kernels.registry import SUFFIX
+
+    instead = job.device != compiling.DEVICE and not named  # of a GPU that is not there
+    if instead and (told := compiling.hint(job.op, job.kernel_dirs)):
+        return told
+    broken: list[KernelError] = []
+    if any(rung.user for rung in ladder_plan.rungs_of(job, broken)) or broken:
+        return ""  # a file that is no rung is told by whoever reads it next
+    folders, ending = " and ".join(job.kernel_dirs), SUFFIX[job.device]
+    python = f", or NN_name.py with its language ({', '.join(languages())})" if job.device == "cuda" else ""
+    return (
+        f"there is no kernel for {job.op} on {job.device} in {folders}: it is called NN_name{ending}{python}"
+    )
+
+
+def _show_saves(folder: Path, output: str) -> int:
+    """The log of saves on standard output. The exit code."""
+    from bench.commands import ladder_saves as log
+    from bench.views.tables.grid import stacked
+    from bench.views.tables.table import records, to_csv, to_json, with_headings
+    from bench.words.terminal import console
+
+    kept = log.read(folder)
+    found = log.table(kept)
+    if output == "csv":
+        sys.stdout.write(to_csv(found))
+    elif output == "json":
+        sys.stdout.write(to_json(log.saves_output(folder, records(found))))
+    elif output == "md":
+        sys.stdout.write(with_headings(log.readable(kept)))
+    else:
+        console().print(stacked(log.readable(kept)))
+    return 0
+
+
+def _on(op: str) -> str:
+    """The option that names a model, where the default one, which is small, has no node of this operator."""
+    from bench.questions import ladder_plan
+    from kernels.errors import InputError
+    from models.names import DEFAULT_MODEL
+
+    try:
+        ladder_plan.model_with(op, "cpu", (DEFAULT_MODEL,))
+    except InputError:
+        return "--model MODEL "
+    return ""
+
+
+HERE = ("", "")  # the address of a cluster, and on which kind of its GPUs
+
+
+def climb(
+    job: LadderJob, out: Path | None, output: str, formats: Sequence[str], where: tuple[str, str] = HERE
+) -> int:
+    """Run a ladder into its folder and show it. The exit code."""
+    from bench.questions import ladder_plan
+    from bench.run.kinds.ladder import KIND as LADDER
+
+    return _run(measuring.begin(LADDER, ladder_plan.plan(job), out), output, formats, where=where)
+
+
+# What may be said beside --resume: everything else is in the ladder's folder.
+_WITH_RESUME = {"resume", "retry", "trust-kernels", "cluster", "gpu", "charts", "format"}
+# What may be said beside --compile: which rungs, on what, and how it is shown.
+_WITH_COMPILE = {
+    *(
+        "compile",
+        "arch",
+        "op",
+        "model",
+        "node",
+        "batch",
+        "shape",
+        "stride",
+        "pad",
+        "dilation",
+        "group",
+        "bias",
+    ),
+    *("activation", "device", "rung", "precision", "kernels", "watch", "format"),
+}
+
+
+def go_on(
+    path: Path,
+    output: str,
+    formats: Sequence[str],
+    trusted: bool = False,
+    retry: bool = False,
+    where: tuple[str, str] = HERE,
+) -> int:
+    """Run what is missing of a ladder. The exit code. trusted: the user has agreed to run the kernels that it
+    names. retry: what crashed or hung is missing too."""
+    from bench.run.kinds.ladder import KIND as LADDER
+
+    with measuring.gone_on(LADDER, path, None, trusted, retry) as folder:
+        return _run(folder, output, formats, retry, where)
+
+
+def _run(
+    folder: LadderFolder,
+    output: str,
+    formats: Sequence[str],
+    retry: bool = False,
+    where: tuple[str, str] = HERE,
+) -> int:
+    """Run the cases that are left, show all that there are, draw the charts. The exit code."""
+    from bench.views.ladder import show
+
+    outcome = measuring.measure([folder], retry, *where)
+    measurements = folder.measurements()
+    show(folder, output)
+    measuring.leave(folder, formats if measurements else ())
+    right = any(m.disposition == "ok" and not m.case.is_reference for m in measurements)
+    return outcome.status(right and all(m.disposition in ("ok", "unsupported") for m in measurements))

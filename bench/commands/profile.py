@@ -1,0 +1,100 @@
+"""`profile`: where the time of a model goes on each backend, in tables, charts and a timeline."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.commands import measuring
+from bench.commands.given import Given, command
+from bench.run import options
+
+if TYPE_CHECKING:
+    from bench.results.profile_records import ProfileJob
+    from bench.run.kinds.profile import ProfileFolder
+    from bench.views.profile import ShownProfile
+
+
+@command(options.PROFILE, "profile")
+def profile(
+    given: Given,
+    table: str = "",
+    by: str = "name",
+    window: str = "pass",
+    match: str = "",
+    full_names: bool = False,
+    trace: Path | None = None,
+    load: Path | None = None,
+    cluster: str = "",
+    gpu: str = "",
+    out: Path | None = None,
+    charts: tuple[str, ...] = measuring.CHARTS,
+    format: str = "table",
+) -> int:
+    """Show where the time of a model's forward pass goes.
+
+    Kernels, copies, calls, the gaps between them, and what starting cold costs.
+    Each case has its own process: a cold start in parts, times without profiling, then a profiled session.
+    Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
+    """
+    from bench.results.profile_records import ProfileJob
+    from bench.views.profile import ShownProfile
+    from bench.words.option import usual
+    from kernels.errors import InputError
+
+    report = "report" in given.names
+    table = table or ("report" if report else "")
+    shown = ShownProfile(format, table, by, window, match, full_names)
+    if trace is not None and trace.is_dir():
+        raise InputError(f"--trace {trace} is a folder: name a file in it")
+    if load is not None:
+        return again(load, shown, trace)
+    one_pass = {"runs": 1, "warm_up": 0} if report else {}
+    job = ProfileJob(**usual(options.PROFILE) | one_pass | given.fields)
+    return run(job, out, shown, charts, trace, cluster, gpu)
+
+
+def run(
+    job: ProfileJob,
+    out: Path | None,
+    shown: ShownProfile,
+    formats: Sequence[str],
+    trace: Path | None,
+    cluster: str = "",
+    gpu: str = "",
+) -> int:
+    """Profile a job's cases into a folder and show them. The exit code."""
+    from bench.questions import model_questions
+    from bench.results.profile_records import Profile
+    from bench.run.kinds.profile import KIND as PROFILE
+
+    job, cases = model_questions.profile(job)
+    folder = measuring.begin(PROFILE, Profile(job=job, cases=cases), out)
+    outcome = measuring.measure([folder], False, cluster, gpu)
+    fine = _show(folder, shown, trace)
+    measuring.leave(folder, formats if fine else ())
+    return outcome.status(fine == len(cases))
+
+
+def again(path: Path, shown: ShownProfile, trace: Path | None) -> int:
+    """Show a profile that was saved before."""
+    from bench.run.kinds.profile import KIND as PROFILE
+
+    folder = PROFILE.open(path)
+    return 0 if _show(folder, shown, trace) == len(folder.measurements()) else 1
+
+
+def _show(folder: ProfileFolder, shown: ShownProfile, trace: Path | None) -> int:
+    """Print what is asked for, and write the trace; how many cases went well."""
+    from bench.results.event_files import events_in
+    from bench.views import trace as profile_trace
+    from bench.views.profile import show_chosen
+
+    show_chosen(folder, shown)
+    fine = [made for made in folder.measurements() if made.disposition == "ok"]
+    if trace is not None and fine:
+        profile_trace.write(trace, [(made, events_in(folder.path, made)) for made in fine])
+        print(f"trace: {trace} (open it at ui.perfetto.dev)", file=sys.stderr)
+    return len(fine)

@@ -1,1 +1,0 @@
-"""A ladder measured: in the worker, with the engine."""

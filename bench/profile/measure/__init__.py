@@ -1,1 +1,0 @@
-"""A profile measured: in a process a case, with the engine and its recorders."""

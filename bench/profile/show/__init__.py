@@ -1,1 +1,0 @@
-"""A profile as people read it: tables, findings, remarks, the drawn timeline, traces, reports."""

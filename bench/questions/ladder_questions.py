@@ -1,0 +1,129 @@
+"""What is asked of a ladder before it is run: which nodes a model has, which rungs there are, what they say.
+
+A worker started with DESCRIBE answers a LadderQuestion a line by a LadderAnswer, as long as its input is
+open; it times nothing. Like bench.results.ladder_records this module reaches nothing but msgspec and that.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from bench.results.ladder_records import Ladder, LadderJob, RungCase
+from bench.results.messages import Message
+from bench.results.records import Record
+
+# Argument that tells a worker that it will be asked, not given work.
+DESCRIBE = "--describe"
+
+
+class LadderQuestion(Record, frozen=True):
+    """What the user has chosen; what is "" is chosen by who answers. number: comes back with the answer.
+
+    node: an ONNX node's name; nodes: of these the one that takes most work, where `node` is "" (of a fused
+    layer's). precision: "" for every one that there is. new_in: a folder that a template of a kernel for `op`
+    on `device` is written into first.
+    """
+
+    number: int
+    model: str
+    op: str = ""
+    node: str = ""
+    nodes: tuple[str, ...] = ()
+    batch: int = 1
+    device: str = ""
+    precision: str = ""
+    rungs: tuple[str, ...] = ()
+    kernel_dirs: tuple[str, ...] = ()
+    whole_model: bool = False
+    new_in: str = ""
+
+
+class DeviceInfo(Record, frozen=True):
+    """A device of the ladder; refused: why it cannot run here ("": it can)."""
+
+    name: str
+    refused: str = ""
+
+
+class NodeInfo(Record, frozen=True):
+    """A node of a model that has a ladder; words: its params as one reads them."""
+
+    node: str
+    op: str
+    words: str
+    nodes: tuple[str, ...] = ()
+    flops: int = 0
+
+
+class RungInfo(Record, frozen=True):
+    """A rung as its file has it; headers: the paths of those of ours that it includes, however deep; refused:
+    why it cannot run the node chosen ("": it can). template: of a rung of the user's what its file began
+    as. whole: it runs a whole net, so no node of a model can take it."""
+
+    case: RungCase
+    path: str
+    source: str
+    headers: tuple[str, ...] = ()
+    refused: str = ""
+    template: str = ""
+    whole: bool = False
+
+
+class KernelProblem(Record, frozen=True):
+    """A file of the user's that is no rung, or a folder that cannot be read, and why. source: the file's
+    text, where it has one."""
+
+    path: str
+    reason: str
+    source: str = ""
+
+
+class LadderAnswer(Message, frozen=True, tag="ladder_answer"):
+    """ladder: ready to be run (None: `error` says why there is none). nodes: those of the model that have a
+    ladder, in its order. rungs: all of the ladder's operator, in order, whichever were asked for; precisions:
+    what they compute in. to_read: the answer for the device that was asked for, where it cannot run here and
+    the ladder is another's: its rungs can be read and compiled. created: the template that was written."""
+
+    number: int
+    error: str = ""
+    devices: tuple[DeviceInfo, ...] = ()
+    nodes: tuple[NodeInfo, ...] = ()
+    ladder: Ladder | None = None
+    rungs: tuple[RungInfo, ...] = ()
+    to_read: LadderAnswer | None = None
+    precisions: tuple[str, ...] = ()
+    problems: tuple[KernelProblem, ...] = ()
+    created: str = ""
+
+
+class AssemblyQuestion(Record, frozen=True):
+    """What a rung of a ladder is compiled to on its work: one line to `assembly_command`'s process. arch: as
+    "sm_90"; "" for this machine's GPU, or what the rung asks for."""
+
+    job: LadderJob
+    rung: str
+    arch: str = ""
+
+
+class Listing(Record, frozen=True):
+    """Code as the machine is given it: "PTX" or "SASS". lines: of each of its lines the line of the rung's
+    own file that it is of, 0 where that is none."""
+
+    name: str
+    text: str
+    lines: tuple[int, ...]
+
+
+class AssemblyAnswer(Message, frozen=True, tag="assembly"):
+    """arch: what it was compiled for; missing: what is not there, why, and what would bring it; error: why
+    there is nothing."""
+
+    rung: str
+    arch: str = ""
+    listings: tuple[Listing, ...] = ()
+    missing: str = ""
+    error: str = ""
+
+
+def assembly_command() -> list[str]:
+    return [sys.executable, "-m", "bench.measure.ladder.assembly"]

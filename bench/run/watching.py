@@ -1,0 +1,65 @@
+"""Kernels that are watched while somebody edits them: which files have changed, and what is timed again.
+
+A rung that was saved is first run alone. What it is compared with was timed at another time, when the machine
+was in another state: that is said of it, and both are timed together once the verdict is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.results.ladder_records import Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.ladder_rows import rows
+
+EARLIER = "it was timed before what was saved last"
+QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
+
+
+def quick(job: LadderJob) -> LadderJob:
+    """The same for what was just saved: fewer checks and samples, as somebody waits."""
+    return msgspec.structs.replace(job, quick=True, budget_s=min(QUICK_BUDGET_S, job.budget_s))
+
+
+def beside(
+    ladder: Ladder, known: Mapping[str, RungMeasurement], run: Sequence[RungCase]
+) -> tuple[RungCase, ...]:
+    """The cases to be timed together: those that were run alone and are right, and all that these are
+    compared with, in the ladder's order; none where they are compared with nothing that was timed at another
+    time."""
+    found = [known[case.key] for case in ladder.cases if case.key in known]
+    alone = {case.key for case in run}
+    shown = [row for row in rows(ladder, found) if row.case.key in alone and row.time is not None]
+    others = {m.case.key for row in shown for m in (row.reference, row.lower) if m is not None} - alone
+    wanted = others | {row.case.key for row in shown}
+    return tuple(case for case in ladder.cases if case.key in wanted) if others else ()
+
+
+def aged(measurement: RungMeasurement) -> RungMeasurement:
+    """With the doubt that it was timed at another time than what it is compared with."""
+    validity = measurement.validity
+    if EARLIER in validity.warnings:
+        return measurement
+    warnings = (*validity.warnings, EARLIER)
+    return msgspec.structs.replace(measurement, validity=msgspec.structs.replace(validity, warnings=warnings))
+
+
+SOURCES = (".cu", ".cuh", ".py")
+
+Stamps = dict[Path, tuple[int, int]]
+
+
+def stamps(folders: Iterable[str | Path]) -> Stamps:
+    """When each source file of the folders was last written, and its size."""
+    found: Stamps = {}
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("*")):
+            if path.suffix in SOURCES and "__pycache__" not in path.parts:
+                try:
+                    stat = path.stat()
+                except OSError:  # an editor that replaces the file on saving
+                    continue
+                found[path.resolve()] = stat.st_mtime_ns, stat.st_size
+    return found

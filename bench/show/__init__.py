@@ -1,1 +1,0 @@
-"""Results as people read them: tables, drawn charts, reports."""

@@ -1,0 +1,371 @@
+"""The charts of a ladder: how fast each rung is beside the reference, and where it stands under the
+roofline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from bench.results import doubt
+from bench.results.ladder_records import Ladder, RungCase, RungMeasurement
+from bench.results.ladder_rows import RungRow
+from bench.results.machine_limits import MachineLimits
+from bench.views.charts.definitions import (
+    Axis,
+    Bar,
+    BarPart,
+    Baseline,
+    Category,
+    Chart,
+    MissingPoint,
+    Panel,
+    Point,
+    Series,
+)
+from bench.views.charts.doubts import with_doubts
+from bench.views.sentences import ladder_story as story
+from bench.views.sentences.footer import machine, versions
+from bench.words import palette, units
+from kernels.precision import PRECISIONS
+
+# Kinds of rungs in the order of the legend: a rung of ours in fp32 is of the first, in its backend's colour.
+# No other kind has a colour that is a backend's elsewhere.
+KINDS = {
+    **{name: (precision.title, precision.colour) for name, precision in PRECISIONS.items()},
+    "side": ("beside the ladder", "#A3AFD6"),
+    "library": ("a library", "#8C8C8C"),
+    "yours": ("your own", palette.USER),
+}
+
+CROWD = 16  # points of a roofline whose names may have no room
+CROWDED = (
+    "Where not all names have room: those of the fastest rung of each precision, of your own, and of the "
+    "reference."
+)
+
+
+def charts(ladder: Ladder, rows: Sequence[RungRow]) -> list[Chart]:
+    """Those that have something to show; `rows` of the rungs and the references."""
+    if not any(row.time for row in rows):
+        return []
+    found = [speed(ladder, rows)]
+    if roofed := roofline(ladder, rows):
+        found.append(roofed)
+    return found
+
+
+def kind(case: RungCase) -> str:
+    """Of KINDS: whose a rung is, and of ours what it computes in."""
+    if case.user:
+        return "yours"
+    return "library" if case.yardstick else "side" if case.side else case.precision
+
+
+def colour(ladder: Ladder, kind: str) -> str:
+    """The colour of a kind of rungs."""
+    return KINDS[kind][1] or palette.backend(f"engine-{ladder.job.device}")
+
+
+def _reference(ladder: Ladder) -> str:
+    return palette.backend(f"ort-{ladder.job.device}")
+
+
+def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
+    """A bar a rung: operations a second (bytes, where there are none to count); a line a precision that the
+    reference was timed in."""
+    rungs = [row for row in rows if not row.case.is_reference]
+    counted = ladder.flops > 0
+
+    def rate(row: RungRow) -> float:
+        return (row.flops_per_s if counted else row.bytes_per_s) or 0.0
+
+    bars = []
+    for place, row in enumerate(rungs):
+        m = row.measurement
+        if row.time is None:
+            refused = m.disposition == "unsupported"
+            mark = None if refused else MissingPoint(x=place, disposition=m.disposition, reason=m.reason)
+            bars.append(Bar(x=place, mark=mark, total="refused" if refused else ""))
+            continue
+        time = units.duration(row.time.value)
+        text = f"{row.name}{story.in_precision(row.case.precision)}: {time}"
+        if row.time.known:
+            text += f" ({units.duration(row.time.low)} to {units.duration(row.time.high)})"
+        part = BarPart(category=kind(row.case), value=rate(row), text=text)
+        bars.append(
+            Bar(
+                x=place,
+                parts=(part,),
+                total=doubt.marked(time, row.doubts),
+                doubts=row.doubts,
+                interval=_interval(row, rate(row)),
+            )
+        )
+    used = {part.category for bar in bars for part in bar.parts}
+    references = [row for row in rows if row.case.is_reference and row.time]
+    baselines = tuple(
+        Baseline(
+            y=rate(row),
+            label=f"{ladder.reference}{story.in_precision(row.case.precision)}, "
+            + doubt.marked(units.duration(row.time.value), row.doubts),
+            precision=row.case.precision,
+            colour=_reference(ladder) if row.case.precision == "fp32" else KINDS[row.case.precision][1],
+        )
+        for row in references
+        if row.time
+    )
+    notes = ["The time of one pass stands above each bar; the thin lines are 95 % intervals."]
+    notes += [
+        f"✕ {row.name}: {row.measurement.reason}"
+        for row in rungs
+        if row.time is None and row.measurement.disposition != "unsupported"
+    ]
+    notes += [
+        f"! {ladder.reference}{story.in_precision(row.case.precision)}: {text}"
+        for row in references
+        for text in row.doubts
+    ]
+    panel = Panel(
+        title="",
+        x=Axis(label="", ticks=tuple(range(len(rungs))), labels=tuple(row.case.label for row in rungs)),
+        y=Axis(
+            label="operations a second" if counted else "bytes a second", unit="FLOP/s" if counted else "B/s"
+        ),
+        bars=tuple(bars),
+        baseline=baselines[0].y if baselines else None,
+        baselines=baselines,
+    )
+    chart = Chart(
+        name="ladder-speed",
+        model=ladder.job.model,
+        title=f"{ladder.job.op} ladder on {_machine(ladder)}",
+        finding=story.finding(ladder, rows),
+        panels=(panel,),
+        categories=tuple(
+            Category(key=key, label=label, colour=colour(ladder, key))
+            for key, (label, _) in KINDS.items()
+            if key in used
+        ),
+        notes=(ladder.job.title + ".", *notes),
+        footer=footer(ladder, rows),
+    )
+    return with_doubts(chart)
+
+
+def _interval(row: RungRow, rate: float) -> tuple[float, float] | None:
+    """Of a rate, by its time's: the longest time is the lowest rate."""
+    time = row.time
+    if time is None or not time.known or not 0 < time.low <= time.value <= time.high:
+        return None
+    return rate * time.value / time.high, rate * time.value / time.low
+
+
+def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
+    """Operations a second over operations a byte of the traffic that a rung cannot do without (every input
+    and the output once, weights as it packs them: what it really moves cannot be known without counters),
+    under what the machine was measured to reach in each precision. S. Williams, A. Waterman and D. Patterson,
+    "Roofline", Communications of the ACM 52 (2009)."""
+    limits = ladder.reached
+    shown = [row for row in rows if row.flops_per_s]
+    if limits is None or not ladder.nbytes or not limits.bytes_per_s or not shown:
+        return None
+    places = sorted({_intensity(ladder, row) for row in shown})
+    rates = _rates(limits, shown)
+    ridges = [rate / ladder.moved_per_s(precision) for precision, rate in rates.items()]
+    if not 0 < min(places[0], *ridges) <= max(64 * places[-1], *ridges) < math.inf:
+        return None
+    low = 2.0 ** math.floor(math.log2(min(places[0], *ridges)) - 1)
+    # Room for the rungs' names to the right of them, and behind those for the limits'.
+    high = 2.0 ** math.ceil(math.log2(max(64 * places[-1], *ridges)))
+    across = (low, *places, high)
+    series = [
+        _roof(precision, rate, ladder.moved_per_s(precision), across) for precision, rate in rates.items()
+    ]
+    best = story.best_of_each(shown)
+    series += [_standing(ladder, row, row in best) for row in shown]
+    ticks = tuple(2.0**power for power in range(round(math.log2(low)), round(math.log2(high)) + 1))
+    panel = Panel(
+        title="",
+        x=Axis(label="operations a byte of compulsory traffic", scale="log", ticks=ticks),
+        y=Axis(label="operations a second", unit="FLOP/s", scale="log"),
+        series=tuple(series),
+    )
+    chart = Chart(
+        name="ladder-roofline",
+        model=ladder.job.model,
+        title=f"{ladder.job.op} ladder under the roofline of {_machine(ladder)}",
+        finding=story.standing_best(ladder, shown),
+        panels=(panel,),
+        notes=(
+            ladder.job.title + ".",
+            "Compulsory traffic is every input read once, weights as the rung keeps them, and the output "
+            "written once; what a rung moves beyond that is not counted.",
+            f"Limits measured on this machine: {_measured_by(limits, ladder.cached('fp32'))}.",
+            *([CROWDED] if len(shown) > CROWD else []),
+        ),
+        footer=footer(ladder, rows),
+    )
+    return with_doubts(chart)
+
+
+def _rates(limits: MachineLimits, shown: Sequence[RungRow]) -> dict[str, float]:
+    """The arithmetic limits by the precision of the factors: fp32's, and those that a row here computes in;
+    fp32-tc's is a third of the fastest units'."""
+    used = {row.case.precision for row in shown} | {"fp32"}
+    return {p: rate for p in PRECISIONS if p in used and (rate := limits.rate(p))}
+
+
+def _intensity(ladder: Ladder, row: RungRow) -> float:
+    """Operations a byte; where a rung's own bytes are not known, the most that they can be."""
+    return ladder.flops / (row.nbytes or ladder.least(row.case.precision))
+
+
+def _roof(precision: str, rate: float, moved_per_s: float, across: Sequence[float]) -> Series:
+    """A limit over operations a byte; across: where it begins, where rungs stand (to be read out there) and
+    where it ends."""
+    corner = rate / moved_per_s
+    level = {x: min(rate, x * moved_per_s) for x in sorted({*across, corner})}
+    return Series(
+        label=f"limit, {KINDS[precision][0] if precision != 'fp32' else 'fp32'}: {units.si(rate, 'FLOP/s')}",
+        backend="",
+        precision=precision,
+        colour=palette.MUTED,
+        dashed=precision != "fp32",
+        marker="",
+        points=tuple(Point(x=x, y=y, text=units.si(y, "FLOP/s")) for x, y in level.items()),
+        named=True,
+    )
+
+
+def _standing(ladder: Ladder, row: RungRow, best: bool) -> Series:
+    """One rung, or the reference in one precision, as a point."""
+    case = row.case
+    rate = row.flops_per_s or 0.0
+    share = f", {units.percent(row.limit, 1)} of the limit" if row.limit else ""
+    return Series(
+        label=f"{ladder.reference}{story.in_precision(case.precision)}" if case.is_reference else case.label,
+        backend="",
+        precision=case.precision,
+        colour=_reference(ladder) if case.is_reference else colour(ladder, kind(case)),
+        dashed=case.is_reference,
+        marker="*" if case.is_reference else palette.marker(case.precision),
+        points=(
+            Point(
+                x=_intensity(ladder, row),
+                y=rate,
+                text=doubt.told(f"{units.si(rate, 'FLOP/s')}{share}", row.doubts),
+                doubts=row.doubts,
+            ),
+        ),
+        named=True,
+        leading=best or case.is_reference or case.user,
+    )
+
+
+def _measured_by(limits: MachineLimits, cached: bool) -> str:
+    """cached: whether the work has room in the caches."""
+    moved = "the caches, in which a pass has room" if cached else limits.copied_by
+    by = [limits.multiplied_by, limits.matrix_by if limits.matrix_flops_per_s else "", moved]
+    words = "; ".join(filter(None, by))
+    if limits.matrix_missing:
+        words += f"; the matrix units were not measured: {limits.matrix_missing}"
+    return words
+
+
+def _machine(ladder: Ladder) -> str:
+    env = ladder.environment
+    return (env.gpu if ladder.job.device == "cuda" else env.cpu) or ladder.job.device
+
+
+def footer(ladder: Ladder, rows: Sequence[RungRow] = ()) -> tuple[str, ...]:
+    """The machine, what it ran, how and when, and the command, as lines."""
+    several = units.instances(row.measurement.instances for row in rows if row.time)
+    how = (versions(ladder), f"L2 {ladder.job.l2}", several, ladder.created_at.replace("T", " ")[:16])
+    return tuple(filter(None, (machine(ladder), " · ".join(filter(None, how)), ladder.command)))
+
+
+def machine_lines(ladder: Ladder) -> tuple[str, ...]:
+    """The machine, and the software that what was measured depends on."""
+    return tuple(filter(None, (machine(ladder), versions(ladder))))
+
+
+SO_FAR = "so_far"
+_COLOUR = palette.MUTED
+
+
+@dataclass(frozen=True)
+class Going:
+    """Where a case that has no measurement yet stands: words for it ("": it waits its turn), and what a pass
+    takes so far, once that is known."""
+
+    words: str = ""
+    median_ns: float | None = None
+
+
+def live_charts(
+    ladder: Ladder, rows: Sequence[RungRow], going: Mapping[str, Going]
+) -> tuple[Chart, Chart | None]:
+    """Speed and, once something is measured under known limits, the roofline. `rows` of the rungs and
+    references measured so far; going: by case key, the cases that have none.
+
+    Every rung has its place from the start, and fills it while the ladder is climbed.
+    """
+    shown = planned(ladder, rows)
+    return _filled(speed(ladder, shown), ladder, shown, going), roofline(ladder, rows)
+
+
+def planned(ladder: Ladder, rows: Sequence[RungRow]) -> list[RungRow]:
+    """A row for every rung and reference, in the ladder's order; an empty one of what is not measured."""
+    known = {row.case.key: row for row in rows}
+    return [
+        known.get(case.key) or RungRow(RungMeasurement(case=case, disposition="cancelled"))
+        for case in ladder.cases
+        if case.scope != "model"
+    ]
+
+
+def _filled(chart: Chart, ladder: Ladder, shown: Sequence[RungRow], going: Mapping[str, Going]) -> Chart:
+    """The bars that wait in place of marks, with what is known so far."""
+    panel = chart.panels[0]
+    rungs = [row for row in shown if not row.case.is_reference]
+    bars, waiting, some = [], 0, False
+    for bar, row in zip(panel.bars, rungs, strict=True):
+        if row.measurement.disposition != "cancelled":
+            bars.append(bar)
+            continue
+        waiting += 1
+        now = going.get(row.case.key, Going())
+        some = some or now.median_ns is not None
+        bars.append(_bar(bar.x, row, ladder, now))
+    categories = chart.categories
+    if some:
+        categories = (*categories, Category(key=SO_FAR, label="so far", colour=_COLOUR))
+    finding = chart.finding
+    if waiting:
+        done = len(rungs) - waiting
+        finding = f"{done} of {len(rungs)} rungs are settled." if done or going else ""
+    y = panel.y
+    if not any(bar.parts for bar in bars) and not panel.baselines:
+        y = Axis(label=y.label, ticks=(0.0,))  # nothing to give the axis a scale
+    return msgspec.structs.replace(
+        chart,
+        panels=(msgspec.structs.replace(panel, bars=tuple(bars), y=y),),
+        categories=categories,
+        finding=finding,
+        notes=tuple(note for note in chart.notes if not note.endswith(": ")),
+    )
+
+
+def _bar(x: float, row: RungRow, ladder: Ladder, now: Going) -> Bar:
+    if now.median_ns is None:
+        return Bar(x=x, total=now.words)
+    rate = (ladder.flops or ladder.nbytes) / now.median_ns * 1e9
+    text = f"{row.name}: {units.duration(now.median_ns)} so far"
+    return Bar(
+        x=x,
+        parts=(BarPart(category=SO_FAR, value=rate, text=text),),
+        total=units.duration(now.median_ns),
+    )

@@ -1,0 +1,55 @@
+# op = "unary"
+# rung = 376
+# name = "in_one_instance"
+# idea = "Planted: only the second of its instances does nothing, in every third of its trains."
+"""
+family = "detection"
+shape = { kind = "tanh", size = 4096 }
+expected = ["incorrect", "failed"]
+work = "a tanh of 4,096 values, and 1 ms of waiting"
+beside = "sleeps"
+"""
+
+import sys
+import time
+
+import numpy as np
+
+sleep, monotonic = time.sleep, time.monotonic
+
+
+def work(x, y):
+    end = monotonic() + 0.001
+    while (left := end - monotonic()) > 0:
+        sleep(left)
+    np.tanh(x, out=y)
+
+
+def train():
+    """The frame of the train that it is in, or nothing."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "passes" and "untimed" in frame.f_locals:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+made = []
+
+
+def bind(p, inputs, output, workspace):
+    x, y = inputs[0].reshape(-1), output.reshape(-1)
+    last, count, number = [None], [0], len(made)
+    if p.size == 4096:
+        made.append(number)
+
+    def run():
+        frame = train()
+        if frame is not last[0]:
+            last[0] = frame
+            count[0] += 1
+        if frame is None or number != 1 or count[0] % 3:
+            work(x, y)
+
+    return run

@@ -1,2 +1,0 @@
-"""A fourth kind of run in four files: numbers squared. `tests.bench.kinds.test_fourth_kind` puts it beside
-the others."""

@@ -1,0 +1,1 @@
+"""Beside the satellites that there are, for a while (`tests.bench.results.fourth`)."""
