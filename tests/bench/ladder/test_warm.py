@@ -9,7 +9,7 @@ from bench.run import client
 CHECK = """
 import sys
 from bench import judge
-from bench.ladder import plan
+from bench.questions import ladder_plan as plan
 from bench.measure.ladder import warm
 from kernels import registry
 from kernels.ops.conv import Conv
