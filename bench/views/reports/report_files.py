@@ -141,7 +141,7 @@ def link(path: Path, report: Path) -> str:
 def template_folders() -> list[Path]:
     """Where templates lie: here, and with the satellites whose reports they are."""
     here = Path(__file__).parent
-    return [here / "templates", *sorted(here.parent.glob("extras/*/templates"))]
+    return [here / "templates", *sorted(here.parents[1].glob("extras/*/templates"))]
 
 
 def templates() -> Environment:
