@@ -20,8 +20,8 @@ import numpy as np
 
 from bench.measure import instances, unrest
 from bench.measure.answers import accuracy
-from bench.measure.contender import Contender
 from bench.measure.loaded_model import LoadedModel
+from bench.measure.net_contender import NetContender
 from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Rules, Timing, answers, few, one_pass, time_together
 from bench.results.records import EndToEnd, ErrorStats, Job
@@ -94,7 +94,7 @@ class Flows:
     """Those of one group. results: by key, once they are measured; failed: whose timed answers were wrong, or
     who broke down."""
 
-    def __init__(self, loaded: LoadedModel, job: Job, ready: Mapping[str, Contender]) -> None:
+    def __init__(self, loaded: LoadedModel, job: Job, ready: Mapping[str, NetContender]) -> None:
         self._loaded, self._job, self._ready = loaded, job, ready
         self.results: dict[str, EndToEnd] = {}
         self.failed: dict[str, Exception] = {}
@@ -139,7 +139,9 @@ class Flows:
             except Exception as error:
                 self.failed[key] = error
 
-    def _opened(self, key: str, entrant: Contender, images: Sent, pools: dict[str, Pool]) -> Pipeline | None:
+    def _opened(
+        self, key: str, entrant: NetContender, images: Sent, pools: dict[str, Pool]
+    ) -> Pipeline | None:
         backend, case = entrant.backend, entrant.case
         try:
             if (reason := lanes.refusal(backend)) is not None:
@@ -176,7 +178,7 @@ class Flows:
         found = {key: by_backend.get(self._ready[key].backend.reference, key) for key in flows}
         return {key: other for key, other in found.items() if other != key}
 
-    def _result(self, entrant: Contender, flow: Pipeline, timing: Timing, images: Sent) -> EndToEnd:
+    def _result(self, entrant: NetContender, flow: Pipeline, timing: Timing, images: Sent) -> EndToEnd:
         warnings = [*timing.warnings, *self._check(entrant, flow, images), *few(timing)]
         if moved := unrest.warning(timing):
             warnings.append(moved)
@@ -200,7 +202,7 @@ class Flows:
 
     # ---------------------------------------------------------------------------------------------- the check
 
-    def _check(self, entrant: Contender, flow: Pipeline, images: Sent) -> list[str]:
+    def _check(self, entrant: NetContender, flow: Pipeline, images: Sent) -> list[str]:
         """Every batch that was in flight when the clock of a kept sample stopped. Raises Incorrect; returns
         what the check cannot tell."""
         session, bound = entrant.session, entrant.bound_of()

@@ -36,7 +36,7 @@ from kernels.ops import OPS, Params
 from kernels.registry import Rung
 
 if TYPE_CHECKING:
-    from bench.measure.contender import Contender
+    from bench.measure.net_contender import NetContender
 
 ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
 
@@ -142,7 +142,7 @@ class Entrant:
     check_again: Callable[[], None] = lambda: None  # after timing, of a whole model; raises Incorrect
     others: Sequence[Timeable] = ()
     short: str = ""
-    model: Contender | None = None
+    model: NetContender | None = None
 
     @property
     def all(self) -> tuple[Timeable, ...]:
@@ -275,13 +275,13 @@ def _fits(rung: Rung, params: Params, have: tuple[int, int]) -> bool:
     return rung.refusal(params, have) is None and launch.refusal(params, rung) is None
 
 
-def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
+def _contender(job: LadderJob, case: RungCase, progress: Progress) -> NetContender:
     """The whole model with this rung at the node, or as this rung of a net, checked as a comparison checks
     it."""
-    from bench.measure.contender import (
-        Contender,  # with all that a comparison needs: a ladder mostly does without
-    )
     from bench.measure.loaded_model import LoadedModel
+    from bench.measure.net_contender import (
+        NetContender,  # with all that a comparison needs: a ladder mostly does without
+    )
 
     engine = backends.get(ENGINES[job.device])
     backend = engine.reference if case.rung == REFERENCE else engine.name
@@ -305,7 +305,7 @@ def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
     )
     loaded = LoadedModel(job.model, asked, (job.batch,), progress)
     whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
-    contender = Contender(whole, loaded, asked)
+    contender = NetContender(whole, loaded, asked)
     if rung is not None:
         contender.options = net_rungs.options(rung, contender.options)
     try:

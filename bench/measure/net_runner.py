@@ -13,9 +13,9 @@ import onnx
 
 from bench.measure import cases, environment, instances, limits, possible, timing
 from bench.measure.answers import oracle
-from bench.measure.contender import Contender
 from bench.measure.end_to_end import Flows
 from bench.measure.loaded_model import LoadedModel
+from bench.measure.net_contender import NetContender
 from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
@@ -80,7 +80,7 @@ def rules(job: Job) -> Rules:
     )
 
 
-class Runner:
+class NetRunner:
     """`say` takes messages; `stopped` tells that the user wants no more."""
 
     def __init__(
@@ -166,7 +166,7 @@ class Runner:
         """Measure one group; returns cases to be measured alone: those that ran out of memory and may fit
         then, and those that another was to speak for, which came to nothing once it was timed."""
         assert self._loaded is not None
-        ready: dict[str, Contender] = {}
+        ready: dict[str, NetContender] = {}
         later: list[Case] = []
         group = [case for case in group if self._tuned(case)]
         self._same = same_configuration.found(
@@ -211,7 +211,7 @@ class Runner:
             return False
         return True
 
-    def _prepared(self, case: Case, later: list[Case] | None, again: list[Case]) -> Contender | None:
+    def _prepared(self, case: Case, later: list[Case] | None, again: list[Case]) -> NetContender | None:
         """None where it is not ready: it failed, or was put into `later` for its memory, or into `again` to
         be prepared in another configuration."""
         self._go_on()
@@ -219,7 +219,7 @@ class Runner:
         self._say(CaseStarted(case=case, stage="prepare"))
         entrant = ready = None
         try:
-            entrant = Contender(case, self._loaded, self._job)
+            entrant = NetContender(case, self._loaded, self._job)
             entrant.prepare()
             ready = entrant
             return ready
@@ -236,7 +236,7 @@ class Runner:
             if entrant is not None and entrant is not ready:
                 self._close(entrant)
 
-    def _chosen_anew(self, entrant: Contender, error: Exception) -> bool:
+    def _chosen_anew(self, entrant: NetContender, error: Exception) -> bool:
         """Where a configuration came wrong that is kept as right, that is noted with it and told; whether
         another is kept in its place."""
         if not isinstance(error, Incorrect):
@@ -247,7 +247,7 @@ class Runner:
         self._say(Log(level="warning", text=f"{entrant.case.words}: {found.words} ({error})"))
         return found.instead is not None
 
-    def _multiplied(self, entrant: Contender) -> bool:
+    def _multiplied(self, entrant: NetContender) -> bool:
         """Prepare its further instances; False where that was the case's end."""
         self._go_on()
         self._say(CaseStarted(case=entrant.case, stage="prepare"))
@@ -258,7 +258,7 @@ class Runner:
             return False
         return True
 
-    def _end_to_end(self, ready: dict[str, Contender]) -> dict[str, EndToEnd]:
+    def _end_to_end(self, ready: dict[str, NetContender]) -> dict[str, EndToEnd]:
         """By key; who fails at it is taken out of `ready`."""
         assert self._loaded is not None
 
@@ -272,7 +272,7 @@ class Runner:
             self._fail(entrant, entrant.case, error)
         return flows.results
 
-    def _timed(self, ready: dict[str, Contender], flows: Mapping[str, EndToEnd]) -> None:
+    def _timed(self, ready: dict[str, NetContender], flows: Mapping[str, EndToEnd]) -> None:
         job = self._job
         devices = {key: entrant.backend.device for key, entrant in ready.items()}
         uuid = next(filter(None, (_facts(e).get("gpu_uuid", "") for e in ready.values())), "")
@@ -312,7 +312,7 @@ class Runner:
                 self._fail(entrant, entrant.case, error)
 
     def _finish(
-        self, entrant: Contender, timed: timing.Timing, sampler: Sampler, flow: EndToEnd | None
+        self, entrant: NetContender, timed: timing.Timing, sampler: Sampler, flow: EndToEnd | None
     ) -> None:
         folder = self._start.folder
         self._go_on()
@@ -352,7 +352,7 @@ class Runner:
         self._trace(case, error)
         self._settle(Measurement(case=case, disposition=disposition, reason=reason))
 
-    def _fail(self, entrant: Contender | None, case: Case, error: Exception) -> None:
+    def _fail(self, entrant: NetContender | None, case: Case, error: Exception) -> None:
         if entrant is None:
             self._abandon(case, error)
             return
@@ -371,19 +371,19 @@ class Runner:
         if is_bug(error):
             self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
 
-    def _close(self, entrant: Contender) -> None:
+    def _close(self, entrant: NetContender) -> None:
         try:
             entrant.close()
         except Exception as error:
             self._say(Log(level="warning", text=f"{entrant.case.words} could not be closed: {error}"))
 
 
-def _references(ready: Mapping[str, Contender]) -> dict[str, str]:
+def _references(ready: Mapping[str, NetContender]) -> dict[str, str]:
     """Whom each of these is compared with, by key, where that is among them."""
     by_backend = {entrant.backend.name: key for key, entrant in ready.items()}
     found = {key: by_backend.get(entrant.backend.reference, key) for key, entrant in ready.items()}
     return {key: other for key, other in found.items() if other != key}
 
 
-def _facts(entrant: Contender) -> dict[str, str]:
+def _facts(entrant: NetContender) -> dict[str, str]:
     return dict(entrant.session.facts) if entrant.session is not None else {}

@@ -47,7 +47,7 @@ Progress = Callable[[str, float | None], None]
 Arrays = Mapping[str, np.ndarray]
 
 
-class Contender:
+class NetContender:
     """A case with its session, and further instances of it. Raises whatever the backend raises; `failed` puts
     that into a Measurement. Facts, phases and memory are those of the first."""
 
