@@ -302,7 +302,7 @@ class Contenders:
                     stack.callback(entrant.close)
                     entrant.prepare()
                 for entrant in entrants.values():
-                    entrant.prepare_others()
+                    entrant.multiply()
             except Exception as error:
                 raise _failure(case, error) from error
             yield {

@@ -14,7 +14,7 @@ import pytest
 from bench.judge import Trial
 from bench.ladder import plan as ladder_plan
 from bench.ladder.kind import KIND as LADDER
-from bench.ladder.measure import entrants, runner
+from bench.ladder.measure import entrants
 from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
 from bench.ladder.show.rows import rows
@@ -87,7 +87,7 @@ def bind(p, inputs, output, workspace):
 def _places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr("bench.measure.instances.MOST_ON_HOST", 1)  # as many as are asked for
-    monkeypatch.setattr(runner, "time_together", _few)
+    monkeypatch.setattr("bench.measure.runner.time_together", _few)
 
 
 def _few(sessions: Mapping[str, timing.Instances], rules: timing.Rules, *others: Any, **named: Any) -> Any:
@@ -199,7 +199,7 @@ def test_where_memory_ends_a_rung_is_timed_all_the_same(
         raise OutOfMemoryError("no room")
 
     monkeypatch.setattr(Trial, "another", full)
-    monkeypatch.setattr(entrants.Reference, "nbytes", 1 << 60)
+    monkeypatch.setattr(entrants.ReferenceContender, "_nbytes", 1 << 60)
     for one in climb(job_of(tmp_path, RIGHT)).values():
         assert one.disposition == "ok"
         assert one.instances == ()
@@ -209,14 +209,14 @@ def test_where_memory_ends_a_rung_is_timed_all_the_same(
 def test_a_reference_whose_second_session_answers_otherwise_is_incorrect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = entrants.Reference._asked
+    asked = entrants.ReferenceContender._asked
     calls: list[object] = []
 
-    def wrong(reference: entrants.Reference, session: object) -> object:
+    def wrong(reference: entrants.ReferenceContender, session: object) -> object:
         calls.append(session)
         return asked(reference, session) * len(calls)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(entrants.Reference, "_asked", wrong)
+    monkeypatch.setattr(entrants.ReferenceContender, "_asked", wrong)
     found = climb(job_of(tmp_path, RIGHT))
     assert found["mine"].disposition == "ok"
     assert found["reference"].disposition == "incorrect"

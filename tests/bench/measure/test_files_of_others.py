@@ -12,6 +12,7 @@ from bench.measure import net_runner, timing
 from bench.measure.answers import oracle, room
 from bench.measure.images import model_file
 from bench.measure.loaded_model import LoadedModel
+from bench.results.messages import Log, Measured
 from engine import backends
 from tests.bench.measure.test_worker import changed, go
 from tests.engine.harness import make_model
@@ -31,10 +32,8 @@ def measured(path, proto, batches=(1, 3), names=("engine-cpu", "ort-cpu"), **fie
     onnx.save(proto, path)
     job = changed(models=(str(path),), backends=names, batches=batches, dataset="random", images=(), **fields)
     _, messages = go(job)
-    assert not [m.text for m in messages if isinstance(m, net_runner.Log) and m.level == "error"], (
-        "no traceback"
-    )
-    made = [m.measurement for m in messages if isinstance(m, net_runner.Measured)]
+    assert not [m.text for m in messages if isinstance(m, Log) and m.level == "error"], "no traceback"
+    made = [m.measurement for m in messages if isinstance(m, Measured)]
     assert len(made) == len(batches) * len(names)
     return [[one for one in made if one.case.backend == name] for name in names]
 

@@ -603,7 +603,7 @@ def test_where_the_one_that_speaks_for_the_other_fails_both_are_measured(model, 
     for late in (False, True):
         deeds = {named("plain"): (900_000, right), named("good"): (400_000, right)}
         job, messages = chosen(monkeypatch, model, deeds), []
-        stage = "take_apart" if late else "prepare"
+        stage = "check_again" if late else "prepare"
         real = getattr(NetContender, stage)
 
         def failing(self, *given, real=real):
