@@ -33,8 +33,8 @@ def formats() -> dict[str, Any]:
     for kind in kinds():
         found[kind.file] = kind.header
         found[f"{RESULTS_FILE} of {kind.a}"] = kind.line
-        found[f"what the worker of {kind.a} reads"] = _type(kind.start)
-        found[f"what the worker of {kind.a} says"] = kind.message
+        found[f"what the worker of {kind.a} reads"] = kind.reads
+        found[f"what the worker of {kind.a} says"] = kind.says
         output = getattr(kind.part("saved"), "OUTPUT", None)
         if output is not None:
             found[f"{kind.verb} --format json"] = output
@@ -72,13 +72,6 @@ def _anything(kind: type) -> dict[str, Any]:
 
 def text() -> str:
     return msgspec.json.format(msgspec.json.encode(schema()), indent=1).decode() + "\n"
-
-
-def _type(start: Any) -> Any:
-    """A kind may make its worker's first line by a function; what that gives is what is read."""
-    import typing
-
-    return start if isinstance(start, type) else typing.get_type_hints(start)["return"]
 
 
 def main(arguments: Sequence[str]) -> int:

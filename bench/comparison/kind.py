@@ -8,16 +8,8 @@ import msgspec
 
 from bench.kinds.folder import Folder
 from bench.kinds.registry import Kind, Told
-from bench.results.messages import (
-    CaseStarted,
-    Hello,
-    Measured,
-    ModelLoaded,
-    Provisional,
-    Start,
-    WorkerMessage,
-)
-from bench.results.records import PARTS, SCHEMA, Case, Environment, Measurement, Run, stem
+from bench.results.messages import Hello, ModelLoaded
+from bench.results.records import PARTS, SCHEMA, Case, Environment, Job, Measurement, Run, stem
 from bench.run import options
 
 RunFolder = Folder[Run, Measurement]
@@ -51,17 +43,14 @@ KIND: Kind[Run, Measurement] = Kind(
     name="comparison",
     noun="run",
     file="run.json",
+    job=Job,
+    case=Case,
     header=Run,
     line=Measurement,
     schema=SCHEMA,
     parts=PARTS,
     planned=False,  # the window leaves it to the worker which cases a job means
     worker=("bench.measure.worker",),
-    start=Start,
-    message=WorkerMessage,
-    started=CaseStarted,
-    measured=Measured,
-    provisional=Provisional,
     heard=heard,
     titled=lambda job: stem(job.models[0]),
     told=told,

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar
 
 from bench.kinds.folder import Folder
 from bench.kinds.found import modules
 from bench.kinds.options import Option, arguments
 from bench.results.claim import LOCK_FILE
+from bench.results.messages import Start, WorkerMessage
 from bench.results.records import stem
 from bench.results.store import CHARTS, LOG_FILE, NOTE_FILE, RESULTS_FILE, read_record
 from kernels.errors import InputError, system_words
@@ -56,10 +57,8 @@ class Kind(Generic[H, M]):
     names all cases from the beginning, in whose order measurements are read. schema: the newest version that
     is read.
 
-    worker: what follows `python -m`. start: (job, cases, folder) → the line that the worker reads. message:
-    the type of its lines; started, measured: those that a case was begun (`case`, `stage`) and is settled
-    (`measurement`); provisional: what it takes so far (`case`, `median_ns`). heard: (header, message) → the
-    header with what the message tells. A case has `key` and `words`, a job `timeout_s`.
+    worker: what follows `python -m`. heard: (header, message) → the header with what the message tells. A
+    case has `key` and `words`, a job `timeout_s`.
 
     titled: job → what its folder is named after. told: (header, its cases, or those that have lines) → what a
     list says. stages: a stage in words; dispositions: those that are called otherwise here; remark: what is
@@ -76,6 +75,8 @@ class Kind(Generic[H, M]):
     name: str
     noun: str = ""
     file: str
+    job: type[Any]
+    case: type[Any]
     header: type[H]
     line: type[M]
     schema: int
@@ -83,11 +84,6 @@ class Kind(Generic[H, M]):
     planned: bool = True
 
     worker: tuple[str, ...]
-    start: Callable[..., Any]
-    message: Any
-    started: type[Any]
-    measured: type[Any]
-    provisional: type[Any] | tuple[()] = ()
     heard: Callable[[H, object], H]
 
     titled: Callable[[Any], str]
@@ -123,16 +119,6 @@ class Kind(Generic[H, M]):
         """What a folder of this kind consists of; anything else in it is somebody's."""
         return (self.file, RESULTS_FILE, LOG_FILE, NOTE_FILE, LOCK_FILE, *self.parts, CHARTS)
 
-    @property
-    def case(self) -> Any:
-        """The type of its cases."""
-        return get_type_hints(self.line)["case"]
-
-    @property
-    def job(self) -> Any:
-        """The type of its jobs."""
-        return get_type_hints(self.header)["job"]
-
     def create(self, path: Path, header: H) -> Folder[H, M]:
         """A new one in `path`, which is made if need be and must be empty. Raises InputError where it holds
         something or cannot be written."""
@@ -162,6 +148,18 @@ class Kind(Generic[H, M]):
                     "resume with the same settings or start a new run"
                 )
         return folder
+
+    # ------------------------------------------------------------------------------------------ its worker
+
+    @property
+    def reads(self) -> Any:
+        """The type of the line that its worker reads."""
+        return _typed(Start, self.job, self.case)
+
+    @property
+    def says(self) -> Any:
+        """The type of the lines that its worker writes."""
+        return _typed(WorkerMessage, self.case, self.line)
 
     # ------------------------------------------------------------------------------------------- its words
 
@@ -193,6 +191,11 @@ class Kind(Generic[H, M]):
         if not name:
             raise InputError(f"{self.a} cannot be {_DONE[which]}: its kind names no module that does it")
         return importlib.import_module(name)
+
+
+def _typed(message: Any, *types: type[Any]) -> Any:
+    """A message of these types of records."""
+    return message[types]
 
 
 def case_words(case: Any) -> str:

@@ -43,7 +43,7 @@ worker.
   device; `bench.ladder.show.compiled_tables`.
 - `bench.run.chosen_rungs`: `--rung [MODEL:]NODE=[DEVICE/]RUNG`; `Material.options_for(device)` has those
   meant for it. `bench.ladder.show.live_charts`: a
-  ladder's charts while it is climbed, from what each rung takes so far (`RungProvisional`).
+  ladder's charts while it is climbed, from what each rung takes so far (`Provisional`).
 - A ladder's folder is a run's sibling: `runs list`, `runs show`, the window's Runs page, `export` and
   `ladder --resume` know it; a profile's too, but for the last. A ladder opened in the window is shown as
   it was recorded, and nothing of it mixes with what is measured then (`LadderState.opened`). `runs

@@ -8,19 +8,8 @@ import msgspec
 
 from bench.kinds.folder import Folder
 from bench.kinds.registry import Kind, Told
-from bench.ladder.records import (
-    SCHEMA,
-    Ladder,
-    LadderMessage,
-    LadderStart,
-    LimitsMeasured,
-    RungCase,
-    RungMeasured,
-    RungMeasurement,
-    RungProvisional,
-    RungStarted,
-)
-from bench.results.messages import Hello
+from bench.ladder.records import SCHEMA, Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.messages import Hello, LimitsMeasured
 from bench.results.records import Environment, stem
 from bench.run import options
 
@@ -53,16 +42,13 @@ def told(ladder: Ladder, cases: Sequence[RungCase]) -> Told:
 KIND: Kind[Ladder, RungMeasurement] = Kind(
     name="ladder",
     file="ladder.json",
+    job=LadderJob,
+    case=RungCase,
     header=Ladder,
     line=RungMeasurement,
     schema=SCHEMA,
     parts=("errors",),
     worker=("bench.ladder.measure.worker",),
-    start=LadderStart,
-    message=LadderMessage,
-    started=RungStarted,
-    measured=RungMeasured,
-    provisional=RungProvisional,
     heard=heard,
     titled=lambda job: f"ladder-{job.op}",
     told=told,

@@ -14,7 +14,6 @@ import msgspec
 
 from bench.results.finding import Finding
 from bench.results.machine_limits import MachineLimits
-from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import (
     Disposition,
     Environment,
@@ -170,42 +169,3 @@ class Ladder(Record, frozen=True):
         """Bytes from one use to the next: those of a pass, or more than any cache holds where each pass
         begins with empty ones."""
         return self.least(precision) if self.job.l2 == "warm" else sys.maxsize
-
-
-class LadderStart(Record, frozen=True):
-    """The one line a worker of the ladder reads; see bench.results.records.Start."""
-
-    job: LadderJob
-    cases: tuple[RungCase, ...] = ()
-    folder: str = ""
-
-
-class RungStarted(Message, frozen=True, tag="rung_started"):
-    """The worker turns to this case. stage: "prepare", "check", "time"."""
-
-    case: RungCase
-    stage: str
-
-
-class RungProvisional(Message, frozen=True, tag="rung_provisional"):
-    """What a pass takes so far, after the first round of a case's timing; see
-    bench.results.records.Provisional.
-    """
-
-    case: RungCase
-    median_ns: float
-
-
-class RungMeasured(Message, frozen=True, tag="rung_measured"):
-    """A case is done."""
-
-    measurement: RungMeasurement
-
-
-class LimitsMeasured(Message, frozen=True, tag="limits_measured"):
-    """What this machine reaches, measured now or read from the cache."""
-
-    limits: MachineLimits
-
-
-LadderMessage = Hello | RungStarted | Progress | RungProvisional | RungMeasured | LimitsMeasured | Log | Done

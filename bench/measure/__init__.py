@@ -1,7 +1,7 @@
 """Measuring: the worker process, its contenders, timing and checks. Reaches the engine.
 
 The worker is a process of its own: `python -m bench.measure.worker`, a Job with its cases as one JSON
-line on standard input, one `bench.results.records.WorkerMessage` a line on standard output. First thing:
+line on standard input, one `bench.results.messages.Message` a line on standard output. First thing:
 keep file descriptor 1 for the protocol and point stdout at stderr, so that device printf and library
 chatter cannot corrupt a message. A kernel that faults kills the worker, never the parent: the client
 writes the crashed case into the run, starts a worker anew and goes on. A case is charged with its own

@@ -24,15 +24,7 @@ from bench.measure.tuned import doubted, next_model, same_configuration, tuning
 from bench.measure.tuned.sweep import DeviceLost
 from bench.questions import model_questions
 from bench.results.machine_limits import MachineLimits
-from bench.results.messages import (
-    CaseStarted,
-    Hello,
-    Measured,
-    ModelLoaded,
-    Provisional,
-    Start,
-    WorkerMessage,
-)
+from bench.results.messages import CaseStarted, Hello, Message, ModelLoaded, Start
 from bench.results.records import Case, Job, Measurement
 from bench.run.supervisor import LOAD
 from engine import backends
@@ -81,11 +73,11 @@ def rules(job: Job) -> Rules:
 class NetRunner(Runner):
     """start: with no cases, those that the job means."""
 
-    record, started, provisional, settled = Measurement, CaseStarted, Provisional, Measured
+    record = Measurement
     _job: Job
 
     def __init__(
-        self, start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[], bool]
+        self, start: Start[Job, Case], say: Callable[[Message], None], stopped: Callable[[], bool]
     ) -> None:
         super().__init__(start, say, stopped)
         self._recorders = [of(self._job, self._folder, self._reporter) for of in RECORDERS]

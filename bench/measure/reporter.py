@@ -7,19 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.measure.timing import Stopped
-from bench.results.messages import CaseStarted, Log, Progress
+from bench.results.messages import CaseStarted, Log, Message, Progress
 
 QUIET_S = 0.2  # progress within a stage is told no more often
 
 
 class Reporter:
-    """`say` takes messages; `stopped` tells that the user wants no more; started: the type of the message
-    that a case is at a stage."""
+    """`say` takes messages; `stopped` tells that the user wants no more."""
 
-    def __init__(
-        self, say: Callable[[Any], None], stopped: Callable[[], bool], started: type[Any] = CaseStarted
-    ) -> None:
-        self.say, self.stopped, self._started = say, stopped, started
+    def __init__(self, say: Callable[[Message], None], stopped: Callable[[], bool]) -> None:
+        self.say, self.stopped = say, stopped
         self._told_at = 0.0
 
     def go_on(self) -> None:
@@ -30,7 +27,7 @@ class Reporter:
     def turn(self, case: Any, stage: str) -> None:
         """Say that `case` is at this stage now. Raises as `go_on`."""
         self.go_on()
-        self.say(self._started(case=case, stage=stage))
+        self.say(CaseStarted(case=case, stage=stage))
 
     def warn(self, text: str) -> None:
         """Say it in the log."""

@@ -18,7 +18,7 @@ from bench.measure.recorder import Recorder
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Stopped, Timing, time_together
-from bench.results.messages import Done, Log
+from bench.results.messages import CaseStarted, Done, Log, Measured, Message, Provisional, Start
 from bench.results.records import Telemetry
 from kernels.errors import KernelscopeError, OutOfMemoryError
 
@@ -27,15 +27,14 @@ class Runner:
     """start: the job, its cases, and the run's folder; say: takes messages; stopped: tells that the user
     wants no more."""
 
-    record: ClassVar[Any]  # the types of what is told of a case
-    started: ClassVar[Any]
-    provisional: ClassVar[Any]
-    settled: ClassVar[Any]
+    record: ClassVar[Any]  # the type of what came of a case
 
-    def __init__(self, start: Any, say: Callable[[Any], None], stopped: Callable[[], bool]) -> None:
+    def __init__(
+        self, start: Start[Any, Any], say: Callable[[Message], None], stopped: Callable[[], bool]
+    ) -> None:
         self._job, self._cases, self._folder = start.job, start.cases, start.folder
         self._say, self._stopped = say, stopped
-        self._reporter = Reporter(say, stopped, self.started)
+        self._reporter = Reporter(say, stopped)
         self._progress, self._go_on = self._reporter.progress, self._reporter.go_on
         self._turn = self._reporter.turn
         self._recorders: Sequence[Recorder] = ()
@@ -131,14 +130,14 @@ class Runner:
         uuid = next(filter(None, (contender.facts.get("gpu_uuid", "") for contender in ready.values())), "")
 
         def turn(key: str, number: int) -> None:
-            self._say(self.started(case=ready[key].case, stage="time"))
+            self._say(CaseStarted(case=ready[key].case, stage="time"))
             ready[key].check_between(number)
             sampler.turn(key, number)
 
         def taken(key: str, number: int, timing: Timing) -> None:
             # Of the first round alone: whoever draws it takes a core's time from the rounds that follow.
             if number == 0:
-                self._say(self.provisional(case=ready[key].case, median_ns=timing.median_ns))
+                self._say(Provisional(case=ready[key].case, median_ns=timing.median_ns))
 
         with Sampler(devices, uuid) as sampler:
             timings = time_together(
@@ -176,7 +175,7 @@ class Runner:
 
     def _settle(self, measurement: Any) -> None:
         self._settled.add(measurement.case.key)
-        self._say(self.settled(measurement=measurement))
+        self._say(Measured(measurement=measurement))
 
     def _fail(self, case: Any, contender: Contender | None, error: Exception) -> None:
         """Settle a case that `error` ended; contender: None where it never had one. Raises Restart where the

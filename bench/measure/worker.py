@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from bench.measure import worker_process
 from bench.results.messages import Hello, Start
+from bench.results.records import Case, Job
 from engine.apart.forked import starting
 from kernels import ends
 
@@ -25,7 +26,7 @@ def _warm_up(say: worker_process.Say) -> None:
     net_runner.warm_up()
 
 
-def _run(start: Start, say: worker_process.Say, stopped: Callable[[], bool]) -> int:
+def _run(start: Start[Job, Case], say: worker_process.Say, stopped: Callable[[], bool]) -> int:
     # Imported here: what this pulls in may print.
     from bench.measure.net_runner import NetRunner
 
@@ -35,4 +36,4 @@ def _run(start: Start, say: worker_process.Say, stopped: Callable[[], bool]) -> 
 if __name__ == "__main__":
     ends.keep_orphans()
     starting.fork_here()
-    worker_process.leave(worker_process.serve(Start, _run, _warm_up))
+    worker_process.leave(worker_process.serve(Start[Job, Case], _run, _warm_up))

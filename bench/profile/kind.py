@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from bench.kinds.folder import Folder
 from bench.kinds.registry import Kind, Told
-from bench.profile.records import (
-    SCHEMA,
-    CaseProfile,
-    Profile,
-    Profiled,
-    ProfileLimits,
-    ProfileLoaded,
-    ProfileMessage,
-    ProfileStart,
-    ProfileStarted,
-)
-from bench.results.messages import Hello
+from bench.profile.records import SCHEMA, CaseProfile, Profile, ProfileJob
+from bench.results.messages import Hello, LimitsMeasured, ModelLoaded
 from bench.results.records import Case, stem
 from bench.run import options
 from bench.words import units
@@ -31,18 +19,13 @@ EVENTS = "events"  # the folder of their files
 ProfileFolder = Folder[Profile, CaseProfile]
 
 
-def start(**fields: Any) -> ProfileStart:
-    """The line is made when the worker is started, which is where its cold start begins."""
-    return ProfileStart(**fields, started_ns=time.perf_counter_ns())
-
-
 def heard(profile: Profile, message: object) -> Profile:
     match message:
         case Hello(environment=environment):
             return msgspec.structs.replace(profile, environment=environment)
-        case ProfileLoaded(model=model):
+        case ModelLoaded(model=model):
             return msgspec.structs.replace(profile, model=model)
-        case ProfileLimits(limits=limits):
+        case LimitsMeasured(limits=limits):
             return msgspec.structs.replace(profile, limits=profile.limits | {limits.device: limits})
     return profile
 
@@ -71,15 +54,13 @@ def remark(made: CaseProfile) -> str:
 KIND: Kind[Profile, CaseProfile] = Kind(
     name="profile",
     file="profile.json",
+    job=ProfileJob,
+    case=Case,
     header=Profile,
     line=CaseProfile,
     schema=SCHEMA,
     parts=(EVENTS,),
     worker=("bench.profile.measure.worker",),
-    start=start,
-    message=ProfileMessage,
-    started=ProfileStarted,
-    measured=Profiled,
     heard=heard,
     titled=lambda job: f"profile-{stem(job.model)}",
     told=told,

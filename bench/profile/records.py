@@ -16,12 +16,9 @@ import msgspec
 
 from bench.profile.events import Mark
 from bench.results.machine_limits import MachineLimits
-from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import Asked, Case, Disposition, Environment, ModelInfo, Record, Telemetry
 
 SCHEMA = 1
-# Argument that tells a worker that it will be given a ProfileStart.
-PROFILE = "--profile"
 
 TIMELINE = "timeline"  # the picture of a pass, where one of several is named
 
@@ -205,47 +202,6 @@ class Profile(Record, frozen=True):
     limits: dict[str, MachineLimits] = msgspec.field(default_factory=dict)
     model: ModelInfo | None = None
     schema: int = SCHEMA
-
-
-# ------------------------------------------------------------------------------------------- the worker's end
-
-
-class ProfileStart(Record, frozen=True):
-    """The one line a worker reads; it runs the first case alone. started_ns: perf_counter (one clock for all
-    processes of a machine) when the worker was started; 0: not known."""
-
-    job: ProfileJob
-    cases: tuple[Case, ...] = ()
-    folder: str = ""
-    started_ns: int = 0
-
-
-class ProfileStarted(Message, frozen=True, tag="profile_started"):
-    """The worker turns to this case. stage: "prepare", "time", "profile", "count"."""
-
-    case: Case
-    stage: str
-
-
-class Profiled(Message, frozen=True, tag="profiled"):
-    """A case is done; its events lie in the folder."""
-
-    measurement: CaseProfile
-
-
-class ProfileLimits(Message, frozen=True, tag="profile_limits"):
-    """What this machine reaches, measured now or read from the cache."""
-
-    limits: MachineLimits
-
-
-class ProfileLoaded(Message, frozen=True, tag="profile_model"):
-    """The model was read."""
-
-    model: ModelInfo
-
-
-ProfileMessage = Hello | ProfileLoaded | ProfileStarted | Progress | Profiled | ProfileLimits | Log | Done
 
 
 def planned(job: ProfileJob) -> tuple[Case, ...]:

@@ -1,33 +1,42 @@
-"""The messages between a comparison and its worker: one Start to the worker, then one Message a line from it.
+"""The messages between a run and its worker: one Start to the worker, then one Message a line from it.
 
-Other kinds of run have messages of their own beside those of every worker (Hello, Progress, Log, Done).
+They are the same for every kind of run. J, C and M are its types of a job, a case and a measurement.
 """
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 import msgspec
 
-from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Record
+from bench.results.machine_limits import MachineLimits
+from bench.results.records import Environment, ModelInfo, Record
+
+J = TypeVar("J")
+C = TypeVar("C")
+M = TypeVar("M")
 
 
-class Start(Record, frozen=True):
+class Start(Record, Generic[J, C], frozen=True):
     """The one line the worker reads. cases: those to run, () = all that the job means; folder: the run
-    folder, where it writes predictions and layers ("" = nowhere)."""
+    folder, where it writes what is too long for a line ("" = nowhere). started_ns: time.perf_counter_ns()
+    (one clock for all processes of a machine) when the worker was started; 0: not known."""
 
-    job: Job
-    cases: tuple[Case, ...] = ()
+    job: J
+    cases: tuple[C, ...] = ()
     folder: str = ""
+    started_ns: int = 0
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
     """Base of what the worker says."""
 
 
-class Hello(Message, frozen=True, tag="hello"):
+class Hello(Message, Generic[C], frozen=True, tag="hello"):
     """First message: the worker is up and knows its machine, and these are the cases it will run."""
 
     environment: Environment
-    cases: tuple[Case, ...] = ()
+    cases: tuple[C, ...] = ()
 
 
 class ModelLoaded(Message, frozen=True, tag="model_loaded"):
@@ -36,11 +45,17 @@ class ModelLoaded(Message, frozen=True, tag="model_loaded"):
     model: ModelInfo
 
 
-class CaseStarted(Message, frozen=True, tag="case_started"):
-    """The worker turns to this case; what happens next is its doing. stage: "tune", "prepare", "check",
-    "time", "layers", "end_to_end"."""
+class LimitsMeasured(Message, frozen=True, tag="limits_measured"):
+    """What a device of this machine reaches, measured now or read from the cache."""
 
-    case: Case
+    limits: MachineLimits
+
+
+class CaseStarted(Message, Generic[C], frozen=True, tag="case_started"):
+    """The worker turns to this case; what happens next is its doing. stage: "tune", "prepare", "check",
+    "time", or another that its kind has words for (bench.kinds.registry.Kind.stages)."""
+
+    case: C
     stage: str
 
 
@@ -52,18 +67,18 @@ class Progress(Message, frozen=True, tag="progress"):
     fraction: float | None = None
 
 
-class Provisional(Message, frozen=True, tag="provisional"):
+class Provisional(Message, Generic[C], frozen=True, tag="provisional"):
     """What a pass of this case took so far, judged by its first samples (median, ns): something to look at
     while it is measured. Not a result: it has no interval and is never stored."""
 
-    case: Case
+    case: C
     median_ns: float
 
 
-class Measured(Message, frozen=True, tag="measured"):
+class Measured(Message, Generic[M], frozen=True, tag="measured"):
     """A case is done."""
 
-    measurement: Measurement
+    measurement: M
 
 
 class Log(Message, frozen=True, tag="log"):
@@ -79,4 +94,14 @@ class Done(Message, frozen=True, tag="done"):
     reason: str = ""
 
 
-WorkerMessage = Hello | ModelLoaded | CaseStarted | Progress | Provisional | Measured | Log | Done
+WorkerMessage = (
+    Hello[C]
+    | ModelLoaded
+    | LimitsMeasured
+    | CaseStarted[C]
+    | Progress
+    | Provisional[C]
+    | Measured[M]
+    | Log
+    | Done
+)

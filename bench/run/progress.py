@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from bench.kinds.registry import Kind, case_words
-from bench.results.messages import Hello, Log, Progress
+from bench.results.messages import CaseStarted, Hello, Log, Progress, Provisional
 from bench.run.beforehand import Looked
 from bench.run.pace import Pace
 from bench.run.past import Past
@@ -93,13 +93,13 @@ class RunProgress:
             self._cases.pop(event.case.key, None)
             self._pace.settled(event.case, now, event.disposition)
             self._settled(event)
-        elif isinstance(event, kind.started):
+        elif isinstance(event, CaseStarted):
             self._pace.started(event.case, event.stage, now)
             self._words = kind.turn(event.case, event.stage)
             if event.stage == "time":
                 self._words += self._so_far.get(event.case.key, "")
             self._show(self._words)
-        elif isinstance(event, kind.provisional):
+        elif isinstance(event, Provisional):
             so_far = f": about {units.duration(event.median_ns)} so far"
             self._so_far[event.case.key] = so_far
             self._show(f"{kind.turn(event.case, 'time')}{so_far}")

@@ -1,12 +1,14 @@
 """The state machine that watches a worker: bytes, exits and ticks of a clock in, actions out.
 
-It starts no process and reads no clock, so the window drives it by QProcess signals, the headless client by
-subprocess and a thread, and a test by hand. The worker may die at any byte: the case in flight is then
-recorded (crashed, timed out), a new worker is launched with the cases left, and nothing measured is lost.
+It starts no process, and reads a clock only to tell a worker when it was started. So the window drives it by
+QProcess signals, the headless client by subprocess and a thread, and a test by hand. The worker may die at
+any byte: the case in flight is then recorded (crashed, timed out), a new worker is launched with the cases
+left, and nothing measured is lost.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ import msgspec
 
 from bench.kinds.registry import Kind
 from bench.results import reading
-from bench.results.messages import Done, Hello, Log
+from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Provisional, Start
 from bench.results.records import KILLED_BY
 from bench.run.exits import exit_words, last_line, signal_name
 
@@ -106,7 +108,7 @@ class Supervisor:
         self._restarts: Counter[str] = Counter()  # by case
         self._garbage = 0
         self._stop_by: float | None = None
-        self._decoder = msgspec.json.Decoder(kind.message)
+        self._decoder = msgspec.json.Decoder(kind.says)
 
     @property
     def pending(self) -> tuple[Any, ...]:
@@ -117,7 +119,9 @@ class Supervisor:
         """Launch the first worker."""
         self._watch = _Watch(since=now)
         self._stop_by = None
-        start = self._kind.start(job=self.job, cases=self.pending, folder=self._folder)
+        start = Start(
+            job=self.job, cases=self.pending, folder=self._folder, started_ns=time.perf_counter_ns()
+        )
         return [LaunchWorker(msgspec.json.encode(start) + b"\n")]
 
     def feed(self, data: bytes, now: float) -> list[Action]:
@@ -262,16 +266,16 @@ class Supervisor:
                     self.cases = message.cases
                     self._pending = {case.key: case for case in message.cases}
                 watch.since = now
-            case _ if isinstance(message, self._kind.started):
+            case CaseStarted():
                 if message.case.key not in self._pending:
                     return self._noise(line)
                 if watch.stage not in (TUNE, LOAD):
                     self._charge(watch, now)
                 watch.since = now
                 watch.case, watch.stage = message.case, message.stage
-            case _ if isinstance(message, self._kind.measured):
+            case Measured():
                 return self._measured(watch, message.measurement, now)
-            case _ if isinstance(message, self._kind.provisional) and message.case.key not in self._pending:
+            case Provisional() if message.case.key not in self._pending:
                 return self._noise(line)
             case Done():
                 self._charge(watch, now)

@@ -26,7 +26,8 @@ from bench.ladder.questions import (
     LadderQuestion,
     assembly_command,
 )
-from bench.ladder.records import Ladder, RungCase, RungMeasurement, RungProvisional
+from bench.ladder.records import Ladder, RungCase, RungMeasurement
+from bench.results.messages import Provisional
 from bench.run.client import worker_command
 from gui.sessions.asker import Asker
 from gui.sessions.ladder_state import LadderState
@@ -257,7 +258,7 @@ class LadderSession(Session):
         if not self._together:
             self.state.turn(case, LADDER.stages.get(stage, stage))
 
-    def _expected(self, message: RungProvisional) -> None:
+    def _expected(self, message: Provisional) -> None:
         if not self._together:
             self.state.turn(message.case, median_ns=message.median_ns)
 

@@ -16,11 +16,11 @@ from PySide6.QtCore import QObject, Signal
 
 from bench.ladder import again
 from bench.ladder.questions import KernelProblem, LadderAnswer, LadderQuestion, RungInfo
-from bench.ladder.records import Ladder, LadderJob, LimitsMeasured, RungCase, RungMeasurement
+from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.ladder.show.live_charts import Going, planned
 from bench.ladder.show.rows import RungRow, rows
 from bench.results.inside import inside
-from bench.results.messages import Hello
+from bench.results.messages import Hello, LimitsMeasured
 from bench.results.records import Environment
 from gui.base.background import Background
 from kernels.errors import InputError

@@ -24,7 +24,7 @@ from bench.kinds.folder import Folder
 from bench.kinds.naming import RUNS
 from bench.kinds.registry import Kind
 from bench.results import trust
-from bench.results.messages import Hello, Log, Progress
+from bench.results.messages import CaseStarted, Hello, Log, Progress, Provisional
 from bench.results.records import Disposition
 from bench.results.store import to_run_again
 from bench.run import beforehand
@@ -421,11 +421,11 @@ class Session(QObject):
             elif isinstance(message, Progress):
                 part = f" ({message.fraction:.0%})" if message.fraction is not None else ""
                 words = f"{self._turn}: {message.text}{part}" if self._turn else f"{message.text}{part}"
-            elif isinstance(message, self.kind.started):
+            elif isinstance(message, CaseStarted):
                 words = self._turn = self.kind.turn(message.case, message.stage)
                 self._pace.started(message.case, message.stage, self._clock.seconds)
                 self._turned(message.case, message.stage)
-            elif isinstance(message, self.kind.provisional):
+            elif isinstance(message, Provisional):
                 self._expected(message)
             else:
                 if isinstance(message, Hello):

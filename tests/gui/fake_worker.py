@@ -29,7 +29,7 @@ from bench.results.messages import (
     Provisional,
     Start,
 )
-from bench.results.records import BackendInfo, Case, Environment, ModelInfo
+from bench.results.records import BackendInfo, Case, Environment, Job, ModelInfo
 from tests.bench import synthetic
 
 BACKENDS = tuple(
@@ -79,7 +79,7 @@ def main() -> None:
     line = sys.stdin.buffer.readline()
     if not line:
         return
-    start = msgspec.json.decode(line, type=Start)
+    start = msgspec.json.decode(line, type=Start[Job, Case])
     closed = threading.Event()
     if word != "deaf":
         threading.Thread(target=lambda: (os.read(0, 1), closed.set()), daemon=True).start()

@@ -16,8 +16,9 @@ from bench.extras.course.records import NAME, NUMBER, REFERENCE, GradeCase, Grad
 from bench.extras.course.task_runner import HIDDEN, TaskRunner
 from bench.extras.fleet.device_lock import DeviceLock
 from bench.ladder.plan import case_of
-from bench.ladder.records import LadderJob, LadderStart, RungCase, RungMeasured, RungMeasurement, RungStarted
+from bench.ladder.records import LadderJob, RungCase, RungMeasurement
 from bench.results import stats
+from bench.results.messages import CaseStarted, Measured, Start
 from bench.results.records import compared_in
 from bench.results.stats import Interval
 from engine.apart import pool
@@ -113,12 +114,12 @@ class Judging:
         found: dict[str, RungMeasurement] = {}
 
         def heard(message: Any) -> None:
-            if isinstance(message, RungStarted):
+            if isinstance(message, CaseStarted):
                 self._started(case, "time" if message.stage == "time" else "check")
-            elif isinstance(message, RungMeasured):
+            elif isinstance(message, Measured):
                 found[message.measurement.case.rung] = message.measurement
 
-        start = LadderStart(job=ladder, cases=tuple(cases))
+        start = Start(job=ladder, cases=tuple(cases))
         try:
             TaskRunner(start, task, heard, self._stopped, self._lock, FIRST * job.budget_s, known).measure()
         except Restart as restart:

@@ -13,7 +13,7 @@ import msgspec
 
 from bench.kinds.registry import Kind, Told
 from bench.results.finding import Finding
-from bench.results.messages import Done, Hello, Log, Message, Progress
+from bench.results.messages import Hello
 from bench.results.records import Disposition, Environment, Record, check_name
 
 SCHEMA = 1
@@ -153,31 +153,6 @@ class Grade(Record, frozen=True):
     schema: int = SCHEMA
 
 
-class GradeStart(Record, frozen=True):
-    """The one line a worker reads; folder: where the student's files lie, a folder a task."""
-
-    job: GradeJob
-    cases: tuple[GradeCase, ...] = ()
-    folder: str = ""
-
-
-class TaskStarted(Message, frozen=True, tag="task_started"):
-    """The worker turns to this case. stage: "wait" for the device is "tune" to the supervisor: not
-    charged."""
-
-    case: GradeCase
-    stage: str
-
-
-class TaskGraded(Message, frozen=True, tag="task_graded"):
-    """A case is done."""
-
-    measurement: Graded
-
-
-GradeMessage = Hello | TaskStarted | TaskGraded | Progress | Log | Done
-
-
 def heard(grade: Grade, message: object) -> Grade:
     if isinstance(message, Hello) and grade.environment == Environment():
         return msgspec.structs.replace(grade, environment=message.environment)
@@ -204,14 +179,12 @@ def remark(graded: Graded) -> str:
 KIND: Kind[Grade, Graded] = Kind(
     name="grading",
     file="grade.json",
+    job=GradeJob,
+    case=GradeCase,
     header=Grade,
     line=Graded,
     schema=SCHEMA,
     worker=("bench.extras.course.worker",),
-    start=GradeStart,
-    message=GradeMessage,
-    started=TaskStarted,
-    measured=TaskGraded,
     heard=heard,
     titled=lambda job: f"grades-{job.name}",
     told=told,

@@ -17,13 +17,14 @@ from bench.judge import Failure, Trial, Wrong
 from bench.ladder.measure import entrants
 from bench.ladder.measure.entrants import RungContender
 from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import LadderJob, LadderMessage, LadderStart, RungCase, RungStarted
+from bench.ladder.records import LadderJob, RungCase
 from bench.measure import limits
 from bench.measure.contender import Contender
 from bench.measure.reporter import Reporter
 from bench.measure.timing import Rules, Timing
 from bench.results import stats
 from bench.results.machine_limits import MachineLimits
+from bench.results.messages import CaseStarted, Message, Start
 from kernels import registry
 from kernels.errors import KernelscopeError, UnsupportedError
 from kernels.ops import Params
@@ -112,9 +113,9 @@ class TaskRunner(LadderRunner):
 
     def __init__(
         self,
-        start: LadderStart,
+        start: Start[LadderJob, RungCase],
         task: Task,
-        say: Callable[[LadderMessage], None],
+        say: Callable[[Message], None],
         stopped: Callable[[], bool],
         lock: DeviceLock | None,
         first_s: float,
@@ -142,7 +143,7 @@ class TaskRunner(LadderRunner):
     def _give_way(self) -> None:
         """To whoever waits to time what passed its checks: those that are left here are made afterwards."""
         if self._lock is not None and self._lock.give_way():
-            self._say(RungStarted(case=self._own, stage="check"))  # from here on its time counts again
+            self._say(CaseStarted(case=self._own, stage="check"))  # from here on its time counts again
 
     def _contender(self, case: RungCase) -> Contender:
         if self._own.key in self._settled:

@@ -1,4 +1,4 @@
-"""The process that judges what one student handed in: a GradeStart on standard input, a message a line on
+"""The process that judges what one student handed in: a Start on standard input, a message a line on
 what was standard output. Its walls stand before it loads anything that starts a thread."""
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ def main() -> int:
     walls = _walls()
     # Before anything is read that a kernel is not to know.
     starting.fork_here()
-    from bench.extras.course.records import GradeStart
+    from bench.extras.course.records import GradeCase, GradeJob
     from bench.measure import worker_process
+    from bench.results.messages import Start
 
-    return worker_process.serve(GradeStart, lambda start, say, stopped: _judge(start, say, stopped, walls))
+    return worker_process.serve(
+        Start[GradeJob, GradeCase], lambda start, say, stopped: _judge(start, say, stopped, walls)
+    )
 
 
 def _walls() -> dict[str, str]:
@@ -37,23 +40,23 @@ def _walls() -> dict[str, str]:
 
 def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
     from bench.extras.course.judging import Judging
-    from bench.extras.course.records import GradeCase, TaskGraded, TaskStarted
+    from bench.extras.course.records import GradeCase
     from bench.extras.fleet.device_lock import DeviceLock
     from bench.measure import environment
     from bench.measure.timing import Stopped
-    from bench.results.messages import Done, Hello, Log
+    from bench.results.messages import CaseStarted, Done, Hello, Log, Measured
     from bench.run.supervisor import RESTART_STATUS, TUNE
     from engine.apart import pool
 
     at: list[GradeCase] = list(start.cases[:1])
-    lock = DeviceLock.of_this_process(lambda: say(TaskStarted(case=at[0], stage=TUNE)))
+    lock = DeviceLock.of_this_process(lambda: say(CaseStarted(case=at[0], stage=TUNE)))
     if start.job.device == "cpu":
         pool.ahead("rung")
     say(Hello(environment=environment.collect()))
     judging = Judging(
         start.job,
         Path(start.folder),
-        lambda case, stage: say(TaskStarted(case=case, stage=stage)),
+        lambda case, stage: say(CaseStarted(case=case, stage=stage)),
         stopped,
         lock,
     )
@@ -61,16 +64,16 @@ def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
         if stopped():
             break
         at[0] = case
-        say(TaskStarted(case=case, stage=TUNE))
+        say(CaseStarted(case=case, stage=TUNE))
         if lock is not None and start.job.device == "cpu":
             lock.share()
-        say(TaskStarted(case=case, stage="check"))
+        say(CaseStarted(case=case, stage="check"))
         try:
             made, restart = judging.graded(case)
         except Stopped:
             break
         held = {f"wall {name}": why or "stands" for name, why in walls.items()}
-        say(TaskGraded(measurement=msgspec.structs.replace(made, facts=made.facts | held)))
+        say(Measured(measurement=msgspec.structs.replace(made, facts=made.facts | held)))
         if restart is not None:
             say(Log(level="warning", text=str(restart)))
             return RESTART_STATUS

@@ -20,7 +20,7 @@ from bench.commands.measuring import Ending
 from bench.extras.fleet import devices
 from bench.extras.fleet.executor import Heard
 from bench.extras.fleet.work import Said, Work, perform
-from bench.results.messages import Progress
+from bench.results.messages import CaseStarted, Progress, Provisional
 from kernels.errors import InputError, UnavailableError
 
 LOCAL = "local"
@@ -47,7 +47,7 @@ def library() -> Any:
 def performed(work: Work) -> Iterator[Said]:
     """What a piece says while it is done here, on the device that Ray has given this process."""
     place = devices.places(work.device)[0]
-    chatter: tuple[Any, ...] = (Progress, work.described.started, *_types(work.described.provisional))
+    chatter: tuple[Any, ...] = (Progress, CaseStarted, Provisional)
     heard = -CHATTER_S
     said: queue.SimpleQueue[Said | None] = queue.SimpleQueue()
     stop = threading.Event()
@@ -77,10 +77,6 @@ def performed(work: Work) -> Iterator[Said]:
         thread.join()
     if failed:
         yield Said(problem=f"{type(failed[0]).__name__}: {failed[0]}")
-
-
-def _types(found: Any) -> tuple[Any, ...]:
-    return found if isinstance(found, tuple) else (found,)
 
 
 class OnRay:

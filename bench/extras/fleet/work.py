@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from bench.extras.fleet import device_lock
 from bench.extras.fleet.devices import Place
 from bench.kinds.registry import Kind, kinds
+from bench.results.messages import CaseStarted
 from bench.results.records import FROM_OUTSIDE, KILLED_BY
 from bench.run import client
 from bench.run.client import Outcome
@@ -122,7 +123,7 @@ class _Kept:
             )
 
     def heard(self, message: object) -> None:
-        if self.twice and isinstance(message, self.kind.started) and message.case != self._case:
+        if self.twice and isinstance(message, CaseStarted) and message.case != self._case:
             self._case, self._before, self._worked_s = message.case, ends.worked_s(self._worker), 0.0
         self._say(Said(message, place=self._place))
 

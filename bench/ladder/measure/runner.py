@@ -9,21 +9,13 @@ from typing import Any
 from bench.ladder import net
 from bench.ladder.measure import entrants
 from bench.ladder.net import Net
-from bench.ladder.records import (
-    LadderJob,
-    LimitsMeasured,
-    RungCase,
-    RungMeasured,
-    RungMeasurement,
-    RungProvisional,
-    RungStarted,
-)
+from bench.ladder.records import LadderJob, RungCase, RungMeasurement
 from bench.measure import environment, limits, possible
 from bench.measure.contender import Contender
 from bench.measure.runner import Runner
 from bench.measure.timing import Rules, Timing
 from bench.results.machine_limits import MachineLimits
-from bench.results.messages import Hello, Progress
+from bench.results.messages import Hello, LimitsMeasured, Progress
 from engine.apart import pool
 from kernels.errors import KernelscopeError
 
@@ -31,9 +23,9 @@ PROBED_AGAIN = 2  # times, where a rung seems to be faster than the machine
 
 
 class LadderRunner(Runner):
-    """start: a LadderStart."""
+    """start: its job is a LadderJob."""
 
-    record, started, provisional, settled = RungMeasurement, RungStarted, RungProvisional, RungMeasured
+    record = RungMeasurement
     _job: LadderJob
     _limits: MachineLimits | None = None
 

@@ -1,4 +1,4 @@
-"""The worker process of a ladder: one LadderStart on standard input, one message a line
+"""The worker process of a ladder: one Start on standard input, one message a line
 (bench.measure.worker_process). With DESCRIBE it measures nothing and answers questions."""
 
 from __future__ import annotations
@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 
 from bench.ladder.questions import DESCRIBE
-from bench.ladder.records import LadderStart
+from bench.ladder.records import LadderJob, RungCase
 from bench.measure import worker_process
 from bench.measure.parent_channel import read_line
-from bench.results.messages import Hello
+from bench.results.messages import Hello, Start
 from engine.apart.forked import starting
 from kernels import ends
 
@@ -25,7 +25,7 @@ def _warm_up(say: worker_process.Say) -> None:
     say(Hello(environment=environment.collect()))
 
 
-def _run(start: LadderStart, say: worker_process.Say, stopped: Callable[[], bool]) -> int:
+def _run(start: Start[LadderJob, RungCase], say: worker_process.Say, stopped: Callable[[], bool]) -> int:
     # Imported here: what this pulls in may print.
     from bench.ladder.measure.runner import LadderRunner
 
@@ -44,4 +44,4 @@ if __name__ == "__main__":
     if DESCRIBE in sys.argv[1:]:
         worker_process.leave(_describe())
     starting.fork_here()
-    worker_process.leave(worker_process.serve(LadderStart, _run, _warm_up))
+    worker_process.leave(worker_process.serve(Start[LadderJob, RungCase], _run, _warm_up))

@@ -2,7 +2,7 @@
 cudaProfilerStop.
 
 `python -m bench.profile.measure.counters_pass FOLDER` is what bench.profile.measure.ncu runs under `ncu`.
-FOLDER/job.json is a ProfileStart; what fails is written to FOLDER/error.txt. Kernels are launched one by one,
+FOLDER/job.json is a Start; what fails is written to FOLDER/error.txt. Kernels are launched one by one,
 in the order in which a pass starts them; those of preparing and warming up lie outside the marks.
 """
 
@@ -17,7 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.records import ProfileStart
+from bench.profile.records import ProfileJob
+from bench.results.messages import Start
+from bench.results.records import Case
 from kernels.errors import KernelscopeError
 
 JOB, ERROR = "job.json", "error.txt"
@@ -28,7 +30,7 @@ def main(folder: Path) -> int:
     """The exit status."""
     watch_parent()
     try:
-        start = msgspec.json.decode((folder / JOB).read_bytes(), type=ProfileStart)
+        start = msgspec.json.decode((folder / JOB).read_bytes(), type=Start[ProfileJob, Case])
         one_pass(start)
     except KernelscopeError as error:
         (folder / ERROR).write_text(str(error))
@@ -40,7 +42,7 @@ def main(folder: Path) -> int:
     return 0
 
 
-def one_pass(start: ProfileStart) -> None:
+def one_pass(start: Start[ProfileJob, Case]) -> None:
     """Prepare the case of `start`, and run it once between the marks. Raises what `prepare` raises."""
     from bench.measure.loaded_model import LoadedModel
     from bench.measure.timing import first_run

@@ -11,7 +11,8 @@ import msgspec
 
 from bench.profile.measure import counters_pass, ncu
 from bench.profile.measure.counters import Counted
-from bench.profile.records import ProfileJob, ProfileStart
+from bench.profile.records import ProfileJob
+from bench.results.messages import Start
 from bench.results.records import Case
 from kernels.errors import KernelError
 
@@ -21,7 +22,7 @@ def take(job: ProfileJob, case: Case, stopped: Callable[[], bool] = lambda: Fals
     is not there or not permitted, KernelError where it or the pass fails."""
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as name:
         folder = Path(name)
-        start = ProfileStart(job=job, cases=(case,))
+        start = Start(job=job, cases=(case,))
         (folder / counters_pass.JOB).write_bytes(msgspec.json.encode(start))
         target = [sys.executable, "-m", counters_pass.__name__, str(folder)]
         try:

@@ -31,16 +31,17 @@ from bench.profile.measure.case_inputs import asked, batch_inputs
 from bench.profile.measure.cold import PREPARING, ColdStart
 from bench.profile.measure.merge import Profiling
 from bench.profile.measure.process import GpuPeak, process_use
-from bench.profile.records import (
-    CaseProfile,
-    Profiled,
-    ProfileLimits,
-    ProfileLoaded,
-    ProfileMessage,
-    ProfileStart,
-    ProfileStarted,
+from bench.profile.records import CaseProfile, ProfileJob
+from bench.results.messages import (
+    CaseStarted,
+    Hello,
+    LimitsMeasured,
+    Log,
+    Measured,
+    Message,
+    ModelLoaded,
+    Start,
 )
-from bench.results.messages import Hello, Log
 from bench.results.records import Case, Telemetry
 from engine import backends
 from engine.backend import Backend, Options, Part, Parted, Session, is_ort
@@ -65,8 +66,8 @@ class ProfileRunner:
 
     def __init__(
         self,
-        start: ProfileStart,
-        say: Callable[[ProfileMessage], None],
+        start: Start[ProfileJob, Case],
+        say: Callable[[Message], None],
         stopped: Callable[[], bool],
         entered_ns: int,
     ) -> None:
@@ -99,10 +100,10 @@ class ProfileRunner:
         finally:
             peak.close()
         self._say(Hello(environment=environment.collect()))
-        self._say(Profiled(measurement=made))
+        self._say(Measured(measurement=made))
 
     def _profile(self, case: Case, peak: GpuPeak) -> CaseProfile:
-        self._say(ProfileStarted(case=case, stage="prepare"))
+        self._say(CaseStarted(case=case, stage="prepare"))
         backend = backends.get(case.backend)
         if reason := backend.unavailable():
             raise UnavailableError(reason)
@@ -123,7 +124,7 @@ class ProfileRunner:
             self._first_passes(session, inputs)
             cold.steady(passes(session, inputs, STEADY_S))
             self._go_on()
-            self._say(ProfileStarted(case=case, stage="time"))
+            self._say(CaseStarted(case=case, stage="time"))
             samples, telemetry, warnings = self._samples(session, backend.device)
             facts = dict(session.facts)
             profiled = profile_session.options_of(backend, options, self._job.apart)
@@ -144,13 +145,13 @@ class ProfileRunner:
             finally:
                 other.close()
         self._go_on()
-        self._say(ProfileStarted(case=case, stage="profile"))
+        self._say(CaseStarted(case=case, stage="profile"))
         recorded = profile_session.record(
             backend, loaded, case, profiled, inputs, self._job, self._origin, inside
         )
         use = process_use(self._origin, peak.peak_nbytes)
         # Only now: what this imports to look at the machine is no part of what the case used.
-        self._say(ProfileLoaded(model=loaded.info()))
+        self._say(ModelLoaded(model=loaded.info()))
         self._limits(backend.device)
         self._count(backend, case, recorded)
         file = ""
@@ -224,7 +225,7 @@ class ProfileRunner:
 
     def _limits(self, device: str) -> None:
         try:
-            self._say(ProfileLimits(limits=limits.limits(device, self._job.threads, again=False)))
+            self._say(LimitsMeasured(limits=limits.limits(device, self._job.threads, again=False)))
         except KernelscopeError as error:
             self._say(Log(level="warning", text=f"the machine's limits are not known: {error}"))
 
@@ -235,7 +236,7 @@ class ProfileRunner:
         if backend.device != "cuda":
             recorded.notes = (*recorded.notes, "hardware counters are not read: it takes an NVIDIA GPU")
             return
-        self._say(ProfileStarted(case=case, stage="count"))
+        self._say(CaseStarted(case=case, stage="count"))
         try:
             counted = counters_run.take(self._job, case, self._stopped)
         except KernelscopeError as error:

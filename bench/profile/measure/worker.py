@@ -1,4 +1,4 @@
-"""The process in which one case is profiled: a ProfileStart on standard input, one message a line
+"""The process in which one case is profiled: a Start on standard input, one message a line
 (bench.measure.worker_process).
 
 Each case has a process of its own, so that its start is cold and what the process used is the case's alone:
@@ -14,12 +14,13 @@ ENTERED_NS = time.perf_counter_ns()  # before anything else is loaded
 from collections.abc import Callable  # noqa: E402
 
 from bench.measure import worker_process  # noqa: E402
-from bench.profile.records import ProfileStart  # noqa: E402
-from bench.results.messages import Done  # noqa: E402
+from bench.profile.records import ProfileJob  # noqa: E402
+from bench.results.messages import Done, Start  # noqa: E402
+from bench.results.records import Case  # noqa: E402
 from bench.run.supervisor import RESTART_STATUS  # noqa: E402
 
 
-def _run(start: ProfileStart, say: worker_process.Say, stopped: Callable[[], bool]) -> int:
+def _run(start: Start[ProfileJob, Case], say: worker_process.Say, stopped: Callable[[], bool]) -> int:
     """Profile the first case."""
     # Imported here: what this pulls in may print.
     from bench.profile.measure.runner import ProfileRunner
@@ -32,4 +33,4 @@ def _run(start: ProfileStart, say: worker_process.Say, stopped: Callable[[], boo
 
 
 if __name__ == "__main__":
-    worker_process.leave(worker_process.serve(ProfileStart, _run))
+    worker_process.leave(worker_process.serve(Start[ProfileJob, Case], _run))

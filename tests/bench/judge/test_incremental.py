@@ -15,8 +15,9 @@ from bench import judge
 from bench.judge import Trial
 from bench.ladder import plan
 from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import LadderStart, RungMeasured, RungMeasurement
+from bench.ladder.records import RungMeasurement
 from bench.measure.answers.renewed import Mixing, Renewal
+from bench.results.messages import Measured, Start
 from engine import stirring
 from engine.cpu.rung import CpuRungSession
 from engine.witness import NEW, SAME, Renewable
@@ -295,9 +296,9 @@ def _laddered(name: str, l2: str) -> RungMeasurement:
         budget_s=0.05, quick=True, threads=1, l2=l2,
     )  # fmt: skip
     told: list[object] = []
-    start = LadderStart(job=job, cases=plan.plan(job).cases)
+    start = Start(job=job, cases=plan.plan(job).cases)
     LadderRunner(start, told.append, lambda: False).run()
-    (found,) = [said.measurement for said in told if isinstance(said, RungMeasured)
+    (found,) = [said.measurement for said in told if isinstance(said, Measured)
                 and said.measurement.case.rung == name]  # fmt: skip
     return found
 

@@ -15,6 +15,7 @@ from bench.kinds.folders import begin, copy, open_folder
 from bench.kinds.registry import kinds
 from bench.kinds.summaries import listed, summaries
 from bench.kinds.thin import thin
+from bench.results.messages import CaseStarted
 from bench.results.store import RESULTS_FILE
 from bench.run import client
 from bench.run.progress import RunProgress
@@ -83,8 +84,8 @@ def test_the_supervisor_settles_what_a_worker_took_with_it(toy):
     header = planned(toy, 2, 13)
     machine = Supervisor(toy.KIND, header.job, header.cases, "there")
     (launch,) = machine.start(0)
-    assert msgspec.json.decode(launch.line, type=toy.ToyStart).folder == "there"
-    machine.feed(msgspec.json.encode(toy.Squaring(case=header.cases[1], stage="square")) + b"\n", 1)
+    assert msgspec.json.decode(launch.line, type=toy.KIND.reads).folder == "there"
+    machine.feed(msgspec.json.encode(CaseStarted(case=header.cases[1], stage="square")) + b"\n", 1)
     result, again = machine.on_exit(-9, "", 2)
     assert isinstance(result, Result)
     assert (result.measurement.case.number, result.measurement.facts) == (13, {"killed by": "SIGKILL"})

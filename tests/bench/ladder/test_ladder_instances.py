@@ -16,10 +16,11 @@ from bench.ladder import plan as ladder_plan
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.measure import entrants
 from bench.ladder.measure.runner import LadderRunner
-from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
+from bench.ladder.records import LadderJob, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.measure import instances, timing
 from bench.measure.answers import renewed
+from bench.results.messages import Measured, Start
 from bench.run.options import INSTANCES
 from kernels.errors import InputError, OutOfMemoryError
 from models.names import DEFAULT_MODEL
@@ -109,9 +110,9 @@ def job_of(tmp_path: Path, *bodies: str, **fields: object) -> LadderJob:
 
 def climb(job: LadderJob) -> dict[str, RungMeasurement]:
     messages: list[object] = []
-    start = LadderStart(job=job, cases=ladder_plan.plan(job).cases)
+    start = Start(job=job, cases=ladder_plan.plan(job).cases)
     LadderRunner(start, messages.append, lambda: False).run()
-    return {m.measurement.case.key: m.measurement for m in messages if isinstance(m, RungMeasured)}
+    return {m.measurement.case.key: m.measurement for m in messages if isinstance(m, Measured)}
 
 
 def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ import pytest
 
 from bench.ladder import plan
 from bench.ladder.measure import runner
-from bench.ladder.records import LadderStart, RungCase, RungMeasured, RungMeasurement
+from bench.ladder.records import RungCase, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.measure import possible
 from bench.results import doubt
 from bench.results.machine_limits import MachineLimits
+from bench.results.messages import Measured, Start
 from bench.results.records import Case, Layer, Measurement
 from bench.results.rows import FAILURES
 from bench.show.tables import layer_table
@@ -167,8 +168,8 @@ def test_an_invalid_rung_tops_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None
     job = plan.job_of(Unary("relu", 6000), "cpu", budget_s=0.02, quick=True)
     planned = plan.plan(job)
     told: list[object] = []
-    runner.LadderRunner(LadderStart(job=job, cases=planned.cases), told.append, lambda: False).run()
-    found = [said.measurement for said in told if isinstance(said, RungMeasured)]
+    runner.LadderRunner(Start(job=job, cases=planned.cases), told.append, lambda: False).run()
+    found = [said.measurement for said in told if isinstance(said, Measured)]
     assert len(found) == len(planned.cases) > 1
     assert {m.disposition for m in found} == {"invalid"}
     shown = rows(msgspec.structs.replace(planned, limits=slow), found)
@@ -185,8 +186,8 @@ def test_a_whole_net_is_held_to_what_its_model_asks_for(monkeypatch: pytest.Monk
     )  # fmt: skip
     told: list[object] = []
     cases = plan.plan(job).cases
-    runner.LadderRunner(LadderStart(job=job, cases=cases), told.append, lambda: False).run()
-    found = [said.measurement for said in told if isinstance(said, RungMeasured)]
+    runner.LadderRunner(Start(job=job, cases=cases), told.append, lambda: False).run()
+    found = [said.measurement for said in told if isinstance(said, Measured)]
     assert {m.case.key: m.disposition for m in found} == dict.fromkeys(
         ("numpy_call_a_step", "reference"), "invalid"
     )

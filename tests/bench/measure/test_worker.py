@@ -29,7 +29,6 @@ from bench.results.messages import (
     Progress,
     Provisional,
     Start,
-    WorkerMessage,
 )
 from bench.results.records import Case, Job
 from bench.run import client
@@ -164,7 +163,8 @@ def test_a_comparison_from_hello_to_done(tmp_path):
         with np.load(tmp_path / "layers" / f"{one.case.key}.npz") as file:
             assert len(file["time_ns"]) == len(one.layers)
             assert (file["flops"] > 0).any()
-        assert msgspec.json.decode(msgspec.json.encode(Measured(measurement=one)), type=WorkerMessage)
+        line = msgspec.json.encode(Measured(measurement=one))
+        assert msgspec.json.decode(line, type=COMPARISON.says)
         if name == "engine-cpu":
             assert all(layer.isolated.ok for layer in one.layers)
             assert (one.accuracy.agreement, one.accuracy.reference) == (1.0, "ort-cpu")
@@ -454,14 +454,14 @@ def test_a_worker_ends_in_order_when_asked(how):
     worker.stdin.flush()
     messages = []
     for line in worker.stdout:
-        messages.append(msgspec.json.decode(line, type=WorkerMessage))
+        messages.append(msgspec.json.decode(line, type=COMPARISON.says))
         if isinstance(messages[-1], CaseStarted) and messages[-1].stage == "time":
             break
     if how == "close":
         worker.stdin.close()
     else:
         worker.send_signal(how)
-    messages += [msgspec.json.decode(line, type=WorkerMessage) for line in worker.stdout]
+    messages += [msgspec.json.decode(line, type=COMPARISON.says) for line in worker.stdout]
     assert worker.wait() == 0
     killer.cancel()
     assert worker.stderr.read() == b""
@@ -475,7 +475,7 @@ def test_what_is_no_job_is_said_and_not_thrown():
     worker = start_worker()
     out, err = worker.communicate(b"{nonsense\n", timeout=60)
     assert worker.returncode == 2
-    assert "no job it can read" in msgspec.json.decode(out, type=WorkerMessage).reason
+    assert "no job it can read" in msgspec.json.decode(out, type=COMPARISON.says).reason
     assert err == b""
 
 

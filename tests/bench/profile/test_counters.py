@@ -17,10 +17,11 @@ from bench.profile.measure import counters as profile_counters
 from bench.profile.measure import counters_pass, counters_run, ncu
 from bench.profile.measure.counters import Counted
 from bench.profile.measure.ncu import METRICS
-from bench.profile.records import Profile, ProfileJob, ProfileStart, planned
+from bench.profile.records import Profile, ProfileJob, planned
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import profile_roofline as profile_charts
 from bench.profile.show import trace as profile_trace
+from bench.results.messages import Start
 from bench.show.table import with_headings
 from gui.pages.timeline import timeline_words
 from kernels.errors import KernelError, UnavailableError
@@ -275,7 +276,7 @@ def test_the_pass_that_is_counted_lies_alone_between_the_marks(monkeypatch, tmp_
     backend = SimpleNamespace(name="engine-cuda", device="cuda", prepare=prepare)
     monkeypatch.setattr("engine.backends.get", lambda name: backend)
     monkeypatch.setattr("engine.cuda.runtime.import_cupy", lambda: cupy)
-    start = ProfileStart(job=JOB, cases=planned(JOB))
+    start = Start(job=JOB, cases=planned(JOB))
     (tmp_path / counters_pass.JOB).write_bytes(msgspec.json.encode(start))
     monkeypatch.setattr(counters_pass, "watch_parent", lambda: None)
     assert counters_pass.main(tmp_path) == 0

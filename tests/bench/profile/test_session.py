@@ -19,8 +19,9 @@ from bench.profile.measure import process as profile_process
 from bench.profile.measure import runner as profile_runner
 from bench.profile.measure import session as profile_session
 from bench.profile.measure.counters import Counted
-from bench.profile.records import ProfileJob, ProfileLimits, ProfileStart, planned
+from bench.profile.records import ProfileJob, planned
 from bench.profile.show import findings as profile_findings
+from bench.results.messages import LimitsMeasured, Start
 from bench.results.records import Case
 from engine import backends as backends_of
 from engine.backend import Options
@@ -322,9 +323,7 @@ def test_a_case_on_a_gpu_from_its_cold_start_to_its_profile(monkeypatch, gpu, gr
     kernels = [Counted(name, None, Counters(l2_nbytes=32.0)) for _, name in order if name != "memcpy"]
     monkeypatch.setattr(profile_runner.counters_run, "take", lambda *arguments: tuple(kernels))
     said: list = []
-    start = ProfileStart(
-        job=job, cases=planned(job), folder=str(tmp_path), started_ns=time.perf_counter_ns() - 5000
-    )
+    start = Start(job=job, cases=planned(job), folder=str(tmp_path), started_ns=time.perf_counter_ns() - 5000)
     profile_runner.ProfileRunner(start, said.append, lambda: False, time.perf_counter_ns()).run()
     made = said[-1].measurement
     assert made.reason == ""
@@ -337,7 +336,7 @@ def test_a_case_on_a_gpu_from_its_cold_start_to_its_profile(monkeypatch, gpu, gr
     assert len(made.pass_ns) == 2 if warm_up == 0 else len(made.pass_ns) >= 5
     assert len(made.profiled_ns) == 2
     assert made.facts["profiled_cuda_graph"] == "yes"
-    assert any(isinstance(message, ProfileLimits) for message in said)
+    assert any(isinstance(message, LimitsMeasured) for message in said)
     events = profile_store.read_events(tmp_path / made.file)
     assert made.events == {
         "activities": len(events.activities),
@@ -419,7 +418,7 @@ def test_counters_that_cannot_be_read_cost_a_sentence_and_not_the_case(monkeypat
     monkeypatch.setattr(profile_runner.counters_run, "take", refuse)
     job = ProfileJob(model="lenet5-digits", backends=("engine-cuda",), counters=True)
     runner = profile_runner.ProfileRunner(
-        ProfileStart(job=job, cases=planned(job)), lambda message: None, lambda: False, 0
+        Start(job=job, cases=planned(job)), lambda message: None, lambda: False, 0
     )
     recorded = profile_merge.Profiling(notes=("before",))
     runner._count(SimpleNamespace(device="cuda"), planned(job)[0], recorded)

@@ -16,7 +16,7 @@ import time
 import msgspec
 
 from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Start
-from bench.results.records import Environment, Measurement
+from bench.results.records import Case, Environment, Job, Measurement
 
 DEATHS = {"segv": signal.SIGSEGV, "kill": signal.SIGKILL}
 
@@ -33,7 +33,7 @@ def main() -> None:
         file.seek(0)
         turn = len(file.read()) - 1
     word = plan[min(turn, len(plan) - 1)]
-    start = msgspec.json.decode(sys.stdin.buffer.readline(), type=Start)
+    start = msgspec.json.decode(sys.stdin.buffer.readline(), type=Start[Job, Case])
     closed = threading.Event()
     if word != "deaf":
         threading.Thread(target=lambda: (os.read(0, 1), closed.set()), daemon=True).start()

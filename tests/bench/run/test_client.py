@@ -44,9 +44,8 @@ def results(actions):
 
 
 def launched(actions):
-    from bench.results.messages import Start
-
-    return [msgspec.json.decode(a.line, type=Start).cases for a in actions if isinstance(a, LaunchWorker)]
+    lines = [action.line for action in actions if isinstance(action, LaunchWorker)]
+    return [msgspec.json.decode(line, type=COMPARISON.reads).cases for line in lines]
 
 
 # ------------------------------------------------------------------------------------- the machine, by hand

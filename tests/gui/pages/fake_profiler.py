@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from bench.profile.event_files import write_events
-from bench.profile.records import Profiled, ProfileStart, ProfileStarted
-from bench.results.messages import Done, Hello
-from bench.results.records import Environment
+from bench.profile.records import ProfileJob
+from bench.results.messages import CaseStarted, Done, Hello, Measured, Start
+from bench.results.records import Case, Environment
 from bench.run.supervisor import RESTART_STATUS
 from tests.gui.pages import profiled
 
@@ -24,10 +24,10 @@ def say(message: object) -> None:
 
 
 def main() -> int:
-    start = msgspec.json.decode(sys.stdin.buffer.readline(), type=ProfileStart)
+    start = msgspec.json.decode(sys.stdin.buffer.readline(), type=Start[ProfileJob, Case])
     case = start.cases[0]
     say(Hello(environment=Environment(machine="fake")))
-    say(ProfileStarted(case=case, stage="profile"))
+    say(CaseStarted(case=case, stage="profile"))
     if "hang" in sys.argv:
         sys.stdin.buffer.read()
         time.sleep(0.1)
@@ -39,7 +39,7 @@ def main() -> int:
         made = profiled.failed(case.backend, case.batch, case.model)
     else:
         made = msgspec.structs.replace(made, file=write_events(Path(start.folder), case.key, events))
-    say(Profiled(measurement=made))
+    say(Measured(measurement=made))
     if len(start.cases) > 1:
         return RESTART_STATUS
     say(Done())

@@ -16,12 +16,12 @@ import main
 from bench.commands.measuring import Ending
 from bench.comparison.kind import KIND
 from bench.extras.course import grading
-from bench.extras.course.records import GradeCase, Graded, GradeJob, Task, TaskStarted
+from bench.extras.course.records import GradeCase, Graded, GradeJob, Task
 from bench.extras.fleet import on_ray, spread, work
 from bench.extras.fleet.devices import Place, cpu
 from bench.extras.fleet.executor import Local
 from bench.extras.fleet.work import Said, Work
-from bench.results.messages import Hello
+from bench.results.messages import CaseStarted, Hello
 from bench.results.records import KILLED_BY, Case, Environment, Job, Measurement, Run
 from bench.run.client import Outcome
 from kernels import ends
@@ -39,7 +39,7 @@ def piece(student: str, device: str = "cpu", **more: Any) -> Work:
 def said_of(work: Work) -> Iterator[Said]:
     yield Said(Hello(environment=Environment(machine="m")), place="m")
     for case in work.cases:
-        yield Said(TaskStarted(case=case, stage="check"), place="m")
+        yield Said(CaseStarted(case=case, stage="check"), place="m")
         yield Said(Graded(case=case, disposition="ok"), settled=True, place="m")
 
 
@@ -172,7 +172,7 @@ def test_what_was_late_and_worked_all_the_while_is_looked_at_once(
         tried.append(cases[0])
         with subprocess.Popen([sys.executable, "-c", f"import time\n{code}"]) as worker:
             on_worker(worker.pid, False)
-            kept.heard(TaskStarted(case=case, stage="check"))
+            kept.heard(CaseStarted(case=case, stage="check"))
             end = time.monotonic() + 20
             while time.monotonic() < end and sum(ends.worked_s(worker.pid).values()) < 0.5 and not again:
                 time.sleep(0.02)

@@ -8,7 +8,7 @@ import msgspec
 
 from bench.kinds.options import Numbers, Option
 from bench.kinds.registry import Kind, Told
-from bench.results.messages import Done, Hello, Log, Message, Progress
+from bench.results.messages import Hello
 from bench.results.records import Environment, Record
 
 SCHEMA = 3
@@ -52,21 +52,6 @@ class Toy(Record, frozen=True):
     schema: int = SCHEMA
 
 
-class ToyStart(Record, frozen=True):
-    job: ToyJob
-    cases: tuple[ToyCase, ...] = ()
-    folder: str = ""
-
-
-class Squaring(Message, frozen=True, tag="squaring"):
-    case: ToyCase
-    stage: str
-
-
-class Squared(Message, frozen=True, tag="squared"):
-    measurement: Square
-
-
 def heard(toy: Toy, message: object) -> Toy:
     if isinstance(message, Hello):
         return msgspec.structs.replace(toy, environment=message.environment)
@@ -86,14 +71,12 @@ def told(toy: Toy, cases: Sequence[ToyCase]) -> Told:
 KIND: Kind[Toy, Square] = Kind(
     name="toy",
     file="toy.json",
+    job=ToyJob,
+    case=ToyCase,
     header=Toy,
     line=Square,
     schema=SCHEMA,
     worker=("tests.bench.kinds.fourth.toy.worker",),
-    start=ToyStart,
-    message=Hello | Squaring | Squared | Progress | Log | Done,
-    started=Squaring,
-    measured=Squared,
     heard=heard,
     told=told,
     titled=lambda job: "toy",

@@ -5,9 +5,9 @@ import sys
 
 import msgspec
 
-from bench.results.messages import Done, Hello
+from bench.results.messages import CaseStarted, Done, Hello, Measured, Start
 from bench.results.records import Environment
-from tests.bench.kinds.fourth.toy.kind import Square, Squared, Squaring, ToyStart
+from tests.bench.kinds.fourth.toy.kind import Square, ToyCase, ToyJob
 
 
 def say(message: object) -> None:
@@ -20,15 +20,15 @@ def main() -> None:
     line = sys.stdin.buffer.readline()
     if not line:
         return
-    start = msgspec.json.decode(line, type=ToyStart)
+    start = msgspec.json.decode(line, type=Start[ToyJob, ToyCase])
     say(Hello(environment=Environment(machine="a head")))
     for case in start.cases:
-        say(Squaring(case=case, stage="square"))
+        say(CaseStarted(case=case, stage="square"))
         if case.number == 13:
-            os.write(1, b'{"type":"squared"')
+            os.write(1, b'{"type":"measured"')
             print("bad luck", file=sys.stderr, flush=True)
             os._exit(3)
-        say(Squared(measurement=Square(case=case, disposition="ok", square=case.number**2)))
+        say(Measured(measurement=Square(case=case, disposition="ok", square=case.number**2)))
     say(Done())
 
 
