@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,9 +13,9 @@ from bench.measure import instances, timing
 from bench.measure.answers import accuracy, roundings, ties, timed_pass
 from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.answers.renewed import Mixings, Renewal
-from bench.measure.contender import Contender
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import Incorrect
+from bench.measure.runner import Contender
 from bench.measure.timing import Timeable
 from bench.measure.tuned import tuning
 from bench.results.records import Accuracy, Case, Disposition, ErrorStats, Job, Measurement
@@ -46,7 +45,7 @@ class NetContender(Contender):
         self.mixings = Mixings()
         self.checked = 0  # images whose answers were judged
         self.output: ErrorStats | None = None  # how far off they were
-        self.layer_check: LayerCheck | None = None
+        self.layer_check: Any = None  # a LayerCheck, once it is prepared
         self.phases: dict[str, float] = {}
         self._timed: instances.Growing[Timeable] | instances.Succession[Timeable] | None = None
         self._first_run_ns: int | None = None
@@ -66,11 +65,6 @@ class NetContender(Contender):
     def graph(self) -> Graph:
         return self.loaded.graph
 
-    @property
-    def sessions(self) -> list[Session]:
-        """All instances that are open."""
-        return [session for session in (self.first, *self.others) if session is not None]
-
     # ----------------------------------------------------------------------------------------------- stages
 
     def prepare(self) -> None:
@@ -84,7 +78,7 @@ class NetContender(Contender):
         if isinstance(self.backend, Variant):
             self.options = self.backend.resolved(graph, case.batch, case.precision, self.options)
         session = self.first = self.backend.prepare(graph, case.batch, case.precision, self.options)
-        self.placement = self.loaded.placement(case.batch, seed=self._job.seed)
+        self.placement = self.loaded.placement(case.batch, seed=self.job.seed)
         # Something else first, so that an answer left over from it is not taken for a right one.
         session.bind(accuracy.disturbed(self.placement.inputs))
         self._first_run_ns = timing.first_run(session)
@@ -101,7 +95,7 @@ class NetContender(Contender):
     @property
     def timed(self) -> instances.Succession[Timeable] | Sequence[Timeable]:
         """All instances, open or to come: what `multiply` made, and may make more of."""
-        return self._timed or [self.mixings.of(session) for session in self.sessions]
+        return self._timed or [self.mixings.of(session) for session in self.opened]
 
     def multiply(self) -> None:
         """The further instances that the job asks for, each with the choices that were made for the first:
@@ -109,7 +103,7 @@ class NetContender(Contender):
         anew: cuDNN's algorithm in ONNX Runtime, which of our launches begin early. Where memory does not
         suffice for all, one after another is timed (see `timed`); a warning says where they are fewer. Raises
         Incorrect where one is not right."""
-        first, count = self._open(), self._job.instances
+        first, count = self.first, self.job.instances
         expected = timing.answers(first, self.placement.inputs) if count > 1 else {}
 
         def another(number: int) -> Session:
@@ -131,21 +125,21 @@ class NetContender(Contender):
             return made
 
         nbytes = sum(first.memory.values())
-        room = self._job.budget_s / self._pass_s
+        room = self.job.budget_s / self._pass_s
         # What is to be over soon is not prepared for longer than it is timed: whatever is made is also warmed
         # up and checked, before and after.
-        budget_s = self._job.budget_s
+        budget_s = self.job.budget_s
         quick_s = min(instances.QUICK_S, budget_s / 4) if budget_s >= instances.HURRY_S else 0.0
         self.others, short = instances.further(count, nbytes, self.backend.device, room, another, quick_s)
         if short == instances.NO_MEMORY:
-            self._close_others()
+            self.close(but=1)
             of = self.mixings.of
             self._timed = instances.Succession(of(first), count, lambda n: of(self._next(another, n)))
             said = f"{instances.told(count)} were timed one after another: memory holds not all of them"
         else:
             said = instances.fewer(len(self.others) + 1, count, short)
             if self.others and not short:
-                most, seconds = instances.TIMES * count, min(instances.GROWING_S, self._job.budget_s)
+                most, seconds = instances.TIMES * count, min(instances.GROWING_S, self.job.budget_s)
                 device = self.backend.device
                 self._timed = instances.Growing(
                     first, self.others, another, most, seconds, nbytes, device, self.mixings.of
@@ -156,41 +150,35 @@ class NetContender(Contender):
         """The instance of this number in the place of the one before, whose timed passes must have been
         right."""
         with instances.named(number - 1):
-            self._check_after(self._open())
-        session, self.first = self._open(), None
+            self._check_after(self.first)
+        session, self.first = self.first, None
         self.mixings.drop(session)
         session.close()
         self.first = another(number)
-        return self._open()
+        return self.first
 
     def check_again(self) -> None:
         """After timing, of each instance: timed passes must have been right, and so must a pass over other
         images. The first is left open alone."""
-        for number, session in enumerate(self.sessions):
+        for number, session in enumerate(self.opened):
             with instances.named(number):
                 self._check_after(session)
                 if number == 0 and self.mixings.settle(session):
                     self._check_new(session)
         before = self.placement
-        self.placement = self.loaded.placement(self.case.batch, seed=self._job.seed + 1)
-        for number, session in enumerate(self.sessions):
+        self.placement = self.loaded.placement(self.case.batch, seed=self.job.seed + 1)
+        for number, session in enumerate(self.opened):
             with instances.named(number):
                 if number == 0:
                     timing.one_pass(session, accuracy.disturbed(before.inputs))
                 timing.one_pass(session, self.placement.inputs)
                 self._judge(session, "after timing, with other images")
-        self._close_others()
+        self.close(but=1)
 
-    def close(self) -> None:
+    def close(self, but: int = 0) -> None:
         if self.first is not None:
             self._memory = dict(self.first.memory)
-        super().close()
-
-    def _close_others(self) -> None:
-        others, self.others = self.others, []
-        with contextlib.ExitStack() as stack:
-            for session in others:
-                stack.callback(session.close)
+        super().close(but)
 
     # --------------------------------------------------------------------------------------------- outcomes
 
@@ -236,11 +224,6 @@ class NetContender(Contender):
 
     # ------------------------------------------------------------------------------------------- the inside
 
-    def _open(self) -> Session:
-        if self.first is None:
-            raise RuntimeError(f"the session of {self.case.words} is closed")
-        return self.first
-
     def _judge(self, session: Session, when: str) -> None:
         stats_ = self.loaded.check(session.fetch(), self.placement, self.bound_of(), self._lossy)
         if session is self.first or not stats_.ok:
@@ -262,7 +245,7 @@ class NetContender(Contender):
     def _check_timed(self, session: Session, timed: Witnessed) -> None:
         """Passes of `session` drawn among those that were timed: the first instance's against float64,
         another's against the first's. Raises Incorrect."""
-        first, bound_of = self._open(), self.bound_of()
+        first, bound_of = self.first, self.bound_of()
 
         def right(inputs: Arrays, answers: Arrays) -> ErrorStats | None:
             if session is first:

@@ -4,7 +4,7 @@ only in the backend are a group (bench.measure.runner)."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,12 +13,12 @@ import onnx
 
 from bench.measure import cases, environment, instances, limits, possible
 from bench.measure.answers import oracle
-from bench.measure.contender import Contender
+from bench.measure.end_to_end import Flows
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.net_contender import NetContender, compared_with
 from bench.measure.net_recorders import RECORDERS
 from bench.measure.outcomes import Incorrect, Restart
-from bench.measure.runner import Runner
+from bench.measure.runner import Contender, Runner
 from bench.measure.timing import Rules
 from bench.measure.tuned import doubted, next_model, same_configuration, tuning
 from bench.measure.tuned.sweep import DeviceLost
@@ -73,14 +73,13 @@ def rules(job: Job) -> Rules:
 class NetRunner(Runner):
     """start: with no cases, those that the job means."""
 
-    record = Measurement
+    record, recorders = Measurement, RECORDERS
     _job: Job
 
     def __init__(
         self, start: Start[Job, Case], say: Callable[[Message], None], stopped: Callable[[], bool]
     ) -> None:
         super().__init__(start, say, stopped)
-        self._recorders = [of(self._job, self._folder, self._reporter) for of in RECORDERS]
         self._same: dict[str, tuple[Case, ...]] = {}  # of the group: see same_configuration.found
         self._known: dict[str, MachineLimits | None] = {}
         self._loaded: LoadedModel | None = None
@@ -187,8 +186,16 @@ class NetRunner(Runner):
         self._reporter.warn(f"{contender.case.words}: {found.words} ({error})")
         return found.instead is not None
 
-    def _quiet(self) -> None:
-        self._next.wait()
+    def _before(self, ready: dict[str, NetContender]) -> Mapping[str, Exception]:
+        self._next.wait()  # from here on there are times
+        if not (self._job.end_to_end and ready):
+            return {}
+        assert self._loaded is not None
+        flows = Flows(self._loaded, self._job, ready)
+        flows.measure(lambda key, number: self._turn(ready[key].case, "end_to_end"), self._stopped)
+        for key, rate in flows.results.items():
+            ready[key].recorded["end_to_end"] = rate
+        return flows.failed
 
     def _timing(self, ready: dict[str, Any]) -> dict[str, Any]:
         references = compared_with({key: contender.backend for key, contender in ready.items()})

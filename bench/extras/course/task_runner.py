@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
 
 from bench.extras.course.records import Task
 from bench.extras.fleet.device_lock import DeviceLock
@@ -19,9 +21,9 @@ from bench.ladder.measure.entrants import RungContender
 from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderJob, RungCase
 from bench.measure import limits
-from bench.measure.contender import Contender
 from bench.measure.reporter import Reporter
-from bench.measure.timing import Rules, Timing
+from bench.measure.runner import Contender
+from bench.measure.timing import Timing
 from bench.results import stats
 from bench.results.machine_limits import MachineLimits
 from bench.results.messages import CaseStarted, Message, Start
@@ -64,7 +66,7 @@ class _OnItsShape(RungContender):
     of: type[Trial] = Trial
 
     def prepare(self) -> None:
-        self.first = self.trial = self.trial_of(self.of, self.params)
+        self._judged(self.trial_of(self.of, self.params))
         if failure := self.trial.check("before timing"):
             raise entrants.wrong(failure, 0)
 
@@ -75,7 +77,7 @@ class _BesideIt(_OnItsShape):
     of = _Yardstick
 
     def rung(self) -> Rung:
-        return registry.find(self._job.device, self._job.op, self.case.rung)
+        return registry.find(self.device, self.job.op, self.case.rung)
 
 
 class _Submission(RungContender):
@@ -95,7 +97,7 @@ class _Submission(RungContender):
 
     def prepare(self) -> None:
         super().prepare()
-        rung, job = self.rung(), self._job
+        rung, job = self.rung(), self.job
         for fields in self._task.hidden:
             self._give_way()
             params = entrants.params_of(job.op, fields)
@@ -164,17 +166,18 @@ class TaskRunner(LadderRunner):
         with self._alone("cpu"):
             super()._time(ready)
 
-    def _rules(self) -> Rules:
+    def _timing(self, ready: dict[str, Contender]) -> dict[str, Any]:
         """A warm-up takes no longer than the samples that follow it."""
-        usual = super()._rules()
-        first = min(usual.min_s, self._first_s)
-        return Rules(
-            warmup_s=min(usual.warmup_s, first),
-            rewarm_s=min(usual.rewarm_s, first / usual.rounds),
+        usual = super()._timing(ready)
+        rules = usual["rules"]
+        first = min(rules.min_s, self._first_s)
+        rules = replace(
+            rules,
+            warmup_s=min(rules.warmup_s, first),
+            rewarm_s=min(rules.rewarm_s, first / rules.rounds),
             min_s=first,
-            budget_s=usual.budget_s,
-            cold=usual.cold,
         )
+        return usual | {"rules": rules, "enough": self._enough}
 
     def _enough(self, timings: Mapping[str, Timing]) -> bool:
         """Whether each threshold is clearly reached or clearly missed, and what reaches all is known well

@@ -1,4 +1,4 @@
-"""A ladder's cases made ready to be timed: a rung that was found right, and the reference."""
+"""A ladder's cases made ready to be timed: a rung that was found right, the reference, or a whole model."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from bench.ladder.records import LadderJob, RungCase, RungMeasurement
 from bench.measure import instances, possible
 from bench.measure.answers import one_node
 from bench.measure.answers.renewed import Renewal
-from bench.measure.contender import Contender
 from bench.measure.outcomes import Incorrect
 from bench.measure.reporter import Reporter
-from bench.measure.timing import answers, first_run
-from engine import backends
+from bench.measure.runner import Contender
+from bench.measure.timing import Instances, answers, first_run
+from bench.results.records import Case, Job
+from engine import backends, net_rungs
 from engine.backend import Options, Session
 from engine.cuda.runtime import import_cupy
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from engine.planning import tuned_defines
 from engine.rung_session import RungSession
-from kernels import launch, nvrtc, registry
+from kernels import jit, launch, nvrtc, registry
 from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params
@@ -65,7 +66,9 @@ class KernelContender(Contender):
     where error maps go; reporter: hears what is done."""
 
     record = RungMeasurement
-    first: Any  # what is timed, with the seconds that a pass of it takes: pass_s
+    method = ""  # by which multiplications are counted, where that is known
+    _pass_s: float  # seconds that a pass of the first instance takes
+    _nbytes: int  # what an instance is known to take
 
     def __init__(
         self, job: LadderJob, params: Params, case: RungCase, reporter: Reporter, folder: str
@@ -74,29 +77,14 @@ class KernelContender(Contender):
         self.params, self._reporter, self._folder = params, reporter, folder
 
     def multiply(self) -> None:
-        job, room = self._job, self._job.budget_s / self._pass_s
-        self.others, short = instances.further(job.instances, self._nbytes, job.device, room, self._another)
-        told = instances.fewer(len(self.others) + 1, job.instances, short)
-        self.warnings += filter(None, [told])
+        count, room = self.job.instances, self.job.budget_s / self._pass_s
+        self.others, short = instances.further(count, self._nbytes, self.device, room, self._another)
+        self.warnings += filter(None, [instances.fewer(len(self.opened), count, short)])
 
     @property
     def work(self) -> possible.Work:
         """What a pass asks of the machine at least."""
-        return possible.of_params(self.params, self.case.precision, self._method)
-
-    @property
-    def _method(self) -> str:
-        """By which multiplications are counted; "" where that is not known."""
-        return ""
-
-    @property
-    def _nbytes(self) -> int:
-        """What an instance is known to take."""
-        return self.params.nbytes
-
-    @property
-    def _pass_s(self) -> float:
-        raise NotImplementedError
+        return possible.of_params(self.params, self.case.precision, self.method)
 
     def _another(self, number: int) -> Any:
         """Instance `number`, checked. Raises what is wrong with it."""
@@ -110,25 +98,32 @@ class RungContender(KernelContender):
 
     def prepare(self) -> None:
         """Raises judge.Wrong for a rung that is, UnsupportedError for one that refuses."""
-        job, rung = self._job, self.rung()
+        job, rung = self.job, self.rung()
         if refused := rung.refusal(self.params, capability(job.device)):
             raise UnsupportedError(refused.removeprefix(f"{rung.label} "))
         if job.tune:
             tuning.tune(rung, self.params, job, self.case.precision, self._reporter.progress)
         rung = tuned_defines.tuned(rung, self.params) if job.device == "cuda" else rung
         self._reporter.turn(self.case, "check")
-        self.first = self.trial = judge.examine(
-            rung, self.params, self.case.precision, seed=job.seed, threads=job.threads, quick=job.quick
+        self._judged(
+            judge.examine(
+                rung, self.params, self.case.precision, seed=job.seed, threads=job.threads, quick=job.quick
+            )
         )
+
+    def _judged(self, trial: Trial) -> None:
+        """Take a trial that was right, and is open."""
+        self.first = self.trial = trial
+        self.method, self._pass_s, self._nbytes = trial.rung.method, trial.pass_s, self.params.nbytes
 
     def rung(self) -> Rung:
         """The kernel. Another file of the user's that is no rung is no fault of this one."""
-        dirs = [Path(folder) for folder in self._job.kernel_dirs]
-        return registry.find(self._job.device, self._job.op, self.case.rung, dirs, broken=[])
+        dirs = [Path(folder) for folder in self.job.kernel_dirs]
+        return registry.find(self.job.device, self.job.op, self.case.rung, dirs, broken=[])
 
     def trial_of(self, of: type[Trial], params: Params) -> Trial:
         """The rung on these params, not judged yet."""
-        job = self._job
+        job = self.job
         return of(self.rung(), params, self.case.precision, seed=job.seed, threads=job.threads)
 
     @property
@@ -145,7 +140,7 @@ class RungContender(KernelContender):
     def check_again(self) -> None:
         """The last timed passes of each instance must have been right, and so must one over other inputs."""
         sample = None
-        for number, trial in enumerate((self.first, *self.others)):
+        for number, trial in enumerate(self.opened):
             if trial.broken is not None:
                 raise trial.broken
             failure = (
@@ -173,14 +168,6 @@ class RungContender(KernelContender):
                 self._reporter.warn(f"the error map of {self.case.words} could not be kept: {problem}")
         reason = f"{finding.reason} ({finding.when}, on {finding.params})"
         return self._made("incorrect", reason=reason, finding=finding, error=finding.error)
-
-    @property
-    def _method(self) -> str:
-        return self.trial.rung.method
-
-    @property
-    def _pass_s(self) -> float:
-        return self.first.pass_s
 
     def _another(self, number: int) -> Trial:
         made = self.first.another()
@@ -218,7 +205,7 @@ class ReferenceContender(KernelContender):
     """The params as a model of one node in the reference backend, with its own error against the oracle."""
 
     def prepare(self) -> None:
-        job, params, precision = self._job, self.params, self.case.precision
+        job, params, precision = self.job, self.params, self.case.precision
         backend = backends.get(backends.get(ENGINES[job.device]).reference)
         if reason := backend.unavailable():
             raise UnavailableError(reason)
@@ -234,19 +221,12 @@ class ReferenceContender(KernelContender):
         self.first = self._open()
         self._backend = self.first.backend
         self._answer = self._asked(self.first)
-        self._seconds = first_run(self.first) / 1e9  # the very first one chooses algorithms
+        self._pass_s = first_run(self.first) / 1e9  # the very first one chooses algorithms
+        self._nbytes = sum(self.first.memory.values())
         self._error = comparison.compare(self._answer, sample, precision).stats
 
     def _asked(self, session: Session) -> np.ndarray:
         return answers(session, self._inputs)[one_node.OUTPUT]
-
-    @property
-    def _nbytes(self) -> int:
-        return sum(self.first.memory.values())
-
-    @property
-    def _pass_s(self) -> float:
-        return self._seconds
 
     def _another(self, number: int) -> Session:
         """Its session created again. Raises Incorrect where it does not give what the first gives."""
@@ -268,6 +248,83 @@ class ReferenceContender(KernelContender):
         notes = () if error.ok else (f"the reference itself is off: {error.reason}",)
         facts = self.facts | {"backend": self._backend}
         return {"error": error, "checks": 1, "notes": notes, "facts": facts, "nbytes": moved}
+
+
+class WholeModelContender(Contender):
+    """A whole model with one rung at a node of it, or as one rung of a net, checked as in a comparison.
+    params: what the ladder is climbed on."""
+
+    record = RungMeasurement
+
+    def __init__(self, job: LadderJob, params: Params | Net, case: RungCase, reporter: Reporter) -> None:
+        super().__init__(case, job.device, job)
+        self._params, self._progress = params, reporter.progress
+
+    def prepare(self) -> None:
+        # With all that a comparison needs: a ladder mostly does without.
+        from bench.measure.loaded_model import LoadedModel
+        from bench.measure.net_contender import NetContender
+
+        job, case = self.job, self.case
+        engine = backends.get(ENGINES[job.device])
+        backend = engine.reference if case.is_reference else engine.name
+        of_node = not case.is_reference and job.op != net.OP
+        rung = None if case.is_reference or of_node else net_rungs.find(job.device, case.rung)
+        if rung is not None and rung.compiled and (reason := jit.unavailable()):
+            raise UnsupportedError(f"is compiled by Numba: {reason}")
+        asked = Job(
+            models=(job.model,),
+            backends=(backend,),
+            precisions=(case.precision,),
+            batches=(job.batch,),
+            dataset="random",
+            threads=job.threads,
+            layers=False,
+            rungs={job.node: case.rung} if of_node else {},
+            kernel_dirs=job.kernel_dirs,
+            seed=job.seed,
+            budget_s=job.budget_s,
+            instances=job.instances,
+        )
+        loaded = LoadedModel(job.model, asked, (job.batch,), self._progress)
+        whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
+        self._net = self.first = NetContender(whole, loaded, asked)
+        if rung is not None:
+            self._net.options = net_rungs.options(rung, self._net.options)
+        self._net.prepare()
+        if rung is not None and (reason := net_rungs.refusal(rung, self._net.facts)):
+            raise UnsupportedError(f"cannot be had of this net: {reason}")
+
+    @property
+    def timed(self) -> Instances:
+        return self._net.timed
+
+    def multiply(self) -> None:
+        self._net.multiply()
+
+    def check_again(self) -> None:
+        self._net.check_again()
+
+    @property
+    def work(self) -> possible.Work:
+        """What a pass asks of the machine at least."""
+        return possible.of_model(self._net.graph, self.job.batch, self.case.precision)
+
+    @property
+    def _renewal(self) -> Renewal | None:
+        return self._net.mixings.told
+
+    def _own(self) -> dict[str, Any]:
+        renewal = self._renewal
+        # How a whole net lies in other precisions is not told, step by step.
+        known = isinstance(self._params, Net) and self.case.precision == "fp32"
+        return {
+            "error": self._net.output,
+            "checks": self._net.checked,
+            "facts": self.facts,
+            "nbytes": self._params.nbytes if known else 0,
+            "notes": (renewal.told,) if renewal is not None else (),
+        }
 
 
 def wrong(failure: judge.Failure, number: int) -> judge.Wrong:

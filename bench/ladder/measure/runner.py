@@ -3,7 +3,7 @@ another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.ladder import net
@@ -11,13 +11,11 @@ from bench.ladder.measure import entrants
 from bench.ladder.net import Net
 from bench.ladder.records import LadderJob, RungCase, RungMeasurement
 from bench.measure import environment, limits, possible
-from bench.measure.contender import Contender
-from bench.measure.runner import Runner
-from bench.measure.timing import Rules, Timing
+from bench.measure.runner import Contender, Runner
+from bench.measure.timing import Rules
 from bench.results.machine_limits import MachineLimits
-from bench.results.messages import Hello, LimitsMeasured, Progress
+from bench.results.messages import Hello, Progress
 from engine.apart import pool
-from kernels.errors import KernelscopeError
 
 PROBED_AGAIN = 2  # times, where a rung seems to be faster than the machine
 
@@ -43,38 +41,24 @@ class LadderRunner(Runner):
             yield [case for case in self._cases if case.scope in scope]
 
     def _probe(self, again: bool = False) -> None:
-        try:
-            self._say(Progress(text="measuring what this machine reaches"))
-            again = again or not self._job.quick
-            self._limits = limits.limits(self._job.device, self._job.threads, again)
-            self._say(LimitsMeasured(limits=self._limits))
-        except KernelscopeError as error:
-            self._reporter.warn(f"the machine's limits are not known: {error}")
+        self._say(Progress(text="measuring what this machine reaches"))
+        again = again or not self._job.quick
+        found = limits.tell(self._reporter, self._job.device, self._job.threads, again)
+        self._limits = found or self._limits
 
     def _contender(self, case: RungCase) -> Contender:
         if case.scope == "model" or isinstance(self._params, Net):
-            from bench.ladder.measure.whole_model import WholeModelContender  # a ladder mostly does without
-
-            return WholeModelContender(self._job, self._params, case, self._reporter)
+            return entrants.WholeModelContender(self._job, self._params, case, self._reporter)
         of = entrants.ReferenceContender if case.scope == "reference" else entrants.RungContender
         return of(self._job, self._params, case, self._reporter, self._folder)
 
     def _timing(self, ready: dict[str, Contender]) -> dict[str, Any]:
         references = [key for key, contender in ready.items() if contender.case.is_reference]
+        budget_s, cold = self._job.budget_s, self._job.l2 == "cold"
         return {
-            "rules": self._rules(),
+            "rules": Rules(budget_s=budget_s, min_s=min(0.3, budget_s), cold=cold),
             "judged_by": {key: reference for reference in references[:1] for key in ready},
-            "enough": self._enough,
         }
-
-    def _rules(self) -> Rules:
-        """How long what is ready is sampled."""
-        budget_s = self._job.budget_s
-        return Rules(budget_s=budget_s, min_s=min(0.3, budget_s), cold=self._job.l2 == "cold")
-
-    def _enough(self, timings: Mapping[str, Timing]) -> bool:
-        """Whether all is known that these are timed for, before each time is: no."""
-        return False
 
     def _possible(self, contender: Any, measured: RungMeasurement) -> RungMeasurement:
         work, cold = contender.work, self._job.l2 == "cold"

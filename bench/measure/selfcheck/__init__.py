@@ -306,7 +306,7 @@ class Contenders:
             except Exception as error:
                 raise _failure(case, error) from error
             yield {
-                side: entrant.sessions if isinstance(entrant.timed, Succession) else entrant.timed
+                side: entrant.opened if isinstance(entrant.timed, Succession) else entrant.timed
                 for side, entrant in entrants.items()
             }
             try:
