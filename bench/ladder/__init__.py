@@ -16,7 +16,7 @@ worker.
   (`python -m tests.bench.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
 - `bench.ladder.records` (LadderJob, RungCase, RungMeasurement, Ladder, messages; reaches nothing but
   msgspec), `bench.ladder.plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in the
-  worker; `entrants`: a case made ready to be timed), `bench.ladder.kind` (what a ladder is among
+  worker; `entrants`: its contenders), `bench.ladder.kind` (what a ladder is among
   the kinds of run: `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.ladder.cli`,
   `bench.ladder.show.rows`, `bench.ladder.show.tables`, `bench.ladder.show.charts`, `bench.ladder.watch` (by
   `bench.results.sources`; `again`: what a saved rung is compared with is timed anew, together with it, once

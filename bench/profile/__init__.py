@@ -25,11 +25,10 @@ process used is the case's alone.
   (14.06 ms, on an H200): such gaps in a profiled pass are the profiler's, which is why unprofiled passes
   stand beside it. Kernels' sums are held to the events of replays without the recorder, before and after,
   to 3 % (`tests.bench.profile.test_gpu`).
-- `profile --counters`: `bench.profile.measure.counters_run` has `bench.profile.measure.ncu` start `python
-  -m bench.profile.measure.counters_pass` under Nsight Compute's `ncu`, one pass of plain launches between
-  cudaProfilerStart and cudaProfilerStop; `bench.profile.measure.counters` brings its table to the
-  profiled kernels (`Activity.counters`) by launch order, name and grid. Where `ncu` is not there or not
-  permitted, a note says what would help.
+- `profile --counters`: `bench.profile.measure.ncu` starts `python -m bench.profile.measure.counters_pass`
+  under Nsight Compute's `ncu`, one pass of plain launches between cudaProfilerStart and cudaProfilerStop;
+  `bench.profile.measure.counters` brings its table to the profiled kernels (`Activity.counters`) by launch
+  order, name and grid. Where `ncu` is not there or not permitted, a note says what would help.
 - `bench.profile.parts`: every nanosecond of a window given to one thing, so that the parts add up.
   Copying between pageable and page-locked memory is "staging" (spans of `engine.cuda.runtime`), what
   ONNX Runtime's profile has of its run is "ort"; what else the host's thread does in a stage of a pass,

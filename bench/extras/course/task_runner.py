@@ -7,7 +7,6 @@ On the CPU checks share the processor with those of other submissions, and what 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -25,7 +24,6 @@ from bench.measure.reporter import Reporter
 from bench.measure.runner import Contender
 from bench.measure.timing import Timing
 from bench.results import stats
-from bench.results.machine_limits import MachineLimits
 from bench.results.messages import CaseStarted, Message, Start
 from kernels import registry
 from kernels.errors import KernelscopeError, UnsupportedError
@@ -48,14 +46,6 @@ class _Yardstick(Trial):
 
     def check_new(self, when: str) -> Failure | None:
         """Nor whether it remembers its inputs."""
-        return None
-
-
-@functools.cache
-def _limits(device: str, threads: int) -> MachineLimits | None:
-    try:
-        return limits.limits(device, threads, again=False)
-    except KernelscopeError:
         return None
 
 
@@ -130,7 +120,7 @@ class TaskRunner(LadderRunner):
     def _groups(self) -> Iterator[Sequence[RungCase]]:
         job = self._job
         self._params = entrants.params_of(job.op, job.params)
-        self._limits = _limits(job.device, job.threads or 0)
+        self._limits = limits.tell(self._reporter, job.device, job.threads, again=False)
         entrants.compile_ahead(job, self._params, self._cases, self._progress)
         yield self._cases
 

@@ -47,7 +47,7 @@ def one_pass(start: Start[ProfileJob, Case]) -> None:
     from bench.measure.loaded_model import LoadedModel
     from bench.measure.timing import first_run
     from bench.measure.tuned import tuning
-    from bench.profile.measure.case_inputs import asked, batch_inputs
+    from bench.profile.measure.session import asked, batch_inputs
     from engine import backends
     from engine.cuda.runtime import import_cupy
 

@@ -24,17 +24,18 @@ from bench.measure.timing import Rules, Timing, first_run
 from bench.measure.tuned import tuning
 from bench.profile import event_files as profile_store
 from bench.profile import parts as profile_parts
+from bench.profile.events import Events
 from bench.profile.measure import counters as profile_counters
-from bench.profile.measure import counters_run
+from bench.profile.measure import ncu
 from bench.profile.measure import session as profile_session
-from bench.profile.measure.case_inputs import asked, batch_inputs
 from bench.profile.measure.cold import PREPARING, ColdStart
 from bench.profile.measure.process import GpuPeak, process_use
+from bench.profile.measure.session import asked, batch_inputs
 from bench.profile.records import CaseProfile, ProfileJob
 from bench.results.messages import Hello, Message, ModelLoaded, Start
 from bench.results.records import Case, Telemetry
 from engine import backends
-from engine.backend import Parted, Session, is_ort
+from engine.backend import Part, Parted, Session, is_ort
 from kernels.errors import KernelscopeError, UnavailableError
 from kernels.spans import recorded
 
@@ -58,6 +59,8 @@ class ProfiledNet(Contender):
     record, last_stage = CaseProfile, "profile"
     loaded: LoadedModel
     inputs: Mapping[str, np.ndarray]
+    inside: Sequence[Part]  # of a kernel that does several steps: what each takes
+    events: Events
 
     def __init__(self, case: Case, job: ProfileJob, cold: ColdStart, reporter: Reporter) -> None:
         self.backend = backends.get(case.backend)
@@ -131,7 +134,7 @@ def unprofiled(net: ProfiledNet, timing: Timing, folder: str, reporter: Reporter
         plain = in_rounds(net.first, net.inputs)
     else:  # where nothing is warmed up, the first passes of a session from host to host
         plain = Passes(tuple(_pass(net.first, net.inputs) for _ in range(net.job.runs)))
-    # What the steps take in a kernel that does several: here, as the profiled session keeps no stamps.
+    # Here, as the profiled session keeps no stamps.
     net.inside = net.first.launch_parts() if isinstance(net.first, Parted) else ()
     net.free()
     told = unrest.warning(plain) if plain.rounds else ""
@@ -173,7 +176,7 @@ def counted(net: ProfiledNet, timing: Timing, folder: str, reporter: Reporter) -
         return
     reporter.turn(net.case, "count")
     try:
-        kernels = counters_run.take(net.job, net.case, reporter.stopped)
+        kernels = ncu.take(net.job, net.case, reporter.stopped)
     except KernelscopeError as error:
         reporter.go_on()
         net.notes.append(str(error))

@@ -323,7 +323,7 @@ def test_a_case_on_a_gpu_from_its_cold_start_to_its_profile(monkeypatch, gpu, gr
         counters=True,
     )
     kernels = [Counted(name, None, Counters(l2_nbytes=32.0)) for _, name in order if name != "memcpy"]
-    monkeypatch.setattr(profile_runner.counters_run, "take", lambda *arguments: tuple(kernels))
+    monkeypatch.setattr(profile_runner.ncu, "take", lambda *arguments: tuple(kernels))
     said: list = []
     start = Start(job=job, cases=planned(job), folder=str(tmp_path), started_ns=time.perf_counter_ns() - 5000)
     profile_runner.ProfileRunner(start, said.append, lambda: False, time.perf_counter_ns()).run()
@@ -417,7 +417,7 @@ def test_counters_that_cannot_be_read_cost_a_sentence_and_not_the_case(monkeypat
     def refuse(*arguments):
         raise UnavailableError("hardware counters are not read: there is no `ncu` here")
 
-    monkeypatch.setattr(profile_runner.counters_run, "take", refuse)
+    monkeypatch.setattr(profile_runner.ncu, "take", refuse)
     job = ProfileJob(model="lenet5-digits", backends=("engine-cuda",), counters=True)
     net: Any = SimpleNamespace(device="cuda", job=job, case=planned(job)[0], notes=["before"])
     profile_runner.counted(net, Timing(), "", Reporter(lambda message: None, lambda: False))

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from bench.measure.images import model_file
 from bench.measure.loaded_model import LoadedModel
-from bench.profile.measure.case_inputs import batch_inputs
+from bench.profile.measure.session import batch_inputs
 from bench.results.records import Job
 from kernels.errors import InputError
 from tests.engine.harness import make_model, run_plan
