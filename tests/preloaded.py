@@ -54,7 +54,7 @@ MARK = "# preloaded\n"  # the first line of a text given by -c that may be forke
 LOADED = (
     "onnx.reference", "bench.measure.answers.operators.mended", "bench.measure.answers.oracle",
     "bench.ladder.plan", "bench.profile.plan", "bench.questions.model_facts", "bench.questions.messages",
-    "bench.questions.confined", "bench.show.draw_ready", "bench.measure.net_runner",
+    "bench.run.confined", "bench.show.draw_ready", "bench.measure.net_runner",
     "bench.measure.environment", "bench.measure.tuned.tuning",
     "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
     "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",

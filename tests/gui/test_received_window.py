@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QLabel
 
 import gui
 from bench.ladder.kind import KIND as LADDER
-from bench.questions import confined
 from bench.results.records import Job
+from bench.run import confined
 from gui.shell.main_window import TRUST
 from gui.widgets.labels import Elided, as_tip
 from tests.bench.ladder.test_ladder import example

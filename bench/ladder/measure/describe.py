@@ -25,10 +25,10 @@ from bench.ladder.questions import (
 from bench.ladder.records import Ladder
 from bench.measure import cases as comparison
 from bench.measure.images import model_file
-from bench.questions import confined, messages, model_questions
+from bench.questions import messages, model_questions
 from bench.results.messages import Done
 from bench.results.records import Job
-from bench.run import options
+from bench.run import confined, options
 from engine import backends
 from engine.graph.graph import Graph
 from engine.graph.plan import Step

@@ -19,10 +19,10 @@ import main
 from bench.comparison.kind import KIND as COMPARISON
 from bench.ladder.measure import describe
 from bench.ladder.questions import LadderQuestion
-from bench.questions import confined, model_questions
+from bench.questions import model_questions
 from bench.results.messages import CaseStarted
 from bench.results.records import Case, Job, Run
-from bench.run import client
+from bench.run import client, confined
 from models import names
 from tests import preloaded
 from tests.engine.graph.test_bad_models import RELU, twice, with_functions
