@@ -17,13 +17,14 @@ from kernels.errors import InputError
 if TYPE_CHECKING:
     from bench.kinds.folder import Folder
     from bench.kinds.registry import Kind
+    from bench.results.records import CaseResult, Header
     from bench.run.client import Spare
 
 CHARTS = ("png", "svg", "pdf")  # of a run, unless told otherwise
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
-H = TypeVar("H")
-M = TypeVar("M")
+H = TypeVar("H", bound="Header[Any, Any]")
+M = TypeVar("M", bound="CaseResult[Any]")
 
 
 @dataclass(frozen=True)

@@ -118,13 +118,12 @@ def _run(
     folders: Sequence[RunFolder], output: Output, retry: bool = False, spare: Spare | None = None
 ) -> int:
     from bench.comparison.saved import print_tables
-    from bench.results.rows import in_order
     from bench.show import draw_pool
 
     if output.charts and any(folder.missing(retry) for folder in folders):
         draw_pool.expect()
     outcome = measuring.measure(folders, retry, output.cluster, output.gpu, spare)
-    found = [(folder.header, in_order(folder.header, folder.measurements())) for folder in folders]
+    found = [(folder.header, folder.measurements()) for folder in folders]
     print_tables(found, output.format, output.layers, output.bisect)
     for (run, measurements), folder in zip(found, folders, strict=True):
         _leave(run, measurements, folder.path, output.charts)

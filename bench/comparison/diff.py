@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import replace
 
 from bench.comparison.kind import RunFolder
@@ -12,8 +12,8 @@ from bench.diff.judging import across_runs
 from bench.diff.matching import matched
 from bench.diff.records import Compared, Pair, Side
 from bench.results import stats
-from bench.results.records import Case, EndToEnd, Run, stem
-from bench.results.rows import Row, in_order, label, rows, title
+from bench.results.records import Case, EndToEnd, stem
+from bench.results.rows import Row, label, rows, title
 from bench.results.stats import Interval
 
 # Settings that say which cases there are: what only one run has is told case by case.
@@ -23,7 +23,7 @@ _CASES = ("models", "backends", "precisions", "batches", "own_batches", "images"
 def compared(one: RunFolder, other: RunFolder) -> Compared:
     """A case is the same in both where model, backend, precision and batch size are; times do not depend on
     how many images an accuracy is of. Then also where all but the precision is."""
-    a, b = (rows(in_order(folder.header, folder.measurements())) for folder in (one, other))
+    a, b = (rows(folder.measurements()) for folder in (one, other))
     meant = set(map(_key, other.cases))
     found = matched(
         a,
@@ -40,7 +40,7 @@ def compared(one: RunFolder, other: RunFolder) -> Compared:
             *(_end_to_end(ours, theirs) for ours, theirs in found if ours and theirs and _both(ours, theirs)),
         ],
         differences=(
-            *differs.models(_files(one.header), _files(other.header)),
+            *differs.models(one.header, other.header),
             *differs.jobs(one.job, other.job, _CASES),
         ),
     )
@@ -144,7 +144,3 @@ def _interval(value: float | None, low: float | None, high: float | None) -> Int
     if low is None or high is None:
         return Interval(value, value, value, known=False)
     return Interval(value, low, high)
-
-
-def _files(run: Run) -> Mapping[str, str]:
-    return {stem(model.name): model.sha256 for model in run.models}

@@ -19,7 +19,7 @@ from bench.charts.scoreboard import MEANING
 from bench.charts.verdicts import crowded, verdicts
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Case, Measurement, ModelInfo, Run
-from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
+from bench.results.rows import Row, by_model, derive, reference_of, rows, title
 from bench.show import overview, report_form, scoreboard, tables, terminal_tables
 from bench.show.report_form import Picture
 from bench.show.table import Column, Table, to_markdown
@@ -82,7 +82,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     found: list[RunData] = []
     for path in paths:
         folder = COMPARISON.open(path)
-        found.append((folder.header, in_order(folder.header, folder.measurements())))
+        found.append((folder.header, folder.measurements()))
     merged = merge(found)
     if not merged.rows:
         names = ", ".join(map(str, paths))

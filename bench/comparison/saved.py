@@ -12,9 +12,7 @@ from bench.comparison import output
 from bench.comparison.kind import KIND, RunFolder
 from bench.comparison.output import ComparisonOutput
 from bench.kinds import note
-from bench.results.rows import in_order
 from bench.words import plain
-from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.charts import Chart, RunData
@@ -26,7 +24,7 @@ def show(folder: RunFolder, format: str, layers: bool = False, bisect: bool = Fa
     """Its tables on standard output; what stands below them."""
     from bench.charts.footer import footer
 
-    measurements = in_order(folder.header, folder.measurements())
+    measurements = folder.measurements()
     print_tables([(folder.header, measurements)], format, layers, bisect)
     return tuple(footer([folder.header], measurements))
 
@@ -86,7 +84,7 @@ def export(
     from bench.show import tables
     from bench.show.table import to_csv
 
-    data = _read(folder)
+    data = folder.header, folder.measured()
 
     def numbers() -> dict[str, str]:
         return {
@@ -97,21 +95,12 @@ def export(
     return lambda: _charts(data, over), numbers
 
 
-def _read(folder: RunFolder) -> RunData:
-    measurements = in_order(folder.header, folder.measurements())
-    if not measurements:
-        raise InputError(
-            f"{folder.path} holds no measurement yet; "
-            f"`python main.py compare --resume {folder.path}` takes them"
-        )
-    return folder.header, measurements
-
-
 def _charts(data: RunData, over: Sequence[Path]) -> list[Chart]:
     from bench.charts import charts, lay_over, short_name
 
     made = charts([data])
     for number, path in enumerate(over, start=1):
         name = note.read(path).name or short_name(path)
-        made = lay_over(made, charts([_read(KIND.open(path))]), name, number)
+        run = KIND.open(path)
+        made = lay_over(made, charts([(run.header, run.measured())]), name, number)
     return made

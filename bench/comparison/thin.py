@@ -10,14 +10,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
-from bench.kinds.public import public, public_dirs
+from bench.kinds import public as bench_public
 from bench.results import gallery, npz
 from bench.results.records import LEFT_OUT, Case, Layer, Measurement, Run
-from bench.results.results_file import packed_line_of
 from bench.results.rows import SOUND
-from bench.results.store import RESULTS_FILE, write_atomically
 from kernels.errors import DataError
 
 LESS = "run fewer batch sizes or models"
@@ -74,37 +71,29 @@ def _layer(layer: Layer, shapes: bool) -> Layer:
 # ---------------------------------------------------------------------------------------------- files
 
 
-def write(
+def lines(
     folder: RunFolder, measurements: Sequence[Measurement], target: Path, grade: ComparisonGrade
-) -> None:
-    """The run of `folder`, made small, into `target`."""
+) -> list[Measurement]:
+    """The measurements of `folder`, made small; answers and images into `target`."""
     whole = _whole(measurements)
-    lines = [
-        packed_line_of(thin_measurement(m, grade.errors or m.case in whole, grade.shapes))
-        for m in measurements
-    ]
-    write_atomically(target / COMPARISON.file, msgspec.json.encode(_public(folder.header)))
-    write_atomically(target / RESULTS_FILE, b"".join(lines))
     datasets = {info.name: info.dataset for info in folder.header.models}
     for case in whole:
         _answers(gallery.answers_path(folder.path, case), gallery.answers_path(target, case))
         dataset = datasets.get(case.model, "")
         images = gallery.images_path(folder.path, dataset, case)
         _images(images, gallery.images_path(target, dataset, case), grade.images)
+    return [thin_measurement(m, grade.errors or m.case in whole, grade.shapes) for m in measurements]
 
 
-def _public(run: Run) -> Run:
-    """Without what tells of one machine alone: where its models and kernels lie, the GPU's serial number."""
-    models = tuple(msgspec.structs.replace(info, path=Path(info.path).name) for info in run.models)
-    job = msgspec.structs.replace(run.job, kernel_dirs=public_dirs(run.job.kernel_dirs))
-    # A file of labels, of inputs or of a preprocessing by its name, without where it lies.
+def public(run: Run) -> Run:
+    """Also a file of labels, of inputs or of a preprocessing by its name, without where it lies."""
     job = msgspec.structs.replace(
-        job,
-        labels=job.labels and Path(job.labels).name,
-        preprocess=job.preprocess and Path(job.preprocess).name,
-        inputs={name: Path(value).name for name, value in job.inputs.items()},
+        run.job,
+        labels=run.job.labels and Path(run.job.labels).name,
+        preprocess=run.job.preprocess and Path(run.job.preprocess).name,
+        inputs={name: Path(value).name for name, value in run.job.inputs.items()},
     )
-    return msgspec.structs.replace(run, job=job, models=models, environment=public(run.environment))
+    return bench_public.public(msgspec.structs.replace(run, job=job))
 
 
 def _whole(measurements: Iterable[Measurement]) -> set[Case]:

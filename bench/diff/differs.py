@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.diff.records import Difference, Pair, Side
-from bench.results.records import LEFT_OUT, Environment
+from bench.results.records import LEFT_OUT, Environment, Header, stem
 from bench.results.stats import SAME_BOUND
 from bench.words import units
 
@@ -44,11 +44,12 @@ def jobs(a: Any, b: Any, besides: Collection[str] = ()) -> Iterator[Difference]:
             yield Difference(field.replace("_ns", "").replace("_", " "), _said(one), _said(other))
 
 
-def models(a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[Difference]:
+def models(a: Header[Any, Any], b: Header[Any, Any]) -> Iterator[Difference]:
     """SHA-256 of the files, by model."""
-    for name in a:
-        if a[name] and b.get(name) and a[name] != b[name]:
-            yield Difference("the model's file", a[name][:12], b[name][:12], name)
+    ours, theirs = ({stem(model.name): model.sha256 for model in run.models} for run in (a, b))
+    for name in ours:
+        if ours[name] and theirs.get(name) and ours[name] != theirs[name]:
+            yield Difference("the model's file", ours[name][:12], theirs[name][:12], name)
 
 
 def clocks(pairs: Iterable[Pair]) -> Iterator[Difference]:

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from bench.results.claim import Claim
+from bench.results.messages import Hello, LimitsMeasured, ModelLoaded
+from bench.results.records import CaseResult, Environment, Header
 from bench.results.results_file import ResultsFile
 from bench.results.store import LOG_FILE, RESULTS_FILE, to_run_again, write_atomically
 from kernels.errors import InputError, system_words
@@ -21,8 +24,8 @@ from kernels.errors import InputError, system_words
 if TYPE_CHECKING:
     from bench.kinds.registry import Kind
 
-H = TypeVar("H")
-M = TypeVar("M")
+H = TypeVar("H", bound=Header[Any, Any])
+M = TypeVar("M", bound=CaseResult[Any])
 
 
 class CannotMake(InputError):
@@ -33,6 +36,21 @@ class CannotMake(InputError):
         self.cannot = cannot
 
 
+def heard(header: H, message: object) -> H:
+    """A header with what a message of the worker tells. A run that is gone on with keeps the environment that
+    it was started in, and its cases where it had any; a model that is told again replaces what was known."""
+    match message:
+        case Hello(environment=environment, cases=cases):
+            known = header.environment if header.environment != Environment() else environment
+            return replace(header, environment=known, cases=header.cases or cases)
+        case ModelLoaded(model=model):
+            models = {known.name: known for known in header.models} | {model.name: model}
+            return replace(header, models=tuple(models.values()))
+        case LimitsMeasured(limits=limits):
+            return replace(header, limits=header.limits | {limits.device: limits})
+    return header
+
+
 class Folder(Generic[H, M]):
     """One run on the disk, with its `header`. Kinds `create`, `open` and `resume` them; `close` (or `with`)
     when done with appending."""
@@ -41,7 +59,7 @@ class Folder(Generic[H, M]):
         self.path = path
         self.kind = kind
         self.header = header
-        self._results: ResultsFile[Any] = ResultsFile(path / RESULTS_FILE, kind.line)
+        self._results: ResultsFile[M] = ResultsFile(path / RESULTS_FILE, kind.line)
         self._claim = Claim(path)
 
     def __enter__(self) -> Folder[H, M]:
@@ -58,12 +76,12 @@ class Folder(Generic[H, M]):
     @property
     def job(self) -> Any:
         """What the user asked for."""
-        return self.header.job  # type: ignore[attr-defined]  # every header has one
+        return self.header.job
 
     @property
     def cases(self) -> tuple[Any, ...]:
         """What it means to measure; () while only its worker knows."""
-        return tuple(self.header.cases)  # type: ignore[attr-defined]
+        return self.header.cases
 
     def make(self) -> None:
         """Write a new one. Raises InputError where its folder holds something or cannot be written."""
@@ -87,7 +105,7 @@ class Folder(Generic[H, M]):
 
     def heard(self, message: object) -> None:
         """Keep what a message of the worker tells of the whole. Raises InputError."""
-        changed = self.kind.heard(self.header, message)
+        changed = heard(self.header, message)
         if changed != self.header:
             self.header = changed
             self._write()
@@ -97,21 +115,27 @@ class Folder(Generic[H, M]):
         self._results.append(measurement)
 
     def measurements(self) -> tuple[M, ...]:
-        """All measurements, the last of each case: in the order of the cases where the kind plans them, else
-        in which they were taken.
+        """All measurements, the last of each case, in the order of the cases; then those that the header does
+        not name, as they were taken.
 
         A cut last line is left out, and one that is damaged, which is told. Raises InputError where they
         cannot be read.
         """
         found = self._results.read()
-        if self.kind.planned:
-            return tuple(found[case.key] for case in self.cases if case.key in found)
-        return tuple(found.values())
+        named = {case.key: found[case.key] for case in self.cases if case.key in found}
+        return tuple((named | found).values())
+
+    def measured(self) -> tuple[M, ...]:
+        """The same. Raises InputError also where there is none yet."""
+        if found := self.measurements():
+            return found
+        again = f"; `python main.py {self.kind.verb} --resume {self.path}` takes them" * self.kind.resumes
+        raise InputError(f"{self.path} holds no measurement yet{again}")
 
     def missing(self, retry: bool = False) -> tuple[Any, ...]:
         """The cases still to run, in their order; those that crashed or timed out stay as they are unless
         they are to be tried again (`retry`), or their worker was killed from outside."""
-        done = {m.case.key for m in self.measurements() if not to_run_again(m, retry)}  # type: ignore[attr-defined]
+        done = {m.case.key for m in self.measurements() if not to_run_again(m, retry)}
         return tuple(case for case in self.cases if case.key not in done)
 
     def claim(self) -> None:

@@ -14,20 +14,19 @@ from bench.kinds.naming import new_folder
 from bench.kinds.registry import Kind, any_kind, kinds, meant
 from bench.results import trust
 from bench.results.inside import files
+from bench.results.records import CaseResult, Header
 from kernels.errors import InputError
 
-H = TypeVar("H")
-M = TypeVar("M")
+H = TypeVar("H", bound=Header[Any, Any])
+M = TypeVar("M", bound=CaseResult[Any])
 
 
 def begin(kind: Kind[H, M], header: H, path: Path | None, runs: Path, command: str) -> Folder[H, M]:
     """A new one in `path` (None: a dated folder in `runs`), started now by `command`; going on with it runs
     the kernels that it names unasked. Raises InputError where it cannot be made."""
     stamp = datetime.datetime.now().astimezone()
-    header = msgspec.structs.replace(  # type: ignore[type-var]  # every header is a record
-        header, command=command, created_at=stamp.isoformat(timespec="seconds")
-    )
-    job: Any = header.job  # type: ignore[attr-defined]
+    header = msgspec.structs.replace(header, command=command, created_at=stamp.isoformat(timespec="seconds"))
+    job: Any = header.job
     try:
         folder = kind.create(path or new_folder(runs, stamp, kind.titled(job)), header)
     except CannotMake as error:

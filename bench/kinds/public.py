@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from bench.results.machine_limits import MachineLimits
-from bench.results.records import Environment
+from bench.results.records import Environment, Header
+
+H = TypeVar("H", bound=Header[Any, Any])
 
 
-def public_dirs(folders: Sequence[str]) -> tuple[str, ...]:
-    """The names of folders, without where they lie."""
-    return tuple(Path(folder).name for folder in folders)
+def public(header: H) -> H:
+    """A header without where its models and kernels lie, and without its GPU's serial number."""
+    environment = header.environment
+    return replace(
+        header,
+        job=replace(header.job, kernel_dirs=tuple(Path(folder).name for folder in header.job.kernel_dirs)),
+        models=tuple(replace(info, path=Path(info.path).name) for info in header.models),
+        limits={device: _limits(found, environment) for device, found in header.limits.items()},
+        environment=replace(environment, gpu_uuid=""),
+    )
 
 
-def public(environment: Environment) -> Environment:
-    """Without what tells of one machine alone: the GPU's serial number."""
-    return msgspec.structs.replace(environment, gpu_uuid="")
-
-
-def public_limits(limits: MachineLimits, environment: Environment) -> MachineLimits:
-    """What a machine was measured to reach, without its GPU's serial number."""
+def _limits(limits: MachineLimits, environment: Environment) -> MachineLimits:
     measured_on = limits.measured_on
     if environment.gpu_uuid:
         measured_on = measured_on.replace(f" {environment.gpu_uuid}", "")
-    return msgspec.structs.replace(limits, measured_on=measured_on)
+    return replace(limits, measured_on=measured_on)

@@ -12,17 +12,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
+from msgspec.structs import replace
+
 from bench.kinds.folder import Folder
 from bench.kinds.found import modules
 from bench.kinds.options import Option, arguments
 from bench.results.claim import LOCK_FILE
 from bench.results.messages import Start, WorkerMessage
-from bench.results.records import stem
+from bench.results.records import CaseResult, Header, stem
 from bench.results.store import CHARTS, LOG_FILE, NOTE_FILE, RESULTS_FILE, read_record
 from kernels.errors import InputError, system_words
 
-H = TypeVar("H")
-M = TypeVar("M")
+H = TypeVar("H", bound=Header[Any, Any])
+M = TypeVar("M", bound=CaseResult[Any])
 
 
 # What the modules that a kind names do with one.
@@ -53,12 +55,10 @@ class Kind(Generic[H, M]):
 
     name: as in "a ladder"; noun: what one is called where it is looked for (its name, unless given). file: of
     its header (`job`, `cases`, `created_at`, `command`, `environment`, `schema`); line: what came of a case
-    (`case`, `disposition`, `reason`, `facts`). parts: the folders that lie in its own. planned: its header
-    names all cases from the beginning, in whose order measurements are read. schema: the newest version that
-    is read.
+    (`case`, `disposition`, `reason`, `facts`). parts: the folders that lie in its own. schema: the newest
+    version that is read.
 
-    worker: what follows `python -m`. heard: (header, message) → the header with what the message tells. A
-    case has `key` and `words`, a job `timeout_s`.
+    worker: what follows `python -m`. A case has `key` and `words`, a job `timeout_s`.
 
     titled: job → what its folder is named after. told: (header, its cases, or those that have lines) → what a
     list says. stages: a stage in words; dispositions: those that are called otherwise here; remark: what is
@@ -79,12 +79,10 @@ class Kind(Generic[H, M]):
     case: type[Any]
     header: type[H]
     line: type[M]
-    schema: int
+    schema: int = 1
     parts: tuple[str, ...] = ()
-    planned: bool = True
 
     worker: tuple[str, ...]
-    heard: Callable[[H, object], H]
 
     titled: Callable[[Any], str]
     told: Callable[[H, Sequence[Any]], Told]
@@ -122,7 +120,7 @@ class Kind(Generic[H, M]):
     def create(self, path: Path, header: H) -> Folder[H, M]:
         """A new one in `path`, which is made if need be and must be empty. Raises InputError where it holds
         something or cannot be written."""
-        folder = Folder(Path(path), self, header)
+        folder = Folder(Path(path), self, replace(header, schema=self.schema))
         folder.make()
         return folder
 

@@ -151,7 +151,7 @@ def _unread(path: Path, kind: Kind[Any, Any] | None, problem: str, created_at: s
 def _ended(kind: Kind[Any, Any]) -> Any:
     """Of a line its case, how it ended, and what a result is told from; layers are skipped, not read."""
     wanted = ("case", "disposition", "facts", *(kind.part("result").READS if kind.result else ()))
-    types = get_type_hints(kind.line)
+    types = get_type_hints(kind.line) | {"case": kind.case}
     plain_of = {field.name: field for field in msgspec.structs.fields(kind.line)}
     fields: list[Any] = []
     for name in dict.fromkeys(wanted):

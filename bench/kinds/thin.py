@@ -2,9 +2,11 @@
 
 All samples are kept, to the last bit, and packed (bench.results.results_file): whoever reads the copy derives
 from them what was derived before, byte for byte, by today's rule or a later one. What else goes, step by step
-until it fits, is each kind's own, in the module that its descriptor names: `GRADES`, `write(folder,
-measurements, target, grade)` and what would make less of it (`LESS`). What is gone is told in the facts or
-notes of its case. Where the samples alone do not fit, nothing is written.
+until it fits, is each kind's own, in the module that its descriptor names: `GRADES`; `lines(folder,
+measurements, target, grade)`, which returns the measurements with less in them and writes their other files;
+and what would make less of it (`LESS`). A kind whose job names more files than folders of kernels has its own
+`public(header)`. What is gone is told in the facts or notes of its case. Where the samples alone do not fit,
+nothing is written.
 """
 
 from __future__ import annotations
@@ -13,8 +15,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import msgspec
+
 from bench.kinds import note
 from bench.kinds.folders import open_folder
+from bench.kinds.public import public
+from bench.results.results_file import packed_line_of
+from bench.results.store import RESULTS_FILE, write_atomically
 from kernels.errors import InputError
 
 MOST_NBYTES = 300_000
@@ -31,11 +38,14 @@ def thin(source: Path, target: Path, most_nbytes: int = MOST_NBYTES) -> int:
     if target.exists():
         raise InputError(f"{target} exists already; name a new folder")
     kind = held.kind.part("thin")
+    header = getattr(kind, "public", public)(held.header)
     size = 0
     for grade in kind.GRADES:
         with tempfile.TemporaryDirectory(prefix="kernelscope-") as name:
             made = Path(name) / "thinned"
-            kind.write(held, measurements, made, grade)
+            lines = map(packed_line_of, kind.lines(held, measurements, made, grade))
+            write_atomically(made / RESULTS_FILE, b"".join(lines))
+            write_atomically(made / held.kind.file, msgspec.json.encode(header))
             size = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
             if size <= most_nbytes:
                 try:

@@ -14,10 +14,10 @@ worker.
   each mistake with the answer that it gives), or a factor, an amount, a rounding; where
   none does, `places` says where it is wrong. `tests/bench/judge`: mistakes planted, with what is said of them
   (`python -m tests.bench.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
-- `bench.ladder.records` (LadderJob, RungCase, RungMeasurement, Ladder, messages; reaches nothing but
-  msgspec), `bench.ladder.plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in the
-  worker; `entrants`: its contenders), `bench.ladder.kind` (what a ladder is among
-  the kinds of run: `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.ladder.cli`,
+- `bench.ladder.records` (LadderJob, RungCase, RungMeasurement, Ladder; reaches nothing but msgspec),
+  `bench.ladder.plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in the worker;
+  `entrants`: its contenders), `bench.ladder.kind` (what a ladder is among the kinds of run:
+  `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.ladder.cli`,
   `bench.ladder.show.rows`, `bench.ladder.show.tables`, `bench.ladder.show.charts`, `bench.ladder.watch` (by
   `bench.results.sources`; `again`: what a saved rung is compared with is timed anew, together with it, once
   its verdict is shown), `bench.ladder.measure.warm` (what a worker loads and rehearses before it has a job,

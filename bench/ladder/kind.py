@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from bench.kinds.folder import Folder
 from bench.kinds.registry import Kind, Told
-from bench.ladder.records import SCHEMA, Ladder, LadderJob, RungCase, RungMeasurement
-from bench.results.messages import Hello, LimitsMeasured
-from bench.results.records import Environment, stem
+from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
+from bench.results.records import stem
 from bench.run import options
 
 LadderFolder = Folder[Ladder, RungMeasurement]
-
-
-def heard(ladder: Ladder, message: object) -> Ladder:
-    """One that is gone on with keeps the environment that it was started in."""
-    match message:
-        case Hello(environment=environment) if ladder.environment == Environment():
-            return msgspec.structs.replace(ladder, environment=environment)
-        case LimitsMeasured(limits=limits):
-            return msgspec.structs.replace(ladder, limits=limits)
-    return ladder
 
 
 def told(ladder: Ladder, cases: Sequence[RungCase]) -> Told:
@@ -46,10 +33,9 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     case=RungCase,
     header=Ladder,
     line=RungMeasurement,
-    schema=SCHEMA,
+    schema=2,  # bench.results.store reads the first version, too
     parts=("errors",),
     worker=("bench.ladder.measure.worker",),
-    heard=heard,
     titled=lambda job: f"ladder-{job.op}",
     told=told,
     stages={"prepare": "preparing", "check": "checking", "time": "timing"},

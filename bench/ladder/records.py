@@ -15,17 +15,14 @@ import msgspec
 from bench.results.finding import Finding
 from bench.results.machine_limits import MachineLimits
 from bench.results.records import (
-    Disposition,
-    Environment,
     ErrorStats,
+    Header,
     Record,
     Sampled,
-    Telemetry,
-    Validity,
+    TimedResult,
     check_name,
 )
 
-SCHEMA = 1
 REFERENCE = "reference"
 
 Scope = Literal["rung", "reference", "model"]
@@ -101,56 +98,35 @@ class RungCase(Record, frozen=True):
         return f"the whole model with {name}" if self.scope == "model" else name
 
 
-class RungMeasurement(Record, frozen=True):
-    """What came of one case. samples_ns, rounds, instances, quantile, load, runs_per_sample as
-    bench.results.records.Measurement. error: of the full-size checks, the worst. checks: how many passes were
-    judged. compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes (see kernels.nvrtc.Resources),
-    threads, occupancy (0 to 1). notes: what a reader should know of a right answer. nbytes: what it reads and
-    writes at least, weights as they lie for it; 0 where that is not known, None in records from before it was
-    told.
-    """
+class RungMeasurement(TimedResult[RungCase], frozen=True):
+    """What came of one case of a ladder. error: of the full-size checks, the worst. checks: how many passes
+    were judged. compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes (see
+    kernels.nvrtc.Resources), threads, occupancy (0 to 1). nbytes: what it reads and writes at least, weights
+    as they lie for it; 0 where that is not known, None in records from before it was told."""
 
-    case: RungCase
-    disposition: Disposition
-    reason: str = ""
     finding: Finding | None = None
-    samples_ns: tuple[float, ...] = ()
-    runs_per_sample: int = 1
-    rounds: tuple[int, ...] = ()
-    instances: tuple[int, ...] = ()
-    quantile: float = 0.5
-    load: dict[str, float] = msgspec.field(default_factory=dict)
     error: ErrorStats | None = None
     checks: int = 0
     compiled: dict[str, float] = msgspec.field(default_factory=dict)
     compile_ns: int = 0
-    facts: dict[str, str] = msgspec.field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    telemetry: Telemetry = Telemetry()
-    validity: Validity = Validity()
-    started_at: str = ""
     nbytes: int | None = None
-    schema: int = SCHEMA
 
 
-class Ladder(Record, frozen=True):
-    """`ladder.json`: everything about a ladder that is not a measurement. nbytes: every input and output
-    once, all numbers in float32; unread: how much of it a rung may do without, of inputs that no window
-    reaches whole; least_nbytes: by precision, what no rung of it does without (empty in records from before
-    it was told)."""
+class Ladder(Header[LadderJob, RungCase], frozen=True):
+    """`ladder.json`: a ladder. nbytes: every input and output once, all numbers in float32; unread: how much
+    of it a rung may do without, of inputs that no window reaches whole; least_nbytes: by precision, what no
+    rung of it does without (empty in records from before it was told)."""
 
-    job: LadderJob
-    cases: tuple[RungCase, ...]
     flops: int = 0
     nbytes: int = 0
     unread: int = 0
     least_nbytes: dict[str, int] = msgspec.field(default_factory=dict)
     reference: str = ""
-    limits: MachineLimits | None = None
-    command: str = ""
-    created_at: str = ""
-    environment: Environment = Environment()
-    schema: int = SCHEMA
+
+    @property
+    def reached(self) -> MachineLimits | None:
+        """What its device was measured to reach; None where that is not known."""
+        return self.limits.get(self.job.device)
 
     def least(self, precision: str) -> int:
         """Bytes that a rung of this precision does not do without."""
@@ -158,12 +134,12 @@ class Ladder(Record, frozen=True):
 
     def cached(self, precision: str) -> bool:
         """Whether a pass finds its bytes in the caches, where the one before left them."""
-        return self.limits is not None and self.limits.cached(self._between(precision))
+        return self.reached is not None and self.reached.cached(self._between(precision))
 
     def moved_per_s(self, precision: str) -> float:
         """Bytes a second at most, of what a rung of this precision does not do without; 0.0 where no limit is
         known."""
-        return 0.0 if self.limits is None else self.limits.moved_per_s(self._between(precision))
+        return 0.0 if self.reached is None else self.reached.moved_per_s(self._between(precision))
 
     def _between(self, precision: str) -> int:
         """Bytes from one use to the next: those of a pass, or more than any cache holds where each pass

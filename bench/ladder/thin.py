@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from bench.kinds.public import public, public_dirs, public_limits
-from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
-from bench.ladder.records import Ladder, RungMeasurement
+from bench.ladder.records import RungMeasurement
 from bench.results.inside import inside
 from bench.results.records import LEFT_OUT
-from bench.results.results_file import packed_line_of
-from bench.results.store import RESULTS_FILE, write_atomically
 
 LESS = "measure it with fewer rungs (--rung)"
 
@@ -33,11 +29,10 @@ GRADES = (LadderGrade(True), LadderGrade(False))
 WITHOUT = "its error map was left out to make the ladder small"
 
 
-def write(
+def lines(
     folder: LadderFolder, measurements: Sequence[RungMeasurement], target: Path, grade: LadderGrade
-) -> None:
-    """The ladder of `folder`, made small, into `target`."""
-    lines = []
+) -> Iterator[RungMeasurement]:
+    """The measurements of `folder`, made small; their error maps into `target`."""
     for m in measurements:
         finding = m.finding
         if finding is not None and finding.map:
@@ -45,15 +40,7 @@ def write(
             if not kept:
                 m = msgspec.structs.replace(m, facts={**m.facts, LEFT_OUT: WITHOUT})
                 finding = msgspec.structs.replace(finding, map="")
-        lines.append(packed_line_of(msgspec.structs.replace(m, finding=finding)))
-    write_atomically(target / LADDER.file, msgspec.json.encode(_public(folder.header)))
-    write_atomically(target / RESULTS_FILE, b"".join(lines))
-
-
-def _public(ladder: Ladder) -> Ladder:
-    job = msgspec.structs.replace(ladder.job, kernel_dirs=public_dirs(ladder.job.kernel_dirs))
-    limits = ladder.limits and public_limits(ladder.limits, ladder.environment)
-    return msgspec.structs.replace(ladder, job=job, limits=limits, environment=public(ladder.environment))
+        yield msgspec.structs.replace(m, finding=finding)
 
 
 def _kept(source: Path, target: Path) -> bool:

@@ -90,7 +90,7 @@ class Watch:
         self._sources = sources
         keys = {case.key for case in planned.cases}
         self.known = {key: m for key, m in self.known.items() if key in keys}
-        limits = self.ladder.limits if self.ladder else None
+        limits = self.ladder.limits if self.ladder else {}
         self.ladder = msgspec.structs.replace(planned, limits=limits)
         job = self._job
         if not everything:

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
-from bench.results import doubt, stats
+from bench.results import stats
 from bench.results.machine_limits import MachineLimits
-from bench.results.records import Disposition, Layer, Measurement, Validity
+from bench.results.records import Layer, Measurement, TimedResult
 from bench.words import units
 from engine.graph.graph import Graph
 from kernels.ops import METHODS, Params
@@ -31,16 +31,7 @@ BEYOND = 1.1  # of a limit: what is surely faster than that cannot be
 WGMMA = 1.55
 
 
-class Timed(doubt.Sampled, stats.Sampled, Protocol):
-    """A measurement of a case, or of a rung."""
-
-    @property
-    def disposition(self) -> Disposition: ...
-    @property
-    def samples_ns(self) -> tuple[float, ...]: ...
-
-
-Measured = TypeVar("Measured", bound=Timed)
+Measured = TypeVar("Measured", bound=TimedResult[Any])
 
 
 @dataclass(frozen=True)
@@ -123,19 +114,18 @@ def held(measured: Measured, work: Work, limits: MachineLimits | None, cold: boo
     if seconds <= BEYOND * time.value / 1e9:
         return measured
     surely = seconds > BEYOND * time.high / 1e9
-    record: Any = measured
     reason = (
         f"{units.duration(time.value)} a pass {'is' if surely else 'may be'} faster than this machine can "
         f"be: {why} take {units.duration(seconds * 1e9)}"
     )
     if not surely:
-        validity: Validity = measured.validity
-        doubted = msgspec.structs.replace(validity, warnings=(*validity.warnings, reason))
-        return msgspec.structs.replace(record, validity=doubted)
+        warnings = (*measured.validity.warnings, reason)
+        doubted = msgspec.structs.replace(measured.validity, warnings=warnings)
+        return msgspec.structs.replace(measured, validity=doubted)
     if work.method == "direct" and work.flops:
         reason += '; where a method that multiplies less is used, the header says so (method = "winograd")'
     return msgspec.structs.replace(
-        record, disposition="invalid", reason=reason, samples_ns=(), rounds=(), instances=()
+        measured, disposition="invalid", reason=reason, samples_ns=(), rounds=(), instances=()
     )
 
 

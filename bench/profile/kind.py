@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from bench.kinds.folder import Folder
 from bench.kinds.registry import Kind, Told
-from bench.profile.records import SCHEMA, CaseProfile, Profile, ProfileJob
-from bench.results.messages import Hello, LimitsMeasured, ModelLoaded
+from bench.profile.records import CaseProfile, Profile, ProfileJob
 from bench.results.records import Case, stem
 from bench.run import options
 from bench.words import units
@@ -17,17 +14,6 @@ from bench.words import units
 EVENTS = "events"  # the folder of their files
 
 ProfileFolder = Folder[Profile, CaseProfile]
-
-
-def heard(profile: Profile, message: object) -> Profile:
-    match message:
-        case Hello(environment=environment):
-            return msgspec.structs.replace(profile, environment=environment)
-        case ModelLoaded(model=model):
-            return msgspec.structs.replace(profile, model=model)
-        case LimitsMeasured(limits=limits):
-            return msgspec.structs.replace(profile, limits=profile.limits | {limits.device: limits})
-    return profile
 
 
 def told(profile: Profile, cases: Sequence[Case]) -> Told:
@@ -58,10 +44,9 @@ KIND: Kind[Profile, CaseProfile] = Kind(
     case=Case,
     header=Profile,
     line=CaseProfile,
-    schema=SCHEMA,
+    schema=2,  # bench.results.store reads the first version, too
     parts=(EVENTS,),
     worker=("bench.profile.measure.worker",),
-    heard=heard,
     titled=lambda job: f"profile-{stem(job.model)}",
     told=told,
     stages={

@@ -15,10 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from bench.profile.events import Mark
-from bench.results.machine_limits import MachineLimits
-from bench.results.records import Asked, Case, Disposition, Environment, ModelInfo, Record, Telemetry
-
-SCHEMA = 1
+from bench.results.records import Asked, Case, CaseResult, Header, Record, Telemetry
 
 TIMELINE = "timeline"  # the picture of a pass, where one of several is named
 
@@ -150,8 +147,8 @@ class Breakdown(Record, frozen=True):
         return sum(share.time_ns for share in self.parts if share.key in keys) / self.passes
 
 
-class CaseProfile(Record, frozen=True):
-    """What came of one case; a disposition other than "ok" carries its reason.
+class CaseProfile(CaseResult[Case], frozen=True):
+    """What came of one case of a profile.
 
     samples_ns: unprofiled passes on the device's own clock, at the backend's best. pass_ns: unprofiled
     host-to-host passes (bind, run, wait, fetch) of a session just like the profiled one, and as warm;
@@ -160,11 +157,8 @@ class CaseProfile(Record, frozen=True):
     profiled_ns: those of the profiled session. cold: the phases from the start of the process to the steady
     state. attributed: the share of kernel time in the passes that is attributed to nodes (None: there is
     none). dropped: records that the profiler had no room for (None: not known). events: how many of each
-    kind; file: where they lie, in the profile's folder. notes: what a reader must know."""
+    kind; file: where they lie, in the profile's folder."""
 
-    case: Case
-    disposition: Disposition
-    reason: str = ""
     device: str = ""
     samples_ns: tuple[float, ...] = ()
     pass_ns: tuple[float, ...] = ()
@@ -180,28 +174,15 @@ class CaseProfile(Record, frozen=True):
     process: ProcessUse | None = None
     gpu: DeviceFacts | None = None
     telemetry: Telemetry = Telemetry()
-    facts: dict[str, str] = msgspec.field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     events: dict[str, int] = msgspec.field(default_factory=dict)
     file: str = ""
-    started_at: str = ""
-    schema: int = SCHEMA
 
     def breakdown(self, window: str = "pass") -> Breakdown | None:
         return next((found for found in self.breakdowns if found.window == window), None)
 
 
-class Profile(Record, frozen=True):
-    """`profile.json`: everything about a profile that is not of one case."""
-
-    job: ProfileJob
-    cases: tuple[Case, ...]
-    command: str = ""
-    created_at: str = ""
-    environment: Environment = Environment()
-    limits: dict[str, MachineLimits] = msgspec.field(default_factory=dict)
-    model: ModelInfo | None = None
-    schema: int = SCHEMA
+class Profile(Header[ProfileJob, Case], frozen=True):
+    """`profile.json`: a profile."""
 
 
 def planned(job: ProfileJob) -> tuple[Case, ...]:

@@ -4,19 +4,15 @@ records (breakdown, cold start, process) stays of all."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from bench.kinds.public import public, public_dirs, public_limits
-from bench.profile.kind import KIND as PROFILE
 from bench.profile.kind import ProfileFolder
-from bench.profile.records import CaseProfile, Profile
+from bench.profile.records import CaseProfile
 from bench.results.inside import inside
-from bench.results.results_file import packed_line_of
-from bench.results.store import RESULTS_FILE, write_atomically
 
 LESS = "profile fewer cases"
 WITHOUT = "its events were left out to make the profile small: it has no timeline, and no tables of them"
@@ -33,12 +29,11 @@ class ProfileGrade:
 GRADES = tuple(map(ProfileGrade, (None, 3, 2, 1, 0)))
 
 
-def write(
+def lines(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path, grade: ProfileGrade
-) -> None:
-    """The profile of `folder`, made small, into `target`."""
+) -> Iterator[CaseProfile]:
+    """The measurements of `folder`, made small; their events into `target`."""
     with_events = _batches(measurements, grade.batches)
-    lines = []
     for m in measurements:
         file = inside(folder.path, m.file) if m.file else None
         if file is not None and file.is_file() and m.case.batch in with_events:
@@ -46,9 +41,7 @@ def write(
             shutil.copyfile(file, target / m.file)
         elif m.file:
             m = msgspec.structs.replace(m, file="", events={}, notes=(*m.notes, WITHOUT))
-        lines.append(packed_line_of(m))
-    write_atomically(target / PROFILE.file, msgspec.json.encode(_public(folder.header)))
-    write_atomically(target / RESULTS_FILE, b"".join(lines))
+        yield m
 
 
 def _batches(measurements: Sequence[CaseProfile], count: int | None) -> set[int]:
@@ -56,13 +49,3 @@ def _batches(measurements: Sequence[CaseProfile], count: int | None) -> set[int]
     # The largest first, then the smallest: where the work counts, and where starting it does.
     order = [*sizes[:1], *sizes[:0:-1]]
     return set(order if count is None else order[:count])
-
-
-def _public(profile: Profile) -> Profile:
-    environment = profile.environment
-    limits = {device: public_limits(found, environment) for device, found in profile.limits.items()}
-    model = profile.model and msgspec.structs.replace(profile.model, path=Path(profile.model.path).name)
-    job = msgspec.structs.replace(profile.job, kernel_dirs=public_dirs(profile.job.kernel_dirs))
-    return msgspec.structs.replace(
-        profile, job=job, model=model, limits=limits, environment=public(environment)
-    )

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any
 
-from bench.results.records import Validity
+from bench.results.records import TimedResult
 
 MARK = " !"
 ONE_SAMPLE = "one sample alone: nothing is known of its spread, and no verdict follows from it"
@@ -30,16 +30,7 @@ MEANING = "! behind a figure: to be doubted, for the reason told of it or of wha
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-class Sampled(Protocol):
-    """What was timed: a case of a comparison, a rung."""
-
-    @property
-    def samples_ns(self) -> tuple[float, ...]: ...
-    @property
-    def validity(self) -> Validity: ...
-
-
-def own(measurement: Sampled) -> tuple[str, ...]:
+def own(measurement: TimedResult[Any]) -> tuple[str, ...]:
     """What speaks against a measurement by itself, in sentences. That its time is unsteady does not: the
     time stands beside its interval, and a verdict beside its own."""
     alone = (ONE_SAMPLE,) if len(measurement.samples_ns) == 1 else ()
@@ -51,14 +42,16 @@ def steady(warnings: Iterable[str]) -> tuple[str, ...]:
     return tuple(text for text in warnings if not text.startswith(UNSTEADY))
 
 
-def unsteady(measurement: Sampled | None) -> tuple[str, ...]:
+def unsteady(measurement: TimedResult[Any] | None) -> tuple[str, ...]:
     """Why its time is unsteady, in sentences; () where it is not."""
     if measurement is None:
         return ()
     return tuple(text for text in measurement.validity.warnings if text.startswith(UNSTEADY))
 
 
-def ratio_unsteady(own: Sampled, other: Sampled | None, relative: float | None) -> tuple[str, ...]:
+def ratio_unsteady(
+    own: TimedResult[Any], other: TimedResult[Any] | None, relative: float | None
+) -> tuple[str, ...]:
     """Why a ratio of two times is: why either time is; () where the ratio's own interval is narrow all the
     same. relative: that interval, as a fraction of the ratio (None: not known)."""
     if relative is not None and relative <= STEADY:

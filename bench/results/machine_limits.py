@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
-from bench.results.records import Beyond, Record
+from bench.results.surroundings import Record
 
 SCHEMA = 1
 # What was measured of a machine is not all that it can. Reads alone are faster than the copies that were
@@ -15,6 +17,9 @@ MORE_BYTES = {"cpu": 2.0, "cuda": 1.25}
 MORE_CACHED = {"cpu": 3.0, "cuda": 1.25}
 LEAST_RATE, MOST_RATE = 1.0, 1e24  # what a machine may reach: of the rest no chart can be drawn
 MARGIN = 0.9  # of what a machine takes at least: what is faster is a fault of measuring
+
+# Whether bytes came faster than the memory gives them: out of the "cache", or faster than a cache explains.
+Beyond = Literal["", "cache", "impossible"]
 
 
 class MachineLimits(Record, frozen=True):

@@ -10,10 +10,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from bench.results.machine_limits import MachineLimits
-from bench.results.records import Environment, ModelInfo, Record
+from bench.results.records import C, J
+from bench.results.surroundings import Environment, ModelInfo, Record
 
-J = TypeVar("J")
-C = TypeVar("C")
 M = TypeVar("M")
 
 

@@ -1,16 +1,18 @@
-"""The words of a comparison, as frozen records: wire format, result file, test fixture and reload format in
-one.
+"""What every run is recorded in, and what a comparison adds, as frozen records: the wire format, the result
+file and the format that is read again in one.
 
-Job (what to run) → Case (one model, backend, precision, batch, image count) → Measurement (what came of it).
-A run folder holds `run.json` (one Run) and `results.jsonl` (one Measurement a line); the worker's standard
-output carries one Message a line. Raw samples are stored; medians and spread are derived on reading
-(bench.results.stats). This module reaches nothing but msgspec: a notebook can read a run without an engine.
+A run's folder holds its Header and `results.jsonl` (a CaseResult a line); the worker's standard output
+carries one Message a line (bench.results.messages). Of a comparison: Job (what to run) → Case (one model,
+backend, precision, batch, image count) → Measurement (what came of it); its header is `run.json` (a Run).
+Raw samples are stored; medians and spread are derived on reading (bench.results.stats). This module reaches
+nothing but msgspec: a notebook can read a run without an engine.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
+from bench.results.machine_limits import Beyond, MachineLimits
 from bench.results.names import check_name as check_name
 from bench.results.names import stem as stem
 from bench.results.surroundings import BackendInfo as BackendInfo
@@ -19,7 +21,8 @@ from bench.results.surroundings import ModelInfo as ModelInfo
 from bench.results.surroundings import Record as Record
 from kernels.precision import PRECISIONS
 
-SCHEMA = 1
+J = TypeVar("J")
+C = TypeVar("C")
 
 Disposition = Literal[
     "ok",
@@ -192,10 +195,6 @@ class ErrorStats(Record, frozen=True):
     note: str = ""
 
 
-# Whether bytes came faster than the memory gives them: out of the "cache", or faster than a cache explains.
-Beyond = Literal["", "cache", "impossible"]
-
-
 class Layer(Record, frozen=True):
     """One operator of a model on one backend: its time and its errors, from passes of their own. Ours are
     checked alone before anything is timed, and told with that error where no layer is timed.
@@ -313,8 +312,22 @@ class EndToEnd(Record, frozen=True):
         return {}
 
 
-class Measurement(Record, frozen=True):
-    """What came of one case. A disposition other than "ok" carries its reason; nothing is ever -1.
+class CaseResult(Record, Generic[C], frozen=True):
+    """What came of one case of any run. A disposition other than "ok" carries its reason; nothing is ever -1.
+    facts: what was really used (provider, …), and what else is to be known of it; notes: what a reader should
+    know of a right answer."""
+
+    case: C
+    disposition: Disposition
+    reason: str = ""
+    facts: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    started_at: str = ""
+    schema: int = 1
+
+
+class TimedResult(CaseResult[C], Generic[C], frozen=True):
+    """What came of a case that is timed in rounds beside others.
 
     samples_ns: one a sample, each the mean of `runs_per_sample` passes in a row over one batch; rounds:
     where a new interleaving round starts among the samples (indices); instances: which instance of the
@@ -322,23 +335,29 @@ class Measurement(Record, frozen=True):
     load: who used the host's cores during its turns, where it is timed on the host's clock: how many `cores`
     it may use, the seconds of the clock (wall_s), and of these cores together those that our threads ran
     (ran_s) and waited for a core (waited_s), that others_s ran, that a machine below took (stolen_s).
-    first_run_ns: the very first pass, apart.
-    phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of host-to-host passes; wall_ns: the median
-    of the whole host-to-host pass that RUN_PHASES divide. launched_ns: of passes launched and waited for, one
-    behind the other, without copies: the median and its 95 % interval. dataset_ns: the whole pass over all
-    images, by "wall", "compute". facts: what the session really used (provider, …). memory: nbytes by kind.
     """
 
-    case: Case
-    disposition: Disposition
-    reason: str = ""
-    reference: str = ""
     samples_ns: tuple[float, ...] = ()
     runs_per_sample: int = 1
     rounds: tuple[int, ...] = ()
     instances: tuple[int, ...] = ()
     quantile: float = 0.5
     load: dict[str, float] = {}
+    telemetry: Telemetry = Telemetry()
+    validity: Validity = Validity()
+
+
+class Measurement(TimedResult[Case], frozen=True):
+    """What came of one case of a comparison.
+
+    first_run_ns: the very first pass, apart.
+    phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of host-to-host passes; wall_ns: the median
+    of the whole host-to-host pass that RUN_PHASES divide. launched_ns: of passes launched and waited for, one
+    behind the other, without copies: the median and its 95 % interval. dataset_ns: the whole pass over all
+    images, by "wall", "compute". memory: nbytes by kind.
+    """
+
+    reference: str = ""
     first_run_ns: int | None = None
     phases: dict[str, float] = {}
     wall_ns: float | None = None
@@ -346,25 +365,26 @@ class Measurement(Record, frozen=True):
     dataset_ns: dict[str, float] = {}
     layers: tuple[Layer, ...] = ()
     accuracy: Accuracy | None = None
-    telemetry: Telemetry = Telemetry()
-    validity: Validity = Validity()
-    facts: dict[str, str] = {}
     memory: dict[str, int] = {}
     end_to_end: EndToEnd | None = None
-    started_at: str = ""
-    schema: int = SCHEMA
 
     def __post_init__(self) -> None:
         check_name("backend", self.reference)
 
 
-class Run(Record, frozen=True):
-    """`run.json`: everything about a run that is not a measurement."""
+class Header(Record, Generic[J, C], frozen=True):
+    """Everything about a run that is not a measurement; each kind has a file of it. models: that were read;
+    limits: what each of its devices was measured to reach, by device."""
 
-    job: Job
-    cases: tuple[Case, ...]
+    job: J
+    cases: tuple[C, ...]
     command: str = ""
     created_at: str = ""
     environment: Environment = Environment()
     models: tuple[ModelInfo, ...] = ()
-    schema: int = SCHEMA
+    limits: dict[str, MachineLimits] = {}
+    schema: int = 1
+
+
+class Run(Header[Job, Case], frozen=True):
+    """`run.json`: a comparison."""

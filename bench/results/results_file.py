@@ -23,11 +23,12 @@ import struct
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from bench.results import reading
+from bench.results.records import CaseResult
 from kernels.errors import InputError, system_words
 
 # A sentence a damaged line, once: on standard error, in the window in its banner.
@@ -45,14 +46,7 @@ _KINDS = {(_TENTHS, width) for width in range(1, 8)} | {(_FLOATS, 8)}
 _HEAD = struct.Struct("<cBqI")  # which of the two, bytes of each, the least, how many
 
 
-class Settled(Protocol):
-    """A measurement: of a case, which has a key."""
-
-    @property
-    def case(self) -> Any: ...
-
-
-M = TypeVar("M", bound=Settled)
+M = TypeVar("M", bound=CaseResult[Any])
 
 
 def line_of(measurement: object) -> bytes:

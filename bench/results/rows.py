@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bench.results import doubt, rates, stats
-from bench.results.records import Case, EndToEnd, Measurement, Run, stem
+from bench.results.records import Case, EndToEnd, Measurement, stem
 from bench.words import palette, units
 
 SOUND = ("ok", "incorrect")
@@ -265,12 +265,6 @@ def warm_up() -> None:
     samples = (1.0, 2.0, 3.0, 4.0)
     made_up = Measurement(case=case, disposition="ok", samples_ns=samples, rounds=(0, 2))
     derive(made_up, made_up)
-
-
-def in_order(run: Run, measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Measurements in the order of the run's cases: they are taken in an order drawn anew each time."""
-    places = {case.key: place for place, case in enumerate(run.cases)}
-    return sorted(measurements, key=lambda m: places.get(m.case.key, len(places)))
 
 
 def by_model(items: Sequence[Row]) -> dict[str, list[Row]]:

@@ -11,7 +11,7 @@ import msgspec
 
 from bench.results import reading
 from bench.results.inside import own_parts
-from bench.results.records import FROM_OUTSIDE, KILLED_BY, LOST
+from bench.results.records import FROM_OUTSIDE, KILLED_BY, LOST, CaseResult
 from kernels.cache import atomic_file
 from kernels.errors import InputError, system_words
 
@@ -23,12 +23,12 @@ CHARTS = "charts"  # where those of any kind are drawn
 R = TypeVar("R")
 
 
-def to_run_again(measurement: Any, retry: bool) -> bool:
+def to_run_again(measurement: CaseResult[Any], retry: bool) -> bool:
     """Whether a resume measures this case again: it was cancelled, its worker was killed by somebody and not
     by what it did, or (`retry`) it crashed or timed out."""
     if measurement.disposition in LOST:
         return retry or measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE
-    return bool(measurement.disposition == "cancelled")
+    return measurement.disposition == "cancelled"
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -58,9 +58,23 @@ def read_file(file: Path, record: type[R], schema: int, of: Path | None = None) 
         held = reading.decoded(data, _Schema)
         if held.schema > schema:
             raise NewerError(of or file, held.schema, schema, held.created_at)
+        if max(held.schema, 1) < schema:
+            data = _upgraded(data, schema)
         return reading.decoded(data, record)
     except reading.Unreadable as error:
         raise InputError(f"{file} is broken ({error})") from error
+
+
+def _upgraded(data: bytes, schema: int) -> bytes:
+    """A header of the first version, as it would be written now: a ladder kept the limits of its one device,
+    a profile its one model."""
+    held = reading.decoded(data, dict[str, Any])
+    match held.get("limits"):
+        case {"device": str(device)} as limits:
+            held["limits"] = {device: limits}
+    if "model" in held:
+        held["models"] = [held.pop("model")]
+    return msgspec.json.encode(held | {"schema": schema})
 
 
 class NewerError(InputError):

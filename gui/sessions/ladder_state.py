@@ -20,6 +20,7 @@ from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.ladder.show.live_charts import Going, planned
 from bench.ladder.show.rows import RungRow, rows
 from bench.results.inside import inside
+from bench.results.machine_limits import MachineLimits
 from bench.results.messages import Hello, LimitsMeasured
 from bench.results.records import Environment
 from gui.base.background import Background
@@ -52,7 +53,7 @@ class LadderState(QObject):
         self.ladder: Ladder | None = None
         self.going: dict[str, Going] = {}
         self._environment = Environment()
-        self._limits: dict[str, LimitsMeasured] = {}  # by device
+        self._limits: dict[str, MachineLimits] = {}  # by device
         self._shelves: dict[str, _KnownLadder] = {}
         self._shelf = _KnownLadder()
         self._deriver = Background(lambda sentence: None, self)
@@ -172,9 +173,8 @@ class LadderState(QObject):
                 self.question, op=job.op, node=job.node, nodes=(), device=job.device, precision=job.precision
             )
             self._shelf = self._shelves.setdefault(identity(job), _KnownLadder())
-            limits = self._limits.get(job.device)
             self.ladder = msgspec.structs.replace(
-                answer.ladder, environment=self._environment, limits=limits.limits if limits else None
+                answer.ladder, environment=self._environment, limits=self._limits
             )
             keys = {case.key for case in answer.ladder.cases}
             for key in [key for key in self._shelf.measured if key not in keys]:
@@ -202,8 +202,8 @@ class LadderState(QObject):
             self._environment = message.environment
             self.ladder = msgspec.structs.replace(self.ladder, environment=message.environment)
         elif isinstance(message, LimitsMeasured):
-            self._limits[self.ladder.job.device] = message
-            self.ladder = msgspec.structs.replace(self.ladder, limits=message.limits)
+            self._limits = self._limits | {message.limits.device: message.limits}
+            self.ladder = msgspec.structs.replace(self.ladder, limits=self._limits)
             self._derive()
         self.changed.emit()
 

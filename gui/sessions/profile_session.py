@@ -13,6 +13,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from bench.kinds.folder import heard
 from bench.kinds.naming import RUNS
 from bench.profile.event_files import events_in
 from bench.profile.events import Events
@@ -78,7 +79,7 @@ class ProfileState(QObject):
     def heard(self, message: object) -> None:
         """What a worker told of the whole."""
         if self.profile is not None:
-            self.profile = PROFILE.heard(self.profile, message)
+            self.profile = heard(self.profile, message)
             self.changed.emit()
 
     def settle(self, cases: Sequence[CaseProfile]) -> None:

@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, Signal
 from bench.charts import Chart, lay_over, model_charts, named, short_name, whole_and_apart, with_provisional
 from bench.charts.scoreboard import Scoreboard, scoreboard
 from bench.charts.verdicts import Verdict, of_precision, precisions, verdict
-from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.folder import heard
 from bench.results.messages import Provisional
 from bench.results.records import LOST, Case, Job, Measurement, Run, compared_in
 from bench.results.row_cache import RowCache
@@ -131,7 +131,7 @@ class RunState(QObject):
 
     def heard(self, message: object) -> None:
         """What the worker told of the machine, a model, and the cases that the job means."""
-        self.run = COMPARISON.heard(self.run, message)
+        self.run = heard(self.run, message)
         self._touch()
 
     def add(self, measurements: Iterable[Measurement]) -> None:

@@ -34,7 +34,7 @@ from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import report as profile_report
 from bench.profile.show.saved import ShownProfile, tables_of
 from bench.results import store
-from bench.results.rows import in_order, rows
+from bench.results.rows import rows
 from bench.show import draw_together, tables, terminal_tables
 from bench.show import table as shown_table
 from bench.show.table import to_csv, to_json, to_markdown
@@ -196,7 +196,7 @@ def _with_sum(data: bytes) -> bytes:
 
 def _show_run(path: Path) -> list[Chart]:
     folder = COMPARISON.open(path)
-    measurements = in_order(folder.header, folder.measurements())
+    measurements = folder.measurements()
     made = rows(measurements)
     to_csv(tables.table(made))
     to_csv(tables.layer_table(measurements))

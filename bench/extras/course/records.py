@@ -13,10 +13,8 @@ import msgspec
 
 from bench.kinds.registry import Kind, Told
 from bench.results.finding import Finding
-from bench.results.messages import Hello
-from bench.results.records import Disposition, Environment, Record, check_name
+from bench.results.records import CaseResult, Header, Record, check_name
 
-SCHEMA = 1
 REFERENCE = "reference"
 # Whom a student's kernel is called while it is judged, whatever its file is called.
 NUMBER, NAME = 90, "submission"
@@ -114,14 +112,11 @@ class Reached(Record, frozen=True):
     close: bool = False
 
 
-class Graded(Record, frozen=True):
+class Graded(CaseResult[GradeCase], frozen=True):
     """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
     is. thresholds: as the task has them. value, low, high: how
     many times as fast as `against` it is, by which it is ranked. walls: what kept it in."""
 
-    case: GradeCase
-    disposition: Disposition
-    reason: str = ""
     finding: Finding | None = None
     thresholds: tuple[Reached, ...] = ()
     median_ns: float = 0.0
@@ -131,10 +126,6 @@ class Graded(Record, frozen=True):
     high: float = 0.0
     file: str = ""
     seconds: float = 0.0
-    notes: tuple[str, ...] = ()
-    facts: dict[str, str] = msgspec.field(default_factory=dict)
-    started_at: str = ""
-    schema: int = SCHEMA
 
     @property
     def band(self) -> int:
@@ -142,21 +133,8 @@ class Graded(Record, frozen=True):
         return 0 if self.disposition != "ok" else 1 + sum(t.reached for t in self.thresholds)
 
 
-class Grade(Record, frozen=True):
-    """`grade.json`."""
-
-    job: GradeJob
-    cases: tuple[GradeCase, ...]
-    command: str = ""
-    created_at: str = ""
-    environment: Environment = Environment()
-    schema: int = SCHEMA
-
-
-def heard(grade: Grade, message: object) -> Grade:
-    if isinstance(message, Hello) and grade.environment == Environment():
-        return msgspec.structs.replace(grade, environment=message.environment)
-    return grade
+class Grade(Header[GradeJob, GradeCase], frozen=True):
+    """`grade.json`: a class's grades."""
 
 
 def told(grade: Grade, cases: Sequence[GradeCase]) -> Told:
@@ -183,9 +161,7 @@ KIND: Kind[Grade, Graded] = Kind(
     case=GradeCase,
     header=Grade,
     line=Graded,
-    schema=SCHEMA,
     worker=("bench.extras.course.worker",),
-    heard=heard,
     titled=lambda job: f"grades-{job.name}",
     told=told,
     stages={"tune": "waiting for the device for", "check": "checking", "time": "timing"},

@@ -170,7 +170,7 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
     and the output once, weights as it packs them: what it really moves cannot be known without counters),
     under what the machine was measured to reach in each precision. S. Williams, A. Waterman and D. Patterson,
     "Roofline", Communications of the ACM 52 (2009)."""
-    limits = ladder.limits
+    limits = ladder.reached
     shown = [row for row in rows if row.flops_per_s]
     if limits is None or not ladder.nbytes or not limits.bytes_per_s or not shown:
         return None

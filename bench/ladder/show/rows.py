@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from bench.ladder.records import Ladder, RungCase, RungMeasurement
 from bench.results import doubt, stats
-from bench.results.records import Beyond, compared_in
+from bench.results.machine_limits import Beyond
+from bench.results.records import compared_in
 from bench.results.stats import Interval
 
 
@@ -116,7 +117,7 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
         beside_lower = stats.compare(measurement, below) if below else None
         least = least_s(ladder, case.precision) if rung else 0.0
         nbytes = 0 if not rung else ladder.nbytes if measurement.nbytes is None else measurement.nbytes
-        limits = ladder.limits if measurement.nbytes is not None else None
+        limits = ladder.reached if measurement.nbytes is not None else None
         surely = max(0, nbytes - ladder.unread)
         made.append(
             RungRow(
@@ -169,7 +170,7 @@ def _neighbour(case: RungCase, own: Sequence[RungMeasurement]) -> tuple[RungMeas
 def least_s(ladder: Ladder, precision: str = "fp32") -> float:
     """Seconds that the machine's measured limits ask at least for the ladder's work in this precision (0: a
     limit is not known)."""
-    limits = ladder.limits
+    limits = ladder.reached
     if limits is None or not (rate := limits.rate(precision)):
         return 0.0
     return max(ladder.flops / rate, ladder.least(precision) / ladder.moved_per_s(precision))

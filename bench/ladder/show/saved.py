@@ -12,7 +12,6 @@ from bench.ladder.kind import LadderFolder
 from bench.ladder.records import RungMeasurement
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import rows
-from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.charts import Chart
@@ -56,12 +55,7 @@ def export(
     from bench.ladder.show import charts as ladder_charts
     from bench.show.table import to_csv
 
-    measurements = folder.measurements()
-    if not measurements:
-        raise InputError(
-            f"{folder.path} holds no measurement yet; "
-            f"`python main.py ladder --resume {folder.path}` takes them"
-        )
+    measurements = folder.measured()
     rungs = rows(folder.header, measurements)
     return lambda: ladder_charts.charts(folder.header, rungs), lambda: {
         "results.csv": to_csv(ladder_tables.table([*rungs, *rows(folder.header, measurements, "model")]))

@@ -161,7 +161,7 @@ def as_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow])
         flops=ladder.flops,
         nbytes=ladder.nbytes,
         reference=ladder.reference,
-        limits=ladder.limits,
+        limits=ladder.reached,
         rungs=_with_findings(rungs),
         models=_with_findings(models),
     )
@@ -322,7 +322,7 @@ def over_all(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]
 
 def limit_lines(ladder: Ladder) -> list[str]:
     """What the machine was measured to reach, by what, in sentences; none where it is not known."""
-    limits = ladder.limits
+    limits = ladder.reached
     if limits is None:
         return []
     lines = [

@@ -44,10 +44,6 @@ def compared(one: ProfileFolder, other: ProfileFolder) -> Compared:
         if ours is not None and theirs is not None and "ok" == ours.disposition == theirs.disposition:
             made = waterfall.between(ours, events_in(one.path, ours), theirs, events_in(other.path, theirs))
             falls += [made] if made is not None else []
-    files = [
-        {stem(folder.header.model.name): folder.header.model.sha256} if folder.header.model else {}
-        for folder in (one, other)
-    ]
     pairs = [_pair(ours, theirs, meant) for ours, theirs in found]
     told = any(
         pair.a is not None and pair.b is not None and pair.a.rounds and pair.b.rounds for pair in pairs
@@ -55,7 +51,7 @@ def compared(one: ProfileFolder, other: ProfileFolder) -> Compared:
     in_rounds = any(all(made is not None and len(made.pass_rounds) > 1 for made in pair) for pair in found)
     return Compared(
         pairs=pairs,
-        differences=(*differs.models(files[0], files[1]), *differs.jobs(one.job, other.job, _CASES)),
+        differences=(*differs.models(one.header, other.header), *differs.jobs(one.job, other.job, _CASES)),
         waterfalls=falls,
         no_verdict="" if told else OTHER_WORK if in_rounds else NO_VERDICT,
     )

@@ -21,8 +21,7 @@ from bench.profile.show import lines as profile_lines
 from bench.profile.show import names as profile_names
 from bench.profile.show import sentences as profile_sentences
 from bench.profile.show.columns import ProfileColumn, ProfileTable
-from bench.results.machine_limits import MachineLimits
-from bench.results.records import Beyond
+from bench.results.machine_limits import Beyond, MachineLimits
 from bench.show.table import Table
 from bench.words import units
 

@@ -18,7 +18,6 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.profile import event_files as profile_store
-from bench.profile import thin as thin_profile
 from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
@@ -56,8 +55,8 @@ def many(measured: RungMeasurement) -> RungMeasurement:
 
 def ladder(path: Path) -> Path:
     made, measured = example()
-    assert made.limits is not None
-    limits = msgspec.structs.replace(made.limits, measured_on=f"here, H200 {UUID}, driver 580")
+    assert made.reached is not None
+    limits = {"cpu": msgspec.structs.replace(made.reached, measured_on=f"here, H200 {UUID}, driver 580")}
     job = msgspec.structs.replace(made.job, kernel_dirs=("/home/somebody/my_kernels",))
     folder = LADDER.create(path, msgspec.structs.replace(made, job=job, limits=limits, environment=HERE))
     for measurement in map(many, measured):
@@ -178,8 +177,10 @@ def test_a_thinned_profile_keeps_its_records_and_the_events_that_fit(
     source = PROFILE.open(profile(tmp_path / "source"))
     whole = source.measurements()
 
+    sizes: list[int] = []
+
     def small(name: str, nbytes: int) -> tuple[CaseProfile, ...]:
-        thin(source.path, tmp_path / name, nbytes)
+        sizes.append(thin(source.path, tmp_path / name, nbytes))
         return PROFILE.open(tmp_path / name).measurements()
 
     everything = small("all", 300_000)
@@ -188,16 +189,15 @@ def test_a_thinned_profile_keeps_its_records_and_the_events_that_fit(
         assert (other.samples_ns, other.pass_ns) == (one.samples_ns, one.pass_ns)
         assert (other.breakdowns, other.cold, other.process) == (one.breakdowns, one.cold, one.process)
         assert events_in(tmp_path / "all", other) == events_in(source.path, one)
-    thin_profile.write(source, whole, tmp_path / "some", thin_profile.ProfileGrade(3))
-    some = PROFILE.open(tmp_path / "some").measurements()
+    some = small("some", sizes[-1] - 1)
     assert [bool(m.file) for m in some] == [True, True, False, True], "the largest, then the smallest"
     left_out = some[2]
     assert left_out.breakdowns == whole[2].breakdowns
     assert any("left out" in note for note in left_out.notes)
     assert main.main(["runs", "show", str(tmp_path / "some"), "--format", "md"]) == 0
     assert "its events were left out" in capsys.readouterr().err
-    thin_profile.write(source, whole, tmp_path / "none", thin_profile.ProfileGrade(0))
-    assert not any(m.file for m in PROFILE.open(tmp_path / "none").measurements())
+    for count in (2, 1, 0):
+        assert sum(bool(m.file) for m in small(f"with {count}", sizes[-1] - 1)) == count
     with pytest.raises(InputError, match="profile fewer cases"):
         small("tiny", 1000)
 

@@ -11,7 +11,9 @@ import main
 from bench.kinds.folders import copy, open_folder
 from bench.kinds.summaries import listed, summary
 from bench.kinds.thin import thin
+from bench.results.messages import ModelLoaded
 from bench.results.store import RESULTS_FILE
+from bench.results.surroundings import ModelInfo
 from kernels.errors import InputError
 
 pytestmark = pytest.mark.slow
@@ -61,7 +63,7 @@ def test_its_line_in_a_list(recorded):
 
 def test_what_is_missing_is_gone_on_with_and_the_rest_left_as_it_is(recorded):
     results = recorded / RESULTS_FILE
-    whole = results.read_bytes()
+    whole, measured = results.read_bytes(), open_folder(recorded).measurements()
     first, rest = whole.split(b"\n", 1)
     results.write_bytes(first + b"\n" + rest[:40])  # cut by a kill
     folder = open_folder(recorded)
@@ -73,8 +75,22 @@ def test_what_is_missing_is_gone_on_with_and_the_rest_left_as_it_is(recorded):
     for line in rest.splitlines(keepends=True):
         folder.append(msgspec.json.decode(line, type=type(folder.measurements()[0])))
     folder.close()
-    assert results.read_bytes() == whole, "to the byte"
+    assert results.read_bytes().startswith(first + b"\n"), "to the byte"
+    assert open_folder(recorded).measurements() == measured
     assert (recorded / KINDS[recorded.name]).read_bytes() == before
+
+
+def test_a_header_that_changes_is_written_in_the_version_of_today(recorded):
+    """The recorded ladder and profile are of the first, with the limits of one device and with one model."""
+    folder = open_folder(recorded)
+    folder.heard(ModelLoaded(model=ModelInfo(name="another")))
+    again = open_folder(recorded).header
+    assert again == folder.header
+    assert again.models[-1].name == "another"
+    limits = {"comparison": [], "ladder": ["cpu"], "profile": ["cpu"]}[recorded.name]
+    assert [found.device for found in again.limits.values()] == list(again.limits) == limits
+    held = msgspec.json.decode((recorded / KINDS[recorded.name]).read_bytes())
+    assert held.get("schema", 1) == folder.kind.schema
 
 
 def test_a_damaged_line_costs_its_case(recorded, caplog):

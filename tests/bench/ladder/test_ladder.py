@@ -123,8 +123,8 @@ def test_rungs_that_crash_hang_or_are_wrong_cost_themselves_alone(tmp_path: Path
     assert finding is not None
     with np.load(folder.path / finding.map) as file:
         assert np.isnan(file["error_map"]).any() or file["error_map"].max() > 1e-3
-    assert folder.header.limits is not None
-    assert folder.header.limits.flops_per_s > folder.header.limits.bytes_per_s / 100
+    assert folder.header.reached is not None
+    assert folder.header.reached.flops_per_s > folder.header.reached.bytes_per_s / 100
     assert LADDER.open(folder.path).header == folder.header
 
 
@@ -346,7 +346,7 @@ def example() -> tuple[Ladder, list[RungMeasurement]]:
     ladder = msgspec.structs.replace(
         ladder_plan.plan(small_job(rungs=("im2col",))),
         cases=tuple(m.case for m in found),
-        limits=limits,
+        limits={limits.device: limits},
         flops=10**9,
         nbytes=10**6,
     )
@@ -381,12 +381,14 @@ def test_bytes_that_lie_in_a_cache_come_at_its_rate(
     l2: Literal["warm", "cold"], cache_nbytes: int, limit: float, what: str
 ) -> None:
     ladder, found = example()
-    assert ladder.limits is not None
+    assert ladder.reached is not None
     limits = msgspec.structs.replace(
-        ladder.limits, bytes_per_s=1e9, cache_bytes_per_s=2e9, cache_nbytes=cache_nbytes
+        ladder.reached, bytes_per_s=1e9, cache_bytes_per_s=2e9, cache_nbytes=cache_nbytes
     )
     job = msgspec.structs.replace(ladder.job, l2=l2)
-    ladder = msgspec.structs.replace(ladder, limits=limits, job=job, flops=10**6, least_nbytes={})
+    ladder = msgspec.structs.replace(
+        ladder, limits={limits.device: limits}, job=job, flops=10**6, least_nbytes={}
+    )
     made = rows(ladder, found)
     assert next(row.limit for row in made if row.name == "better") == pytest.approx(limit, rel=0.01)
     assert NAMES[bound(ladder)] == what
@@ -453,12 +455,12 @@ def test_a_crowd_of_points_has_the_names_of_those_that_lead() -> None:
 def test_limits_that_no_machine_has_are_refused(change: dict[str, object]) -> None:
     """Of what somebody sent: no chart can be drawn under them."""
     ladder, _ = example()
-    assert ladder.limits is not None
-    read = msgspec.to_builtins(ladder.limits) | change
+    assert ladder.reached is not None
+    read = msgspec.to_builtins(ladder.reached) | change
     with pytest.raises(msgspec.ValidationError, match="limits that no machine has"):
         msgspec.convert(read, MachineLimits)
     unknown = {"cache_bytes_per_s": 0.0, "cache_nbytes": 0, "nearest_nbytes": 0}
-    assert msgspec.convert(msgspec.to_builtins(ladder.limits) | unknown, MachineLimits) == ladder.limits
+    assert msgspec.convert(msgspec.to_builtins(ladder.reached) | unknown, MachineLimits) == ladder.reached
 
 
 def test_no_figure_is_cut_where_a_terminal_is_narrow() -> None:

@@ -36,9 +36,10 @@ def mixed() -> tuple[Ladder, list[RungMeasurement]]:
         measured(REFERENCE, 0, 0.6e6, precision="tf32"),
     ]
     ladder, _ = example()
-    assert ladder.limits is not None
-    limits = msgspec.structs.replace(ladder.limits, matrix_flops_per_s={"tf32": 6e12}, matrix_by="mma.sync")
-    return msgspec.structs.replace(ladder, cases=tuple(m.case for m in found), limits=limits), found
+    assert ladder.reached is not None
+    limits = msgspec.structs.replace(ladder.reached, matrix_flops_per_s={"tf32": 6e12}, matrix_by="mma.sync")
+    cases = tuple(m.case for m in found)
+    return msgspec.structs.replace(ladder, cases=cases, limits={limits.device: limits}), found
 
 
 def by_name(found: list[RungRow]) -> dict[str, RungRow]:

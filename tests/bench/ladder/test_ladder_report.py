@@ -108,6 +108,7 @@ def saved(folder: Path, batch: int, slower: float, model: str = "ece408-high") -
         ladder,
         job=job,
         cases=tuple(m.case for m in found),
+        limits={"cuda": ladder.limits["cpu"]},
         reference="ONNX Runtime (CUDA)",
         command=f"python main.py ladder conv --batch {batch}",
         environment=Environment(gpu="Some GPU", packages={"numpy": "2.0"}),

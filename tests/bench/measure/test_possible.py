@@ -172,7 +172,7 @@ def test_an_invalid_rung_tops_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None
     found = [said.measurement for said in told if isinstance(said, Measured)]
     assert len(found) == len(planned.cases) > 1
     assert {m.disposition for m in found} == {"invalid"}
-    shown = rows(msgspec.structs.replace(planned, limits=slow), found)
+    shown = rows(msgspec.structs.replace(planned, limits={"cpu": slow}), found)
     assert all(row.time is None and row.speedup is None and row.gain is None for row in shown)
 
 
@@ -245,7 +245,7 @@ def test_an_impossible_rate_is_marked_in_the_table() -> None:
 
 def test_a_rung_counts_its_own_bytes_and_an_old_record_those_of_float32() -> None:
     job = plan.job_of(Gemm(m=1, n=4096, k=4096, trans_b=True), "cpu")
-    ladder = msgspec.structs.replace(plan.plan(job), limits=H100)
+    ladder = msgspec.structs.replace(plan.plan(job), limits={"cpu": H100})
     assert ladder.least("fp32") == ladder.nbytes > ladder.least("fp32-tc") > ladder.least("tf32") > 2 * FC7
     own = msgspec.structs.replace(measured(7_800.0, "own"), nbytes=2 * FC7)
     wrong = msgspec.structs.replace(measured(7_800.0, "wrong"), nbytes=4 * FC7 + 9 * 10**7)

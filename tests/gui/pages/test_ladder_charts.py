@@ -68,7 +68,7 @@ def long_ladder(intensity, slow=1.0):
         flops=10**12,
         nbytes=round(10**12 / intensity),
         reference="ONNX Runtime (CUDA)",
-        limits=limits,
+        limits={"cuda": limits},
         environment=Environment(gpu="a GPU"),
     )
     speed, roofline = ladder_charts.charts(ladder, rows(ladder, found))

@@ -18,7 +18,7 @@ from bench.extras.reports.goals import again, judged, machines, tables
 from bench.extras.reports.goals.judged import MISSED, OPEN, OUTCOMES, REACHED, Held
 from bench.extras.reports.goals.presets import Goals
 from bench.extras.reports.needs import Taken
-from bench.results.rows import Row, by_model, in_order, rows
+from bench.results.rows import Row, by_model, rows
 from bench.show import report_form
 from bench.show.report_form import ReportForm
 
@@ -94,7 +94,7 @@ def _rows(folders: Sequence[RunFolder]) -> list[Row]:
     that were about a pass alone where there are such."""
     found: dict[str, Row] = {}
     for folder in sorted(folders, key=_flows, reverse=True):
-        found |= {row.case.key: row for row in rows(in_order(folder.header, folder.measurements()))}
+        found |= {row.case.key: row for row in rows(folder.measurements())}
     return sorted(found.values(), key=lambda row: row.case.batch)
 
 

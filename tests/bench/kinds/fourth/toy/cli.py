@@ -7,14 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import typer
 
 from bench.commands import measuring
 from bench.kinds.folders import open_folder
 from bench.kinds.options import integers
-from bench.results.results_file import line_of
-from bench.results.store import RESULTS_FILE, write_atomically
 
 
 def toy(
@@ -46,13 +43,14 @@ def export(folder: Any, over: Path | None) -> tuple[Callable[[], list[Any]], Cal
 
 
 def write(first: Any, second: Any, third: Any = None, fourth: Any = None) -> list[Path]:
-    """A report (paths, out, charts, heading), or one made small (folder, measurements, target, grade)."""
-    if isinstance(first, Sequence):
-        second.write_text("\n".join(_table(open_folder(path)) for path in first))
-        return [second]
-    write_atomically(third / first.kind.file, msgspec.json.encode(first.header))
-    write_atomically(third / RESULTS_FILE, b"".join(map(line_of, second)))
-    return []
+    """A report (paths, out, charts, heading)."""
+    second.write_text("\n".join(_table(open_folder(path)) for path in first))
+    return [second]
+
+
+def lines(folder: Any, measurements: Sequence[Any], target: Path, grade: None) -> Sequence[Any]:
+    """One made small: nothing of it goes."""
+    return measurements
 
 
 def _table(folder: Any) -> str:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from bench.kinds.options import Numbers, Option
 from bench.kinds.registry import Kind, Told
-from bench.results.messages import Hello
-from bench.results.records import Environment, Record
+from bench.results.records import Asked, CaseResult, Header, Record
 
 SCHEMA = 3
 
@@ -17,9 +14,8 @@ SCHEMA = 3
 OPTIONS = (Option("numbers", Numbers(), "What is squared.", fields=("numbers",), usual=(1,)),)
 
 
-class ToyJob(Record, frozen=True):
+class ToyJob(Asked, frozen=True):
     numbers: tuple[int, ...]
-    timeout_s: float = 60.0
 
 
 class ToyCase(Record, frozen=True):
@@ -34,28 +30,12 @@ class ToyCase(Record, frozen=True):
         return f"the square of {self.number}"
 
 
-class Square(Record, frozen=True):
-    case: ToyCase
-    disposition: str
-    reason: str = ""
+class Square(CaseResult[ToyCase], frozen=True):
     square: int = 0
-    facts: dict[str, str] = msgspec.field(default_factory=dict)
-    schema: int = SCHEMA
 
 
-class Toy(Record, frozen=True):
-    job: ToyJob
-    cases: tuple[ToyCase, ...]
-    command: str = ""
-    created_at: str = ""
-    environment: Environment = Environment()
-    schema: int = SCHEMA
-
-
-def heard(toy: Toy, message: object) -> Toy:
-    if isinstance(message, Hello):
-        return msgspec.structs.replace(toy, environment=message.environment)
-    return toy
+class Toy(Header[ToyJob, ToyCase], frozen=True):
+    pass
 
 
 def told(toy: Toy, cases: Sequence[ToyCase]) -> Told:
@@ -77,7 +57,6 @@ KIND: Kind[Toy, Square] = Kind(
     line=Square,
     schema=SCHEMA,
     worker=("tests.bench.kinds.fourth.toy.worker",),
-    heard=heard,
     told=told,
     titled=lambda job: "toy",
     stages={"square": "squaring"},
