@@ -54,11 +54,11 @@ class Kind(Generic[H, M]):
     """A kind of run: its folder, its worker's words, how it is told.
 
     name: as in "a ladder"; noun: what one is called where it is looked for (its name, unless given). file: of
-    its header (`job`, `cases`, `created_at`, `command`, `environment`, `schema`); line: what came of a case
-    (`case`, `disposition`, `reason`, `facts`). parts: the folders that lie in its own. schema: the newest
-    version that is read.
+    its header. job, case, header, line: its types of what was asked for (with `timeout_s`), of one thing to
+    measure (with `key` and `words`), of the file's content and of what came of a case. schema: the newest
+    version of a header that is read. parts: the folders that lie in its own.
 
-    worker: what follows `python -m`. A case has `key` and `words`, a job `timeout_s`.
+    worker: what follows `python -m`.
 
     titled: job → what its folder is named after. told: (header, its cases, or those that have lines) → what a
     list says. stages: a stage in words; dispositions: those that are called otherwise here; remark: what is
@@ -66,7 +66,7 @@ class Kind(Generic[H, M]):
     for a case that is well. layered: its cases have layers, and one run can be laid over another. verb,
     options: the command line of a job; resumes: whether `verb --resume` goes on with one.
 
-    Modules, loaded when they are needed: thin (`GRADES`, `LESS`, `write`; see bench.kinds.thin); saved
+    Modules, loaded when they are needed: thin (`GRADES`, `LESS`, `lines`; see bench.kinds.thin); saved
     (`show`, `export`; see bench.commands.runs and .export); report (`write`); result (`READS`, the fields of
     a line that it takes beside `case` and `disposition`, and `words`: what came of the whole, for a list);
     diff (`compared`: two of them held against each other; see bench.diff).

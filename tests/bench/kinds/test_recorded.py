@@ -86,7 +86,8 @@ def test_a_header_that_changes_is_written_in_the_version_of_today(recorded):
     folder.heard(ModelLoaded(model=ModelInfo(name="another")))
     again = open_folder(recorded).header
     assert again == folder.header
-    assert again.models[-1].name == "another"
+    known = [] if recorded.name == "ladder" else ["lenet5-digits"]
+    assert [model.name for model in again.models] == [*known, "another"]
     limits = {"comparison": [], "ladder": ["cpu"], "profile": ["cpu"]}[recorded.name]
     assert [found.device for found in again.limits.values()] == list(again.limits) == limits
     held = msgspec.json.decode((recorded / KINDS[recorded.name]).read_bytes())
