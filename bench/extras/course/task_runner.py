@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.extras.course.records import Task
 from bench.extras.fleet.device_lock import DeviceLock
-from bench.judge import Failure, Trial, Wrong
+from bench.judge import Wrong
 from bench.ladder.measure import entrants
 from bench.ladder.measure.entrants import RungContender
 from bench.ladder.measure.runner import LadderRunner
@@ -38,36 +38,26 @@ class _Unneeded(KernelscopeError):
     """What the student's kernel would have been timed beside."""
 
 
-class _Yardstick(Trial):
-    """A rung of ours, which nobody wrote to deceive us: looked at before it is timed and afterwards."""
-
-    def check_between(self) -> None:
-        """Not between two turns."""
-
-    def check_new(self, when: str) -> Failure | None:
-        """Nor whether it remembers its inputs."""
-        return None
-
-
 class _OnItsShape(RungContender):
-    """A rung that was tried on all other shapes before, when it joined the ladder or just now. of: how it is
-    looked at."""
-
-    of: type[Trial] = Trial
+    """A rung that was tried on all other shapes before, when it joined the ladder or just now."""
 
     def prepare(self) -> None:
-        self._judged(self.trial_of(self.of, self.params))
+        self._judged(self.trial_of(self.params))
         if failure := self.trial.check("before timing"):
             raise entrants.wrong(failure, 0)
 
 
 class _BesideIt(_OnItsShape):
-    """One of ours, whatever a student called a file of theirs."""
+    """A rung of ours, which nobody wrote to deceive us: looked at before it is timed and afterwards. It is
+    ours whatever a student called a file of theirs."""
 
-    of = _Yardstick
+    over_new = False
 
     def rung(self) -> Rung:
         return registry.find(self.device, self.job.op, self.case.rung)
+
+    def check_between(self, turn: int) -> None:
+        """Not between two turns."""
 
 
 class _Submission(RungContender):
@@ -93,7 +83,7 @@ class _Submission(RungContender):
             params = entrants.params_of(job.op, fields)
             if refused := rung.refusal(params, entrants.capability(job.device)):
                 raise UnsupportedError(f"{HIDDEN} it {refused.removeprefix(f'{rung.label} ')}")
-            with self.trial_of(Trial, params) as trial:
+            with self.trial_of(params) as trial:
                 for _ in range(2):
                     if failure := trial.check(HIDDEN, trial.fresh()):
                         raise Wrong(failure.finding, failure.error_map, failure)

@@ -95,6 +95,7 @@ class RungContender(KernelContender):
     """A rung, judged before it is timed, between its turns and afterwards."""
 
     first: Trial
+    over_new = True  # whether passes over inputs that are all new are looked at, too
 
     def prepare(self) -> None:
         """Raises judge.Wrong for a rung that is, UnsupportedError for one that refuses."""
@@ -121,10 +122,10 @@ class RungContender(KernelContender):
         dirs = [Path(folder) for folder in self.job.kernel_dirs]
         return registry.find(self.job.device, self.job.op, self.case.rung, dirs, broken=[])
 
-    def trial_of(self, of: type[Trial], params: Params) -> Trial:
+    def trial_of(self, params: Params) -> Trial:
         """The rung on these params, not judged yet."""
         job = self.job
-        return of(self.rung(), params, self.case.precision, seed=job.seed, threads=job.threads)
+        return Trial(self.rung(), params, self.case.precision, seed=job.seed, threads=job.threads)
 
     @property
     def session(self) -> RungSession | None:
@@ -147,7 +148,7 @@ class RungContender(KernelContender):
                 trial.failure
                 or trial.spot_check("during timing", thorough=True)
                 or trial.check("after timing", sample)
-                or (trial.check_new("after timing") if number == 0 else None)
+                or (trial.check_new("after timing") if number == 0 and self.over_new else None)
             )
             if failure is not None:
                 raise wrong(failure, number)
