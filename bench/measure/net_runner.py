@@ -20,7 +20,7 @@ from bench.measure.net_recorders import RECORDERS
 from bench.measure.outcomes import Incorrect, Restart
 from bench.measure.runner import Contender, Runner
 from bench.measure.timing import Rules
-from bench.measure.tuned import doubted, next_model, same_configuration, tuning
+from bench.measure.tuned import configurations, next_model, tuning
 from bench.measure.tuned.sweep import DeviceLost
 from bench.questions import model_questions
 from bench.results.machine_limits import MachineLimits
@@ -80,7 +80,7 @@ class NetRunner(Runner):
         self, start: Start[Job, Case], say: Callable[[Message], None], stopped: Callable[[], bool]
     ) -> None:
         super().__init__(start, say, stopped)
-        self._same: dict[str, tuple[Case, ...]] = {}  # of the group: see same_configuration.found
+        self._same: dict[str, tuple[Case, ...]] = {}  # of the group: see configurations.found
         self._known: dict[str, MachineLimits | None] = {}
         self._loaded: LoadedModel | None = None
         self._next = next_model.NextModel(self._job, self._go_on)
@@ -136,7 +136,7 @@ class NetRunner(Runner):
         once it was timed."""
         assert self._loaded is not None
         group = [case for case in cases if self._tuned(case)]
-        self._same = same_configuration.found(
+        self._same = configurations.found(
             group, self._loaded.graph, partial(tuning.options, loaded=self._loaded, job=self._job)
         )
         spoken_for = {case.key for others in self._same.values() for case in others}
@@ -178,13 +178,14 @@ class NetRunner(Runner):
         assert isinstance(contender, NetContender)
         if not isinstance(error, Incorrect):
             return False
-        found = doubted.doubt(
+        found = configurations.doubt(
             contender.case, contender.backend, contender.graph, contender.options, str(error)
         )
         if found is None:
             return False
-        self._reporter.warn(f"{contender.case.words}: {found.words} ({error})")
-        return found.instead is not None
+        words, another = found
+        self._reporter.warn(f"{contender.case.words}: {words} ({error})")
+        return another
 
     def _before(self, ready: dict[str, NetContender]) -> Mapping[str, Exception]:
         self._next.wait()  # from here on there are times
@@ -216,7 +217,7 @@ class NetRunner(Runner):
         super()._settle(measurement)
         if measurement.disposition == "ok":
             for case in self._same.pop(measurement.case.key, ()):
-                self._settle(same_configuration.as_own(measurement, case, self._folder))
+                self._settle(configurations.as_own(measurement, case, self._folder))
 
     def _fail(self, case: Case, contender: Contender | None, error: Exception) -> None:
         if contender is not None:
