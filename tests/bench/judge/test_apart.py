@@ -20,6 +20,7 @@ from bench.ladder import plan as ladder_plan
 from bench.ladder.kind import KIND as LADDER
 from bench.measure import cases
 from bench.measure.outcomes import outcome
+from bench.results.messages import CaseStarted
 from bench.results.records import Case, Job, Run
 from bench.run import client
 from bench.run.client import run
@@ -269,7 +270,7 @@ def test_a_process_that_is_gone_is_told_and_another_takes_its_place() -> None:
 def test_a_worker_is_not_started_anew_for_ever() -> None:
     case = Case(model="lenet5-digits", backend="engine-cpu", precision="fp32", batch=1)
     machine = Supervisor(COMPARISON, Job(models=("lenet5-digits",), backends=("engine-cpu",)), (case,))
-    started = COMPARISON.started(case=case, stage="prepare")
+    started = CaseStarted(case=case, stage="prepare")
     line = msgspec.json.encode(started) + b"\n"
     actions = machine.start(0.0)
     launches = 0
