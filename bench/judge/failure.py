@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.judge.samples import Sample
+from bench.measure.answers.samples import Sample
 from bench.measure.outcomes import Incorrect
 from bench.results.finding import Finding
 from kernels.ops import Params

@@ -31,7 +31,7 @@ worker.
   (`fp32-tc` against fp32's) and against the rung below it in that precision; what stands beside the
   ladder (side rungs, a library's, the first of another precision) against the ladder's highest in fp32
   (`bench.ladder.show.rows`).
-- `bench.judge.trial` (with `samples`: inputs and the oracle's answers, and `comparison`): an answer
+- `bench.judge.trial` (with `bench.measure.answers.samples`: inputs and the oracle's answers): an answer
   beyond 64 MiB is fetched and judged piece by piece, and while timing in images drawn anew
   (`samples.looked_at`: ends, middle, where indices of 32 bits overflow, edges of tiles, others).
 - `bench.ladder.questions`, `bench.ladder.measure.describe`: a worker with `--describe` times nothing and

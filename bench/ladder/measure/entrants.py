@@ -12,15 +12,15 @@ import msgspec
 import numpy as np
 
 from bench import judge
-from bench.judge import Trial, Wrong, comparison, samples
-from bench.judge.samples import small_shapes
+from bench.judge import Trial, Wrong
 from bench.ladder import net
 from bench.ladder.measure import tuning
 from bench.ladder.net import Net, net_of
 from bench.ladder.records import LadderJob, RungCase, RungMeasurement
 from bench.measure import instances, possible
-from bench.measure.answers import one_node
+from bench.measure.answers import comparison, one_node, samples
 from bench.measure.answers.renewed import Renewal
+from bench.measure.answers.samples import small_shapes
 from bench.measure.outcomes import Incorrect
 from bench.measure.reporter import Reporter
 from bench.measure.runner import Contender

@@ -11,8 +11,8 @@ import pytest
 
 from bench import judge
 from bench.judge import Wrong
-from bench.judge.samples import small_shapes
 from bench.ladder.measure.entrants import params_of
+from bench.measure.answers.samples import small_shapes
 from engine.rung_session import GUARD_NBYTES
 from kernels import registry
 from kernels.ops import OPS, Params, sized
@@ -148,7 +148,7 @@ def test_all_images_of_a_large_batch_are_judged() -> None:
         got = sample.whole(sample.expected).astype(np.float32)
         assert got.shape[0] == 40
         got[37, 1, 2, 3] += 1
-        from bench.judge.comparison import compare
+        from bench.measure.answers.comparison import compare
 
         found = compare(got, sample, "fp32")
         assert found.index == (37, 1, 2, 3)

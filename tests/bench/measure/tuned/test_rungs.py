@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 import pytest
 
-from bench.judge.samples import repeated
 from bench.measure import timing
+from bench.measure.answers.samples import repeated
 from bench.measure.net_runner import NetRunner
 from bench.measure.tuned import rungs as tune_rungs
 from bench.measure.tuned.rungs import Untimed, wanted
