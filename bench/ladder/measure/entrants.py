@@ -132,11 +132,8 @@ class RungContender(KernelContender):
         return self.first.session if self.first is not None else None
 
     def check_between(self, turn: int) -> None:
-        trials = (self.first, *self.others)
-        if turn:
-            trials[
-                (turn - 1) % len(trials)
-            ].check_between()  # it remembers a failure, and is timed no further
+        if turn:  # it remembers a failure, and is timed no further
+            self.opened[(turn - 1) % len(self.opened)].check_between()
 
     def check_again(self) -> None:
         """The last timed passes of each instance must have been right, and so must one over other inputs."""
@@ -290,6 +287,7 @@ class WholeModelContender(Contender):
         loaded = LoadedModel(job.model, asked, (job.batch,), self._progress)
         whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
         self._net = self.first = NetContender(whole, loaded, asked)
+        self.warnings = self._net.warnings
         if rung is not None:
             self._net.options = net_rungs.options(rung, self._net.options)
         self._net.prepare()

@@ -177,7 +177,7 @@ def test_a_kernel_in_a_whole_model_whose_time_hangs_on_what_changed_is_shown_wit
     monkeypatch.setattr(renewed.Renewal, "settle", settle)
     write(tmp_path, 90, "mine", RIGHT)
     found = climb(in_a_model("mine", kernel_dirs=(str(tmp_path),), instances=1, l2=l2))
-    (whole,) = (one for one in found.values() if (one.case.scope, one.case.rung) == ("model", "mine"))
+    (whole,) = (one for one in found.values() if _is_whole(one, "mine"))
     if l2 == "cold":  # over new inputs caches are warm
         assert (whole.disposition, whole.samples_ns) == ("invalid", ())
         assert whole.reason.startswith("is faster where few of its inputs changed")
@@ -191,6 +191,19 @@ def test_a_whole_model_is_timed_in_several_too(tmp_path: Path) -> None:
     for one in climb(in_a_model("im2col", instances=2)).values():
         assert one.disposition == "ok", one.reason
         assert set(one.instances) >= {0, 1}, one.case.words
+
+
+def test_a_whole_model_says_where_memory_holds_not_all_of_its_instances(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bench.measure.instances._free_nbytes", lambda device: 0)
+    (whole,) = (one for one in climb(in_a_model("im2col", instances=2)).values() if _is_whole(one, "im2col"))
+    assert set(whole.instances) == {0, 1}
+    assert any("timed one after another: memory" in text for text in whole.validity.warnings)
+
+
+def _is_whole(one: RungMeasurement, rung: str) -> bool:
+    return (one.case.scope, one.case.rung) == ("model", rung)
 
 
 def test_where_memory_ends_a_rung_is_timed_all_the_same(
