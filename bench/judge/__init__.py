@@ -16,10 +16,10 @@ import msgspec
 import numpy as np
 
 from bench.judge import diagnosis, digits, places, tried_shape
-from bench.judge.comparison import bound_of, direct
 from bench.judge.failure import Failure, Wrong
-from bench.judge.samples import Sample, small_shapes
 from bench.judge.trial import Trial
+from bench.measure.answers.comparison import bound_of, direct
+from bench.measure.answers.samples import Sample, small_shapes
 from engine.rung_rows import same
 from kernels.ops import Params, Shape
 from kernels.registry import Rung

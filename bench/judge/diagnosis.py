@@ -16,8 +16,8 @@ import numpy as np
 
 from bench.judge import tried_shape
 from bench.judge.failure import Failure
-from bench.judge.samples import Sample
 from bench.judge.tried_shape import Explanation, TriedShape
+from bench.measure.answers.samples import Sample
 from kernels.ops import Params
 
 TOLD = 2  # mistakes that are named where nothing tells them apart

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bench.judge.samples import Sample
 from bench.measure.answers import one_node
+from bench.measure.answers.samples import Sample
 from kernels.ops import Params
 from kernels.ops.conv import Conv
 from kernels.ops.conv3d import Conv3d

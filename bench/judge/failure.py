@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.judge.samples import Sample
+from bench.measure.answers.samples import Sample
+from bench.measure.outcomes import Incorrect
 from bench.results.finding import Finding
 from kernels.ops import Params
 
@@ -94,14 +95,14 @@ def _around(index: int, count: int, most: int) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------------- wrong
 
 
-class Wrong(Exception):
+class Wrong(Incorrect):
     """A rung's answer is wrong; carries the finding and the error map (None: there is nothing to map)."""
 
     def __init__(
         self, finding: Finding, error_map: np.ndarray | None = None, failure: Failure | None = None
     ) -> None:
-        super().__init__(finding.reason)
-        self.finding = finding
+        Exception.__init__(self, finding.reason)
+        self.finding, self.error = finding, finding.error
         self.error_map = error_map
         self._failure = failure
 

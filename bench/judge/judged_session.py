@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.failure import Failure
-from bench.judge.samples import Sample, distinct, draw, looked_at
 from bench.measure.answers import one_node
+from bench.measure.answers.comparison import Comparison, compare, error_map, first_difference, value_at
+from bench.measure.answers.samples import Sample, distinct, draw, looked_at
 from bench.results.finding import Finding
 from bench.results.records import ErrorStats
 from engine.rung_devices import prepare

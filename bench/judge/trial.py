@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from bench.judge import digits
-from bench.judge.comparison import bound_of, compare, first_difference
 from bench.judge.failure import Failure, Wrong
 from bench.judge.judged_session import JudgedSession
-from bench.judge.samples import Sample, as_held
 from bench.measure.answers import accuracy, elements, one_node, timed_pass
+from bench.measure.answers.comparison import bound_of, compare, first_difference
 from bench.measure.answers.renewed import Mixing, Renewal
+from bench.measure.answers.samples import Sample, as_held
 from bench.results.finding import Finding
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed

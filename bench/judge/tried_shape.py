@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.judge.comparison import bound_of
 from bench.judge.mistakes import Mistake, mistakes, of_any
-from bench.judge.samples import Sample
+from bench.measure.answers.comparison import bound_of
+from bench.measure.answers.samples import Sample
 from kernels.ops import Params
 
 MOST_OUTPUTS = 1 << 20  # of an answer that is looked into,

@@ -9,9 +9,10 @@ time alone (contenders take turns), and given up beyond `--timeout`. Closing the
 asks it to stop, and so does the parent's death; a worker whose GPU failed ends with status 75, which asks
 for a new one, at most 30 times a case. Each case is checked before it is timed, after it (timed passes
 drawn among all, rebuilt from their numbers: the same as an untimed pass, which is right by float64), and
-once more on other images. After a case's first round the worker says what a pass takes so far
-(`Provisional`): drawn hollow until the measurement comes (`comparison_charts`), never stored,
-exported or judged.
+once more on other images. One loop does that for every kind of run (`bench.measure.runner`);
+`bench.measure.net_runner` says which cases of a comparison are a group, and `net_contender` runs one. After
+a case's first round the worker says what a pass takes so far (`Provisional`): drawn hollow until the
+measurement comes (`bench.views.charts`), never stored, exported or judged.
 
 A run is a folder: `run.json` (bench.results.records.Run), `results.jsonl` (a Measurement a line, flushed
 as it comes), `predictions/<case key>.npz` (label, predicted, confidence of each image),

@@ -20,8 +20,8 @@ import numpy as np
 
 from bench.measure import instances, unrest
 from bench.measure.answers import accuracy
-from bench.measure.contender import Contender
 from bench.measure.loaded_model import LoadedModel
+from bench.measure.net_contender import NetContender, compared_with
 from bench.measure.outcomes import Incorrect
 from bench.measure.timing import Rules, Timing, answers, few, one_pass, time_together
 from bench.results.records import EndToEnd, ErrorStats, Job
@@ -94,7 +94,7 @@ class Flows:
     """Those of one group. results: by key, once they are measured; failed: whose timed answers were wrong, or
     who broke down."""
 
-    def __init__(self, loaded: LoadedModel, job: Job, ready: Mapping[str, Contender]) -> None:
+    def __init__(self, loaded: LoadedModel, job: Job, ready: Mapping[str, NetContender]) -> None:
         self._loaded, self._job, self._ready = loaded, job, ready
         self.results: dict[str, EndToEnd] = {}
         self.failed: dict[str, Exception] = {}
@@ -119,11 +119,16 @@ class Flows:
             if not flows:
                 return
             self._even(flows)
-            devices = {key: self._ready[key].backend.device for key in flows}
             found = time_together(
-                flows, rules(self._job), self._job.seed, references=self._references(flows), devices=devices,
-                judged_by={}, on_turn=on_turn, stopped=stopped,
-            )  # fmt: skip
+                flows,
+                rules(self._job),
+                self._job.seed,
+                references=compared_with({key: self._ready[key].backend for key in flows}),
+                devices={key: self._ready[key].device for key in flows},
+                judged_by={},
+                on_turn=on_turn,
+                stopped=stopped,
+            )
             for key, timing in found.items():
                 try:
                     if timing.error is not None:
@@ -133,13 +138,14 @@ class Flows:
                     self.failed[key] = error
         for key in flows.keys() - self.failed.keys():  # as it was: inputs are what the timing finds there
             session = self._ready[key].session
-            assert session is not None
             try:
                 one_pass(session, self._loaded.placement(batch, seed=self._job.seed).inputs)
             except Exception as error:
                 self.failed[key] = error
 
-    def _opened(self, key: str, entrant: Contender, images: Sent, pools: dict[str, Pool]) -> Pipeline | None:
+    def _opened(
+        self, key: str, entrant: NetContender, images: Sent, pools: dict[str, Pool]
+    ) -> Pipeline | None:
         backend, case = entrant.backend, entrant.case
         try:
             if (reason := lanes.refusal(backend)) is not None:
@@ -171,12 +177,7 @@ class Flows:
                 for flow in here.values():
                     flow.keep(count)
 
-    def _references(self, flows: Mapping[str, Pipeline]) -> dict[str, str]:
-        by_backend = {self._ready[key].backend.name: key for key in flows}
-        found = {key: by_backend.get(self._ready[key].backend.reference, key) for key in flows}
-        return {key: other for key, other in found.items() if other != key}
-
-    def _result(self, entrant: Contender, flow: Pipeline, timing: Timing, images: Sent) -> EndToEnd:
+    def _result(self, entrant: NetContender, flow: Pipeline, timing: Timing, images: Sent) -> EndToEnd:
         warnings = [*timing.warnings, *self._check(entrant, flow, images), *few(timing)]
         if moved := unrest.warning(timing):
             warnings.append(moved)
@@ -200,11 +201,10 @@ class Flows:
 
     # ---------------------------------------------------------------------------------------------- the check
 
-    def _check(self, entrant: Contender, flow: Pipeline, images: Sent) -> list[str]:
+    def _check(self, entrant: NetContender, flow: Pipeline, images: Sent) -> list[str]:
         """Every batch that was in flight when the clock of a kept sample stopped. Raises Incorrect; returns
         what the check cannot tell."""
         session, bound = entrant.session, entrant.bound_of()
-        assert session is not None
         judged: ErrorStats | None = None
 
         told_apart = moves = False

@@ -10,10 +10,13 @@ from pathlib import Path
 import msgspec
 
 from bench.measure import environment
+from bench.measure.reporter import Reporter
 from bench.results.machine_limits import MachineLimits
+from bench.results.messages import LimitsMeasured
 from engine import probe
 from engine.machine import host
 from kernels.cache import atomic_file, cache_dir
+from kernels.errors import KernelscopeError
 
 VERSION = 8  # of the probes
 
@@ -56,6 +59,17 @@ def limits(device: str, threads: int | None = None, again: bool = True) -> Machi
     with contextlib.suppress(OSError), atomic_file(path) as temporary:
         temporary.write_bytes(msgspec.json.encode(made))
     return made
+
+
+def tell(reporter: Reporter, device: str, threads: int | None, again: bool = True) -> MachineLimits | None:
+    """As `limits`, and said to the parent; None, with a line in its log, where they cannot be measured."""
+    try:
+        found = limits(device, threads, again)
+    except KernelscopeError as error:
+        reporter.warn(f"the machine's limits are not known: {error}")
+        return None
+    reporter.say(LimitsMeasured(limits=found))
+    return found
 
 
 def known(device: str, threads: int | None = None) -> MachineLimits | None:

@@ -22,9 +22,8 @@ from bench.measure.answers.right import RightAnswers
 from bench.measure.images import model_file, predictions
 from bench.measure.images.image_feed import ImageFeed
 from bench.measure.images.predictions import Predictions
-from bench.questions import confined
 from bench.results.records import ErrorStats, Job, ModelInfo
-from bench.run import chosen_rungs
+from bench.run import chosen_rungs, confined
 from engine import backends
 from engine.backend import Backend, Options
 from engine.graph import importer

@@ -1,389 +1,334 @@
-"""Runs cases group by group: prepare and check every contender, time those that are right together, take them
-apart, and say of each case what came of it. One contender's failure is its own."""
+"""The loop that every kind of run shares: cases come group by group; each is made ready and checked, those
+that are right are timed together, checked again, and closed. One contender's failure is its own.
+
+What differs is which groups there are and who runs a case (a subclass of Runner says both), and what is kept
+of a case beside its times: a recorder is called with a contender that was timed and found right, its Timing,
+the run's folder ("" = files go nowhere) and a Reporter. It fills fields of the record
+(`contender.recorded`), or raises what was wrong.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar
 
 import msgspec
-import numpy as np
-import onnx
 
-from bench.measure import cases, environment, instances, limits, possible, timing
-from bench.measure.answers import oracle
-from bench.measure.contender import Contender
-from bench.measure.end_to_end import Flows
-from bench.measure.loaded_model import LoadedModel
-from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
+from bench.measure import unrest
+from bench.measure.answers.renewed import Renewal
+from bench.measure.outcomes import Restart, broke_device, is_bug, outcome, trace
 from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
-from bench.measure.timing import Rules, Stopped, time_together
-from bench.measure.tuned import doubted, next_model, same_configuration, tuning
-from bench.measure.tuned.sweep import DeviceLost
-from bench.questions import model_questions
-from bench.results.machine_limits import MachineLimits
-from bench.results.messages import (
-    CaseStarted,
-    Done,
-    Hello,
-    Log,
-    Measured,
-    Message,
-    ModelLoaded,
-    Provisional,
-    Start,
-)
-from bench.results.records import Case, EndToEnd, Job, Measurement
-from bench.run.supervisor import LOAD
-from engine import backends
-from engine.apart import pool
-from engine.backend import Options, Rival
-from engine.cpu import ahead
-from engine.graph import importer
-from engine.machine import host
+from bench.measure.timing import Instances, Stopped, Timing, few, time_together
+from bench.results.messages import CaseStarted, Done, Log, Measured, Message, Provisional, Start
+from bench.results.records import Disposition, Telemetry, Validity
 from kernels.errors import KernelscopeError, OutOfMemoryError
 
-
-def warm_up() -> None:
-    """Load what a first case would wait for (the oracle's operators, ONNX Runtime, our CPU kernels' library)
-    by one node's rehearsal. Nothing is left running, and no device but the CPU is touched."""
-    helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
-    ends = [helper.make_tensor_value_info(name, float32, ["N", 4]) for name in ("x", "y")]
-    node = helper.make_node("Relu", ["x"], ["y"], name="relu")
-    opset = helper.make_opsetid("", 17)
-    proto = helper.make_model(
-        helper.make_graph([node], "rehearsal", ends[:1], ends[1:]), opset_imports=[opset], ir_version=8
-    )
-    try:
-        graph = importer.from_proto(proto, "rehearsal")
-        oracle.run(graph, {"x": np.ones((1, 4), np.float32)}, ["y"])
-        for backend in backends.all_backends().values():
-            rival = isinstance(backend, Rival)
-            if backend.device == "cpu" and not rival and backend.unavailable() is None:
-                backend.prepare(graph, 1, "fp32", Options(threads=1)).close()
-    except KernelscopeError:
-        return  # what is wrong is the first job's to tell, in its own words
+Recorder = Callable[[Any, Timing, str, Reporter], None]
 
 
-def rules(job: Job) -> Rules:
-    """How long a case of this job is sampled: warming up takes a part of a short budget, not a multiple, and
-    what is clear after a third of it is clear."""
-    plain = Rules()
-    return Rules(
-        budget_s=job.budget_s,
-        min_s=min(plain.min_s, job.budget_s / 3),
-        warmup_s=min(plain.warmup_s, job.budget_s / 4),
-        rewarm_s=min(plain.rewarm_s, job.budget_s / 20),
-        cold=job.l2 == "cold",
-    )
+class Contender:
+    """A case from its preparation to its record. The steps are called in this order: `prepare`, `multiply`,
+    `check_between` before each turn, `check_again`, `close`, `measured`. What one of them raises ends the
+    case: it is closed, and its record is `failed`.
+
+    case: what it is called in messages and records; device: "cpu" or "cuda"; job: what the user asked for.
+    first, others: its instances that are open. recorded: fields of the record that recorders fill; warnings:
+    of the record.
+    """
+
+    record: ClassVar[Any]  # the type of the record
+    last_stage: ClassVar[str] = "check"  # what it is at once it was timed
+
+    def __init__(self, case: Any, device: str, job: Any) -> None:
+        self.case, self.device = case, device
+        self.first: Any = None
+        self.others: list[Any] = []
+        self.recorded: dict[str, Any] = {}
+        self.warnings: list[str] = []
+        self.job = job
+        self._facts: dict[str, str] = {}
+        self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether its answers judge others: it is checked before them."""
+        return False
+
+    @property
+    def session(self) -> Any:
+        """The first instance's, None where none is open."""
+        return self.first
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What its session really uses, or used."""
+        return dict(self.session.facts) if self.session is not None else self._facts
+
+    @property
+    def opened(self) -> list[Any]:
+        """The instances that are open."""
+        return [instance for instance in (self.first, *self.others) if instance is not None]
+
+    @property
+    def timed(self) -> Instances:
+        """All instances, open or to come."""
+        return self.opened
+
+    def prepare(self) -> None:
+        """Make it ready, and check it. Raises what is wrong with it."""
+        raise NotImplementedError
+
+    def multiply(self) -> None:
+        """Prepare the further instances that the job asks for, each checked. Raises as `prepare`."""
+
+    def check_between(self, turn: int) -> None:
+        """Look at what it did in the turn before this one, by number. What is wrong is told when it is timed
+        next."""
+
+    def check_again(self) -> None:
+        """Once it was timed: raises what was wrong with its passes, or is wrong now."""
+
+    def measured(self, timing: Timing, telemetry: Telemetry) -> Any:
+        """The record of a case that went well and is closed."""
+        own, renewal = self._own(), self._renewal
+        shown = renewal or timing
+        warnings = [*timing.warnings, *self.warnings, *few(timing), *filter(None, [unrest.warning(timing)])]
+        if reason := self.facts.get("stirring"):
+            warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
+        made = self._made(
+            "ok",
+            samples_ns=tuple(shown.samples_ns),
+            runs_per_sample=timing.runs_per_sample,
+            rounds=tuple(shown.rounds),
+            instances=tuple(shown.instances),
+            quantile=timing.quantile,
+            load=dict(timing.load),
+            telemetry=telemetry,
+            validity=Validity(
+                stop_reason=timing.stop_reason,
+                retries=timing.retries,
+                warnings=(*warnings, *self._doubts()),
+            ),
+            **self.recorded,
+            **own,
+        )
+        if renewal is not None and self.job.l2 == "cold":  # over new inputs caches are warm
+            return msgspec.structs.replace(
+                made, disposition="invalid", reason=renewal.untaken, samples_ns=(), rounds=(), instances=()
+            )
+        return made
+
+    def failed(self, error: BaseException) -> Any:
+        """The record of a case that `error` ended, and that is closed."""
+        disposition, reason = outcome(error)
+        return self._made(disposition, reason=reason)
+
+    def close(self, but: int = 0) -> None:
+        """Close all instances, the first one last, or all but the first `but`; once more is no fault."""
+        with contextlib.ExitStack() as stack:
+            for instance in self.opened[but:]:
+                stack.callback(instance.close)
+            self.others = []
+            if not but:
+                self._facts, self.first = self.facts, None
+
+    # What a kind of contender knows beside its times:
+
+    @property
+    def _renewal(self) -> Renewal | None:
+        """Passes over inputs that are all new, where its time hangs on how much of them changed."""
+        return None
+
+    def _own(self) -> dict[str, Any]:
+        """Fields of the record."""
+        return {}
+
+    def _doubts(self) -> list[str]:
+        """What else speaks against its answers or its times."""
+        return []
+
+    def _made(self, disposition: Disposition, **fields: Any) -> Any:
+        return self.record(case=self.case, disposition=disposition, started_at=self._started_at, **fields)
 
 
 class Runner:
-    """`say` takes messages; `stopped` tells that the user wants no more."""
+    """start: the job, its cases, and the run's folder; say: takes messages; stopped: tells that the user
+    wants no more."""
+
+    record: ClassVar[Any]  # the type of what came of a case
+    recorders: ClassVar[Sequence[Recorder]] = ()  # in the order in which a case is asked for them
 
     def __init__(
-        self, start: Start[Job, Case], say: Callable[[Message], None], stopped: Callable[[], bool]
+        self, start: Start[Any, Any], say: Callable[[Message], None], stopped: Callable[[], bool]
     ) -> None:
-        self._start = start
-        self._job = start.job
-        self._say = say
-        self._stopped = stopped
+        self._job, self._cases, self._folder = start.job, start.cases, start.folder
+        self._say, self._stopped = say, stopped
+        self._reporter = Reporter(say, stopped)
+        self._progress, self._go_on = self._reporter.progress, self._reporter.go_on
+        self._turn = self._reporter.turn
         self._settled: set[str] = set()
-        self._same: dict[str, tuple[Case, ...]] = {}  # of the group: see same_configuration.found
-        self._known: dict[str, MachineLimits | None] = {}
-        reporter = Reporter(say, stopped)
-        self._progress, self._go_on = reporter.progress, reporter.go_on
-        self._loaded: LoadedModel | None = None
-        self._next = next_model.NextModel(self._job, self._go_on)
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
-        try:
-            planned = self._start.cases or model_questions.cases(self._job, self._progress, self._go_on)
-        except Stopped:
-            self._say(Done(reason="cancelled"))
-            return
-        except KernelscopeError as error:
-            self._say(Done(reason=str(error)))
-            return
-        # Processes that kernels will run in, started while the first model is loaded; what is not installed
-        # has none, and says so where its cases are prepared.
-        compared = [backends.get(name) for name in dict.fromkeys(case.backend for case in planned)]
-        kinds = {each.apart for each in compared if each.unavailable() is None} - {""}
-        pool.ahead(*kinds, *(["empty"] if kinds else []), alive=self._instances_at_once())
-        if "engine" in kinds:
-            ahead.start()  # what its process would compile when the first case is prepared
-        self._say(Hello(environment=environment.collect(), cases=planned))
         reason = ""
         try:
-            by_model = itertools.groupby(cases.groups(planned), key=lambda group: group[0].model)
-            models = [list(members) for _, members in by_model]
-            for at, members in enumerate(models):
-                self._model(members, next(iter(models[at + 1 :]), ()))
+            self.measure()
         except Stopped:
             reason = "cancelled"
-            for case in planned:
+            for case in self._cases:
                 if case.key not in self._settled:
-                    self._settle(Measurement(case=case, disposition="cancelled", reason="cancelled"))
+                    self._settle(self.record(case=case, disposition="cancelled", reason=reason))
+        except KernelscopeError as error:
+            reason = str(error)
         self._say(Done(reason=reason))
 
-    def _instances_at_once(self) -> int:
-        """How many there may be of a contender before any of them is timed, where cores are left to get ready
-        for those that are not sure to come: starting a process takes longer than all else of an instance."""
-        asked = self._job.instances
-        spare = host.physical_cores() >= host.SPARE_CORES
-        return max(asked, instances.MOST) if asked > 1 and spare else asked
+    def measure(self) -> None:
+        """All groups. Raises Stopped, Restart, and KernelscopeError where no case can be made ready."""
+        for group in self._groups():
+            while group:
+                group = self._group(group)
+
+    # ----------------------------------------------------------------------------- what a kind of run says
+
+    def _groups(self) -> Iterator[Sequence[Any]]:
+        """Cases that are timed together, once all that they share is ready."""
+        raise NotImplementedError
+
+    def _contender(self, case: Any) -> Contender:
+        """Who runs a case, not prepared yet."""
+        raise NotImplementedError
+
+    def _timing(self, ready: dict[str, Contender]) -> dict[str, Any]:
+        """How these are timed: arguments of bench.measure.timing.time_together."""
+        raise NotImplementedError
+
+    def _before(self, ready: dict[str, Any]) -> Mapping[str, Exception]:
+        """What is done before the passes of a group are timed; who failed at it, by key."""
+        return {}
+
+    def _possible(self, contender: Contender, measured: Any) -> Any:
+        """The record, invalid where its time is shorter than any can be."""
+        return measured
 
     # ------------------------------------------------------------------------------------------------ stages
 
-    def _model(self, members: Sequence[cases.Group], following: Sequence[cases.Group]) -> None:
-        """following: the groups of the next model."""
-        self._go_on()
-        self._loaded = None  # the last model's goes before the next one's comes
-        self._next.wait()
-        model = members[0][0].model
-        if model_questions.received([model]):
-            # What the file does to this process is told of all its cases.
-            self._say(CaseStarted(case=members[0][0], stage=LOAD))
-        try:
-            self._loaded = next_model.load(members, self._job, self._progress)
-        except Exception as error:  # every case of the model shares the reason
-            for case in itertools.chain.from_iterable(members):
-                self._abandon(case, error)
-            return
-        self._loaded.beside = partial(self._next.begin, following)
-        self._say(ModelLoaded(model=self._loaded.info()))
-        for note in self._loaded.notes:
-            self._say(Log(level="warning", text=f"{model}: {note}"))
-        for group in members:
-            later = self._group(group)
-            for case in later:
-                self._group((case,))
-
-    def _group(self, group: Sequence[Case]) -> list[Case]:
-        """Measure one group; returns cases to be measured alone: those that ran out of memory and may fit
-        then, and those that another was to speak for, which came to nothing once it was timed."""
-        assert self._loaded is not None
+    def _group(self, cases: Sequence[Any]) -> list[Any]:
+        """Measure one group. Returns cases that are measured after it: those for which memory did not suffice
+        beside the others."""
         ready: dict[str, Contender] = {}
-        later: list[Case] = []
-        group = [case for case in group if self._tuned(case)]
-        self._same = same_configuration.found(
-            group, self._loaded.graph, partial(tuning.options, loaded=self._loaded, job=self._job)
-        )
-        spoken_for = {case.key for others in self._same.values() for case in others}
-        todo = [case for case in group if case.key not in spoken_for]
+        later: list[Any] = []
+        todo = list(cases)
         try:
             for case in todo:
-                entrant = self._prepared(case, later if len(group) > 1 else None, todo)
-                if entrant is not None:
-                    ready[case.key] = entrant
-                else:
-                    todo += self._same.pop(case.key, ())
-            self._next.wait()  # from here on there are times
-            flows = self._end_to_end(ready) if self._job.end_to_end and ready else {}
+                self._turn(case, "prepare")
+                try:
+                    contender = ready[case.key] = self._contender(case)
+                    contender.prepare()
+                except Exception as error:
+                    unready = ready.pop(case.key, None)
+                    if ready and isinstance(error, OutOfMemoryError | MemoryError):
+                        later.append(case)
+                        self._close(unready)
+                    else:
+                        todo += self._unready(case, unready, error)
+            for key, failure in self._before(ready).items():
+                self._fail(ready[key].case, ready.pop(key), failure)
             # When each has its first: what memory is left is for the others.
-            for key in tuple(ready) if self._job.instances > 1 else ():
-                if not self._multiplied(ready[key]):
-                    del ready[key]
+            for key, contender in tuple(ready.items()) if getattr(self._job, "instances", 1) > 1 else ():
+                self._turn(contender.case, "prepare")
+                try:
+                    contender.multiply()
+                except Exception as error:
+                    self._fail(contender.case, ready.pop(key), error)
             if ready:
-                self._timed(ready, flows)
+                self._time(ready)
         finally:
-            for entrant in ready.values():
-                self._close(entrant)
-        return [*later, *itertools.chain.from_iterable(self._same.values())]
+            for contender in ready.values():
+                self._close(contender)
+        return later
 
-    def _tuned(self, case: Case) -> bool:
-        """Measure first what this machine does not know yet of a case; False where that was its end."""
-        self._go_on()
-        assert self._loaded is not None
-        if self._job.tune_reference:
-            self._next.wait()  # the reference's configurations are timed
-        try:
-            self._loaded.check_room(case.batch)
-            begin = partial(self._say, CaseStarted(case=case, stage="tune"))
-            tuning.tune(case, self._loaded, self._job, begin, self._progress)
-        except DeviceLost as error:  # what did it is noted: the case itself goes on without it
-            raise Restart(f"{error}; a new process goes on without it") from error
-        except Exception as error:
-            self._abandon(case, error)
-            return False
-        return True
+    def _unready(self, case: Any, contender: Contender | None, error: Exception) -> Sequence[Any]:
+        """Settle a case that could not be made ready; returns cases to be prepared in its place."""
+        self._fail(case, contender, error)
+        return ()
 
-    def _prepared(self, case: Case, later: list[Case] | None, again: list[Case]) -> Contender | None:
-        """None where it is not ready: it failed, or was put into `later` for its memory, or into `again` to
-        be prepared in another configuration."""
-        self._go_on()
-        assert self._loaded is not None
-        self._say(CaseStarted(case=case, stage="prepare"))
-        entrant = ready = None
-        try:
-            entrant = Contender(case, self._loaded, self._job)
-            entrant.prepare()
-            ready = entrant
-            return ready
-        except Exception as error:
-            if later is not None and isinstance(error, OutOfMemoryError | MemoryError):
-                later.append(case)
-            elif entrant is not None and self._chosen_anew(entrant, error):
-                again.append(case)
-            else:
-                failed, entrant = entrant, None
-                self._fail(failed, case, error)
-            return None
-        finally:
-            if entrant is not None and entrant is not ready:
-                self._close(entrant)
-
-    def _chosen_anew(self, entrant: Contender, error: Exception) -> bool:
-        """Where a configuration came wrong that is kept as right, that is noted with it and told; whether
-        another is kept in its place."""
-        if not isinstance(error, Incorrect):
-            return False
-        found = doubted.doubt(entrant.case, entrant.backend, entrant.graph, entrant.options, str(error))
-        if found is None:
-            return False
-        self._say(Log(level="warning", text=f"{entrant.case.words}: {found.words} ({error})"))
-        return found.instead is not None
-
-    def _multiplied(self, entrant: Contender) -> bool:
-        """Prepare its further instances; False where that was the case's end."""
-        self._go_on()
-        self._say(CaseStarted(case=entrant.case, stage="prepare"))
-        try:
-            entrant.prepare_others(in_turn=True)
-        except Exception as error:
-            self._fail(entrant, entrant.case, error)
-            return False
-        return True
-
-    def _end_to_end(self, ready: dict[str, Contender]) -> dict[str, EndToEnd]:
-        """By key; who fails at it is taken out of `ready`."""
-        assert self._loaded is not None
-
-        def turn(key: str, number: int) -> None:
-            self._say(CaseStarted(case=ready[key].case, stage="end_to_end"))
-
-        flows = Flows(self._loaded, self._job, ready)
-        flows.measure(turn, self._stopped)
-        for key, error in flows.failed.items():
-            entrant = ready.pop(key)
-            self._fail(entrant, entrant.case, error)
-        return flows.results
-
-    def _timed(self, ready: dict[str, Contender], flows: Mapping[str, EndToEnd]) -> None:
-        job = self._job
-        devices = {key: entrant.backend.device for key, entrant in ready.items()}
-        uuid = next(filter(None, (_facts(e).get("gpu_uuid", "") for e in ready.values())), "")
+    def _time(self, ready: dict[str, Contender]) -> None:
+        devices = {key: contender.device for key, contender in ready.items()}
+        uuid = next(filter(None, (contender.facts.get("gpu_uuid", "") for contender in ready.values())), "")
 
         def turn(key: str, number: int) -> None:
             self._say(CaseStarted(case=ready[key].case, stage="time"))
+            ready[key].check_between(number)
             sampler.turn(key, number)
 
-        def taken(key: str, number: int, timing: timing.Timing) -> None:
+        def taken(key: str, number: int, timing: Timing) -> None:
             # Of the first round alone: whoever draws it takes a core's time from the rounds that follow.
             if number == 0:
                 self._say(Provisional(case=ready[key].case, median_ns=timing.median_ns))
 
         with Sampler(devices, uuid) as sampler:
             timings = time_together(
-                {key: entrant.timed for key, entrant in ready.items()},
-                rules(job),
-                job.seed,
-                references=_references(ready),
+                {key: contender.timed for key, contender in ready.items()},
+                seed=self._job.seed,
                 devices=devices,
                 on_turn=turn,
                 on_taken=taken,
                 on_part=sampler.turn,
                 throttled=sampler.throttled,
                 stopped=self._stopped,
+                **self._timing(ready),
             )
         # Who failed first is first: it may have taken the device from the others. Then the reference: others
         # agree, or not, with its answers.
         for key in sorted(ready, key=lambda key: (timings[key].failed_ns, not ready[key].is_reference)):
-            entrant, timed = ready[key], timings[key]
-            timed.load = sampler.load(key)
+            contender, timing = ready[key], timings[key]
+            timing.load = sampler.load(key)
             try:
-                if timed.error is not None:
-                    raise timed.error
-                self._finish(entrant, timed, sampler, flows.get(key))
+                if timing.error is not None:
+                    raise timing.error
+                self._finish(contender, timing, sampler.result(key))
             except Exception as error:
-                self._fail(entrant, entrant.case, error)
+                self._fail(contender.case, contender, error)
 
-    def _finish(
-        self, entrant: Contender, timed: timing.Timing, sampler: Sampler, flow: EndToEnd | None
-    ) -> None:
-        folder = self._start.folder
-        self._go_on()
-        self._say(CaseStarted(case=entrant.case, stage="check"))
-        entrant.check_again()
-        entrant.take_apart(timed.median_ns)
-        entrant.answer(folder, self._progress)
-        if in_a_pass := self._job.times_layers(entrant.case.backend):
-            self._go_on()
-            self._say(CaseStarted(case=entrant.case, stage="layers"))
-        entrant.tell_layers(folder, in_a_pass)
-        self._close(entrant)
-        measured = entrant.measured(timed, sampler.result(entrant.case.key))
-        known = self._limits(entrant.backend.device)
-        measured = possible.layers(msgspec.structs.replace(measured, end_to_end=flow), known)
-        work = possible.of_model(entrant.graph, entrant.case.batch, entrant.case.precision)
-        self._settle(possible.held(measured, work, known, self._job.l2 == "cold"))
-
-    def _limits(self, device: str) -> MachineLimits | None:
-        """What this machine reaches, where a ladder has measured it before."""
-        if device not in self._known:
-            self._known[device] = limits.known(device, self._job.threads)
-        return self._known[device]
+    def _finish(self, contender: Contender, timing: Timing, telemetry: Telemetry) -> None:
+        self._turn(contender.case, contender.last_stage)
+        contender.check_again()
+        for recorder in self.recorders:
+            recorder(contender, timing, self._folder, self._reporter)
+        self._close(contender)
+        self._settle(self._possible(contender, contender.measured(timing, telemetry)))
 
     # ---------------------------------------------------------------------------------------------- outcomes
 
-    def _settle(self, measurement: Measurement) -> None:
+    def _settle(self, measurement: Any) -> None:
         self._settled.add(measurement.case.key)
         self._say(Measured(measurement=measurement))
-        if measurement.disposition == "ok":
-            for case in self._same.pop(measurement.case.key, ()):
-                self._settle(same_configuration.as_own(measurement, case, self._start.folder))
 
-    def _abandon(self, case: Case, error: Exception) -> None:
-        """A case that never had a contender."""
-        disposition, reason = outcome(error)
-        self._trace(case, error)
-        self._settle(Measurement(case=case, disposition=disposition, reason=reason))
-
-    def _fail(self, entrant: Contender | None, case: Case, error: Exception) -> None:
-        if entrant is None:
-            self._abandon(case, error)
+    def _fail(self, case: Any, contender: Contender | None, error: Exception) -> None:
+        """Settle a case that `error` ended; contender: None where it never had one. Raises Restart where the
+        device is lost."""
+        if is_bug(error):
+            self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
+        if contender is None:
+            disposition, reason = outcome(error)
+            self._settle(self.record(case=case, disposition=disposition, reason=reason))
             return
-        self._trace(case, error)
-        self._chosen_anew(entrant, error)  # for the next run, where this one is past choosing
-        self._close(entrant)
-        measurement = entrant.failed(error)
-        broken = broke_device(entrant.backend.device, measurement.disposition)
+        self._close(contender)
+        measurement = contender.failed(error)
+        broken = broke_device(contender.device, measurement.disposition)
         if broken:
             measurement = msgspec.structs.replace(measurement, disposition="crashed")
         self._settle(measurement)
         if broken:
             raise Restart(f"{case.words} broke the device's context; the rest goes on in a new process")
 
-    def _trace(self, case: Case, error: Exception) -> None:
-        if is_bug(error):
-            self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
-
-    def _close(self, entrant: Contender) -> None:
+    def _close(self, contender: Contender | None) -> None:
         try:
-            entrant.close()
+            if contender is not None:
+                contender.close()
         except Exception as error:
-            self._say(Log(level="warning", text=f"{entrant.case.words} could not be closed: {error}"))
-
-
-def _references(ready: Mapping[str, Contender]) -> dict[str, str]:
-    """Whom each of these is compared with, by key, where that is among them."""
-    by_backend = {entrant.backend.name: key for key, entrant in ready.items()}
-    found = {key: by_backend.get(entrant.backend.reference, key) for key, entrant in ready.items()}
-    return {key: other for key, other in found.items() if other != key}
-
-
-def _facts(entrant: Contender) -> dict[str, str]:
-    return dict(entrant.session.facts) if entrant.session is not None else {}
+            assert contender is not None
+            self._say(Log(level="warning", text=f"{contender.case.words} could not be closed: {error}"))

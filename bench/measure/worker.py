@@ -20,17 +20,17 @@ def _warm_up(say: worker_process.Say) -> None:
     from bench.measure import environment
 
     say(Hello(environment=environment.collect()))
-    from bench.measure import runner
+    from bench.measure import net_runner
 
     # Half of what lies between a job and its first sample is what these load; now nobody waits for it.
-    runner.warm_up()
+    net_runner.warm_up()
 
 
 def _run(start: Start[Job, Case], say: worker_process.Say, stopped: Callable[[], bool]) -> int:
     # Imported here: what this pulls in may print.
-    from bench.measure.runner import Runner
+    from bench.measure.net_runner import NetRunner
 
-    return worker_process.run_cases(Runner(start, say, stopped).run, say)
+    return worker_process.run_cases(NetRunner(start, say, stopped).run, say)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ which node a name is, what a model consists of.
 
 A model of the catalogue is of our own building and held to its SHA-256: it is looked at here. A file that the
 user names may be anybody's: it is looked at by a process of its own (bench.questions.model_reader) under
-limits of time and memory (bench.questions.confined), which answers with records; the window and the command
+limits of time and memory (bench.run.confined), which answers with records; the window and the command
 line never load it.
 """
 
@@ -21,7 +21,6 @@ from typing import IO, TypeVar
 
 import msgspec
 
-from bench.questions import confined
 from bench.questions.asked import Answer, Failed, Looking, WhichTakes, reader_command
 from bench.questions.messages import (
     AnyAnswer,
@@ -39,6 +38,7 @@ from bench.questions.preview import WhichPreview
 from bench.results.messages import Progress
 from bench.results.profile_records import ProfileJob
 from bench.results.records import Case, Job
+from bench.run import confined
 from bench.run.client import worker_environment
 from bench.run.exits import exit_words, last_line, signal_name
 from bench.run.supervisor import LINE_LIMIT_NBYTES

@@ -1,6 +1,6 @@
 """The process that looks at model files from elsewhere: a question of bench.questions.model_questions on
 standard input, an answer on what was standard output, and between them whatever the file does, within limits
-(bench.questions.confined).
+(bench.run.confined).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from bench.measure.parent_channel import ParentChannel, read_line
-from bench.questions import confined
 from bench.questions.messages import (
     Answer,
     AnyQuestion,
@@ -31,6 +30,7 @@ from bench.questions.messages import (
 )
 from bench.questions.preview import WhichPreview
 from bench.results.messages import Progress
+from bench.run import confined
 from kernels.errors import KernelscopeError
 
 LEFT_S = 5.0  # beyond the limit, for whoever waits to say it first

@@ -22,7 +22,7 @@ these:
 - `bench.questions.model_questions`: what a command, or a worker that plans, has to know of a model
   (`cases`, `profile`, `node`, `facts`). Of a file that the user names, `bench.questions.model_reader`
   tells it, a process of its own, one question as a JSON line and one answer, within
-  `bench.questions.confined`'s time and memory; a model of the catalogue is looked at in process. A worker
+  `bench.run.confined`'s time and memory; a model of the catalogue is looked at in process. A worker
   says `load` before it reads such a file (`bench.run.supervisor.LOAD`): what becomes of it then is told
   of all cases of that model. No other code plans.
 - `bench.results.trust`: the kernels that a record names run only in runs that the user recorded here with

@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 import gui
-from bench.questions import confined
 from bench.results.records import Job
+from bench.run import confined
 from bench.run.kinds.ladder import KIND as LADDER
 from gui.shell.main_window import TRUST
 from gui.widgets.controls import Elided, as_tip

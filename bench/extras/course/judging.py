@@ -121,7 +121,7 @@ class Judging:
 
         start = Start(job=ladder, cases=tuple(cases))
         try:
-            TaskRunner(start, task, heard, self._stopped, self._lock, FIRST * job.budget_s, known).grade()
+            TaskRunner(start, task, heard, self._stopped, self._lock, FIRST * job.budget_s, known).measure()
         except Restart as restart:
             return found, restart
         return found, None

@@ -7,25 +7,28 @@ On the CPU checks share the processor with those of other submissions, and what 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
 from bench.extras.course.records import Task
 from bench.extras.fleet.device_lock import DeviceLock
-from bench.judge import Failure, Trial, Wrong
+from bench.judge import Wrong
 from bench.measure import limits
 from bench.measure.ladder import entrants
-from bench.measure.ladder.entrants import Entrant
+from bench.measure.ladder.entrants import RungContender
 from bench.measure.ladder.runner import LadderRunner
-from bench.measure.timing import Rules, Timing
+from bench.measure.reporter import Reporter
+from bench.measure.runner import Contender
+from bench.measure.timing import Timing
 from bench.results import stats
 from bench.results.ladder_records import LadderJob, RungCase
-from bench.results.machine_limits import MachineLimits
 from bench.results.messages import CaseStarted, Message, Start
 from kernels import registry
 from kernels.errors import KernelscopeError, UnsupportedError
+from kernels.ops import Params
+from kernels.registry import Rung
 
 HIDDEN = "on a hidden shape"
 RANKED = 0.05  # how well a ratio is known, either way, by which kernels that reach all are ranked
@@ -35,23 +38,55 @@ class _Unneeded(KernelscopeError):
     """What the student's kernel would have been timed beside."""
 
 
-class _Yardstick(Trial):
-    """A rung of ours, which nobody wrote to deceive us: looked at before it is timed and afterwards."""
+class _OnItsShape(RungContender):
+    """A rung that was tried on all other shapes before, when it joined the ladder or just now."""
 
-    def check_between(self) -> None:
+    def prepare(self) -> None:
+        self._judged(self.trial_of(self.params))
+        if failure := self.trial.check("before timing"):
+            raise entrants.wrong(failure, 0)
+
+
+class _BesideIt(_OnItsShape):
+    """A rung of ours, which nobody wrote to deceive us: looked at before it is timed and afterwards. It is
+    ours whatever a student called a file of theirs."""
+
+    over_new = False
+
+    def rung(self) -> Rung:
+        return registry.find(self.device, self.job.op, self.case.rung)
+
+    def check_between(self, turn: int) -> None:
         """Not between two turns."""
 
-    def check_new(self, when: str) -> Failure | None:
-        """Nor whether it remembers its inputs."""
-        return None
 
+class _Submission(RungContender):
+    """A student's kernel, judged on the shapes that students are told of, and on hidden ones."""
 
-@functools.cache
-def _limits(device: str, threads: int) -> MachineLimits | None:
-    try:
-        return limits.limits(device, threads, again=False)
-    except KernelscopeError:
-        return None
+    def __init__(
+        self,
+        job: LadderJob,
+        params: Params,
+        case: RungCase,
+        reporter: Reporter,
+        task: Task,
+        give_way: Callable[[], None],
+    ) -> None:
+        super().__init__(job, params, case, reporter, "")
+        self._task, self._give_way = task, give_way
+
+    def prepare(self) -> None:
+        super().prepare()
+        rung, job = self.rung(), self.job
+        for fields in self._task.hidden:
+            self._give_way()
+            params = entrants.params_of(job.op, fields)
+            if refused := rung.refusal(params, entrants.capability(job.device)):
+                raise UnsupportedError(f"{HIDDEN} it {refused.removeprefix(f'{rung.label} ')}")
+            with self.trial_of(params) as trial:
+                for _ in range(2):
+                    if failure := trial.check(HIDDEN, trial.fresh()):
+                        raise Wrong(failure.finding, failure.error_map, failure)
 
 
 class TaskRunner(LadderRunner):
@@ -72,16 +107,16 @@ class TaskRunner(LadderRunner):
         self._task, self._lock, self._first_s, self._known = task, lock, first_s, known
         self._own = start.cases[0]
 
-    def grade(self) -> None:
-        """Raises Restart and Stopped as `run` does."""
+    def _groups(self) -> Iterator[Sequence[RungCase]]:
         job = self._job
         self._params = entrants.params_of(job.op, job.params)
-        self._limits = _limits(job.device, job.threads or 0)
+        self._limits = limits.tell(self._reporter, job.device, job.threads, again=False)
         entrants.compile_ahead(job, self._params, self._cases, self._progress)
-        group: Sequence[RungCase] = self._cases
+        yield self._cases
+
+    def _group(self, cases: Sequence[RungCase]) -> list[RungCase]:
         with self._alone("cuda"):  # what checks a kernel keeps a GPU busy, too
-            while group:
-                group = self._group(group)
+            return super()._group(cases)
 
     def _alone(self, device: str) -> AbstractContextManager[None]:
         """The device held, where it is of this kind."""
@@ -92,69 +127,37 @@ class TaskRunner(LadderRunner):
         if self._lock is not None and self._lock.give_way():
             self._say(CaseStarted(case=self._own, stage="check"))  # from here on its time counts again
 
-    def _entrant(self, case: RungCase, started_at: str) -> Entrant:
+    def _contender(self, case: RungCase) -> Contender:
         if self._own.key in self._settled:
             raise _Unneeded("the kernel that it is there for is not timed")
         self._give_way()
-        if case != self._own and case.scope == "rung":
-            return self._on_its_shape(_Yardstick, case, started_at)
-        if case == self._own and self._known:
-            return self._on_its_shape(Trial, case, started_at)
-        made = super()._entrant(case, started_at)
-        if case == self._own:
-            try:
-                self._hidden(case)
-            except BaseException:
-                made.close()
-                raise
-        return made
+        params = entrants.params_of(self._job.op, self._job.params)
+        if case.scope != "rung":
+            return super()._contender(case)
+        if case != self._own:
+            return _BesideIt(self._job, params, case, self._reporter, "")
+        if self._known:
+            return _OnItsShape(self._job, params, case, self._reporter, "")
+        return _Submission(self._job, params, case, self._reporter, self._task, self._give_way)
 
-    def _on_its_shape(self, of: type[Trial], case: RungCase, started_at: str) -> Entrant:
-        """Of what was tried on all other shapes before, when it joined the ladder or just now."""
-        job = self._job
-        dirs = [Path(folder) for folder in job.kernel_dirs] if case == self._own else []
-        rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
-        params = entrants.params_of(job.op, job.params)
-        trial = of(rung, params, case.precision, seed=job.seed, threads=job.threads)
-        try:
-            if failure := trial.check("before timing"):
-                raise entrants.wrong(failure, 0)
-        except BaseException:
-            trial.close()
-            raise
-        return Entrant(case, trial, trial.close, started_at, lambda: ((), ""))
-
-    def _hidden(self, case: RungCase) -> None:
-        """Raises what is wrong with the kernel on a shape that students are not told."""
-        job = self._job
-        rung = registry.find(job.device, job.op, case.rung, [Path(d) for d in job.kernel_dirs], broken=[])
-        for fields in self._task.hidden:
-            self._give_way()
-            params = entrants.params_of(job.op, fields)
-            if refused := rung.refusal(params, entrants.capability(job.device)):
-                raise UnsupportedError(f"{HIDDEN} it {refused.removeprefix(f'{rung.label} ')}")
-            with Trial(rung, params, case.precision, seed=job.seed, threads=job.threads) as trial:
-                for _ in range(2):
-                    if failure := trial.check(HIDDEN, trial.fresh()):
-                        raise Wrong(failure.finding, failure.error_map, failure)
-
-    def _timed(self, ready: dict[str, Entrant]) -> None:
+    def _time(self, ready: dict[str, Contender]) -> None:
         if self._own.key not in ready:
             return
         with self._alone("cpu"):
-            super()._timed(ready)
+            super()._time(ready)
 
-    def _rules(self) -> Rules:
+    def _timing(self, ready: dict[str, Contender]) -> dict[str, Any]:
         """A warm-up takes no longer than the samples that follow it."""
-        usual = super()._rules()
-        first = min(usual.min_s, self._first_s)
-        return Rules(
-            warmup_s=min(usual.warmup_s, first),
-            rewarm_s=min(usual.rewarm_s, first / usual.rounds),
+        usual = super()._timing(ready)
+        rules = usual["rules"]
+        first = min(rules.min_s, self._first_s)
+        rules = replace(
+            rules,
+            warmup_s=min(rules.warmup_s, first),
+            rewarm_s=min(rules.rewarm_s, first / rules.rounds),
             min_s=first,
-            budget_s=usual.budget_s,
-            cold=usual.cold,
         )
+        return usual | {"rules": rules, "enough": self._enough}
 
     def _enough(self, timings: Mapping[str, Timing]) -> bool:
         """Whether each threshold is clearly reached or clearly missed, and what reaches all is known well

@@ -13,7 +13,7 @@ from bench.measure import net_operator as net
 from bench.measure.images import model_file
 from bench.measure.ladder.entrants import ENGINES, capability
 from bench.measure.net_operator import Whole
-from bench.questions import confined, ladder_plan, messages, model_questions
+from bench.questions import ladder_plan, messages, model_questions
 from bench.questions import rung_template as ladder_template
 from bench.questions.ladder_questions import (
     DeviceInfo,
@@ -26,7 +26,7 @@ from bench.questions.ladder_questions import (
 from bench.results.ladder_records import Ladder
 from bench.results.messages import Done
 from bench.results.records import Job
-from bench.run import options
+from bench.run import confined, options
 from bench.words.option import by_name
 from engine import backends
 from engine.graph.graph import Graph

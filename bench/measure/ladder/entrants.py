@@ -4,40 +4,42 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from bench import judge
-from bench.judge import Trial, comparison, samples
-from bench.judge.samples import small_shapes
-from bench.measure import instances
+from bench.judge import Trial, Wrong
+from bench.measure import instances, possible
 from bench.measure import net_operator as net
-from bench.measure.answers import one_node
+from bench.measure.answers import comparison, one_node, samples
+from bench.measure.answers.renewed import Renewal
+from bench.measure.answers.samples import small_shapes
 from bench.measure.ladder import tuning
 from bench.measure.net_operator import Net, net_of
 from bench.measure.outcomes import Incorrect
-from bench.measure.timing import Timeable, answers, first_run
-from bench.results.ladder_records import REFERENCE, LadderJob, RungCase
-from bench.results.records import Case, ErrorStats, Job
+from bench.measure.reporter import Reporter
+from bench.measure.runner import Contender
+from bench.measure.timing import Instances, answers, first_run
+from bench.results.ladder_records import LadderJob, RungCase, RungMeasurement
+from bench.results.records import Case, Job
 from engine import backends, net_rungs
-from engine.backend import Options, Session, in_one_thread, parts_ns, warm_runs
+from engine.backend import Options, Session
 from engine.cuda.runtime import import_cupy
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from engine.planning import tuned_defines
+from engine.rung_session import RungSession
 from kernels import jit, launch, nvrtc, registry
+from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params
 from kernels.registry import Rung
 
-if TYPE_CHECKING:
-    from bench.measure.contender import Contender
-
+MAPS = "errors"  # folder of error maps in the ladder's
 ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
 
 Progress = Callable[[str, float | None], None]
@@ -59,149 +61,269 @@ def work_of(op: str, told: dict[str, Any]) -> Params | Net:
     return net_of(told) if op == net.OP else params_of(op, told)
 
 
-class Reference:
-    """The params as a model of one node in the reference backend, with its own error against the oracle."""
+class KernelContender(Contender):
+    """One operator on `params`, in instances that are all open while they are timed. folder: of the ladder,
+    where error maps go; reporter: hears what is done."""
 
-    def __init__(self, params: Params, device: str, precision: str, threads: int | None, seed: int) -> None:
-        backend = backends.get(backends.get(ENGINES[device]).reference)
-        if reason := backend.unavailable():
-            raise UnavailableError(reason)
-        if precision not in backend.precisions:
-            offered = ", ".join(backend.precisions)
-            raise UnsupportedError(f"{backend.name} does not offer {precision}; it offers {offered}")
-        sample = samples.draw(params, np.random.default_rng(seed))
-        inputs = sample.whole_inputs
-        made = one_node.graph(params, inputs)
-        self._precision = precision
-        # Given and asked for in float32, which it converts; of its own weights it has those of fp16.
-        self.moved = params.nbytes_at(2, 4) if precision == "fp16" else params.nbytes
-        self._prepare = partial(
-            backend.prepare, made, made.fixed_batch or 1, precision, Options(threads=threads)
-        )
-        self._inputs = {f"in{i}": inputs[i] for i in params.data_inputs}
-        self.session = self._prepare()
-        self._answer = self._asked(self.session)
-        self.pass_s = first_run(self.session) / 1e9  # the very first one chooses algorithms
-        self.error: ErrorStats = comparison.compare(self._answer, sample, precision).stats
-        self.checks = 1
-        self.notes = [] if self.error.ok else [f"the reference itself is off: {self.error.reason}"]
+    record = RungMeasurement
+    method = ""  # by which multiplications are counted, where that is known
+    _pass_s: float  # seconds that a pass of the first instance takes
+    _nbytes: int  # what an instance is known to take
 
-    @property
-    def nbytes(self) -> int:
-        """What its session is known to take."""
-        return sum(self.session.memory.values())
-
-    def another(self, number: int) -> Session:
-        """Its session created again. Raises Incorrect where it does not give what the first gives."""
-        made = self._prepare()
-        try:
-            got, first = ({one_node.OUTPUT: answer} for answer in (self._asked(made), self._answer))
-            with instances.named(number):
-                if not (found := instances.alike(got, first, self._precision)).ok:
-                    raise Incorrect(found, "before timing, beside the first instance")
-        except BaseException:
-            made.close()
-            raise
-        return made
-
-    def _asked(self, session: Session) -> np.ndarray:
-        return answers(session, self._inputs)[one_node.OUTPUT]
-
-    @property
-    def one_thread(self) -> bool:
-        return in_one_thread(self.session)
-
-    @property
-    def parts_ns(self) -> Sequence[float]:
-        return parts_ns(self.session)
-
-    def time_runs(self, count: int, cold: bool = False) -> int:
-        return self.session.time_runs(count, cold)
-
-    def warm_runs(self, count: int) -> int:
-        """See engine.backend.Warmed."""
-        return warm_runs(self.session, count)
-
-    def close(self) -> None:
-        self.session.close()
-
-
-More = Callable[[], tuple[Sequence[Timeable], str]]
-
-
-@dataclass
-class Entrant:
-    """A case ready to be timed. more: prepares further instances of what is timed, checked, which `close`
-    closes too; with a sentence where memory did not suffice for all. model: what runs a whole model."""
-
-    case: RungCase
-    timed: Timeable
-    close: Callable[[], None]
-    started_at: str
-    more: More
-    check_again: Callable[[], None] = lambda: None  # after timing, of a whole model; raises Incorrect
-    others: Sequence[Timeable] = ()
-    short: str = ""
-    model: Contender | None = None
-
-    @property
-    def all(self) -> tuple[Timeable, ...]:
-        """Every instance."""
-        return (self.timed, *self.others)
+    def __init__(
+        self, job: LadderJob, params: Params, case: RungCase, reporter: Reporter, folder: str
+    ) -> None:
+        super().__init__(case, job.device, job)
+        self.params, self._reporter, self._folder = params, reporter, folder
 
     def multiply(self) -> None:
-        """Prepare the further instances. Raises as preparing the first does."""
-        self.others, self.short = self.more()
+        count, room = self.job.instances, self.job.budget_s / self._pass_s
+        self.others, short = instances.further(count, self._nbytes, self.device, room, self._another)
+        self.warnings += filter(None, [instances.fewer(len(self.opened), count, short)])
+
+    @property
+    def work(self) -> possible.Work:
+        """What a pass asks of the machine at least."""
+        return possible.of_params(self.params, self.case.precision, self.method)
+
+    def _another(self, number: int) -> Any:
+        """Instance `number`, checked. Raises what is wrong with it."""
+        raise NotImplementedError
 
 
-def entrant(
-    job: LadderJob,
-    params: Params | Net,
-    case: RungCase,
-    started_at: str,
-    checking: Callable[[], None],
-    progress: Progress,
-) -> Entrant:
-    """A case of a ladder on `params`, prepared; `checking` is called before a rung is judged. Raises
-    judge.Wrong for a rung that is, UnsupportedError for one that refuses, and whatever preparing raises."""
-    if case.scope == "model" or isinstance(params, Net):
-        contender = _contender(job, case, progress)
-        assert contender.session is not None
-        return Entrant(
-            case,
-            contender.mixings.of(contender.session),
-            contender.close,
-            started_at,
-            contender.prepare_others,
-            contender.check_again,
-            model=contender,
+class RungContender(KernelContender):
+    """A rung, judged before it is timed, between its turns and afterwards."""
+
+    first: Trial
+    over_new = True  # whether passes over inputs that are all new are looked at, too
+
+    def prepare(self) -> None:
+        """Raises judge.Wrong for a rung that is, UnsupportedError for one that refuses."""
+        job, rung = self.job, self.rung()
+        if refused := rung.refusal(self.params, capability(job.device)):
+            raise UnsupportedError(refused.removeprefix(f"{rung.label} "))
+        if job.tune:
+            tuning.tune(rung, self.params, job, self.case.precision, self._reporter.progress)
+        rung = tuned_defines.tuned(rung, self.params) if job.device == "cuda" else rung
+        self._reporter.turn(self.case, "check")
+        self._judged(
+            judge.examine(
+                rung, self.params, self.case.precision, seed=job.seed, threads=job.threads, quick=job.quick
+            )
         )
-    if case.scope == "reference":
-        reference = Reference(params, job.device, case.precision, job.threads, job.seed)
-        return _several(job, case, reference, started_at, reference.nbytes, reference.another)
-    dirs = [Path(folder) for folder in job.kernel_dirs]
-    # Another file of the user's that is no rung is no fault of this one.
-    rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
-    if refused := rung.refusal(params, capability(job.device)):
-        raise UnsupportedError(refused.removeprefix(f"{rung.label} "))
-    if job.tune:
-        tuning.tune(rung, params, job, case.precision, progress)
-    rung = tuned_defines.tuned(rung, params) if job.device == "cuda" else rung
-    checking()
-    trial = judge.examine(rung, params, case.precision, seed=job.seed, threads=job.threads, quick=job.quick)
 
-    def another(number: int) -> Trial:
-        made = trial.another()
+    def _judged(self, trial: Trial) -> None:
+        """Take a trial that was right, and is open."""
+        self.first = self.trial = trial
+        self.method, self._pass_s, self._nbytes = trial.rung.method, trial.pass_s, self.params.nbytes
+
+    def rung(self) -> Rung:
+        """The kernel. Another file of the user's that is no rung is no fault of this one."""
+        dirs = [Path(folder) for folder in self.job.kernel_dirs]
+        return registry.find(self.job.device, self.job.op, self.case.rung, dirs, broken=[])
+
+    def trial_of(self, params: Params) -> Trial:
+        """The rung on these params, not judged yet."""
+        job = self.job
+        return Trial(self.rung(), params, self.case.precision, seed=job.seed, threads=job.threads)
+
+    @property
+    def session(self) -> RungSession | None:
+        return self.first.session if self.first is not None else None
+
+    def check_between(self, turn: int) -> None:
+        if turn:  # it remembers a failure, and is timed no further
+            self.opened[(turn - 1) % len(self.opened)].check_between()
+
+    def check_again(self) -> None:
+        """The last timed passes of each instance must have been right, and so must one over other inputs."""
+        sample = None
+        for number, trial in enumerate(self.opened):
+            if trial.broken is not None:
+                raise trial.broken
+            failure = (
+                trial.failure
+                or trial.spot_check("during timing", thorough=True)
+                or trial.check("after timing", sample)
+                or (trial.check_new("after timing") if number == 0 and self.over_new else None)
+            )
+            if failure is not None:
+                raise wrong(failure, number)
+            sample = trial.sample  # the others' too: its answer is known now, and they never saw it
+
+    def failed(self, error: BaseException) -> RungMeasurement:
+        """With the finding, where the rung is wrong, and its error map in the ladder's folder."""
+        if not isinstance(error, Wrong):
+            return super().failed(error)
+        finding = error.finding
+        if self._folder and error.error_map is not None:
+            name = f"{MAPS}/{self.case.key}.npz"
+            try:
+                with atomic_file(Path(self._folder) / name) as path, path.open("wb") as stream:
+                    np.savez_compressed(stream, **error.pictures())  # type: ignore[arg-type]  # by name
+                finding = msgspec.structs.replace(finding, map=name)
+            except OSError as problem:
+                self._reporter.warn(f"the error map of {self.case.words} could not be kept: {problem}")
+        reason = f"{finding.reason} ({finding.when}, on {finding.params})"
+        return self._made("incorrect", reason=reason, finding=finding, error=finding.error)
+
+    def _another(self, number: int) -> Trial:
+        made = self.first.another()
         try:
             # Its inputs are those whose answer is known, and lie elsewhere.
-            if failure := made.check("before timing", trial.sample):
+            if failure := made.check("before timing", self.first.sample):
                 raise wrong(failure, number)
         except BaseException:
             made.close()
             raise
         return made
 
-    return _several(job, case, trial, started_at, params.nbytes, another)
+    @property
+    def _renewal(self) -> Renewal | None:
+        return self.trial.renewal if self.trial.renewal.told else None
+
+    def _own(self) -> dict[str, Any]:
+        trial, facts = self.trial, self.facts
+        if self.device == "cuda" and (words := tuned_defines.words(trial.rung, self.params)):
+            facts["tuned"] = words  # it runs with defines that were searched
+        return {
+            "error": trial.error,
+            "checks": trial.checks,
+            "notes": tuple(trial.notes),
+            "facts": facts,
+            "compiled": dict(trial.session.compiled),
+            "nbytes": trial.session.moved,
+        }
+
+    def _doubts(self) -> list[str]:
+        return self.trial.warnings
+
+
+class ReferenceContender(KernelContender):
+    """The params as a model of one node in the reference backend, with its own error against the oracle."""
+
+    def prepare(self) -> None:
+        job, params, precision = self.job, self.params, self.case.precision
+        backend = backends.get(backends.get(ENGINES[job.device]).reference)
+        if reason := backend.unavailable():
+            raise UnavailableError(reason)
+        if precision not in backend.precisions:
+            offered = ", ".join(backend.precisions)
+            raise UnsupportedError(f"{backend.name} does not offer {precision}; it offers {offered}")
+        sample = samples.draw(params, np.random.default_rng(job.seed))
+        inputs = sample.whole_inputs
+        graph = one_node.graph(params, inputs)
+        options = Options(threads=job.threads)
+        self._open = partial(backend.prepare, graph, graph.fixed_batch or 1, precision, options)
+        self._inputs = {f"in{i}": inputs[i] for i in params.data_inputs}
+        self.first = self._open()
+        self._backend = self.first.backend
+        self._answer = self._asked(self.first)
+        self._pass_s = first_run(self.first) / 1e9  # the very first one chooses algorithms
+        self._nbytes = sum(self.first.memory.values())
+        self._error = comparison.compare(self._answer, sample, precision).stats
+
+    def _asked(self, session: Session) -> np.ndarray:
+        return answers(session, self._inputs)[one_node.OUTPUT]
+
+    def _another(self, number: int) -> Session:
+        """Its session created again. Raises Incorrect where it does not give what the first gives."""
+        made = self._open()
+        try:
+            got, first = ({one_node.OUTPUT: answer} for answer in (self._asked(made), self._answer))
+            with instances.named(number):
+                if not (found := instances.alike(got, first, self.case.precision)).ok:
+                    raise Incorrect(found, "before timing, beside the first instance")
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _own(self) -> dict[str, Any]:
+        error, params = self._error, self.params
+        # Given and asked for in float32, which it converts; of its own weights it has those of fp16.
+        moved = params.nbytes_at(2, 4) if self.case.precision == "fp16" else params.nbytes
+        notes = () if error.ok else (f"the reference itself is off: {error.reason}",)
+        facts = self.facts | {"backend": self._backend}
+        return {"error": error, "checks": 1, "notes": notes, "facts": facts, "nbytes": moved}
+
+
+class WholeModelContender(Contender):
+    """A whole model with one rung at a node of it, or as one rung of a net, checked as in a comparison.
+    params: what the ladder is climbed on."""
+
+    record = RungMeasurement
+
+    def __init__(self, job: LadderJob, params: Params | Net, case: RungCase, reporter: Reporter) -> None:
+        super().__init__(case, job.device, job)
+        self._params, self._progress = params, reporter.progress
+
+    def prepare(self) -> None:
+        # With all that a comparison needs: a ladder mostly does without.
+        from bench.measure.loaded_model import LoadedModel
+        from bench.measure.net_contender import NetContender
+
+        job, case = self.job, self.case
+        engine = backends.get(ENGINES[job.device])
+        backend = engine.reference if case.is_reference else engine.name
+        of_node = not case.is_reference and job.op != net.OP
+        rung = None if case.is_reference or of_node else net_rungs.find(job.device, case.rung)
+        if rung is not None and rung.compiled and (reason := jit.unavailable()):
+            raise UnsupportedError(f"is compiled by Numba: {reason}")
+        asked = Job(
+            models=(job.model,),
+            backends=(backend,),
+            precisions=(case.precision,),
+            batches=(job.batch,),
+            dataset="random",
+            threads=job.threads,
+            layers=False,
+            rungs={job.node: case.rung} if of_node else {},
+            kernel_dirs=job.kernel_dirs,
+            seed=job.seed,
+            budget_s=job.budget_s,
+            instances=job.instances,
+        )
+        loaded = LoadedModel(job.model, asked, (job.batch,), self._progress)
+        whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
+        self._net = self.first = NetContender(whole, loaded, asked)
+        self.warnings = self._net.warnings
+        if rung is not None:
+            self._net.options = net_rungs.options(rung, self._net.options)
+        self._net.prepare()
+        if rung is not None and (reason := net_rungs.refusal(rung, self._net.facts)):
+            raise UnsupportedError(f"cannot be had of this net: {reason}")
+
+    @property
+    def timed(self) -> Instances:
+        return self._net.timed
+
+    def multiply(self) -> None:
+        self._net.multiply()
+
+    def check_again(self) -> None:
+        self._net.check_again()
+
+    @property
+    def work(self) -> possible.Work:
+        """What a pass asks of the machine at least."""
+        return possible.of_model(self._net.graph, self.job.batch, self.case.precision)
+
+    @property
+    def _renewal(self) -> Renewal | None:
+        return self._net.mixings.told
+
+    def _own(self) -> dict[str, Any]:
+        renewal = self._renewal
+        # How a whole net lies in other precisions is not told, step by step.
+        known = isinstance(self._params, Net) and self.case.precision == "fp32"
+        return {
+            "error": self._net.output,
+            "checks": self._net.checked,
+            "facts": self.facts,
+            "nbytes": self._params.nbytes if known else 0,
+            "notes": (renewal.told,) if renewal is not None else (),
+        }
 
 
 def wrong(failure: judge.Failure, number: int) -> judge.Wrong:
@@ -210,37 +332,6 @@ def wrong(failure: judge.Failure, number: int) -> judge.Wrong:
     if number:
         finding = msgspec.structs.replace(finding, when=f"{finding.when}, in instance {number + 1}")
     return judge.Wrong(finding, failure.error_map, failure)
-
-
-class _Open(Timeable, instances.Closable, Protocol): ...
-
-
-class _First(_Open, Protocol):
-    """pass_s: seconds that a pass took it."""
-
-    pass_s: float
-
-
-def _several(
-    job: LadderJob,
-    case: RungCase,
-    first: _First,
-    started_at: str,
-    nbytes: int,
-    another: Callable[[int], _Open],
-) -> Entrant:
-    """An entrant whose instances are made by `another`."""
-    stack = contextlib.ExitStack()
-    stack.callback(first.close)
-
-    def more() -> tuple[Sequence[Timeable], str]:
-        room = job.budget_s / first.pass_s
-        others, short = instances.further(job.instances, nbytes, job.device, room, another)
-        for other in others:
-            stack.callback(other.close)
-        return others, instances.fewer(len(others) + 1, job.instances, short)
-
-    return Entrant(case, first, stack.close, started_at, more)
 
 
 def compile_ahead(
@@ -273,50 +364,6 @@ def compile_ahead(
 
 def _fits(rung: Rung, params: Params, have: tuple[int, int]) -> bool:
     return rung.refusal(params, have) is None and launch.refusal(params, rung) is None
-
-
-def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
-    """The whole model with this rung at the node, or as this rung of a net, checked as a comparison checks
-    it."""
-    from bench.measure.contender import (
-        Contender,  # with all that a comparison needs: a ladder mostly does without
-    )
-    from bench.measure.loaded_model import LoadedModel
-
-    engine = backends.get(ENGINES[job.device])
-    backend = engine.reference if case.rung == REFERENCE else engine.name
-    of_node = case.rung != REFERENCE and job.op != net.OP
-    rung = None if case.rung == REFERENCE or of_node else net_rungs.find(job.device, case.rung)
-    if rung is not None and rung.compiled and (reason := jit.unavailable()):
-        raise UnsupportedError(f"is compiled by Numba: {reason}")
-    asked = Job(
-        models=(job.model,),
-        backends=(backend,),
-        precisions=(case.precision,),
-        batches=(job.batch,),
-        dataset="random",
-        threads=job.threads,
-        layers=False,
-        rungs={job.node: case.rung} if of_node else {},
-        kernel_dirs=job.kernel_dirs,
-        seed=job.seed,
-        budget_s=job.budget_s,
-        instances=job.instances,
-    )
-    loaded = LoadedModel(job.model, asked, (job.batch,), progress)
-    whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
-    contender = Contender(whole, loaded, asked)
-    if rung is not None:
-        contender.options = net_rungs.options(rung, contender.options)
-    try:
-        contender.prepare()
-        assert contender.session is not None
-        if rung is not None and (reason := net_rungs.refusal(rung, contender.session.facts)):
-            raise UnsupportedError(f"cannot be had of this net: {reason}")
-    except BaseException:
-        contender.close()
-        raise
-    return contender
 
 
 def capability(device: str) -> tuple[int, int] | None:

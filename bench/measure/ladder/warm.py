@@ -63,6 +63,6 @@ def _answer() -> None:
     """One of the oracle's, whose operators take as long to load as all of a small check."""
     import numpy as np
 
-    from bench.judge import samples
+    from bench.measure.answers import samples
 
     samples.draw(REHEARSED, np.random.default_rng(0))

@@ -34,10 +34,11 @@ ORT_PHASES = PHASES | {"load": "session creation", "compile": "first runs, algor
 
 
 class ColdStart:
-    """Collects the phases; each begins where the one before it ended. Times are taken from `origin_ns` on."""
+    """Collects the phases; each begins where the one before it ended. Times are taken from `origin` on
+    (perf_counter_ns)."""
 
     def __init__(self, origin_ns: int, entered_ns: int, imported_ns: int) -> None:
-        self._origin = origin_ns
+        self.origin = origin_ns
         self._now = origin_ns
         self.marks: list[Mark] = []
         self.until("interpreter", entered_ns)
@@ -48,7 +49,7 @@ class ColdStart:
         end = max(self._now, perf_counter_ns() if end_ns is None else end_ns)
         start, self._now = self._now, end
         self.marks.append(
-            Mark(name=name, kind="cold", start_ns=start - self._origin, end_ns=end - self._origin, text=text)
+            Mark(name=name, kind="cold", start_ns=start - self.origin, end_ns=end - self.origin, text=text)
         )
 
     def steady(self, passes_ns: Sequence[float]) -> None:

@@ -45,7 +45,7 @@ def main(folder: Path) -> int:
 def one_pass(start: Start[ProfileJob, Case]) -> None:
     """Prepare the case of `start`, and run it once between the marks. Raises what `prepare` raises."""
     from bench.measure.loaded_model import LoadedModel
-    from bench.measure.profile.case_inputs import asked, batch_inputs
+    from bench.measure.profile.session import asked, batch_inputs
     from bench.measure.timing import first_run
     from bench.measure.tuned import tuning
     from engine import backends

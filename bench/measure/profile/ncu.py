@@ -12,14 +12,21 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import psutil
 
+from bench.measure.profile import counters_pass
 from bench.measure.profile.counters import Counted
 from bench.results.events import Counters
+from bench.results.messages import Start
+from bench.results.profile_records import ProfileJob
+from bench.results.records import Case
 from kernels.errors import KernelError, UnavailableError, system_words
 
 # What is counted, by the field it goes to.
@@ -68,6 +75,25 @@ def find() -> Path | None:
         return Path(on_path)
     found = [path for place in PLACES for path in sorted(Path("/").glob(place[1:]))]
     return next((path for path in reversed(found) if os.access(path, os.X_OK)), None)
+
+
+def take(job: ProfileJob, case: Case, stopped: Callable[[], bool] = lambda: False) -> tuple[Counted, ...]:
+    """The kernels of one pass of a case, in order, with what was counted. Raises UnavailableError where ncu
+    is not there or not permitted, KernelError where it or the pass fails."""
+    with tempfile.TemporaryDirectory(prefix="kernelscope-") as name:
+        folder = Path(name)
+        start = Start(job=job, cases=(case,))
+        (folder / counters_pass.JOB).write_bytes(msgspec.json.encode(start))
+        target = [sys.executable, "-m", counters_pass.__name__, str(folder)]
+        try:
+            return run(target, folder, stopped)
+        except KernelError as error:
+            failed = folder / counters_pass.ERROR
+            if failed.is_file():
+                raise KernelError(
+                    f"hardware counters are not read: the pass under `ncu` failed: {failed.read_text()}"
+                ) from error
+            raise
 
 
 def run(

@@ -1,5 +1,5 @@
-"""Profiles one case in its worker: a cold start told apart, unprofiled passes, then a session profiled from
-its creation to its close, and everything put into one CaseProfile.
+"""Profiles cases in the worker, each in a process of its own: a cold start told apart, unprofiled passes, a
+session profiled from its creation to its close, and everything put into one CaseProfile.
 
 Nothing is timed with a profiler on: the samples come first, from a process in which it was never loaded.
 """
@@ -7,44 +7,35 @@ Nothing is timed with a profiler on: the samples come first, from a process in w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter_ns
+from typing import Any
 
 import numpy as np
 
 from bench.measure import environment, limits, unrest
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.outcomes import broke_device, is_bug, outcome, trace
+from bench.measure.outcomes import Restart
 from bench.measure.profile import counters as profile_counters
-from bench.measure.profile import counters_run
+from bench.measure.profile import ncu
 from bench.measure.profile import session as profile_session
-from bench.measure.profile.case_inputs import asked, batch_inputs
 from bench.measure.profile.cold import PREPARING, ColdStart
-from bench.measure.profile.merge import Profiling
 from bench.measure.profile.process import GpuPeak, process_use
+from bench.measure.profile.session import asked, batch_inputs
 from bench.measure.reporter import Reporter
-from bench.measure.telemetry import Sampler
-from bench.measure.timing import Rules, Stopped, first_run, time_together
+from bench.measure.runner import Contender, Runner
+from bench.measure.timing import Rules, Timing, first_run
 from bench.measure.tuned import tuning
 from bench.results import event_files as profile_store
 from bench.results import parts as profile_parts
-from bench.results.messages import (
-    CaseStarted,
-    Hello,
-    LimitsMeasured,
-    Log,
-    Measured,
-    Message,
-    ModelLoaded,
-    Start,
-)
+from bench.results.events import Events
+from bench.results.messages import Hello, Message, ModelLoaded, Start
 from bench.results.profile_records import CaseProfile, ProfileJob
 from bench.results.records import Case, Telemetry
 from engine import backends
-from engine.backend import Backend, Options, Part, Parted, Session, is_ort
+from engine.backend import Part, Parted, Session, is_ort
 from kernels.errors import KernelscopeError, UnavailableError
 from kernels.spans import recorded
 
@@ -61,8 +52,156 @@ class Passes:
     instances: tuple[int, ...] = ()
 
 
-class ProfileRunner:
-    """`say` takes messages; `stopped` tells that the user wants no more."""
+class ProfiledNet(Contender):
+    """A whole net from its cold start, timed without a profiler; recorders profile it in sessions of their
+    own. cold: collects the phases of the start."""
+
+    record, last_stage = CaseProfile, "profile"
+    loaded: LoadedModel
+    inputs: Mapping[str, np.ndarray]
+    inside: Sequence[Part]  # of a kernel that does several steps: what each takes
+    events: Events
+
+    def __init__(self, case: Case, job: ProfileJob, cold: ColdStart, reporter: Reporter) -> None:
+        self.backend = backends.get(case.backend)
+        super().__init__(case, self.backend.device, job)
+        self.cold, self._reporter = cold, reporter
+        self.peak = GpuPeak()
+        self.notes: list[str] = []
+
+    def prepare(self) -> None:
+        backend, case, cold = self.backend, self.case, self.cold
+        if reason := backend.unavailable():
+            raise UnavailableError(reason)
+        profile_session.load_libraries(backend)
+        cold.until("libraries")
+        wanted = asked(self.job, case)
+        self.loaded = LoadedModel(self.job.model, wanted, (case.batch,), self._reporter.progress)
+        self.inputs = batch_inputs(self.loaded, case.batch)
+        cold.until("model and images")
+        if self.device == "cuda":
+            self.peak.watch()
+            cold.until("NVML")
+            profile_session.start_device()
+            cold.until("CUDA context")
+        self.options = tuning.options(backend, self.loaded, wanted)
+        ort = is_ort(backend)
+        with recorded(*PREPARING.get("ort" if ort else case.backend, ())) as spans:
+            session = self.first = self.prepared(self.options)
+        cold.prepared(session.phases, spans, ort)
+        session.bind(self.inputs)
+        cold.until("inputs bound")
+        first_run(session)
+        cold.until("first run")
+        cold.steady(passes(session, self.inputs, STEADY_S))
+
+    def prepared(self, options: Any) -> Session:
+        """A session of it."""
+        case = self.case
+        return backends.prepared_within(self.backend, self.loaded.graph, case.batch, case.precision, options)
+
+    def free(self) -> None:
+        """Close the session that is open."""
+        super().close()
+
+    def close(self, but: int = 0) -> None:
+        self.peak.close()
+        super().close(but)
+
+    def measured(self, timing: Timing, telemetry: Telemetry) -> CaseProfile:
+        return CaseProfile(
+            **self.recorded,
+            case=self.case,
+            disposition="ok",
+            device=self.device,
+            samples_ns=tuple(timing.samples_ns),
+            cold=tuple(self.cold.marks),
+            telemetry=telemetry,
+            notes=(*self.notes, *timing.warnings),
+            started_at=self._started_at,
+        )
+
+
+def unprofiled(net: ProfiledNet, timing: Timing, folder: str, reporter: Reporter) -> None:
+    """Host-to-host passes of the profiled session's like: a session of the same options, and passes as warm
+    as the profiled ones."""
+    warm, net.recorded["facts"] = net.job.warm_up > 0, net.facts
+    options = profile_session.options_of(net.backend, net.options, net.job.apart)
+    if not warm or options != net.options:
+        net.free()
+        net.first, net.options = net.prepared(options), options
+    if warm:
+        plain = in_rounds(net.first, net.inputs)
+    else:  # where nothing is warmed up, the first passes of a session from host to host
+        plain = Passes(tuple(_pass(net.first, net.inputs) for _ in range(net.job.runs)))
+    # Here, as the profiled session keeps no stamps.
+    net.inside = net.first.launch_parts() if isinstance(net.first, Parted) else ()
+    net.free()
+    told = unrest.warning(plain) if plain.rounds else ""
+    net.recorded |= {"pass_ns": plain.samples_ns, "pass_rounds": plain.rounds, "unrest": told}
+
+
+def profiled(net: ProfiledNet, timing: Timing, folder: str, reporter: Reporter) -> None:
+    """A session under the profilers from its creation to its close, with hardware counters where these were
+    asked for; and what the process used."""
+    origin = net.cold.origin
+    reporter.go_on()
+    found = profile_session.record(
+        net.backend, net.loaded, net.case, net.options, net.inputs, net.job, origin, net.inside
+    )
+    use = process_use(origin, net.peak.peak_nbytes)
+    # Only now: what this imports to look at the machine is no part of what the case used.
+    reporter.say(ModelLoaded(model=net.loaded.info()))
+    limits.tell(reporter, net.device, net.job.threads, again=False)
+    net.notes += found.notes
+    net.recorded |= {
+        "profiled_ns": found.pass_ns,
+        "operators": found.operators,
+        "attributed": found.attributed,
+        "dropped": found.dropped,
+        "clocks": found.clocks,
+        "process": use,
+        "gpu": found.gpu,
+        "facts": net.recorded["facts"] | found.facts,
+    }
+    net.events = found.events
+
+
+def counted(net: ProfiledNet, timing: Timing, folder: str, reporter: Reporter) -> None:
+    """Where it was asked for, the hardware counts in a pass of another process."""
+    if not net.job.counters:
+        return
+    if net.device != "cuda":
+        net.notes.append("hardware counters are not read: it takes an NVIDIA GPU")
+        return
+    reporter.turn(net.case, "count")
+    try:
+        kernels = ncu.take(net.job, net.case, reporter.stopped)
+    except KernelscopeError as error:
+        reporter.go_on()
+        net.notes.append(str(error))
+        return
+    reporter.go_on()
+    net.events, words, note = profile_counters.attached(net.events, kernels)
+    net.recorded["facts"] |= {"counters": words}
+    net.notes += filter(None, [note])
+
+
+def events(net: ProfiledNet, timing: Timing, folder: str, reporter: Reporter) -> None:
+    """The events, in a file of their own, and what they add up to."""
+    kept = net.events
+    net.recorded |= {
+        "breakdowns": profile_parts.breakdowns(kept),
+        "events": {name: len(getattr(kept, name)) for name in ("activities", "calls", "intervals")},
+        "file": profile_store.write_events(Path(folder), net.case.key, kept) if folder else "",
+    }
+
+
+class ProfileRunner(Runner):
+    """The first case; another process has to go on with the others. entered_ns: when this one was entered
+    (perf_counter_ns)."""
+
+    record, recorders = CaseProfile, (unprofiled, profiled, counted, events)
 
     def __init__(
         self,
@@ -71,187 +210,26 @@ class ProfileRunner:
         stopped: Callable[[], bool],
         entered_ns: int,
     ) -> None:
-        self._job = start.job
-        self._case = start.cases[0]
-        self._folder = Path(start.folder) if start.folder else None
-        self._say = say
-        self._stopped = stopped
-        reporter = Reporter(say, stopped)
-        self._progress, self._go_on = reporter.progress, reporter.go_on
-        self._origin = start.started_ns or entered_ns
-        self._cold = ColdStart(self._origin, entered_ns, perf_counter_ns())
-        self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        super().__init__(start, say, stopped)
+        self._cold = ColdStart(start.started_ns or entered_ns, entered_ns, perf_counter_ns())
 
-    def run(self) -> None:
-        """The case, whatever becomes of it."""
-        case = self._case
-        peak = GpuPeak()
-        try:
-            made = self._profile(case, peak)
-        except Stopped:
-            made = CaseProfile(case=case, disposition="cancelled", reason="cancelled")
-        except Exception as error:
-            disposition, reason = outcome(error)
-            if broke_device(backends.get(case.backend).device, disposition):
-                disposition = "crashed"
-            if is_bug(error):
-                self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
-            made = CaseProfile(case=case, disposition=disposition, reason=reason, started_at=self._started_at)
-        finally:
-            peak.close()
-        self._say(Hello(environment=environment.collect()))
-        self._say(Measured(measurement=made))
-
-    def _profile(self, case: Case, peak: GpuPeak) -> CaseProfile:
-        self._say(CaseStarted(case=case, stage="prepare"))
-        backend = backends.get(case.backend)
-        if reason := backend.unavailable():
-            raise UnavailableError(reason)
-        cold = self._cold
-        profile_session.load_libraries(backend)
-        cold.until("libraries")
-        loaded = self._loaded(case)
-        inputs = batch_inputs(loaded, case.batch)
-        cold.until("model and images")
-        if backend.device == "cuda":
-            peak.watch()
-            cold.until("NVML")
-            profile_session.start_device()
-            cold.until("CUDA context")
-        options = tuning.options(backend, loaded, self._asked)
-        session = self._prepare_cold(backend, loaded, case, options)
-        try:
-            self._first_passes(session, inputs)
-            cold.steady(passes(session, inputs, STEADY_S))
+    def _groups(self) -> Iterator[Sequence[Case]]:
+        yield self._cases[:1]
+        if len(self._cases) > 1:
             self._go_on()
-            self._say(CaseStarted(case=case, stage="time"))
-            samples, telemetry, warnings = self._samples(session, backend.device)
-            facts = dict(session.facts)
-            profiled = profile_session.options_of(backend, options, self._job.apart)
-            # Held against its like: a session of the same options, and passes as warm as the profiled ones.
-            warm = self._job.warm_up > 0
-            plain = in_rounds(session, inputs) if warm and profiled == options else None
-            inside = _inside(session) if plain else ()
-        finally:
-            session.close()
-        self._go_on()
-        if plain is None:
-            other = backends.prepared_within(backend, loaded.graph, case.batch, case.precision, profiled)
-            try:
-                # Where nothing is warmed up, the first passes of a session from host to host.
-                first = (_pass(other, inputs) for _ in range(self._job.runs))
-                plain = in_rounds(other, inputs) if warm else Passes(tuple(first))
-                inside = _inside(other)
-            finally:
-                other.close()
-        self._go_on()
-        self._say(CaseStarted(case=case, stage="profile"))
-        recorded = profile_session.record(
-            backend, loaded, case, profiled, inputs, self._job, self._origin, inside
-        )
-        use = process_use(self._origin, peak.peak_nbytes)
-        # Only now: what this imports to look at the machine is no part of what the case used.
-        self._say(ModelLoaded(model=loaded.info()))
-        self._limits(backend.device)
-        self._count(backend, case, recorded)
-        file = ""
-        if self._folder is not None:
-            file = profile_store.write_events(self._folder, case.key, recorded.events)
-        events = recorded.events
-        return CaseProfile(
-            case=case,
-            disposition="ok",
-            device=backend.device,
-            samples_ns=samples,
-            pass_ns=plain.samples_ns,
-            pass_rounds=plain.rounds,
-            unrest=unrest.warning(plain) if plain.rounds else "",
-            profiled_ns=recorded.pass_ns,
-            cold=tuple(self._cold.marks),
-            breakdowns=profile_parts.breakdowns(events),
-            operators=recorded.operators,
-            attributed=recorded.attributed,
-            dropped=recorded.dropped,
-            clocks=recorded.clocks,
-            process=use,
-            gpu=recorded.gpu,
-            telemetry=telemetry,
-            facts=facts | recorded.facts,
-            notes=(*recorded.notes, *warnings),
-            events={
-                "activities": len(events.activities),
-                "calls": len(events.calls),
-                "intervals": len(events.intervals),
-            },
-            file=file,
-            started_at=self._started_at,
-        )
+            raise Restart
 
-    # ------------------------------------------------------------------------------------------------ stages
+    def _contender(self, case: Case) -> ProfiledNet:
+        return ProfiledNet(case, self._job, self._cold, self._reporter)
 
-    def _loaded(self, case: Case) -> LoadedModel:
-        self._asked = asked(self._job, case)
-        return LoadedModel(self._job.model, self._asked, (case.batch,), self._progress)
+    def _timing(self, ready: dict[str, Contender]) -> dict[str, Any]:
+        budget_s = self._job.budget_s
+        return {"rules": Rules(budget_s=budget_s, min_s=min(0.3, budget_s))}
 
-    def _prepare_cold(self, backend: Backend, loaded: LoadedModel, case: Case, options: Options) -> Session:
-        ort = is_ort(backend)
-        with recorded(*PREPARING.get("ort" if ort else case.backend, ())) as spans:
-            session = backends.prepared_within(backend, loaded.graph, case.batch, case.precision, options)
-        self._cold.prepared(session.phases, spans, ort)
-        return session
-
-    def _first_passes(self, session: Session, inputs: Mapping[str, np.ndarray]) -> None:
-        session.bind(inputs)
-        self._cold.until("inputs bound")
-        first_run(session)
-        self._cold.until("first run")
-
-    def _samples(self, session: Session, device: str) -> tuple[tuple[float, ...], Telemetry, tuple[str, ...]]:
-        key, job = self._case.key, self._job
-        with Sampler({key: device}) as sampler:
-            timings = time_together(
-                {key: session},
-                Rules(budget_s=job.budget_s, min_s=min(0.3, job.budget_s)),
-                job.seed,
-                devices={key: device},
-                on_turn=sampler.turn,
-                throttled=sampler.throttled,
-                stopped=self._stopped,
-            )
-        timing = timings[key]
-        if timing.error is not None:
-            raise timing.error
-        return tuple(timing.samples_ns), sampler.result(key), tuple(timing.warnings)
-
-    def _limits(self, device: str) -> None:
-        try:
-            self._say(LimitsMeasured(limits=limits.limits(device, self._job.threads, again=False)))
-        except KernelscopeError as error:
-            self._say(Log(level="warning", text=f"the machine's limits are not known: {error}"))
-
-    def _count(self, backend: Backend, case: Case, recorded: Profiling) -> None:
-        """Where it was asked for, have the hardware count in a pass of another process."""
-        if not self._job.counters:
-            return
-        if backend.device != "cuda":
-            recorded.notes = (*recorded.notes, "hardware counters are not read: it takes an NVIDIA GPU")
-            return
-        self._say(CaseStarted(case=case, stage="count"))
-        try:
-            counted = counters_run.take(self._job, case, self._stopped)
-        except KernelscopeError as error:
-            self._go_on()
-            recorded.notes = (*recorded.notes, str(error))
-            return
-        self._go_on()
-        recorded.events, words, note = profile_counters.attached(recorded.events, counted)
-        recorded.facts["counters"] = words
-        recorded.notes = (*recorded.notes, *filter(None, [note]))
-
-
-def _inside(session: Session) -> tuple[Part, ...]:
-    """What the steps take in a kernel that does several: here, as the profiled session keeps no stamps."""
-    return session.launch_parts() if isinstance(session, Parted) else ()
+    def _settle(self, measurement: CaseProfile) -> None:
+        if not self._settled:  # looking at the machine is no part of what the case used
+            self._say(Hello(environment=environment.collect()))
+        super()._settle(measurement)
 
 
 def passes(session: Session, inputs: Mapping[str, np.ndarray], seconds: float = PASS_S) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ from bench.measure.profile import merge as profile_merge
 from bench.measure.profile.merge import Profiling, Readings
 from bench.measure.profile.process import thread_clock
 from bench.results.profile_records import ProfileJob
-from bench.results.records import Case
+from bench.results.records import Case, Job
 from engine import backends
 from engine.backend import Backend, Launching, Options, Part, Planned, Session, Stepped, is_ort
 from engine.cuda import cupti
@@ -34,6 +34,7 @@ from engine.ort.sessions import import_onnxruntime
 from kernels.errors import KernelscopeError
 from kernels.spans import recorded
 
+IMAGES = 64  # different ones in a batch at the most; a larger one repeats them
 NO_GPU = (
     "on a GPU the profile would also show every kernel, copy and call into CUDA, with the gaps between them"
 )
@@ -47,6 +48,33 @@ def options_of(backend: Backend, options: Options, apart: bool = False) -> Optio
     return replace(
         options, cuda_graph=graph, joins=not apart, early=options.early and backend.device != "cuda"
     )
+
+
+def asked(job: ProfileJob, case: Case) -> Job:
+    """A profile's job as one of comparisons, for one case."""
+    return Job(
+        models=(job.model,),
+        backends=(case.backend,),
+        precisions=(job.precision,),
+        batches=(case.batch,),
+        dataset=job.dataset,
+        preprocess=job.preprocess,
+        threads=job.threads,
+        layers=False,
+        cuda_graph=job.cuda_graph,
+        rungs=dict(job.rungs),
+        kernel_dirs=job.kernel_dirs,
+        seed=job.seed,
+    )
+
+
+def batch_inputs(loaded: LoadedModel, batch: int) -> dict[str, np.ndarray]:
+    """A full batch of the job's images, or of random numbers where the model takes no images."""
+    if not loaded.takes_images:
+        given = ((name, loaded.graph.batch_axes.get(name, 0), a) for name, a in loaded.given().items())
+        return {name: np.take(a, np.arange(batch) % a.shape[axis], axis) for name, axis, a in given}
+    pixels = loaded.feed.first_pixels(loaded.dataset(min(batch, IMAGES)), min(batch, IMAGES))
+    return loaded.feed.inputs(np.ascontiguousarray(pixels[np.arange(batch) % len(pixels)]))
 
 
 def load_libraries(backend: Backend) -> None:

@@ -14,7 +14,7 @@ ENTERED_NS = time.perf_counter_ns()  # before anything else is loaded
 from collections.abc import Callable  # noqa: E402
 
 from bench.measure import worker_process  # noqa: E402
-from bench.results.messages import Done, Start  # noqa: E402
+from bench.results.messages import Start  # noqa: E402
 from bench.results.profile_records import ProfileJob  # noqa: E402
 from bench.results.records import Case  # noqa: E402
 from bench.run.supervisor import RESTART_STATUS  # noqa: E402
@@ -23,12 +23,13 @@ from bench.run.supervisor import RESTART_STATUS  # noqa: E402
 def _run(start: Start[ProfileJob, Case], say: worker_process.Say, stopped: Callable[[], bool]) -> int:
     """Profile the first case."""
     # Imported here: what this pulls in may print.
+    from bench.measure.outcomes import Restart
     from bench.measure.profile.runner import ProfileRunner
 
-    ProfileRunner(start, say, stopped, ENTERED_NS).run()
-    if len(start.cases) > 1 and not stopped():
+    try:
+        ProfileRunner(start, say, stopped, ENTERED_NS).run()
+    except Restart:
         return RESTART_STATUS
-    say(Done())
     return 0
 
 

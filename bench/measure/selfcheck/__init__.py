@@ -292,21 +292,21 @@ class Contenders:
 
     @contextlib.contextmanager
     def __call__(self, case: Case) -> Iterator[Mapping[str, Sequence[Timeable]]]:
-        from bench.measure.contender import Contender
+        from bench.measure.net_contender import NetContender
 
         with contextlib.ExitStack() as stack:
             entrants = {}
             try:
                 for side in SIDES:
-                    entrant = entrants[side] = Contender(case, self._loaded(case.model), self._job)
+                    entrant = entrants[side] = NetContender(case, self._loaded(case.model), self._job)
                     stack.callback(entrant.close)
                     entrant.prepare()
                 for entrant in entrants.values():
-                    entrant.prepare_others()
+                    entrant.multiply()
             except Exception as error:
                 raise _failure(case, error) from error
             yield {
-                side: entrant.sessions if isinstance(entrant.timed, Succession) else entrant.timed
+                side: entrant.opened if isinstance(entrant.timed, Succession) else entrant.timed
                 for side, entrant in entrants.items()
             }
             try:

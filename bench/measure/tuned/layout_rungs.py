@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bench.judge.batch_check import BatchCheck
-from bench.judge.samples import repeated
+from bench.measure.answers.batch_check import BatchCheck
+from bench.measure.answers.samples import repeated
 from bench.measure.timing import answers
 from bench.measure.tuned.rungs import FADES
 from bench.measure.tuned.sweep import UNTRIED, DeviceLost, Progress

@@ -8,20 +8,22 @@ captures its CUDA graph, no other thread may allocate on the device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
 
-from bench.measure.answers import accuracy, oracle
+from bench.measure.answers import accuracy, layer_errors, oracle
+from bench.measure.answers.oracle import Golden
 from bench.measure.loaded_model import ORACLE, LoadedModel
 from bench.measure.timing import Rules, first_run, one_pass
-from bench.measure.tuned.layers import LayerChecks
 from bench.measure.tuned.sweep import Judge, Looks, Progress, Sweep
 from bench.results.records import ErrorStats
 from engine.backend import Backend, Options, Session
+from engine.graph.graph import Graph
 from engine.options import Configuration
+from engine.ort.tuning import bearing
 from engine.planning.choices import Choice, Tried
 from kernels.errors import OutOfMemoryError, UnsupportedError
 
@@ -30,6 +32,44 @@ FINAL = Rules(
 )  # the fastest, not by how much
 LOOKS = Looks(final=FINAL, first_s=0.05, near=1.25, default=True)
 ANEW = "in a second session"
+
+
+@dataclass
+class LayerChecks:
+    """Errors of a model's layers under configurations of a reference. Each layer is looked at once for all
+    configurations that are the same for it: one without a convolution knows nothing of how those are searched
+    for.
+
+    Of one model on `backend` at one batch size and precision; `golden` has its inner tensors. `say` hears
+    which layer is looked at, before it is. _known: by a layer's model and a configuration as far as it bears
+    on it."""
+
+    graph: Graph
+    backend: Backend
+    batch: int
+    precision: str
+    options: Options
+    golden: Golden
+    say: Callable[[str], None]
+    _known: dict[tuple[str, Configuration], ErrorStats] = field(default_factory=dict)
+
+    def errors(self, configuration: Configuration) -> Iterator[tuple[str, ErrorStats]]:
+        """Of every layer its first node and how far off it is, as
+        bench.measure.answers.layer_errors.errors_at has them. Raises OutOfMemoryError."""
+        layer = "", configuration
+
+        def known(model: Graph) -> ErrorStats | None:
+            nonlocal layer
+            layer = model.sha256, bearing(configuration, model)
+            if layer not in self._known:
+                self.say(f"checking {model.nodes[0].name} of {configuration.words}")
+            return self._known.get(layer)
+
+        options = replace(self.options, ort=configuration)
+        at = (self.graph, self.backend, self.precision, options, self.golden, self.batch)
+        for part, stats in layer_errors.errors_at(*at, known=known):
+            self._known[layer] = stats
+            yield part.nodes[0], stats
 
 
 @dataclass(frozen=True)

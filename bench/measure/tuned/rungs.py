@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from bench.judge.batch_check import BatchCheck
-from bench.judge.samples import repeated
+from bench.measure.answers.batch_check import BatchCheck
+from bench.measure.answers.samples import repeated
 from bench.measure.timing import Rules
 from bench.measure.tuned.sweep import FAR, SLOWER, UNTRIED, Judge, Looks, Progress, Sweep
 from engine import rung_devices

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from bench.judge.samples import repeated
+from bench.measure.answers.samples import repeated
 from bench.measure.loaded_model import LoadedModel
 from bench.measure.tuned import layouts, reference, rungs
 from bench.measure.tuned.rungs import Untimed, wanted

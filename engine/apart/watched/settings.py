@@ -53,7 +53,7 @@ def limits(pid: int) -> Limits:
 
         with contextlib.suppress(OSError):
             found = [resource.prlimit(pid, number) for number in range(_COUNT)]
-            # This program limits its own memory while it reads a file (bench.questions.confined).
+            # This program limits its own memory while it reads a file (bench.run.confined).
             data = resource.RLIMIT_DATA
             found[data] = found[data][1], found[data][1]
             return tuple(found)

@@ -30,7 +30,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from bench import judge
-from bench.judge.samples import small_shapes
+from bench.measure.answers.samples import small_shapes
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from kernels import launch, nvrtc, registry

@@ -30,8 +30,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bench.judge import samples
-from bench.measure.answers import one_node
+from bench.measure.answers import one_node, samples
 from engine.cuda.rung import packed
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda.stages import starts

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from bench import judge
-from bench.judge import samples
 from bench.judge.trial import Trial
+from bench.measure.answers import samples
 from engine import backends
 from engine.cuda import rung as rung_cuda
 from kernels import nvrtc, registry

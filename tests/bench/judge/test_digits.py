@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bench import judge
-from bench.judge import comparison, digits
-from bench.measure.answers import one_node
+from bench.judge import digits
+from bench.measure.answers import comparison, one_node
 from kernels import registry
 from kernels.ops import Params, sized
 from kernels.ops.conv import Conv

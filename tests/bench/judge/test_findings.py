@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.judge import samples, tried_shape
+from bench.judge import tried_shape
 from bench.judge.mistakes import mistakes as mistakes_of
 from bench.judge.mistakes import of_any
-from bench.judge.samples import draw
+from bench.measure.answers import samples
+from bench.measure.answers.samples import draw
 from kernels import registry
 from kernels.ops import OPS
 from tests import sampling

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bench import judge
-from bench.judge import comparison, samples
+from bench.measure.answers import comparison, samples
 from kernels import registry
 from kernels.ops import OPS, Params
 from kernels.ops.conv import Conv

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.judge import samples
-from bench.judge.comparison import compare
+from bench.measure.answers import samples
+from bench.measure.answers.comparison import compare
 from kernels import registry
 from kernels.cpu import load
 from kernels.ops import EXPONENTS, FLOATS8, ITEMSIZE

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import judge
-from bench.judge.samples import small_shapes
+from bench.measure.answers.samples import small_shapes
 from kernels import registry
 from kernels.ops import OPS, sized
 from kernels.ops._quantized import Quantized

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.judge import batch_check, samples
-from bench.judge.batch_check import BatchCheck
-from bench.judge.samples import looked_at, repeated
-from bench.measure.answers import oracle
+from bench.measure.answers import batch_check, oracle, samples
+from bench.measure.answers.batch_check import BatchCheck
+from bench.measure.answers.samples import looked_at, repeated
 from engine.cpu import rung as rung_cpu
 from engine.rung_devices import prepare
 from engine.rung_session import RungSession

@@ -11,7 +11,7 @@ import pytest
 
 from bench import judge
 from bench.judge import Wrong
-from bench.judge.samples import small_shapes
+from bench.measure.answers.samples import small_shapes
 from bench.measure.ladder.entrants import params_of
 from engine.rung_session import GUARD_NBYTES
 from kernels import registry
@@ -148,7 +148,7 @@ def test_all_images_of_a_large_batch_are_judged() -> None:
         got = sample.whole(sample.expected).astype(np.float32)
         assert got.shape[0] == 40
         got[37, 1, 2, 3] += 1
-        from bench.judge.comparison import compare
+        from bench.measure.answers.comparison import compare
 
         found = compare(got, sample, "fp32")
         assert found.index == (37, 1, 2, 3)

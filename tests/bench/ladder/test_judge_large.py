@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.judge import comparison, judged_session
+from bench.judge import judged_session
 from bench.judge.trial import Trial
+from bench.measure.answers import comparison
 from kernels import registry
 from kernels.ops.conv import Conv
 from tests.bench.ladder.test_judge import CONV, PLANTED

@@ -14,7 +14,7 @@ import pytest
 from bench.judge import Trial
 from bench.measure import instances, timing
 from bench.measure.answers import renewed
-from bench.measure.ladder import entrants, runner
+from bench.measure.ladder import entrants
 from bench.measure.ladder.runner import LadderRunner
 from bench.questions import ladder_plan
 from bench.results.ladder_records import LadderJob, RungMeasurement
@@ -88,7 +88,7 @@ def bind(p, inputs, output, workspace):
 def _places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr("bench.measure.instances.MOST_ON_HOST", 1)  # as many as are asked for
-    monkeypatch.setattr(runner, "time_together", _few)
+    monkeypatch.setattr("bench.measure.runner.time_together", _few)
 
 
 def _few(sessions: Mapping[str, timing.Instances], rules: timing.Rules, *others: Any, **named: Any) -> Any:
@@ -177,7 +177,7 @@ def test_a_kernel_in_a_whole_model_whose_time_hangs_on_what_changed_is_shown_wit
     monkeypatch.setattr(renewed.Renewal, "settle", settle)
     write(tmp_path, 90, "mine", RIGHT)
     found = climb(in_a_model("mine", kernel_dirs=(str(tmp_path),), instances=1, l2=l2))
-    (whole,) = (one for one in found.values() if (one.case.scope, one.case.rung) == ("model", "mine"))
+    (whole,) = (one for one in found.values() if _is_whole(one, "mine"))
     if l2 == "cold":  # over new inputs caches are warm
         assert (whole.disposition, whole.samples_ns) == ("invalid", ())
         assert whole.reason.startswith("is faster where few of its inputs changed")
@@ -193,6 +193,19 @@ def test_a_whole_model_is_timed_in_several_too(tmp_path: Path) -> None:
         assert set(one.instances) >= {0, 1}, one.case.words
 
 
+def test_a_whole_model_says_where_memory_holds_not_all_of_its_instances(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bench.measure.instances._free_nbytes", lambda device: 0)
+    (whole,) = (one for one in climb(in_a_model("im2col", instances=2)).values() if _is_whole(one, "im2col"))
+    assert set(whole.instances) == {0, 1}
+    assert any("timed one after another: memory" in text for text in whole.validity.warnings)
+
+
+def _is_whole(one: RungMeasurement, rung: str) -> bool:
+    return (one.case.scope, one.case.rung) == ("model", rung)
+
+
 def test_where_memory_ends_a_rung_is_timed_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,7 +213,7 @@ def test_where_memory_ends_a_rung_is_timed_all_the_same(
         raise OutOfMemoryError("no room")
 
     monkeypatch.setattr(Trial, "another", full)
-    monkeypatch.setattr(entrants.Reference, "nbytes", 1 << 60)
+    monkeypatch.setattr("bench.measure.instances._free_nbytes", lambda device: 0)
     for one in climb(job_of(tmp_path, RIGHT)).values():
         assert one.disposition == "ok"
         assert one.instances == ()
@@ -210,14 +223,14 @@ def test_where_memory_ends_a_rung_is_timed_all_the_same(
 def test_a_reference_whose_second_session_answers_otherwise_is_incorrect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = entrants.Reference._asked
+    asked = entrants.ReferenceContender._asked
     calls: list[object] = []
 
-    def wrong(reference: entrants.Reference, session: object) -> object:
+    def wrong(reference: entrants.ReferenceContender, session: object) -> object:
         calls.append(session)
         return asked(reference, session) * len(calls)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(entrants.Reference, "_asked", wrong)
+    monkeypatch.setattr(entrants.ReferenceContender, "_asked", wrong)
     found = climb(job_of(tmp_path, RIGHT))
     assert found["mine"].disposition == "ok"
     assert found["reference"].disposition == "incorrect"

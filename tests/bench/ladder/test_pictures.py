@@ -54,7 +54,7 @@ def test_of_a_large_answer_a_part_about_the_place_is_kept(monkeypatch):
 )
 def test_answers_of_any_number_of_axes(shape, index):
     from bench.judge.failure import Failure
-    from bench.judge.samples import Sample
+    from bench.measure.answers.samples import Sample
     from bench.results.finding import Finding
 
     expected = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
@@ -69,7 +69,7 @@ def test_answers_of_any_number_of_axes(shape, index):
 
 def test_the_right_image_of_a_repeated_batch():
     from bench.judge.failure import Failure
-    from bench.judge.samples import Sample
+    from bench.measure.answers.samples import Sample
     from bench.results.finding import Finding
 
     few = np.stack([np.full((2, 3, 3), value, np.float64) for value in (1, 2)])

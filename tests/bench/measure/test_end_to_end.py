@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 import engine.lanes
 from bench.measure import end_to_end, possible, timing
 from bench.measure.end_to_end import Flows
-from bench.measure.runner import Runner
+from bench.measure.net_runner import NetRunner
 from bench.results import doubt
 from bench.results.messages import Measured, Start
 from bench.results.records import Job, Measurement
@@ -50,7 +50,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def measured(job: Job) -> dict[str, Measurement]:
     told: list[Any] = []
-    Runner(Start(job=job), told.append, lambda: False).run()
+    NetRunner(Start(job=job), told.append, lambda: False).run()
     return {m.measurement.case.backend: m.measurement for m in told if isinstance(m, Measured)}
 
 

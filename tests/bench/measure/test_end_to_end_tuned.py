@@ -16,7 +16,7 @@ import engine.lanes
 from bench.measure import cases, end_to_end, timing
 from bench.measure.end_to_end import Flows
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.runner import Runner
+from bench.measure.net_runner import NetRunner
 from bench.results.messages import CaseStarted, Measured, Start
 from bench.results.records import Job, Measurement
 from bench.results.rows import rows
@@ -84,7 +84,7 @@ def known(model: str, fastest: Configuration, strict: Configuration, batch: int 
 def measured(job: Job) -> tuple[dict[str, Measurement], list[str]]:
     """By backend; and what was tuned for it."""
     told: list[Any] = []
-    Runner(Start(job=job, cases=cases.plan(job)), told.append, lambda: False).run()
+    NetRunner(Start(job=job, cases=cases.plan(job)), told.append, lambda: False).run()
     tuned = [m.case.backend for m in told if isinstance(m, CaseStarted) and m.stage == "tune"]
     return {m.measurement.case.backend: m.measurement for m in told if isinstance(m, Measured)}, tuned
 

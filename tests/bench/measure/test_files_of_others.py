@@ -8,10 +8,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from bench.measure import runner, timing
+from bench.measure import net_runner, timing
 from bench.measure.answers import oracle, room
 from bench.measure.images import model_file
 from bench.measure.loaded_model import LoadedModel
+from bench.results.messages import Log, Measured
 from engine import backends
 from tests.bench.measure.test_worker import changed, go
 from tests.engine.harness import make_model
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.slow
 def _quick(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
     quick = functools.partial(timing.Rules, warmup_s=0.01, rewarm_s=0.005, min_s=0.02)
-    monkeypatch.setattr(runner, "Rules", quick)
+    monkeypatch.setattr(net_runner, "Rules", quick)
 
 
 def measured(path, proto, batches=(1, 3), names=("engine-cpu", "ort-cpu"), **fields):
@@ -31,8 +32,8 @@ def measured(path, proto, batches=(1, 3), names=("engine-cpu", "ort-cpu"), **fie
     onnx.save(proto, path)
     job = changed(models=(str(path),), backends=names, batches=batches, dataset="random", images=(), **fields)
     _, messages = go(job)
-    assert not [m.text for m in messages if isinstance(m, runner.Log) and m.level == "error"], "no traceback"
-    made = [m.measurement for m in messages if isinstance(m, runner.Measured)]
+    assert not [m.text for m in messages if isinstance(m, Log) and m.level == "error"], "no traceback"
+    made = [m.measurement for m in messages if isinstance(m, Measured)]
     assert len(made) == len(batches) * len(names)
     return [[one for one in made if one.case.backend == name] for name in names]
 

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from bench.measure import instances, runner, timing, unrest
+from bench.measure import instances, net_runner, timing, unrest
 from bench.measure.cases import check
 from bench.measure.outcomes import Incorrect
 from bench.results import stats
@@ -30,7 +30,7 @@ ENOUGH_S = 30.0
 @pytest.fixture(autouse=True)
 def _quick(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.setattr(runner, "Rules", _few)
+    monkeypatch.setattr(net_runner, "Rules", _few)
     monkeypatch.setattr(instances, "MOST", 1)  # as many as are asked for
     monkeypatch.setattr(instances, "TIMES", 1)
 

@@ -10,9 +10,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from bench.measure import cases, runner, timing
+from bench.measure import cases, net_runner, timing
 from bench.measure.images import image_feed
-from bench.measure.runner import Runner
+from bench.measure.net_runner import NetRunner
 from bench.questions import model_questions
 from bench.results import gallery
 from bench.results.messages import Measured, ModelLoaded, Start
@@ -29,7 +29,7 @@ COUNT = 120
 def _cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr(
-        runner,
+        net_runner,
         "Rules",
         functools.partial(timing.Rules, warmup_s=0.01, rewarm_s=0.005, min_s=0.02, max_samples=12),
     )
@@ -49,7 +49,7 @@ def measured(model, dataset, folder="", batch=32, backend="ort-cpu", **fields):
         **fields,
     )
     messages = []
-    Runner(Start(job=job, folder=str(folder)), messages.append, lambda: False).run()
+    NetRunner(Start(job=job, folder=str(folder)), messages.append, lambda: False).run()
     found = next(m.measurement for m in messages if isinstance(m, Measured))
     return found, next((m.model for m in messages if isinstance(m, ModelLoaded)), None)
 

@@ -18,7 +18,7 @@ import pytest
 
 import main
 from bench.measure import selfcheck, telemetry, timing
-from bench.measure.contender import Contender
+from bench.measure.net_contender import NetContender
 from bench.measure.outcomes import Incorrect
 from bench.measure.selfcheck import SIDES, Condition, SelfComparison, again, planted
 from bench.measure.timing import Rules
@@ -305,7 +305,7 @@ def test_a_timed_pass_that_was_wrong_is_told_in_a_sentence(monkeypatch: pytest.M
     def wrong(*_: object) -> None:
         raise Incorrect(None, "during timing", "a timed pass left what its inputs do not give")
 
-    monkeypatch.setattr(Contender, "_check_timed", wrong)
+    monkeypatch.setattr(NetContender, "_check_timed", wrong)
     job = Job(models=("lenet5-digits",), backends=("engine-cpu",), threads=1)
     pairs = selfcheck.Contenders(job, lambda text, fraction: None)
     with (

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bench.measure import stopping, timing
-from bench.measure.host_to_host import host_to_host
 from bench.measure.instances import Growing
+from bench.measure.net_recorders import host_to_host
 from bench.measure.timing import Rules, Stopped, Timing, time_together
 from bench.results import stats
 from bench.results.stats import Verdict

@@ -14,10 +14,10 @@ import onnx
 import pytest
 
 import engine.backends
-from bench.measure import runner, timing
+from bench.measure import net_runner, timing
 from bench.measure.images import predictions
+from bench.measure.net_runner import NetRunner
 from bench.measure.outcomes import Restart
-from bench.measure.runner import Runner
 from bench.results.messages import (
     CaseStarted,
     Done,
@@ -52,7 +52,7 @@ def _cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     # The rules themselves are tested elsewhere; here a comparison should be over soon.
     quick = functools.partial(timing.Rules, warmup_s=0.01, rewarm_s=0.005, min_s=0.02)
-    monkeypatch.setattr(runner, "Rules", quick)
+    monkeypatch.setattr(net_runner, "Rules", quick)
 
 
 def changed(**fields):
@@ -66,7 +66,7 @@ def go(job, folder="", stop_after=None):
     def stopped():
         return stop_after is not None and sum(isinstance(m, Measured) for m in messages) >= stop_after
 
-    Runner(Start(job=job, folder=str(folder)), messages.append, stopped).run()
+    NetRunner(Start(job=job, folder=str(folder)), messages.append, stopped).run()
     return {m.measurement.case.backend: m.measurement for m in messages if isinstance(m, Measured)}, messages
 
 
@@ -294,7 +294,7 @@ def test_refusals_are_unsupported_with_the_reason(fakes):
 
 def test_what_is_not_installed_costs_its_own_cases_alone(fakes, monkeypatch):
     started = []
-    monkeypatch.setattr(runner.pool, "ahead", lambda *kinds, alive: started.extend(kinds))
+    monkeypatch.setattr(net_runner.pool, "ahead", lambda *kinds, alive: started.extend(kinds))
     fake = Fake("missing")
     fake.apart, fake.reason = "torch", "PyTorch is not installed: install it"
     found, _ = go(changed(backends=fakes(fake)))
@@ -339,7 +339,7 @@ def test_a_device_whose_context_is_lost_is_left_to_a_new_process(fakes, monkeypa
     messages = []
     start = Start(job=failing_device(fakes, error))
     with pytest.raises(Restart, match="broke the device's context; the rest goes on in a new process"):
-        Runner(start, messages.append, lambda: False).run()
+        NetRunner(start, messages.append, lambda: False).run()
     told = {m.measurement.case.backend: m.measurement for m in messages if isinstance(m, Measured)}
     assert told["device"].disposition == "crashed"
     assert str(error) in told["device"].reason

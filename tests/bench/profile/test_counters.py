@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from bench.measure.profile import counters as profile_counters
-from bench.measure.profile import counters_pass, counters_run, ncu
+from bench.measure.profile import counters_pass, ncu
 from bench.measure.profile.counters import Counted
 from bench.measure.profile.ncu import METRICS
 from bench.results import event_files as profile_store
@@ -192,7 +192,7 @@ def fake(tmp_path, monkeypatch):
 
 def test_a_pass_is_counted_in_a_process_under_ncu(fake):
     folder = fake(table(KERNELS))
-    found = counters_run.take(JOB, planned(JOB)[0])
+    found = ncu.take(JOB, planned(JOB)[0])
     assert [kernel.name for kernel in found] == [SGEMM, "pool", SGEMM]
     arguments = (folder / "args").read_text().split("\n")
     assert arguments[arguments.index("--profile-from-start") + 1] == "off"
@@ -208,7 +208,7 @@ def test_a_counter_that_ncu_does_not_know_is_left_out(fake):
     )
     fields = tuple(field for field in METRICS if field != "ideal_sectors")
     fake(table(KERNELS, fields=fields), body)
-    first = counters_run.take(JOB, planned(JOB)[0])[0]
+    first = ncu.take(JOB, planned(JOB)[0])[0]
     assert first.counters.ideal_sectors is None
     assert first.counters.dram_nbytes == 1_300_000
 
@@ -227,29 +227,29 @@ def test_a_counter_that_ncu_does_not_know_is_left_out(fake):
 def test_a_refusal_says_what_would_help(fake, text, words):
     fake(text, status=1)
     with pytest.raises(UnavailableError, match=words):
-        counters_run.take(JOB, planned(JOB)[0])
+        ncu.take(JOB, planned(JOB)[0])
 
 
 def test_failures_are_one_sentence(fake, monkeypatch):
     fake("==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n")
     with pytest.raises(KernelError, match="it saw no kernel"):
-        counters_run.take(JOB, planned(JOB)[0])
+        ncu.take(JOB, planned(JOB)[0])
     fake("==ERROR== An unknown thing\n", status=9)
     with pytest.raises(KernelError, match="ended with status 9: An unknown thing"):
-        counters_run.take(JOB, planned(JOB)[0])
+        ncu.take(JOB, planned(JOB)[0])
     fake("", "pathlib.Path(args[-1], 'error.txt').write_text('no room')", status=1)
     with pytest.raises(KernelError, match="the pass under `ncu` failed: no room"):
-        counters_run.take(JOB, planned(JOB)[0])
+        ncu.take(JOB, planned(JOB)[0])
     fake("", "import time; time.sleep(60)")
     with pytest.raises(KernelError, match="hardware counters are not read"):
-        counters_run.take(JOB, planned(JOB)[0], lambda: True)
+        ncu.take(JOB, planned(JOB)[0], lambda: True)
 
 
 def test_where_there_is_no_ncu_it_is_said_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setattr(ncu.shutil, "which", lambda name: None)
     monkeypatch.setattr(ncu, "PLACES", (f"{tmp_path}/*/ncu",))
     with pytest.raises(UnavailableError, match="there is no `ncu` here; install Nsight Compute"):
-        counters_run.take(JOB, planned(JOB)[0])
+        ncu.take(JOB, planned(JOB)[0])
     (tmp_path / "2025.1").mkdir()
     program = tmp_path / "2025.1" / "ncu"
     program.write_text("")

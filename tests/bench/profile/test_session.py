@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,10 +16,12 @@ from bench.measure.profile import process as profile_process
 from bench.measure.profile import runner as profile_runner
 from bench.measure.profile import session as profile_session
 from bench.measure.profile.counters import Counted
+from bench.measure.reporter import Reporter
+from bench.measure.timing import Timing
 from bench.results import event_files as profile_store
 from bench.results import parts as profile_parts
 from bench.results.events import Counters
-from bench.results.messages import LimitsMeasured, Start
+from bench.results.messages import LimitsMeasured, Measured, Start
 from bench.results.profile_records import ProfileJob, planned
 from bench.results.records import Case
 from bench.views.sentences import profile_findings
@@ -321,11 +323,11 @@ def test_a_case_on_a_gpu_from_its_cold_start_to_its_profile(monkeypatch, gpu, gr
         counters=True,
     )
     kernels = [Counted(name, None, Counters(l2_nbytes=32.0)) for _, name in order if name != "memcpy"]
-    monkeypatch.setattr(profile_runner.counters_run, "take", lambda *arguments: tuple(kernels))
+    monkeypatch.setattr(profile_runner.ncu, "take", lambda *arguments: tuple(kernels))
     said: list = []
     start = Start(job=job, cases=planned(job), folder=str(tmp_path), started_ns=time.perf_counter_ns() - 5000)
     profile_runner.ProfileRunner(start, said.append, lambda: False, time.perf_counter_ns()).run()
-    made = said[-1].measurement
+    (made,) = (message.measurement for message in said if isinstance(message, Measured))
     assert made.reason == ""
     assert made.disposition == "ok"
     assert made.attributed == 1
@@ -415,14 +417,11 @@ def test_counters_that_cannot_be_read_cost_a_sentence_and_not_the_case(monkeypat
     def refuse(*arguments):
         raise UnavailableError("hardware counters are not read: there is no `ncu` here")
 
-    monkeypatch.setattr(profile_runner.counters_run, "take", refuse)
+    monkeypatch.setattr(profile_runner.ncu, "take", refuse)
     job = ProfileJob(model="lenet5-digits", backends=("engine-cuda",), counters=True)
-    runner = profile_runner.ProfileRunner(
-        Start(job=job, cases=planned(job)), lambda message: None, lambda: False, 0
-    )
-    recorded = profile_merge.Profiling(notes=("before",))
-    runner._count(SimpleNamespace(device="cuda"), planned(job)[0], recorded)
-    assert recorded.notes == ("before", "hardware counters are not read: there is no `ncu` here")
+    net: Any = SimpleNamespace(device="cuda", job=job, case=planned(job)[0], notes=["before"])
+    profile_runner.counted(net, Timing(), "", Reporter(lambda message: None, lambda: False))
+    assert net.notes == ["before", "hardware counters are not read: there is no `ncu` here"]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ from onnx import helper
 
 import main
 from bench.measure.ladder import describe
-from bench.questions import confined, model_questions
+from bench.questions import model_questions
 from bench.questions.ladder_questions import LadderQuestion
 from bench.results.messages import CaseStarted
 from bench.results.records import Case, Job, Run
-from bench.run import client
+from bench.run import client, confined
 from bench.run.kinds.comparison import KIND as COMPARISON
 from models import names
 from tests import preloaded

@@ -10,9 +10,9 @@ from onnx import TensorProto, helper
 
 import main
 from bench.measure.answers import oracle
-from bench.questions import confined, model_questions
+from bench.questions import model_questions
 from bench.results.records import Job, Run
-from bench.run import client
+from bench.run import client, confined
 from bench.run.kinds.comparison import KIND as COMPARISON
 from tests.bench.questions.test_received_models import endless, make_vast, pytestmark, unchecked  # noqa: F401
 from tests.engine.harness import make_model, random

@@ -16,7 +16,10 @@ import numpy as np
 import pytest
 
 from bench.judge import Trial
-from bench.measure.ladder.entrants import Reference
+from bench.measure.ladder.entrants import ReferenceContender
+from bench.measure.reporter import Reporter
+from bench.questions import ladder_plan
+from bench.results.ladder_records import RungCase
 from engine.apart import client, pool
 from engine.apart.forked import starting
 from engine.cpu.rung import CpuRungSession
@@ -99,15 +102,17 @@ def test_killed_between_writing_and_running_it_gives_its_answer(tmp_path: Path) 
 
 
 def test_onnx_runtime_goes_on(tmp_path: Path) -> None:
-    reference = Reference(PARAMS, "cpu", "fp32", 1, 0)
-    reference.time_runs(2)
-    pid = reference.session._child.pid  # type: ignore[attr-defined]
+    job, case = ladder_plan.job_of(PARAMS, "cpu", threads=1), RungCase(rung="reference", scope="reference")
+    reference = ReferenceContender(job, PARAMS, case, Reporter(print, lambda: False), "")
+    reference.prepare()
+    reference.session.time_runs(2)
+    pid = reference.session._child.pid
     reference.session.run()
     before = reference.session.fetch()
     killer = _killer(tmp_path, [pid])
     killer.time_runs(3)
-    assert reference.time_runs(2) > 0
-    assert reference.session._child.pid != pid  # type: ignore[attr-defined]
+    assert reference.session.time_runs(2) > 0
+    assert reference.session._child.pid != pid
     reference.session.run()
     after = reference.session.fetch()
     assert all((after[name] == before[name]).all() for name in before)

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from bench.measure import runner, timing
+from bench.measure import net_runner, timing
 from bench.measure.answers import accuracy, layer_errors, oracle
 from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.images import predictions
@@ -49,7 +49,7 @@ def bind(p, inputs, output, workspace):
 def _quick(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     quick = functools.partial(timing.Rules, min_s=0.02)
-    monkeypatch.setattr(runner, "Rules", quick)
+    monkeypatch.setattr(net_runner, "Rules", quick)
 
 
 def kernels(tmp_path, bias="None", name="nobias"):

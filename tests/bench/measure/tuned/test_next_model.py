@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.measure import cases, runner
+from bench.measure import cases, net_runner, runner
 from bench.measure.answers import oracle
 from bench.measure.timing import Stopped
 from bench.measure.tuned import next_model
@@ -126,17 +126,17 @@ def test_nothing_is_timed_before_it_is_ready(monkeypatch: pytest.MonkeyPatch, tm
     """Neither a pass nor a reference's configurations, which are timed before contenders are prepared."""
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
     done: list[str] = []
-    timed, tuned = runner.time_together, runner.tuning.tune
+    timed, tuned = runner.time_together, net_runner.tuning.tune
     monkeypatch.setattr(next_model.NextModel, "wait", lambda self: done.append("wait"))
     monkeypatch.setattr(runner, "time_together", lambda *g, **n: (done.append("time"), timed(*g, **n))[1])
-    monkeypatch.setattr(runner.tuning, "tune", lambda *g, **n: (done.append("tune"), tuned(*g, **n))[1])
+    monkeypatch.setattr(net_runner.tuning, "tune", lambda *g, **n: (done.append("tune"), tuned(*g, **n))[1])
     of = {"models": ("lenet5-digits",), "backends": ("ort-cpu",), "batches": (2,), "images": (4,)}
     told: list[object] = []
-    runner.Runner(Start(job=Job(**of, budget_s=0.02, layers=False)), told.append, lambda: False).run()  # type: ignore[arg-type]
+    net_runner.NetRunner(Start(job=Job(**of, budget_s=0.02, layers=False)), told.append, lambda: False).run()  # type: ignore[arg-type]
     # Of a new model; then, after what is tuned, before the first time.
     assert done == ["wait", "tune", "wait", "time"]
     done.clear()
     swept = Job(**of, budget_s=0.02, layers=False, tune_reference=True)  # type: ignore[arg-type]
     case = Case(model="lenet5-digits", backend="ort-cpu", precision="fp32", batch=2, images=4)
-    runner.Runner(Start(job=swept, cases=(case,)), told.append, lambda: False).run()
+    net_runner.NetRunner(Start(job=swept, cases=(case,)), told.append, lambda: False).run()
     assert done[:3] == ["wait", "wait", "tune"]

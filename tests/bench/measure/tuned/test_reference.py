@@ -14,9 +14,9 @@ from onnx import helper
 import engine.backends
 from bench.measure import cases, timing
 from bench.measure.answers import oracle
-from bench.measure.contender import Contender
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.runner import Runner
+from bench.measure.net_contender import NetContender
+from bench.measure.net_runner import NetRunner
 from bench.measure.tuned import reference as tune_reference
 from bench.measure.tuned import sweep as sweeping
 from bench.measure.tuned import tuning
@@ -51,7 +51,7 @@ CPU = tuple(Configuration((), way, level) for way in (False, True) for level in 
 @pytest.fixture(autouse=True)
 def _quick(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("bench.measure.runner.Rules", lambda **_: QUICK())
+    monkeypatch.setattr("bench.measure.net_runner.Rules", lambda **_: QUICK())
     monkeypatch.setattr(tune_reference, "LOOKS", LOOKS)
 
 
@@ -431,7 +431,7 @@ def tuned(monkeypatch):
 def go(job, folder="", messages=None):
     messages = [] if messages is None else messages
     # Planned here: another process would not know of these backends.
-    Runner(Start(job=job, cases=cases.plan(job), folder=str(folder)), messages.append, lambda: False).run()
+    NetRunner(Start(job=job, cases=cases.plan(job), folder=str(folder)), messages.append, lambda: False).run()
     return {m.measurement.case.backend: m.measurement for m in messages if isinstance(m, Measured)}, [
         m.case.backend for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"
     ]
@@ -603,8 +603,8 @@ def test_where_the_one_that_speaks_for_the_other_fails_both_are_measured(model, 
     for late in (False, True):
         deeds = {named("plain"): (900_000, right), named("good"): (400_000, right)}
         job, messages = chosen(monkeypatch, model, deeds), []
-        stage = "take_apart" if late else "prepare"
-        real = getattr(Contender, stage)
+        stage = "check_again" if late else "prepare"
+        real = getattr(NetContender, stage)
 
         def failing(self, *given, real=real):
             if self.case.backend == "strict":
@@ -612,7 +612,7 @@ def test_where_the_one_that_speaks_for_the_other_fails_both_are_measured(model, 
             return real(self, *given)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Contender, stage, failing)
+            patched.setattr(NetContender, stage, failing)
             found, _ = go(job, messages=messages)
         assert {name: one.disposition for name, one in found.items()} == {
             "ort-cpu": "ok",

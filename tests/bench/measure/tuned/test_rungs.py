@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 import pytest
 
-from bench.judge.samples import repeated
 from bench.measure import timing
-from bench.measure.runner import Runner
+from bench.measure.answers.samples import repeated
+from bench.measure.net_runner import NetRunner
 from bench.measure.tuned import rungs as tune_rungs
 from bench.measure.tuned.rungs import Untimed, wanted
 from bench.measure.tuned.sweep import DeviceLost
@@ -44,7 +44,7 @@ CONV = Conv(n=2, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7, bias=True)
 @pytest.fixture(autouse=True)
 def _quick(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("bench.measure.runner.Rules", lambda **_: QUICK())
+    monkeypatch.setattr("bench.measure.net_runner.Rules", lambda **_: QUICK())
     monkeypatch.setattr(tune_rungs, "LOOKS", replace(tune_rungs.LOOKS, first_s=0.001, final=QUICK()))
 
 
@@ -494,7 +494,7 @@ def test_what_is_known_is_kept_where_the_user_stops_it():
 
 def go(job):
     messages = []
-    Runner(Start(job=job), messages.append, lambda: False).run()
+    NetRunner(Start(job=job), messages.append, lambda: False).run()
     found = {m.measurement.case.backend: m.measurement for m in messages if isinstance(m, Measured)}
     return found, messages
 

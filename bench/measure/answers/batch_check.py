@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bench.judge.comparison import compare
-from bench.judge.samples import Sample, looked_at
+from bench.measure.answers.comparison import compare
+from bench.measure.answers.samples import Sample, looked_at
 from engine.rung_rows import same
 from engine.rung_session import POISONS, RungSession
 from kernels.ops import Params

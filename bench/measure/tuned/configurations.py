@@ -1,8 +1,12 @@
-"""Cases of a group that are one and the same: variants of a backend for which what was measured on this
-machine chose one configuration. One of them is measured and speaks for the others.
+"""What a run makes of configurations of a backend that were chosen by what was measured on this machine.
 
-ONNX Runtime's fastest configuration is most often within the bound of the precision, and then the fastest of
-those that are within it, too: the same sessions would be timed under two names.
+Cases of a group may be one and the same: ONNX Runtime's fastest configuration is most often within the bound
+of the precision, and then the fastest of those that are within it, too. The same sessions would be timed
+under two names: one case is measured and speaks for the others.
+
+One may come wrong in a case. A sweep's winner was right when it was tuned, and confirmed in a second session;
+what a session chooses when it is created (cuDNN's algorithms) another may still choose otherwise. What is
+kept then says so, and the next best wins in its place.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from engine import backends
 from engine.backend import Backend, Options, Variant
 from engine.graph.graph import Graph
 from engine.options import Configuration
+from engine.ort import tuning as ort_tuning
 from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, system_words
 
@@ -45,6 +50,30 @@ def found(
         if others:
             same[first.key] = tuple(others)
     return same
+
+
+def doubt(
+    case: Case, backend: Backend, graph: Graph, options: Options, reason: str
+) -> tuple[str, bool] | None:
+    """Note in what is kept that the case's configuration came wrong. Returns that in words, and whether
+    another is kept in its place; None where nothing kept says otherwise, or where it cannot be noted: then
+    it would be chosen again."""
+    if not isinstance(backend, Variant) or options.ort is None:
+        return None
+    at = (backend.variant_of, graph, case.batch, case.precision)
+    kept = ort_tuning.read(*at)
+    chosen = kept and (kept.lenient if backend.lenient else kept.best)
+    if kept is None or chosen is None or chosen != options.ort:
+        return None
+    left = kept.without(chosen, reason, strict=not backend.lenient)
+    try:
+        ort_tuning.write(*at, left)
+    except KernelscopeError:
+        return None
+    instead = left.lenient if backend.lenient else left.best
+    taken = instead.words if instead is not None else "nothing else that is known to be right"
+    words = f"{chosen.words} came wrong where it was right when tuned; {taken} is taken instead"
+    return words, instead is not None
 
 
 def as_own(measured: Measurement, case: Case, folder: str) -> Measurement:

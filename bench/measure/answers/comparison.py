@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.judge.samples import Sample
 from bench.measure.answers.accuracy import ELEMENT_FACTOR
+from bench.measure.answers.samples import Sample
 from bench.results.records import ErrorStats
 from engine.machine import host
 from engine.rung_rows import raw
