@@ -4,6 +4,7 @@ can be drawn again.
 HYPOTHESIS_PROFILE=explore draws anew each time and longer, to look for what nobody thought of.
 """
 
+import atexit
 import gc
 import os
 import signal
@@ -55,6 +56,11 @@ os.environ["KERNELSCOPE_MODELS"] = str(Path(__file__).parent / "no-imported-mode
 
 # Before the processes that share the tests are started: they all take the same.
 sampling.settle()
+
+# A process that shares the tests ends at once, when all else is done: to take apart what it has made would be
+# seconds.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    atexit.register(os._exit, 0)
 
 # What collecting makes stays to the end: no search for garbage need go through it, neither while it grows,
 # which would be a quarter of the time that collecting takes, nor afterwards.

@@ -365,7 +365,27 @@ def become(order: Order, fds: Sequence[int]) -> NoReturn:
         setattr(sys, f"__{name}__", stream)
     if "numpy.random" in sys.modules:  # Python's own draws anew by itself
         sys.modules["numpy.random"].seed()
-    sys.exit(_main(list(order.words)))
+    status = 0
+    try:
+        _main(list(order.words))
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise
+        status = ended.code or 0
+    _end(status)
+
+
+def _end(status: int) -> NoReturn:
+    """As Python ends a program, but that what it has loaded is not taken apart: that alone would write to all
+    the pages which it shares with whoever it was forked from, most of what a small program costs."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except (OSError, ValueError):
+        sys.exit(status)  # Python has its own words for that
+    os._exit(status & 0xFF)
 
 
 def _paths() -> list[str]:

@@ -125,14 +125,18 @@ def test_ctrl_c_at_any_moment_is_a_word(folder: Path, after_s: float) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begun\n"
-    until = time.monotonic() + 0.5
-    while python_is_told_of_ctrl_c(process.pid) and time.monotonic() < until:
-        time.sleep(0.001)
-    time.sleep(after_s)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "begun\n"
+            until = time.monotonic() + 0.5
+            while python_is_told_of_ctrl_c(process.pid) and time.monotonic() < until:
+                time.sleep(0.001)
+            time.sleep(after_s)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert "Traceback" not in out + err, err
     assert process.returncode in (130, -signal.SIGINT), err
 

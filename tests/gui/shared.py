@@ -7,7 +7,7 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDockWidget
 
-PATIENCE_S = 2.0
+PATIENCE_S = 20.0
 
 
 @contextlib.contextmanager

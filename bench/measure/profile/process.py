@@ -3,6 +3,7 @@ how long one of its threads had a core."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ PERIOD_S = 0.05
 FINE_NS = 10_000  # a step of a clock that tells of a pass
 LOOK_NS, MOST_NS = 1_000_000, 200_000_000  # how long one is looked for; at most, where the thread has to wait
 FEWEST_STEPS = 3
+FEWEST_LOOKS = 1000  # however long the thread waits for a core meanwhile: it may wait at every one of a few
 
 
 def process_use(started_ns: int, gpu_peak_nbytes: int | None = None) -> ProcessUse:
@@ -50,13 +52,16 @@ def thread_clock() -> Callable[[], int] | None:
     if clock is None:
         return None
     started, last, steps = perf_counter_ns(), clock(), 0
-    while (taken := perf_counter_ns() - started) < LOOK_NS or (steps < FEWEST_STEPS and taken < MOST_NS):
+    for look in itertools.count():
         now = clock()
         if 0 < now - last <= FINE_NS:
-            return clock
+            break
         steps += now > last
         last = now
-    return None
+        taken = perf_counter_ns() - started
+        if look >= FEWEST_LOOKS and taken >= LOOK_NS and (steps >= FEWEST_STEPS or taken >= MOST_NS):
+            return None
+    return clock
 
 
 class GpuPeak:
