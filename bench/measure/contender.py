@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from bench.measure import instances, timing, unrest
-from bench.measure.answers import accuracy, roundings, ties, timed_pass
+from bench.measure.answers import accuracy, by_image, roundings, ties, timed_pass
+from bench.measure.answers.accuracy import Allowed
 from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.answers.renewed import Mixings
 from bench.measure.host_to_host import host_to_host
@@ -36,12 +37,19 @@ from engine import backends
 from engine.backend import Backend, Rival, Session, Variant, Witnessed, is_ort
 from engine.graph.graph import Graph
 from engine.witness import Renewable
-from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError, system_words
+from kernels.errors import (
+    KernelscopeError,
+    OutOfMemoryError,
+    UnavailableError,
+    UnsupportedError,
+    system_words,
+)
 
 LAYERS_S = 0.2
 HOST_TO_HOST_S = 0.15
 # A timed pass that is looked at takes a batch to be rebuilt and given once more: of large ones fewer are.
 LARGE_NBYTES = 64 << 20
+OPTIMISED = "ONNX Runtime's optimised graph answers otherwise than its own unoptimised graph"
 
 Progress = Callable[[str, float | None], None]
 Arrays = Mapping[str, np.ndarray]
@@ -75,15 +83,12 @@ class Contender:
         self._facts: dict[str, str] = {}
         self._memory: dict[str, int] = {}
         self._warnings: list[str] = []
+        library = is_ort(self.backend) or isinstance(self.backend, Rival)
+        self._allowed = Allowed.LIBRARY if library else Allowed.NOTHING
 
     @property
     def is_reference(self) -> bool:
         return self.backend.name == self.backend.reference and self.case.precision == "fp32"
-
-    @property
-    def _lossy(self) -> bool:
-        """Whether numbers in the place of NaN are a note: a library's loss of NaN is its own."""
-        return is_ort(self.backend) or isinstance(self.backend, Rival)
 
     @property
     def graph(self) -> Graph:
@@ -142,7 +147,7 @@ class Contender:
                 with instances.named(number):
                     timing.one_pass(made, accuracy.disturbed(self._placement.inputs))
                     got = timing.answers(made, self._placement.inputs)
-                    right = self._loaded.check(got, self._placement, self.bound_of(), self._lossy)
+                    right = self._checked_whole(got)
                     if not right.ok:
                         raise Incorrect(right, "before timing")
                     found = self._alike(got, expected)
@@ -246,7 +251,7 @@ class Contender:
             except OSError as error:
                 self._warnings.append(f"the images could not be kept: {system_words(error)}")
         if theirs is not None:
-            predictions.hold(ours, theirs, self.bound_of(), name)
+            predictions.hold(ours, theirs, self.bound_of(), name, loaded.right.steps)
 
     def tell_layers(self, folder: str, timed: bool) -> None:
         """Every operator's time at this batch and its errors, or what was checked of it before timing."""
@@ -290,7 +295,8 @@ class Contender:
         if self._output is not None and self._output.note:
             warnings.append(self._output.note)
         stored = roundings.coarsest(self.graph, self.case.batch)
-        if doubt := accuracy.moving(self._output, self.bound_of(), ties.quantizes(self.graph), stored):
+        doubt = accuracy.moving(self._output, self.bound_of(), ties.quantizes(self.graph), stored)
+        if doubt and self._allowed < Allowed.OPTIMISED:  # of which another cause is told
             warnings.append(doubt)
         if renewal := self.mixings.told:
             warnings.append(renewal.told)
@@ -345,12 +351,61 @@ class Contender:
         return self.session
 
     def _judge(self, session: Session, when: str) -> None:
-        stats_ = self._loaded.check(session.fetch(), self._placement, self.bound_of(), self._lossy)
+        stats_ = self._checked_whole(session.fetch())
         if session is self.session or not stats_.ok:
             self._output = stats_
         self._checked = len(self._placement.rows)
         if not stats_.ok:
             raise Incorrect(stats_, when)
+
+    def _checked_whole(self, outputs: Arrays) -> ErrorStats:
+        """All outputs of the placement's batch against the right ones."""
+        loaded, placed, bound_of = self._loaded, self._placement, self.bound_of()
+
+        def judged(answers: Arrays, allowed: Allowed) -> ErrorStats:
+            return loaded.check(answers, placed, bound_of, allowed)
+
+        return self._told(judged(outputs, self._allowed), judged, placed.inputs, outputs)
+
+    def checked_row(self, inputs: Arrays, outputs: Arrays) -> ErrorStats | None:
+        """One image of a batch, drawn now, against float64; None where nothing of that judges."""
+        loaded, bound_of, row = self._loaded, self.bound_of(), by_image.drawn(self.graph, inputs)
+
+        def judged(answers: Arrays, allowed: Allowed) -> ErrorStats | None:
+            return loaded.check_row(inputs, answers, bound_of, allowed, row)
+
+        found = judged(outputs, self._allowed)
+        return found and self._told(found, judged, inputs, outputs)
+
+    def _told(
+        self,
+        stats: ErrorStats,
+        judged: Callable[[Arrays, Allowed], ErrorStats | None],
+        inputs: Arrays,
+        outputs: Arrays,
+    ) -> ErrorStats:
+        """Of a wrong answer of ONNX Runtime, whether that is its optimiser's doing: it answers rightly if it
+        leaves the graph as it is. Where that changes the answer by no more than one step of each quantised
+        value does, the case is measured with a doubt; else it is wrong, and the reason says why."""
+        if stats.ok or self._allowed != Allowed.LIBRARY or not is_ort(self.backend):
+            return stats
+        case = self.case
+        try:
+            plain = self._loaded.unoptimised(self.backend, case.batch, case.precision, self.options, inputs)
+        except KernelscopeError:
+            return stats
+        beside = judged(plain, self._allowed)
+        if beside is None or not beside.ok:
+            return stats
+        by = f" by {stats.rel_l2:.1e}" if accuracy.measured(stats) else ""
+        said = f"{OPTIMISED}{by}: its optimisation, not the file, is the cause"
+        if ties.quantizes(self.graph):
+            wide = judged(outputs, Allowed.OPTIMISED)
+            if wide is not None and wide.ok:
+                self._allowed = Allowed.OPTIMISED
+                self._warnings.append(f"{said}; one step of each quantised value moves the answer by as much")
+                return wide
+        return msgspec.structs.replace(stats, reason=f"{stats.reason}; {said}")
 
     def _check_after(self, session: Session) -> None:
         """What it did while it was timed, or the last of it. Raises Incorrect."""
@@ -369,10 +424,10 @@ class Contender:
 
         def right(inputs: Arrays, answers: Arrays) -> ErrorStats | None:
             if session is first:
-                return self._loaded.check_row(inputs, answers, bound_of, self._lossy)
+                return self.checked_row(inputs, answers)
             found = self._alike(answers, timing.answers(first, inputs))
             moves = not found.ok and self._loaded.moves
-            return self._loaded.check_row(inputs, answers, bound_of, self._lossy) if moves else found
+            return self.checked_row(inputs, answers) if moves else found
 
         most = timed_pass.LOOKED_AT
         if sum(array.nbytes for array in self._placement.inputs.values()) > LARGE_NBYTES:
@@ -386,7 +441,7 @@ class Contender:
         """A pass over inputs that were all new, against float64. Raises Incorrect."""
         assert isinstance(session, Renewable)
         if (last := session.renewed()) is not None:
-            found = self._loaded.check_row(*last, self.bound_of(), self._lossy)
+            found = self.checked_row(*last)
             if found is not None and not found.ok:
                 raise Incorrect(found, f"{timed_pass.WHEN}, on inputs that were all new")
 
