@@ -124,7 +124,6 @@ class RungMeasurement(Record, frozen=True):
     error: ErrorStats | None = None
     checks: int = 0
     compiled: dict[str, float] = msgspec.field(default_factory=dict)
-    compile_ns: int = 0
     facts: dict[str, str] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     telemetry: Telemetry = Telemetry()
