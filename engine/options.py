@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-OPTIMIZATION = ("all", "extended", "basic", "disabled")
+DISABLED = "disabled"
+OPTIMIZATION = ("all", "extended", "basic", DISABLED)
 
 
 @dataclass(frozen=True)

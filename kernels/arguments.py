@@ -7,7 +7,8 @@ member once, as it reads an argument, and most rungs take the registers that the
 scalar. Where another form takes fewer, a kernel may have it, for the call is the same: with
 `__grid_constant__`, whose members are read where they are used, or a copy of that (both in gemm).
 
-A kernel that takes the scalars as arguments of their own is refused, with what to write instead (`preamble`).
+A kernel that takes the scalars as arguments of their own is refused, with what to write instead: by its text
+(`preamble`), and by what it was compiled to, where a macro hides them (`check_compiled`).
 """
 
 from __future__ import annotations
@@ -127,14 +128,29 @@ def preamble(rung: Rung) -> str:
     kernel = re.compile(rf"__global__[^;{{}}]*?\b{rung.op}\w*\s*\(([^()]*)\)")
     for taken in (part for text in texts for found in kernel.findall(text) for part in found.split(",")):
         if "*" not in taken and _BUILT_IN.search(taken):
-            first = members(record)[0].name
-            raise KernelError(
-                f"{rung.path}: {rung.label} takes the sizes one by one; write {parameter(record)} behind the "
-                f"pointers in their place, and {NAME}.{first} for {first}"
-            )
+            raise _one_by_one(rung, record)
     own = re.compile(rf"\b(?:struct|class|using)\s+{name}\b|\}}\s*{name}\s*;")
     spoken_of = any(re.search(rf"\b{name}\b", text) for text in texts)
     return declaration(record) if spoken_of and not any(map(own.search, texts)) else ""
+
+
+def check_compiled(rung: Rung, ptx: str) -> None:
+    """Raises KernelError where a kernel of the operator takes a number as an argument of its own, by its PTX:
+    there a pointer is .u64, and a struct an array of .b8."""
+    record = OPS.get(rung.op)
+    if record is None or not rung.launch:
+        return
+    for given in re.findall(rf"\.entry {rung.op}\w*\((.*?)\)", ptx, re.S):
+        if re.search(r"\.param \.(?!u64|b64|align)\w+ ", given):
+            raise _one_by_one(rung, record)
+
+
+def _one_by_one(rung: Rung, record: type[Params]) -> KernelError:
+    first = members(record)[0].name
+    return KernelError(
+        f"{rung.path}: {rung.label} takes the sizes one by one; write {parameter(record)} behind the "
+        f"pointers in their place, and {NAME}.{first} for {first}"
+    )
 
 
 def parameter(record: type[Params]) -> str:

@@ -16,6 +16,11 @@ from pathlib import Path
 
 import platformdirs
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 
 def cache_dir() -> Path:
     """Folder for what can be made or downloaded again: KERNELSCOPE_CACHE, else the system's place for it."""
@@ -42,6 +47,19 @@ def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
                     path.unlink()
                     found += 1
     return found
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Nobody else who asks for this folder is within this block at the same time; the end of a process ends
+    its block. Where the system has no such locks, others may be. Raises OSError where the folder cannot be
+    written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("ab") as held:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system of a network may have none
+                fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from kernels.cache import atomic_file, cache_dir
+from kernels.cache import alone, atomic_file, cache_dir
 from kernels.errors import KernelError, system_words
 
 Key = Mapping[str, str]
@@ -58,6 +58,16 @@ class Store:
         except RecursionError:  # lists within lists, as no entry of ours has them
             return None
 
+    def change(self, kind: str, key: Key, of: type[Value], how: Callable[[Value | None], Value]) -> None:
+        """Keep what `how` makes of the entry that is there; what others change at the same time is kept, too.
+        Raises as `write`."""
+        folder = self.path(kind, key).parent
+        try:
+            with alone(folder):
+                self.write(kind, key, how(self.read(kind, key, of)))
+        except OSError as error:
+            raise self._unkept(folder, error) from error
+
     def write(self, kind: str, key: Key, value: Any) -> None:
         """Keep an entry, whole or not at all. Raises KernelError where the cache cannot be written."""
         target = self.path(kind, key)
@@ -68,12 +78,15 @@ class Store:
             with atomic_file(target) as temporary:
                 temporary.write_bytes(content)
         except OSError as error:
-            raise KernelError(
-                f"{self.what} cannot be kept in {target.parent} ({system_words(error)}); "
-                "point KERNELSCOPE_CACHE at a folder that can be written"
-            ) from error
+            raise self._unkept(target.parent, error) from error
         if self.most:
             self._forget_old(target.parent)
+
+    def _unkept(self, folder: Path, error: OSError) -> KernelError:
+        return KernelError(
+            f"{self.what} cannot be kept in {folder} ({system_words(error)}); "
+            "point KERNELSCOPE_CACHE at a folder that can be written"
+        )
 
     def forget(self, kind: str, key: Key) -> None:
         """Remove an entry, if there is one."""

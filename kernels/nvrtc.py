@@ -183,7 +183,8 @@ def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tup
     options = [f"-arch={arch}", *OPTIONS]
     options += [_define(k, v) for k, v in sorted((codes() | dict(rung.defines) | dict(defines)).items())]
     key = hashlib.sha256()
-    held = "overlaps" * rung.overlaps  # to what is asked of those
+    # To what is asked of those, and of a user's, which were kept without being asked.
+    held = "overlaps" * rung.overlaps + "arguments" * (registry.ROOT not in rung.path.parents)
     for part in (repr(_version()), *options, held, rung.path.name, *_sources(rung)):
         key.update(part.encode() + b"\0")
     name = f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key.hexdigest()[:24]}.cubin"
@@ -233,10 +234,11 @@ def _include_dirs(rung: registry.Rung) -> list[Path]:
 def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes, str]:
     """The cubin and what the compiler said."""
     with _compiled(rung, arch, options) as (nvrtc, program, log):
-        if rung.overlaps and _capability(arch) >= overlaps.CAPABILITY:
-            ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).decode(errors="replace")
-            if fault := overlaps.fault(ptx, OPS[rung.op].weight_inputs):
-                raise KernelError(f"{rung.path}: {rung.label} may not overlap the kernel in front: {fault}")
+        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program).decode(errors="replace")
+        arguments.check_compiled(rung, ptx)
+        early = rung.overlaps and _capability(arch) >= overlaps.CAPABILITY
+        if early and (fault := overlaps.fault(ptx, OPS[rung.op].weight_inputs)):
+            raise KernelError(f"{rung.path}: {rung.label} may not overlap the kernel in front: {fault}")
         return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
 
 

@@ -217,7 +217,7 @@ class Flows:
                     raise Incorrect(wrong, WHEN, f"a batch in flight got other answers: {wrong.reason}")
                 moves = True
             if judged is None:
-                judged = self._loaded.check_row(inputs, expected, bound)
+                judged = entrant.checked_row(inputs, expected)
                 if judged is not None and not judged.ok:
                     raise Incorrect(judged, f"{WHEN}, on images that were timed")
             if not told_apart:  # what was kept may begin alike by chance, so one that does not is asked for

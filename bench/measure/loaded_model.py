@@ -17,6 +17,7 @@ import numpy as np
 
 from bench.measure import cases, rung_check, timing
 from bench.measure.answers import accuracy, by_image, cross_check, oracle, room
+from bench.measure.answers.accuracy import Allowed
 from bench.measure.answers.oracle import Golden
 from bench.measure.answers.right import RightAnswers
 from bench.measure.images import model_file, predictions
@@ -28,6 +29,7 @@ from engine import backends
 from engine.backend import Backend, Options
 from engine.graph import importer
 from engine.graph.graph import Graph, TensorInfo
+from engine.options import DISABLED, Configuration
 from engine.planning import groups
 from kernels.errors import InputError, KernelscopeError, ModelError, OutOfMemoryError, UnsupportedError
 from kernels.registry import SUFFIX
@@ -329,19 +331,29 @@ class LoadedModel:
         outputs: Mapping[str, np.ndarray],
         placement: accuracy.Placement,
         precision: str,
-        lossy: bool = False,
+        allowed: Allowed = Allowed.NOTHING,
     ) -> ErrorStats:
         """The outputs of a whole batch against the right answers (bench.measure.answers.right). Where float64
         and ONNX Runtime differ, the one or the other is wrong, and who agrees with either is not told to
         be."""
-        stats = self.right.check(outputs, placement, precision, lossy)
+        stats = self.right.check(outputs, placement, precision, allowed)
         if stats.ok or self._by_float64 is None:
             return stats
-        other = self._by_float64.check(outputs, placement, precision, lossy)
+        other = self._by_float64.check(outputs, placement, precision, allowed)
         if not other.ok:
             return stats
         note = "; ".join(filter(None, (other.note, f"right by float64, not by {FALLBACK}")))
         return msgspec.structs.replace(other, note=note)
+
+    def unoptimised(
+        self, backend: Backend, batch: int, precision: str, options: Options, inputs: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """What ONNX Runtime answers to these inputs where it changes nothing of the graph. Raises as
+        Backend.prepare."""
+        plain = replace(options.ort or Configuration(), optimization=DISABLED)
+        how = replace(options, ort=plain)
+        with closing(backend.prepare(self.graph, batch, precision, how)) as session:
+            return timing.answers(session, inputs)
 
     @property
     def moves(self) -> bool:
@@ -354,10 +366,11 @@ class LoadedModel:
         inputs: Mapping[str, np.ndarray],
         outputs: Mapping[str, np.ndarray],
         precision: str,
-        lossy: bool = False,
+        allowed: Allowed = Allowed.NOTHING,
+        row: int | None = None,
     ) -> ErrorStats | None:
         """As RightAnswers.check_row."""
-        return self.right.check_row(inputs, outputs, precision, lossy)
+        return self.right.check_row(inputs, outputs, precision, allowed, row)
 
     # ------------------------------------------------------------------------------------------- agreement
 

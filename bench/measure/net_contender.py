@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from bench.measure import instances, timing
-from bench.measure.answers import accuracy, roundings, ties, timed_pass
+from bench.measure.answers import accuracy, by_image, roundings, ties, timed_pass
+from bench.measure.answers.accuracy import Allowed
 from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.answers.renewed import Mixings, Renewal
 from bench.measure.loaded_model import LoadedModel
@@ -25,10 +26,11 @@ from engine import backends
 from engine.backend import Backend, Rival, Session, Variant, Witnessed, is_ort
 from engine.graph.graph import Graph
 from engine.witness import Renewable
-from kernels.errors import UnavailableError, UnsupportedError
+from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 
 # A timed pass that is looked at takes a batch to be rebuilt and given once more: of large ones fewer are.
 LARGE_NBYTES = 64 << 20
+OPTIMISED = "ONNX Runtime's optimised graph answers otherwise than its own unoptimised graph"
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -53,15 +55,12 @@ class NetContender(Contender):
         self._first_run_ns: int | None = None
         self._pass_s = 0.0
         self._memory: dict[str, int] = {}
+        library = is_ort(self.backend) or isinstance(self.backend, Rival)
+        self._allowed = Allowed.LIBRARY if library else Allowed.NOTHING
 
     @property
     def is_reference(self) -> bool:
         return self.backend.name == self.backend.reference and self.case.precision == "fp32"
-
-    @property
-    def _lossy(self) -> bool:
-        """Whether numbers in the place of NaN are a note: a library's loss of NaN is its own."""
-        return is_ort(self.backend) or isinstance(self.backend, Rival)
 
     @property
     def graph(self) -> Graph:
@@ -115,7 +114,7 @@ class NetContender(Contender):
                 with instances.named(number):
                     timing.one_pass(made, accuracy.disturbed(self.placement.inputs))
                     got = timing.answers(made, self.placement.inputs)
-                    right = self.loaded.check(got, self.placement, self.bound_of(), self._lossy)
+                    right = self._checked_whole(got)
                     if not right.ok:
                         raise Incorrect(right, "before timing")
                     found = self._alike(got, expected)
@@ -199,6 +198,8 @@ class NetContender(Contender):
             found.append(self.output.note)
         stored = roundings.coarsest(self.graph, self.case.batch)
         moving = accuracy.moving(self.output, self.bound_of(), ties.quantizes(self.graph), stored)
+        if self._allowed == Allowed.OPTIMISED:  # another cause is told
+            moving = ""
         return [*found, *filter(None, [moving, self.mixings.told and self.mixings.told.told])]
 
     def failed(self, error: BaseException) -> Measurement:
@@ -227,12 +228,61 @@ class NetContender(Contender):
     # ------------------------------------------------------------------------------------------- the inside
 
     def _judge(self, session: Session, when: str) -> None:
-        stats_ = self.loaded.check(session.fetch(), self.placement, self.bound_of(), self._lossy)
+        stats_ = self._checked_whole(session.fetch())
         if session is self.first or not stats_.ok:
             self.output = stats_
         self.checked = len(self.placement.rows)
         if not stats_.ok:
             raise Incorrect(stats_, when)
+
+    def _checked_whole(self, outputs: Arrays) -> ErrorStats:
+        """All outputs of the placement's batch against the right ones."""
+        loaded, placed, bound_of = self.loaded, self.placement, self.bound_of()
+
+        def judged(answers: Arrays, allowed: Allowed) -> ErrorStats:
+            return loaded.check(answers, placed, bound_of, allowed)
+
+        return self._explained(judged(outputs, self._allowed), judged, placed.inputs, outputs)
+
+    def checked_row(self, inputs: Arrays, outputs: Arrays) -> ErrorStats | None:
+        """One image of a batch, drawn now, against float64; None where nothing of that judges."""
+        loaded, bound_of, row = self.loaded, self.bound_of(), by_image.drawn(self.graph, inputs)
+
+        def judged(answers: Arrays, allowed: Allowed) -> ErrorStats | None:
+            return loaded.check_row(inputs, answers, bound_of, allowed, row)
+
+        found = judged(outputs, self._allowed)
+        return found and self._explained(found, judged, inputs, outputs)
+
+    def _explained(
+        self,
+        stats: ErrorStats,
+        judged: Callable[[Arrays, Allowed], ErrorStats | None],
+        inputs: Arrays,
+        outputs: Arrays,
+    ) -> ErrorStats:
+        """Of a wrong answer of ONNX Runtime, whether that is its optimiser's doing: it answers rightly if it
+        leaves the graph as it is. Where that changes the answer by no more than one step of each quantised
+        value does, the case is measured with a doubt; else it is wrong, and the reason says why."""
+        if stats.ok or self._allowed != Allowed.LIBRARY or not is_ort(self.backend):
+            return stats
+        case = self.case
+        try:
+            plain = self.loaded.unoptimised(self.backend, case.batch, case.precision, self.options, inputs)
+        except KernelscopeError:
+            return stats
+        beside = judged(plain, self._allowed)
+        if beside is None or not beside.ok:
+            return stats
+        by = f" by {stats.rel_l2:.1e}" if accuracy.measured(stats) else ""
+        said = f"{OPTIMISED}{by}: its optimisation, not the file, is the cause"
+        if ties.quantizes(self.graph):
+            wide = judged(outputs, Allowed.OPTIMISED)
+            if wide is not None and wide.ok:
+                self._allowed = Allowed.OPTIMISED
+                self.warnings.append(f"{said}; one step of each quantised value moves the answer by as much")
+                return wide
+        return msgspec.structs.replace(stats, reason=f"{stats.reason}; {said}")
 
     def _check_after(self, session: Session) -> None:
         """What it did while it was timed, or the last of it. Raises Incorrect."""
@@ -251,10 +301,10 @@ class NetContender(Contender):
 
         def right(inputs: Arrays, answers: Arrays) -> ErrorStats | None:
             if session is first:
-                return self.loaded.check_row(inputs, answers, bound_of, self._lossy)
+                return self.checked_row(inputs, answers)
             found = self._alike(answers, timing.answers(first, inputs))
             moves = not found.ok and self.loaded.moves
-            return self.loaded.check_row(inputs, answers, bound_of, self._lossy) if moves else found
+            return self.checked_row(inputs, answers) if moves else found
 
         most = timed_pass.LOOKED_AT
         if sum(array.nbytes for array in self.placement.inputs.values()) > LARGE_NBYTES:
@@ -274,7 +324,7 @@ class NetContender(Contender):
         for number, pair in enumerate(pairs):
             if number and time.perf_counter() > end:
                 break
-            found = self.loaded.check_row(*pair, self.bound_of(), self._lossy)
+            found = self.checked_row(*pair)
             if found is not None and not found.ok:
                 raise Incorrect(found, f"{timed_pass.WHEN}, on inputs that were all new")
 

@@ -109,7 +109,6 @@ class RungMeasurement(TimedResult[RungCase], frozen=True):
     error: ErrorStats | None = None
     checks: int = 0
     compiled: dict[str, float] = msgspec.field(default_factory=dict)
-    compile_ns: int = 0
     nbytes: int | None = None
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ Spec = tuple[tuple[int, ...], np.dtype]
 CAPTURED, BOUND, PLAIN = "captured", "bound", "plain"
 """The ways of running a pass, best first: replayed as a CUDA graph; launched over bound memory; `run`, which
 copies its inputs to the device and its outputs back."""
+WAYS = (CAPTURED, BOUND, PLAIN)
+_NEXT = dict(pairwise(WAYS))
 
 # By what a session is made of: the way whose answer was that of a plain run, and why no better one is taken.
 _agreed: dict[tuple[object, ...], tuple[str, str]] = {}
@@ -115,18 +118,20 @@ class OrtCudaSession(LaunchedSession):
         self._checked = self._key in _agreed
         if why:
             self._fell_back(known, why)
-        try:
-            self._open(known)
-        except (OutOfMemoryError, UnavailableError):
-            raise
-        except KernelscopeError as error:
-            if known != CAPTURED:
+        for way in WAYS[WAYS.index(known) :]:
+            try:
+                self._open(way)
+                break
+            except (OutOfMemoryError, UnavailableError):
                 raise
-            # Something that is not on the GPU, or a call that cannot be captured: the same without a graph.
-            self._release()
-            self._why = str(error)
-            self._fell_back(BOUND, self._why)
-            self._open(BOUND)
+            except KernelscopeError as error:
+                if way == PLAIN or (way == BOUND and isinstance(error, UnsupportedError)):
+                    raise
+                # Something that is not on the GPU, or a call that cannot be captured: the same without a
+                # graph. Or an output that is refused where it is bound.
+                self._release()
+                self._why = str(error)
+                self._fell_back(_NEXT[way], self._why)
 
     def _fell_back(self, way: str, why: str) -> None:
         self._facts["cuda_graph"] = f"no: {why}"
@@ -160,11 +165,15 @@ class OrtCudaSession(LaunchedSession):
             raise UnsupportedError(f"an input of {self._what} has a dimension that is not known")
         with ort.translated(f"the inputs and outputs of {self._what}"):
             self._inputs = self._allocate(inputs, self._placed.inputs)
-            self._binding = self._session.io_binding()
-            binding.bind(self._binding.bind_input, self._inputs, self._device)
             inferred = ort.buffers_of(self._session.get_outputs())
             self._guessed = inferred is None
-            self._bind_outputs(inferred or self._discover_outputs())
+            if way == PLAIN:
+                shapes = {name: (a.shape, a.dtype) for name, a in self._plainly().items()}
+                self._outputs = self._allocate(shapes, ())
+            else:
+                self._binding = self._session.io_binding()
+                binding.bind(self._binding.bind_input, self._inputs, self._device)
+                self._bind_outputs(inferred or self._discover_outputs())
             buffers = (*self._inputs.values(), *self._outputs.values())
             largest = max(buffer.nbytes for buffer in buffers)
             self._staging = cuda_runtime.Staging(self._cupy, self._stream, largest)
@@ -179,16 +188,17 @@ class OrtCudaSession(LaunchedSession):
             self._run_options.add_run_config_entry(_ASYNC, "1")
         with ort.translated(f"the first run of {self._what}"):
             # The search of algorithms; for a graph ONNX Runtime adds a second run and the capture by itself.
-            try:
-                self._session.run_with_iobinding(self._binding)
-            except Exception:
-                found = self._discover_outputs()  # raises where the shapes are not what was wrong
-                if found == inferred:
-                    raise
-                # Shape inference below opset 22 counts pooling windows of ceil_mode that the operator leaves
-                # out.
-                self._bind_outputs(found)
-                self._session.run_with_iobinding(self._binding)
+            if way != PLAIN:
+                try:
+                    self._session.run_with_iobinding(self._binding)
+                except Exception:
+                    found = self._discover_outputs()  # raises where the shapes are not what was wrong
+                    if found == inferred:
+                        raise
+                    # Shape inference below opset 22 counts pooling windows of ceil_mode that the operator
+                    # leaves out.
+                    self._bind_outputs(found)
+                    self._session.run_with_iobinding(self._binding)
             self._launch()
             self._stream.synchronize()
         self._phases["compile"] = time.perf_counter_ns() - allocated
@@ -298,7 +308,7 @@ class OrtCudaSession(LaunchedSession):
             if why is None:
                 break
             told = f"{self._way}, it does not answer as a plain run of the same session does: {why}"
-            self._next(BOUND if self._way == CAPTURED else PLAIN, told)
+            self._next(_NEXT[self._way], told)
             self._start()
             self._stream.synchronize()
             left = self._read()

@@ -20,6 +20,7 @@ from engine.graph import initializers
 from engine.graph.graph import Graph
 from engine.graph.importer import OPSETS
 from engine.graph.normal_form import every_node
+from engine.options import DISABLED
 from kernels.errors import KernelError, KernelscopeError, Translated, UnavailableError, UnsupportedError
 from kernels.spans import span
 
@@ -121,7 +122,7 @@ def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
     options.log_severity_level = SILENT
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    level = "ORT_DISABLE_ALL" if optimization == "disabled" else f"ORT_ENABLE_{optimization.upper()}"
+    level = "ORT_DISABLE_ALL" if optimization == DISABLED else f"ORT_ENABLE_{optimization.upper()}"
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
     # Else it rounds what is multiplied by weights of four bits to eight, and errs by a hundredth.
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")

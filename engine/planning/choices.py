@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
@@ -150,18 +150,25 @@ class Entry(msgspec.Struct, frozen=True):
     value: Any
 
 
+Parts = dict[str, list[Entry]]
+_PARTS: type[Parts] = dict[str, list[Entry]]
+
+
 @dataclass(frozen=True)
 class Part(Generic[Value]):
     """One part of the files of cases. of: the type of its entries. Nothing is kept of no case: of a device
-    that is not there. What another process writes to a file at the same moment may be lost; it is measured
-    again then."""
+    that is not there."""
 
     name: str
     of: Any
 
     def read(self, case: Key | None, on: Key) -> Value | None:
         """What is kept for this case and stands on this; None where nothing is that can be read."""
-        entries = _parts(case).get(self.name, []) if case is not None else []
+        parts = STORE.read(CASES, case, _PARTS) if case is not None else None
+        return self._of(parts or {}, on)
+
+    def _of(self, parts: Parts, on: Key) -> Value | None:
+        entries = parts.get(self.name, [])
         found = next((entry for entry in entries if entry.on == on), None)
         try:
             return None if found is None else msgspec.convert(found.value, self.of)
@@ -170,22 +177,25 @@ class Part(Generic[Value]):
 
     def write(self, case: Key | None, on: Key, value: Value) -> None:
         """Keep it. Raises KernelError where the cache cannot be written."""
+        self.change(case, on, lambda _: value)
+
+    def change(self, case: Key | None, on: Key, how: Callable[[Value | None], Value]) -> None:
+        """Keep what `how` makes of what is kept. Raises KernelError as `write`."""
         if case is not None:
-            self._put(case, on, [Entry(dict(on), value)])
+            self._put(case, on, lambda parts: [Entry(dict(on), how(self._of(parts, on)))])
 
     def forget(self, case: Key | None, on: Key) -> None:
         """Keep nothing of it."""
         if case is not None:
-            self._put(case, on, [])
+            self._put(case, on, lambda parts: [])
 
-    def _put(self, case: Key, on: Key, first: list[Entry]) -> None:
-        parts = _parts(case)
-        others = [entry for entry in parts.get(self.name, []) if entry.on != on]
-        STORE.write(CASES, case, {**parts, self.name: [*first, *others][:MOST_ENTRIES]})
+    def _put(self, case: Key, on: Key, first: Callable[[Parts], list[Entry]]) -> None:
+        def put(parts: Parts | None) -> Parts:
+            parts = parts or {}
+            others = [entry for entry in parts.get(self.name, []) if entry.on != on]
+            return {**parts, self.name: [*first(parts), *others][:MOST_ENTRIES]}
 
-
-def _parts(case: Key) -> dict[str, list[Entry]]:
-    return STORE.read(CASES, case, dict[str, list[Entry]]) or {}
+        STORE.change(CASES, case, _PARTS, put)
 
 
 RUNGS = Part[Choice[str]]("rungs", Choice[str])
@@ -307,10 +317,14 @@ def remember(
     paces: dict[str, float],
 ) -> None:
     """Keep them for `nearby`, by the rungs' names. Raises KernelError where the cache cannot be written."""
-    case, rows = _any_batch(device, params, precision, threads), str(params.rows)
-    others = {n: p for n, p in (PACES.read(case, {}) or {}).items() if n != rows}
+    rows = str(params.rows)
     here = {_text(device, rung): paces[rung.name] for rung in rungs if rung.name in paces}
-    PACES.write(case, {}, dict([*{rows: here, **others}.items()][:MOST_BATCHES]))
+
+    def joined(known: dict[str, dict[str, float]] | None) -> dict[str, dict[str, float]]:
+        others = {n: p for n, p in (known or {}).items() if n != rows}
+        return dict([*{rows: here, **others}.items()][:MOST_BATCHES])
+
+    PACES.change(_any_batch(device, params, precision, threads), {}, joined)
 
 
 def _text(device: str, rung: Rung) -> str:

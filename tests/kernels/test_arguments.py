@@ -135,6 +135,23 @@ def test_a_kernel_that_takes_its_sizes_one_by_one_is_not_compiled(mine: Callable
         nvrtc.compile_rung(mine(KERNEL % (APART, "n")), "sm_75")
 
 
+@compiled
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"#define SIZES {APART}\n" + KERNEL % ("SIZES", "n"),
+        "typedef int Size;\n" + KERNEL % ("Size n", "n"),
+        "#define COUNT(n) int n\n" + KERNEL % ("COUNT(n)", "n"),
+    ],
+)
+def test_a_kernel_whose_macro_hides_its_sizes_is_told_what_to_write(
+    text: str, mine: Callable[[str], Rung]
+) -> None:
+    arguments.preamble(mine(text))  # its text alone does not show it
+    with pytest.raises(KernelError, match="write const ConvParams p behind the pointers in their place"):
+        nvrtc.compile_rung(mine(text), "sm_75")
+
+
 def test_our_rungs_take_the_struct() -> None:
     for rung in (rung for op in OPS for rung in registry.rungs("cuda", op) if not rung.language):
         arguments.preamble(rung)

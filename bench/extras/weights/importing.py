@@ -15,6 +15,9 @@ from onnx import helper
 
 from bench.extras.weights import formats
 from bench.extras.weights.parts import Found
+from bench.questions import model_questions
+from bench.questions.asked import Takes, WhichTakes
+from bench.results.records import Job
 from kernels.errors import InputError, ModelError, one_line, system_words
 from models import imported, names
 from models import labels as order
@@ -117,6 +120,10 @@ def _known_reader(path: Path) -> ModuleType:
         raise ModelError(f"{path} has {size:,} bytes; an ONNX file holds at most {MOST_NBYTES:,}")
     reader = _reader(path)
     if reader is None:
+        if path.suffix.lower() == ".onnx":  # what is wrong with a broken one says more than its name
+            model_questions.ask(
+                WhichTakes(job=Job(models=(str(path),), backends=(), dataset="random")), Takes
+            )
         known = _OTHERS.get(path.suffix.lower(), "is no file of weights that is known")
         raise InputError(f"{path} {known}; understood are {understood()}")
     return reader

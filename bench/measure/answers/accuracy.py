@@ -7,8 +7,10 @@ sentence, unless the right answer has the same there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from bench.results.records import ErrorStats
 from kernels.precision import NAMES, PRECISIONS
 
+Moved = TypeVar("Moved")  # how far the right answer moves: an array, or several by name
 LOOSEST = max(NAMES, key=lambda name: PRECISIONS[name].bound)
 ELEMENT_FACTOR = 100.0
 # A propagated tensor carries the errors of every layer before it. Each layer adds about its own and passes
@@ -23,6 +26,16 @@ ELEMENT_FACTOR = 100.0
 # in reach are some ten layers deep.
 PROPAGATED_FACTOR = 10.0
 _WITHOUT_MEASURE = float(np.finfo(np.float64).max)  # of a tensor with NaN: JSON has no infinity
+
+
+class Allowed(IntEnum):
+    """What an answer may do beside rounding. LIBRARY: it may lose NaN, which becomes a note. OPTIMISED: each
+    value that is quantised may become the second nearest step, too, where an optimiser has put eight bits in
+    the place of the operators that the file has."""
+
+    NOTHING = 0
+    LIBRARY = 1
+    OPTIMISED = 2
 
 
 def length(values: np.ndarray) -> float:
@@ -174,6 +187,21 @@ def judged(
             f"the shape is {actual.shape} and should be {expected.shape}",
         )
     return error_stats(actual, expected, precision, factor=factor, moved=moved, typical=typical, lossy=lossy)
+
+
+def judged_further(
+    judge: Callable[[Moved | None], ErrorStats], moves: Callable[[], Iterable[Moved]]
+) -> ErrorStats:
+    """What is said of an answer by its bound, and where it is beyond that, by how far the right one itself
+    moves: further and further, until it is right or `moves` ends."""
+    stats = judge(None)
+    if stats.ok or not measured(stats):
+        return stats
+    for moved in moves():
+        stats = judge(moved)
+        if stats.ok:
+            break
+    return stats
 
 
 def failure(bound: float, reason: str) -> ErrorStats:
@@ -332,12 +360,13 @@ def top_k(scores: np.ndarray, k: int) -> np.ndarray:
     return np.argsort(-clean, axis=1, kind="stable")[:, :k].astype(np.int64)
 
 
-def decided(margin: np.ndarray, precision: str) -> np.ndarray:
+def decided(margin: np.ndarray, precision: str, moved: float = 0.0) -> np.ndarray:
     """Of which images a reference was sure, bool (n,): its two best scores are further apart than two right
     answers in `precision` can differ. margin: the difference of the two best scores over the length (L2) of
-    the image's row of scores. Two elements of a row within the bound of a whole model's output can move
-    against each other by √2 of it, in either answer."""
-    return np.asarray(margin > 2 * np.sqrt(2) * PROPAGATED_FACTOR * PRECISIONS[precision].bound)
+    the image's row of scores; moved: what part of that length may be off beside rounding. Two elements of a
+    row within the bound of a whole model's output can move against each other by √2 of it, in either
+    answer."""
+    return np.asarray(margin > 2 * np.sqrt(2) * (PROPAGATED_FACTOR * PRECISIONS[precision].bound + moved))
 
 
 def agreement(predicted: np.ndarray, reference: np.ndarray) -> float:

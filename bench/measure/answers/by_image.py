@@ -10,6 +10,7 @@ of them alone.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -77,6 +78,11 @@ def count(graph: Graph, inputs: Arrays) -> int:
     for name, axis in graph.batch_axes.items():
         return inputs[name].shape[axis]
     return graph.fixed_batch or len(next(iter(inputs.values())))
+
+
+def drawn(graph: Graph, inputs: Arrays) -> int:
+    """The place of one of these images, whichever."""
+    return secrets.randbelow(count(graph, inputs))
 
 
 def layout(

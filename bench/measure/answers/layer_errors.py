@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -153,9 +154,13 @@ def _along(
         if name in actual
     }
     if not all(stats.ok for stats in found.values()):
-        moved = oracle.moved_along(graph, golden, [name for name, stats in found.items() if not stats.ok])
-        for name, distance in moved.items():
-            found[name] = accuracy.judged(actual[name], golden.tensors[name], precision, factor, distance)
+        wrong = [name for name, stats in found.items() if not stats.ok]
+        for moved in oracle.moved_along(graph, golden, wrong):
+            for name in [name for name in moved if not found[name].ok]:
+                of = (actual[name], golden.tensors[name], precision, factor, moved[name])
+                found[name] = accuracy.judged(*of)
+            if all(stats.ok for stats in found.values()):
+                break
     return found
 
 
@@ -210,11 +215,15 @@ def errors_at(
             yield part, _whole(sub, part.output, actual, placed.inputs, precision)
             continue
         rows, golden_rows = list(placed.rows), list(placed.golden)
-        stats = accuracy.judged(actual[rows], expected[golden_rows], precision)
-        if not stats.ok and accuracy.measured(stats):
-            moved = oracle.moved(graph, whole[part.output], golden, precision)
-            stats = accuracy.judged(actual[rows], expected[golden_rows], precision, moved=moved[golden_rows])
-        yield part, stats
+        right = (actual[rows], expected[golden_rows], golden_rows)
+        moves = partial(oracle.moved, graph, whole[part.output], golden, precision)
+        yield part, accuracy.judged_further(partial(_at_rows, *right, precision), moves)
+
+
+def _at_rows(
+    actual: np.ndarray, expected: np.ndarray, rows: list[int], precision: str, moved: np.ndarray | None
+) -> ErrorStats:
+    return accuracy.judged(actual, expected, precision, moved=None if moved is None else moved[rows])
 
 
 def _whole(

@@ -11,9 +11,10 @@ import contextlib
 import hashlib
 import os
 import threading
+import time
 import zipfile
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,20 +108,20 @@ def run(
     inputs: Mapping[str, np.ndarray],
     names: Iterable[str],
     moved: Mapping[str, str] | None = None,
-    ties_other_way: bool = False,
+    other_way: float = 0.0,
     draw: int = 0,
 ) -> dict[str, np.ndarray]:
     """The tensors `names` of one evaluation in float64, nothing kept. moved: the types of tensors that move
-    by one rounding of these on the way, in each draw otherwise; ties_other_way: whether ties are rounded the
-    other way (bench.measure.answers.ties). Raises as `golden` does."""
+    by one rounding of these on the way; other_way: so near to half-way QuantizeLinear rounds values the other
+    way (bench.measure.answers.ties); draw: which number each is drawn by. Raises as `golden` does."""
     values = {name: widened_weights(array) for name, array in graph.initializers.items()}
     values |= {name: widened(array) for name, array in inputs.items()}
     names = list(names)
     nodes = roundings.stored(_needed(graph, names), inputs)
     if moved:
         nodes = roundings.moving(nodes, moved, draw)
-    if ties_other_way:
-        nodes = ties.other_way(nodes)
+    if other_way:
+        nodes = ties.other_way(nodes, other_way, draw)
     opsets, functions = graph.proto.opset_import, graph.proto.functions
     evaluation = Evaluation(graph.name, nodes, opsets, list(values), names, functions)
     return evaluation.of(values)
@@ -249,9 +250,10 @@ def fed_apart(apart: Apart, answers: Golden, precision: str = "fp32") -> dict[st
 
 def moved(
     graph: Graph, part: Group, answers: Golden, precision: str = "fp32", extracted: Graph | None = None
-) -> np.ndarray:
+) -> Iterator[np.ndarray]:
     """How far the group's float64 answer moves, element by element (absolute), when each of its inputs moves
-    by one rounding of the format it is fed in, up or down at random. Raises as `golden` does."""
+    by one rounding of the format it is fed in, up or down at random. If values are rounded at ties it moves
+    further with each draw of these. Raises as `golden` does."""
     sub = extracted or submodel.extract(graph, part.nodes, answers.images)
     random = np.random.default_rng(0)
     fed = feeds(sub, answers, precision)
@@ -260,13 +262,11 @@ def moved(
     narrow = roundings.narrow(sub, answers.images)
     distance = _distance(run(sub, off, [part.output], narrow)[part.output], right)
     distance = _stored(distance, right, narrow.get(part.output))
-    if ties.quantizes(sub):
-        other = run(sub, fed, [part.output], ties_other_way=True)[part.output]
-        distance = np.fmax(distance, _distance(other, right))
-    return distance
+    for far in _at_ties(sub, fed, {part.output: right}):
+        yield np.fmax(distance, far.get(part.output, 0.0))
 
 
-def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str, np.ndarray]:
+def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> Iterator[dict[str, np.ndarray]]:
     """As `moved`, of a whole model's tensors: the model's inputs move by one rounding of their types, and so
     does what each group hands on, and what adds many terms within one, which no answer can do without. A
     tensor that is no number there, or that the oracle did not give, is left out."""
@@ -276,7 +276,7 @@ def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str
         name: one_rounding(array, "fp32", random, narrow.get(name, "float32"))
         for name, array in answers.inputs.items()
     }
-    wanted = [name for name in dict.fromkeys(names) if name in answers.tensors and name not in answers.inputs]
+    wanted = _wanted(answers, names)
     handed_on = {part.output: "float32" for part in grouping.groups(graph, answers.images)}
     sums = dict.fromkeys(
         (node.outputs[0] for node in graph.nodes if node.op_type in roundings.SUMS), "float32"
@@ -289,13 +289,46 @@ def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str
             right = answers.tensors[name]
             far = _stored(_distance(found[name], right), right, narrow.get(name))
             distances[name] = np.maximum(far, distances.get(name, far))
-    if ties.quantizes(graph):
-        other = run(graph, answers.inputs, wanted, ties_other_way=True)
-        share = ties.TIMES / accuracy.PROPAGATED_FACTOR
-        for name in wanted:
-            far = share * _distance(other[name], answers.tensors[name])
-            distances[name] = np.fmax(distances[name], far)
+    share = ties.TIMES / accuracy.PROPAGATED_FACTOR
+    for at_ties in _at_ties(graph, answers.inputs, {name: answers.tensors[name] for name in wanted}):
+        far_off = {n: np.fmax(d, share * at_ties[n]) if n in at_ties else d for n, d in distances.items()}
+        yield _finite(far_off)
+
+
+def second_nearest(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """How far a model's tensors move where every value that is quantised becomes the second nearest step."""
+    wanted = _wanted(answers, names)
+    other = run(graph, answers.inputs, wanted, other_way=ties.SECOND)
+    share = 1.0 / accuracy.PROPAGATED_FACTOR
+    return _finite({name: share * _distance(other[name], answers.tensors[name]) for name in wanted})
+
+
+def _wanted(answers: Golden, names: Iterable[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name in answers.tensors and name not in answers.inputs]
+
+
+def _finite(distances: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: distance for name, distance in distances.items() if np.isfinite(distance).all()}
+
+
+def _at_ties(
+    graph: Graph, inputs: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray]
+) -> Iterator[dict[str, np.ndarray]]:
+    """How far these tensors move where values are rounded otherwise at ties: all, then those of one draw more
+    each time. Once, and empty, where nothing is quantised."""
+    far: dict[str, np.ndarray] = {}
+    if not right or not ties.quantizes(graph):
+        yield far
+        return
+    until = time.monotonic() + ties.MOST_S
+    for draw in range(1 + ties.DRAWS):
+        if draw > 1 and time.monotonic() > until:
+            return
+        other = run(graph, inputs, list(right), other_way=ties.NEAR, draw=draw)
+        for name, of in right.items():
+            distance = _distance(other[name], of)
+            far[name] = np.fmax(far.get(name, distance), distance)
+        yield far
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -334,11 +367,10 @@ def judged_alone(
         if stats.ok:
             return stats
     right = alone(graph, part, answers, precision, extracted)
-    stats = accuracy.judged(actual, right, precision, lossy=lossy)
-    if stats.ok or not accuracy.measured(stats):
-        return stats
-    off = moved(graph, part, answers, precision, extracted)
-    return accuracy.judged(actual, right, precision, moved=off, lossy=lossy)
+    return accuracy.judged_further(
+        lambda off: accuracy.judged(actual, right, precision, moved=off, lossy=lossy),
+        lambda: moved(graph, part, answers, precision, extracted),
+    )
 
 
 def rounded(array: np.ndarray, dtype: str, precision: str = "fp32") -> np.ndarray:

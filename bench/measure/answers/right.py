@@ -9,15 +9,15 @@ says so.
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import msgspec
 import numpy as np
 
-from bench.measure.answers import accuracy, by_image, oracle
-from bench.measure.answers.accuracy import PROPAGATED_FACTOR, Placement
+from bench.measure.answers import accuracy, by_image, oracle, ties
+from bench.measure.answers.accuracy import PROPAGATED_FACTOR, Allowed, Placement
 from bench.measure.answers.by_image import Images
 from bench.measure.answers.oracle import Golden
 from bench.measure.answers.widened import widened
@@ -45,6 +45,29 @@ class Batch:
     judge: str = ""
 
 
+class Moves:
+    """How far the right outputs move, each time further, as `rows` has them: what was worked out before comes
+    at once. second: how far they do where each quantised value is the second nearest step."""
+
+    def __init__(
+        self, graph: Graph, right: Golden, names: Iterable[str], rows: Callable[[Arrays], Arrays]
+    ) -> None:
+        self._of, self._rows = (graph, right, list(names)), rows
+        self._left = iter(oracle.moved_along(*self._of))
+        self._last: Arrays | None = None
+
+    def __iter__(self) -> Iterator[Arrays]:
+        if self._last is not None:
+            yield self._last
+        for found in self._left:
+            self._last = self._rows(found)
+            yield self._last
+
+    @cached_property
+    def second(self) -> Arrays:
+        return self._rows(oracle.second_nearest(*self._of))
+
+
 class RightAnswers:
     """A model's. golden: what its few images give; by_oracle: whether that is float64's answer; other: what
     ONNX Runtime on the CPU answers to inputs. Raises UnsupportedError where no answer can be compared."""
@@ -57,7 +80,7 @@ class RightAnswers:
         self.layout: Mapping[str, Images] | None = None
         if by_oracle:
             self.layout = by_image.layout(graph, golden.inputs, golden.tensors, golden.images, self._answered)
-        self._moved: dict[str, np.ndarray] | None = None
+        self._moves: Moves | None = None
         self._batches: list[tuple[Placement, Batch]] = []
         self._judges: dict[int, str] = {}
         self.moves = False
@@ -68,11 +91,13 @@ class RightAnswers:
 
     # -------------------------------------------------------------------------------------------- judging
 
-    def check(self, outputs: Arrays, placement: Placement, precision: str, lossy: bool = False) -> ErrorStats:
-        """The outputs of a whole batch against the right ones. lossy: see accuracy.error_stats. Raises
-        UnsupportedError where these are NaN throughout."""
+    def check(
+        self, outputs: Arrays, placement: Placement, precision: str, allowed: Allowed = Allowed.NOTHING
+    ) -> ErrorStats:
+        """The outputs of a whole batch against the right ones. Raises UnsupportedError where these are NaN
+        throughout."""
         if self.layout is None:
-            return self._whole(outputs, self._batch(placement), precision, lossy)
+            return self._whole(outputs, self._batch(placement), precision, allowed)
         golden = self._golden
         expected = {name: golden.tensors[name] for name in self._names}
         self._comparable(expected)
@@ -82,31 +107,26 @@ class RightAnswers:
             if outputs[name].shape != shape:
                 reason = f"output {name} has shape {outputs[name].shape} and should have {shape}"
                 return accuracy.failure(PRECISIONS[precision].bound, reason)
-        got, right = (
-            {name: self.layout[name].rows(of[name]) for name in self._names} for of in (outputs, expected)
-        )
+        got, right = (self._rows({name: of[name] for name in self._names}) for of in (outputs, expected))
         if (row := accuracy.unfounded(got, placement)) is not None:
             # An image that no golden one is may well have NaN for its answer.
-            alone = self.check_row(placement.inputs, outputs, precision, lossy, row)
+            alone = self.check_row(placement.inputs, outputs, precision, allowed, row)
             if alone is not None and not alone.ok:
                 return msgspec.structs.replace(alone, reason=f"image {row}: {alone.reason}")
-        stats = accuracy.check(got, right, placement, precision, lossy=lossy)
-        if stats.ok or not accuracy.measured(stats):
-            return stats
-        # What one rounding of each layer moves in the right answer is no fault of who answers.
-        if self._moved is None:
-            moved = oracle.moved_along(self._graph, golden, self._names)
-            self._moved = {name: self.layout[name].rows(array) for name, array in moved.items()}
-        stats = accuracy.check(got, right, placement, precision, self._moved, lossy)
-        self.moves = self.moves or stats.ok
-        return stats
+        if self._moves is None:
+            self._moves = Moves(self._graph, golden, self._names, self._rows)
+
+        def judged(distances: Arrays | None) -> ErrorStats:
+            return accuracy.check(got, right, placement, precision, distances, lossy=allowed > 0)
+
+        return self._further(judged, self._moves, allowed)
 
     def check_row(
         self,
         inputs: Arrays,
         outputs: Arrays,
         precision: str,
-        lossy: bool = False,
+        allowed: Allowed = Allowed.NOTHING,
         row: int | None = None,
     ) -> ErrorStats | None:
         """Compares one image of a batch (None: one drawn now) with float64; the whole batch if images
@@ -116,18 +136,40 @@ class RightAnswers:
             return None
         if self.layout is None:
             batch = self._worked_out(inputs, count, keep=False)
-            return None if batch.judge else self._whole(outputs, batch, precision, lossy)
-        row, layout = secrets.randbelow(count) if row is None else row, self.layout
+            return None if batch.judge else self._whole(outputs, batch, precision, allowed)
+        row = by_image.drawn(self._graph, inputs) if row is None else row
         given = by_image.cut(self._graph, inputs, slice(row, row + 1))
         right = oracle.run(self._graph, given, self._names)
-        got = {name: layout[name].rows(outputs[name])[row] for name in self._names}
-        alone = {name: layout[name].rows(array)[0] for name, array in right.items()}
+        got = {name: array[row] for name, array in self._rows(outputs).items()}
 
-        def moved() -> dict[str, np.ndarray]:
-            found = oracle.moved_along(self._graph, _golden(given, right, 1), self._names)
-            return {name: layout[name].rows(array)[0] for name, array in found.items()}
+        def alone(arrays: Arrays) -> dict[str, np.ndarray]:
+            return {name: array[0] for name, array in self._rows(arrays).items()}
 
-        return self._worst(got, alone, precision, lossy, moved)
+        moves = Moves(self._graph, _golden(given, right, 1), self._names, alone)
+        return self._worst(got, alone(right), precision, allowed, moves)
+
+    def _rows(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Outputs with an image a row, where each has its own."""
+        assert self.layout is not None
+        return {name: self.layout[name].rows(array) for name, array in arrays.items()}
+
+    def steps(self) -> float:
+        """By what part of its length the right answer moves where each quantised value is the second nearest
+        step, the largest of all images and outputs; 0.0 where nothing is quantised, or by another than
+        float64."""
+        if not self._by_oracle or not ties.quantizes(self._graph):
+            return 0.0
+        most = 0.0
+        rows = (lambda arrays: arrays) if self.layout is None else self._rows
+        far = rows(oracle.second_nearest(self._graph, self._golden, self._names))
+        right = rows({name: self._golden.tensors[name] for name in far})
+        for name in far:
+            if not right[name].size:
+                continue
+            one, other = (of[name].reshape(len(of[name]) if of[name].ndim else 1, -1) for of in (far, right))
+            lengths = np.maximum(np.linalg.norm(other, axis=1), accuracy.SMALLEST)
+            most = max(most, float((PROPAGATED_FACTOR * np.linalg.norm(one, axis=1) / lengths).max()))
+        return most
 
     # ----------------------------------------------------------------------------------------- whole batches
 
@@ -178,41 +220,50 @@ class RightAnswers:
 
     # --------------------------------------------------------------------------------------------- the inside
 
-    def _whole(self, outputs: Arrays, batch: Batch, precision: str, lossy: bool) -> ErrorStats:
+    def _whole(self, outputs: Arrays, batch: Batch, precision: str, allowed: Allowed) -> ErrorStats:
         """All outputs of a batch against the right ones."""
         answers = batch.answers
         right = {name: answers.tensors[name] for name in self._names}
         self._comparable(right)
 
-        def moved() -> dict[str, np.ndarray]:
-            if batch.judge or not self._by_oracle:
-                return {}
-            return oracle.moved_along(self._graph, answers, self._names)
-
-        return self._worst(outputs, right, precision, lossy, moved)
+        known = self._by_oracle and not batch.judge
+        moves = Moves(self._graph, answers, self._names if known else (), dict)
+        return self._worst(outputs, right, precision, allowed, moves)
 
     def _worst(
         self,
         got: Arrays,
         right: Arrays,
         precision: str,
-        lossy: bool,
-        moved: Callable[[], Mapping[str, np.ndarray]],
+        allowed: Allowed,
+        moves: Moves,
     ) -> ErrorStats:
-        """Of several outputs the worst, named. moved: how far the right ones themselves move, asked for where
-        one is beyond its bound."""
-        distances: Mapping[str, np.ndarray] | None = None
-        found: list[ErrorStats] = []
-        for name in self._names:
-            stats = accuracy.judged(got[name], right[name], precision, PROPAGATED_FACTOR, lossy=lossy)
-            if not stats.ok and accuracy.measured(stats):
-                distances = moved() if distances is None else distances
-                stats = accuracy.judged(
-                    got[name], right[name], precision, PROPAGATED_FACTOR, distances.get(name), lossy=lossy
-                )
-                self.moves = self.moves or stats.ok
-            found.append(accuracy.named(stats, name, len(self._names)))
-        return accuracy.worst(found)
+        """Of several outputs the worst, named."""
+
+        def judged(name: str, distances: Arrays | None) -> ErrorStats:
+            distance = None if distances is None else distances.get(name)
+            of, lossy = (got[name], right[name]), allowed > 0
+            return accuracy.judged(*of, precision, PROPAGATED_FACTOR, distance, lossy=lossy)
+
+        found = [(name, self._further(partial(judged, name), moves, allowed)) for name in self._names]
+        return accuracy.worst([accuracy.named(stats, name, len(found)) for name, stats in found])
+
+    def _further(
+        self, judged: Callable[[Arrays | None], ErrorStats], moves: Moves, allowed: Allowed
+    ) -> ErrorStats:
+        """What one rounding of each layer moves in the right answer is no fault of who answers."""
+        asked = False
+
+        def distances() -> Iterator[Arrays]:
+            nonlocal asked
+            asked = True
+            yield from moves
+
+        stats = accuracy.judged_further(judged, distances)
+        self.moves = self.moves or (asked and stats.ok)
+        if stats.ok or not asked or allowed < Allowed.OPTIMISED:
+            return stats
+        return judged(moves.second)
 
     def _comparable(self, right: Arrays) -> None:
         """Raises UnsupportedError where there is nothing that an answer could be compared with."""

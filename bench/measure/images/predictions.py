@@ -195,9 +195,14 @@ def margins(scores: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(rows).all(axis=1), np.nan_to_num(found), np.nan)
 
 
-def hold(ours: Predictions, theirs: Predictions, precision: str, name: str) -> None:
-    """Raises Incorrect where the answers differ from those of `name` on an image that it was sure of."""
+def hold(
+    ours: Predictions, theirs: Predictions, precision: str, name: str, moved: Callable[[], float]
+) -> None:
+    """Raises Incorrect where the answers differ from those of `name` on an image that it was sure of. moved:
+    by what part of its length a right answer may be off beside rounding, asked for where any differs."""
     found = conflicts(ours, theirs, precision)
+    if found.size:
+        found = conflicts(ours, theirs, precision, moved())
     if found.size:
         first = int(found[0])
         raise Incorrect(
@@ -209,12 +214,12 @@ def hold(ours: Predictions, theirs: Predictions, precision: str, name: str) -> N
         )
 
 
-def conflicts(ours: Predictions, reference: Predictions, precision: str) -> np.ndarray:
+def conflicts(ours: Predictions, reference: Predictions, precision: str, moved: float = 0.0) -> np.ndarray:
     """The images (their places) that count against `ours`: no number was answered, or another class than the
-    reference's where that was surer than two right answers in `precision` can differ."""
+    reference's where that was surer than two right answers in `precision` can differ. moved: see `hold`."""
     broken = np.isnan(ours.margin) & ~np.isnan(reference.margin)
     differ = ours.predicted != reference.predicted
-    return np.flatnonzero(broken | (differ & accuracy.decided(reference.margin, precision)))
+    return np.flatnonzero(broken | (differ & accuracy.decided(reference.margin, precision, moved)))
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:

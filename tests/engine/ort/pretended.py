@@ -69,7 +69,7 @@ class Runtime:
     """In the place of the module onnxruntime. on_cpu: operators that the provider leaves to the CPU. Faults
     to plant: `tells`: whether a session says where inputs and outputs lie; `lies`: it says that all are on
     the GPU; `refuses`: whether a session with nodes on the CPU refuses to be captured; `stale`: a captured
-    graph answers as it did when it was captured.
+    graph answers as it did when it was captured; `unbound`: a bound output is refused, whatever its shape.
     """
 
     __version__ = "1.31.1"
@@ -79,7 +79,14 @@ class Runtime:
 
     def __init__(self, on_cpu: Collection[str] = ON_CPU, **faults: bool) -> None:
         self.on_cpu = set(on_cpu)
-        self.faults = {"tells": True, "lies": False, "refuses": True, "stale": False, **faults}
+        self.faults = {
+            "tells": True,
+            "lies": False,
+            "refuses": True,
+            "stale": False,
+            "unbound": False,
+            **faults,
+        }
         self.sessions: list[Session] = []
         self.plain_runs = 0
 
@@ -131,6 +138,8 @@ class Session:
         return list(self.real.run(names, dict(given)))
 
     def run_with_iobinding(self, binding: Binding, options: RunOptions | None = None) -> None:
+        if self.runtime.faults["unbound"] and binding.outputs:
+            raise RuntimeError("OrtValue shape verification failed")
         captured = self.captures and not (options and options.entries.get("gpu_graph_id") == "-1")
         given = {name: array.copy() for name, array in binding.inputs.items()}
         found = list(self.real.run(None, given))

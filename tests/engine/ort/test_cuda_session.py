@@ -149,6 +149,21 @@ def test_an_output_whose_shape_hangs_on_values_is_answered(pretend: Any) -> None
     assert "binding" in session.facts
 
 
+@pytest.mark.parametrize("unbound", [False, True])
+def test_a_pool_whose_last_window_is_left_out_is_answered(pretend: Any, unbound: bool) -> None:
+    """Below opset 22 its inferred shape is none that ONNX Runtime can fill: it is run as it allocates it."""
+    pretend(on_cpu=(), unbound=unbound)
+    pool = helper.make_node(
+        "MaxPool", ["x"], ["y"], "pool", kernel_shape=[2], strides=[2], pads=[0, 1], ceil_mode=1
+    )
+    graph = from_proto(make_model([pool], {"x": ("N", 1, 4)}, ["y"], {}, 19, {"y": 3}), "left out")
+    session = opened(graph)
+    for seed in range(2):
+        x = np.random.default_rng(seed).random((BATCH, 1, 4), np.float32)
+        np.testing.assert_array_equal(answers(session, {"x": x})["y"], x.reshape(BATCH, 1, 2, 2).max(-1))
+    assert unbound == ("binding" in session.facts)
+
+
 def test_an_output_that_is_an_input_is_answered(pretend: Any) -> None:
     pretend(on_cpu=())
     proto = make_model([helper.make_node("Relu", ["x"], ["z"], "relu")], {"x": ("N", 4)}, ["x", "z"], {})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from pathlib import Path
 
 import pytest
 
 from engine.planning import choices
 from kernels import registry
+from kernels.kept import Store
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 
@@ -66,3 +69,29 @@ def test_convolutions_are_timed_in_scaled_halves_too() -> None:
     conv = Conv(8, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
     rungs = choices.candidates("cuda", conv, "tf32", weights_known=True, capability=(9, 0))
     assert "wgmma_scaled" in [rung.name for rung in rungs[:6]]
+
+
+def test_what_two_write_at_the_same_moment_is_kept_of_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has read the file before the other writes it, where nothing keeps them apart."""
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
+    both = threading.Barrier(2)
+    read = Store.read
+
+    def slowly(self, *given):  # type: ignore[no-untyped-def]
+        found = read(self, *given)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(timeout=0.2)
+        return found
+
+    monkeypatch.setattr(Store, "read", slowly)
+    case = {"device": "a device", "params": "one case"}
+    parts = [choices.Part[int](name, int) for name in ("one", "other")]
+    threads = [threading.Thread(target=part.write, args=(case, {}, 7)) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    monkeypatch.setattr(Store, "read", read)
+    assert [part.read(case, {}) for part in parts] == [7, 7]

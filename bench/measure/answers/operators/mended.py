@@ -386,7 +386,9 @@ class OtherWay(Mended):
     op_domain = roundings.DOMAIN
 
     def _run(self, x, scale, **_):
-        return (ties.rounded_otherwise(x, scale, self._get("axis", 1), self._get("block_size", 0)),)
+        axis, block = self._get("axis", 1), self._get("block_size", 0)
+        where = ties.drawn(self.onnx_node.output[0], self._get("draw"), np.shape(x))
+        return (ties.rounded_otherwise(x, scale, axis, block, self._get("near"), where),)
 
 
 class OtherDynamic(DynamicQuantizeLinear):
@@ -394,9 +396,10 @@ class OtherDynamic(DynamicQuantizeLinear):
 
     op_domain = roundings.DOMAIN
 
-    def _run(self, x, **_):
+    def _run(self, x, **given):
         _, scale, zero = super()._run(x)
-        steps = np.rint(ties.other_side(x / scale)) + zero
+        where = ties.drawn(self.onnx_node.output[0], given["draw"], np.shape(x))
+        steps = np.rint(ties.other_side(x / scale, given["near"], where)) + zero
         return np.clip(steps, 0, 255).astype(np.uint8), scale, zero
 
 

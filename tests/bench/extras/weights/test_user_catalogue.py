@@ -127,7 +127,6 @@ def test_a_table_does_not_take_the_name_of_a_model_of_the_program(file: Path) ->
 
 
 OTHERS = {
-    "a.onnx": "is ONNX already",
     "a.pt": "torch.onnx.export",
     "a.h5": "export it there with model.export",
     "a.keras": "export it there with model.export",
@@ -153,6 +152,21 @@ def test_what_is_none_of_these_gets_a_sentence(
     assert OTHERS[name] in err
     for reader in readers():
         assert reader.UNDERSTOOD in err, "it says what is understood"
+
+
+def test_a_file_that_is_called_onnx_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = catalogue.path("lenet5-digits").read_bytes()
+    for content, words in (
+        (whole, "is ONNX already"),
+        (whole[: len(whole) // 2], "is truncated or is not an ONNX model"),
+        (b"anything", "is truncated or is not an ONNX model"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer"),
+    ):
+        (tmp_path / "a.onnx").write_bytes(content)
+        assert main.main(["models", "import", str(tmp_path / "a.onnx")]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert words in err
 
 
 def test_a_folder_with_one_model_is_that_model(tmp_path: Path, caffe_weights: made.Weights) -> None:

@@ -321,7 +321,7 @@ def test_scores_that_one_rounding_decides_are_judged_by_how_far_it_moves_them(tm
     assert golden.tensors["m"].max() > 1e12
     decided = np.zeros((2, 37), np.float32)
     decided[:, 5] = 1  # as any float32 sums may have it
-    moved = oracle.moved_along(graph, golden, ["y"])["y"]
+    moved = next(oracle.moved_along(graph, golden, ["y"]))["y"]
     placed = accuracy.Placement(inputs, (0, 1), (0, 1))
     expected = {"y": golden.tensors["y"]}
     assert not accuracy.check({"y": decided}, expected, placed, "fp32").ok
@@ -339,7 +339,7 @@ def test_a_net_that_is_well_conditioned_gains_next_to_nothing():
     golden = loaded.golden()
     (name,) = [info.name for info in loaded.graph.outputs]
     right = golden.tensors[name]
-    moved = oracle.moved_along(loaded.graph, golden, [name])[name]
+    moved = next(oracle.moved_along(loaded.graph, golden, [name]))[name]
     assert 0 < np.linalg.norm(moved) / np.linalg.norm(right) < 1e-5
     off = (right * (1 + 1e-3)).astype(np.float32)
     assert not accuracy.judged(off, right, "fp32", accuracy.PROPAGATED_FACTOR, moved).ok
@@ -371,12 +371,12 @@ def test_long_sums_that_nearly_cancel_are_as_unsure_as_float32_sums_leave_them()
     deviation = np.sqrt(rows[0] - rows[1] ** 2)  # as a loop adds, one term after the other
     found = inputs["x"] / deviation.reshape(-1, 1, 1, 1)
     assert not accuracy.judged(found, right, "fp32", accuracy.PROPAGATED_FACTOR).ok
-    moved = oracle.moved_along(graph, golden, ["y"])["y"]
+    moved = next(oracle.moved_along(graph, golden, ["y"]))["y"]
     assert accuracy.judged(found, right, "fp32", accuracy.PROPAGATED_FACTOR, moved).ok
     # A kernel that is wrong by as much where nothing cancels is wrong.
     graph, inputs = variance_of_all(offset=0)
     golden = oracle.golden(graph, inputs)
-    moved = oracle.moved_along(graph, golden, ["y"])["y"]
+    moved = next(oracle.moved_along(graph, golden, ["y"]))["y"]
     off = golden.tensors["y"] * (1 + 1e-3)
     assert not accuracy.judged(off, golden.tensors["y"], "fp32", accuracy.PROPAGATED_FACTOR, moved).ok
 
@@ -384,7 +384,7 @@ def test_long_sums_that_nearly_cancel_are_as_unsure_as_float32_sums_leave_them()
 def test_what_is_no_number_widens_no_bound(monkeypatch):
     graph, golden = ill_conditioned()
     monkeypatch.setattr(oracle, "run", lambda *_, **__: {"y": np.full((4, 1), np.nan)})
-    assert oracle.moved_along(graph, golden, ["y"]) == {}
+    assert list(oracle.moved_along(graph, golden, ["y"])) == [{}]
 
 
 def test_a_wrong_kernel_before_such_scores_is_found_all_the_same(tmp_path):
