@@ -55,7 +55,7 @@
   liveness and placement.
 - `engine.backend`: the protocols `Backend`, `Session`, `Queued` (a device that can be held back while
   passes are queued, so that the host's launch time is not in a time); `Options`, `OpTime`.
-- `engine.cuda.weights`: the weights as they lie on the device.
+- `engine.cuda.calls`: the weights as they lie on the device.
 - `engine.cuda.session`, `engine.cuda.stages`, `engine.cuda.stream`, `engine.cuda.runtime`: the CUDA
   session, how a launch is made ready, a session's stream with its clock and its graphs, and what else is
   used of CuPy. `engine.cuda.replays.overlap`: launches that may begin while the kernel before them ends, and
@@ -68,34 +68,33 @@
   session is given (one a kind; a user's kernels have their own), `session` and `engine.cpu.rung` sessions
   on this side. Large arrays lie in memory that both map (`memory`, `arrays`: weights sealed, once for
   all), what a child answers is decoded by msgspec to known types (`words`). It runs only while it is
-  asked: else it is stopped (`kernels.ends`, which also ends it with its parent, and what it started). A rung,
-  and whatever has a kernel of a user's, is given one pass after the other (`timed.Given`): its process stops
-  itself after each, and while it is stopped we put the inputs of the next where it reads them, and take
-  the answer; a pass is timed by our clock from having the process go on to its having stopped. Sessions
-  that no user wrote (ONNX Runtime, the engine with our kernels alone, rivals) stay awake and run trains by
+  asked: else it is stopped (`kernels.processes`, which also ends it with its parent, and what it started). A
+  rung, and whatever has a kernel of a user's, is given one pass after the other (`timed.Given`): its process
+  stops itself after each, and while it is stopped we put the inputs of the next where it reads them, and take
+  the answer; a pass is timed by our clock from having the process go on to its having stopped. Sessions that
+  no user wrote (ONNX Runtime, the engine with our kernels alone, rivals) stay awake and run trains by
   themselves over several `slots` (`timed.Shared`). What either takes without a kernel (`empty`) is measured
   in a process where no user's kernel ever ran, and taken off (`facts["trigger"]`). `watched`: that a kernel's
   process starts no other, does nothing while it is stopped, and changes nothing of others. `held`: a session
-  whose process somebody else has ended is opened again in another.
-  `Backend.prepare_here`: the same session in this process, for tests and profiles
-  (`backends.prepared_within`).
+  whose process somebody else has ended is opened again in another. `Backend.prepare_here`: the same session
+  in this process, for tests and profiles (`backends.prepared_within`).
 - `engine.stirring`: before each timed pass a few values of every input change and some of each output are
   poisoned, at places and by values that follow from a secret seed and the pass's number, so that the pass
   can be rebuilt (`Stirring.inputs_of(number)`). `engine.cuda.stirring`: the same by one launch
-  (`stirring.cu`), which also keeps what the pass before left where it is looked at (`engine.witness`:
+  (`stirring.cu`), which also keeps what the pass before left where it is looked at (`engine.stirring`:
   `Witness`, `Witnessed`; the last 64 passes and the first over new inputs;
   `bench.measure.answers.timed_pass`, the one check of all). `engine.cuda.trains`: trains of stirred
   passes as CUDA graphs; what stirring takes is measured alone and taken off. The bound inputs lie there
   again after a train. A cold pass is stirred before the L2 cache is overwritten.
   `engine.cuda.trains.DeviceSession`: how all sessions on a GPU, ours and their rivals', are bound, fetched,
   timed and looked at; `engine.ort.trains.LaunchedSession`: of those, a library's that launches by itself.
-- `engine.witness.Renewable`: passes timed over inputs all of whose values are written anew, others in
+- `engine.stirring.Renewable`: passes timed over inputs all of whose values are written anew, others in
   each pass, or as timed passes have them; on the CPU by `engine.apart.trains` into the slots, on a GPU by
   one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.measure.answers.renewed` mixes such trains
   into those that are timed.
 - `engine.ort.sessions`, `engine.ort.profile`: what both ONNX Runtime backends share; its profile mapped
   back to ONNX nodes. `engine.machine.host`: cores, caches, overwriting them.
-- `engine.cpu.steps`, `engine.cpu.team`: a plan's steps on the CPU, divided among threads that take part
+- `engine.cpu.steps`, `engine.cpu.steps`: a plan's steps on the CPU, divided among threads that take part
   after part, each with BLAS on one thread: BLAS's own threads wait for each other, which on a busy
   machine costs more than they save.
 - `engine.backends`: `all_backends() -> dict[str, Backend]`, by folder and entry point; `get(name)` with

@@ -16,7 +16,7 @@ import numpy as np
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
 from engine.options import Options
-from engine.witness import Witness, Witnessed
+from engine.stirring import Witness, Witnessed
 from kernels.errors import UnsupportedError
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Host images to host answers as a sustained rate: several batches in flight, each on a lane of its own.
+"""Host images to host answers as a sustained rate: several batches in flight, each on a slot of its own.
 
-This is a clock of its own beside that of the forward pass alone. A lane carries a batch to the device, runs
+This is a clock of its own beside that of the forward pass alone. A slot carries a batch to the device, runs
 it and brings the answers back; while one computes, another copies. Batches are windows into a pool of images,
 at places that nobody can foresee, so that no two in flight are given the same rows: whoever hands out the
 answers of another batch is found, whichever of those in flight it was.
@@ -25,10 +25,10 @@ from engine.machine import host
 
 # In, through, out, and one whose answers the host takes while it sends off the next: with three a small batch
 # waits for the host (on an H100, 100 images of LeNet-5 took 13.7 µs, with four 10.6, with more no less).
-LANES = 4
+MOST_IN_FLIGHT = 4
 SPARE = 32  # images of a pool beyond a batch: a batch begins at any of these
 CHANGED = 4  # values of an image that change from one sample to the next
-FILLS = 4  # a sample is of so many batches a lane at least
+FILLS = 4  # a sample is of so many batches a slot at least
 EACH_NBYTES = 1 << 18  # of pixels that are worth a thread
 KEPT = 2  # samples whose answers are kept to be checked
 VALUES, PLACES = "top values", "top classes"  # the answers where only the best classes are wanted
@@ -88,7 +88,7 @@ class Offers(Protocol):
     end_to_end: str
 
 
-class Lane(Protocol):
+class BatchSlot(Protocol):
     """One batch at a time. answers: of the batch that was finished, until the next is started."""
 
     def start(self, offset: int) -> None:
@@ -185,76 +185,76 @@ class Pipeline:
     """Timed as sessions are (bench.measure.timing.Timeable): a pass is a batch."""
 
     def __init__(
-        self, lanes: Sequence[Lane], pool: Pool, guard: Callable[[], Any] = contextlib.nullcontext
+        self, slots: Sequence[BatchSlot], pool: Pool, guard: Callable[[], Any] = contextlib.nullcontext
     ) -> None:
         """guard: a context in which a library's errors become ours."""
-        self.lanes = list(lanes)
+        self.slots = list(slots)
         self.pool = pool
         self._guard = guard
         self.kept: list[list[Kept]] = []
         self._samples = 0
 
     def batches(self, count: int) -> int:
-        """How many a sample of `count` is really of: as many a lane, and enough that the lanes are full for
+        """How many a sample of `count` is really of: as many a slot, and enough that the slots are full for
         nearly all of it."""
-        lanes = len(self.lanes)
-        return count if lanes == 1 else lanes * max(FILLS, -(-count // lanes))
+        slots = len(self.slots)
+        return count if slots == 1 else slots * max(FILLS, -(-count // slots))
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """Nanoseconds of `count` batches in a steady flow: from the end of one to the end of that many after
-        it, the lanes being full all the time."""
+        it, the slots being full all the time."""
         with self._guard():
             return self._timed(count)
 
     def _timed(self, count: int) -> int:
-        lanes, clock = self.lanes, time.perf_counter_ns
+        slots, clock = self.slots, time.perf_counter_ns
         number, size = self.pool.stir(), self.batches(count)
-        many = len(lanes)
+        many = len(slots)
         total = size if many == 1 else size + many
         offsets = self.pool.drawn(total, many)
         began = clock()
-        for lane, at in zip(lanes, offsets, strict=False):
-            lane.start(at)
+        for slot, at in zip(slots, offsets, strict=False):
+            slot.start(at)
         if many > 1:
-            lanes[0].finish()
+            slots[0].finish()
             began = clock()
-            lanes[0].start(offsets[many])
+            slots[0].start(offsets[many])
         for index in range(1 if many > 1 else 0, total - many + 1 if many > 1 else total):
-            lane = lanes[index % many]
-            lane.finish()
+            slot = slots[index % many]
+            slot.finish()
             if index + many < total:
-                lane.start(offsets[index + many])
+                slot.start(offsets[index + many])
         took = clock() - began
         last = range(total - many, total)
         for index in last[1:]:
-            lanes[index % many].finish()
-        self._keep([(number, offsets[index], lanes[index % many]) for index in last])
+            slots[index % many].finish()
+        self._keep([(number, offsets[index], slots[index % many]) for index in last])
         return max(1, round(took * count / size))
 
-    def _keep(self, last: Sequence[tuple[int, int, Lane]]) -> None:
+    def _keep(self, last: Sequence[tuple[int, int, BatchSlot]]) -> None:
         """The batches in flight when the clock stopped, of a few samples that are drawn now."""
         place = self._samples if self._samples < KEPT else secrets.randbelow(self._samples + 1)
         self._samples += 1
         if place >= KEPT:
             return
         found = [
-            Kept(number, offset, {name: np.array(array) for name, array in lane.answers.items()})
-            for number, offset, lane in last
+            Kept(number, offset, {name: np.array(array) for name, array in slot.answers.items()})
+            for number, offset, slot in last
         ]
         self.kept[place : place + 1] = [found]
 
     def keep(self, count: int) -> None:
-        """Close all lanes but so many; nothing is in flight."""
-        surplus, self.lanes = self.lanes[count:], self.lanes[:count]
+        """Close all slots but so many; nothing is in flight."""
+        surplus, self.slots = self.slots[count:], self.slots[:count]
         with contextlib.ExitStack() as stack:
-            for lane in surplus:
-                stack.callback(lane.close)
+            for slot in surplus:
+                stack.callback(slot.close)
 
     def close(self) -> None:
         self.keep(0)
 
 
-class HostLane:
+class HostSlot:
     """A session whose inputs and outputs lie on the host. affine: of pixels, done here by as many threads as
     there are cores (None: as they are). Where the session says where its inputs lie (`given`), they are
     written there; else they are bound."""

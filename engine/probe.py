@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.cpu.steps import Blas
-from engine.cpu.team import team
+from engine.cpu.steps import Blas, team
 from engine.cuda.runtime import capability_of, import_cupy, load_module, translated
 from engine.machine import host
-from engine.machine.memory import free_nbytes
-from kernels import jit, nvrtc, registry
+from engine.machine.host import free_nbytes
+from kernels import numba_support, nvrtc, registry
 from kernels.cpu import rates
 from kernels.errors import KernelError
 from kernels.registry import Rung
@@ -87,7 +86,7 @@ def cpu(threads: int | None = None) -> Reached:
     multiplying = _best(lambda: np.matmul(a, a, out=product))
     words = f"{threads} thread{'s' if threads > 1 else ''}"
     found = [(2 * MATRIX**3 / multiplying, f"{blas.words}, {MATRIX}×{MATRIX} matrices, {words}")]
-    if jit.unavailable() is None:
+    if numba_support.unavailable() is None:
         with contextlib.suppress(KernelError):  # what is then known is the BLAS's
             found.append((_chained(threads), f"compiled multiply-adds in vector registers, {words}"))
     flops_per_s, multiplied_by = max(found)

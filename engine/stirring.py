@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -222,3 +222,48 @@ def _bits(array: np.ndarray) -> np.ndarray:
     """Equal where every bit is: a NaN is what it is, and 0.0 is not -0.0."""
     unsigned = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[array.dtype.itemsize]
     return np.ascontiguousarray(array).view(unsigned)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Of one timed pass. number: its inputs are `stirring.inputs_of(number)`; outputs: by name, flat places
+    (int64) and the values that were found there."""
+
+    number: int
+    outputs: Mapping[str, tuple[np.ndarray, np.ndarray]]
+
+
+@runtime_checkable
+class Witnessed(Protocol):
+    """A session whose timed passes are given inputs that change from pass to pass.
+
+    stirring: of what is bound; None before the first timed pass. stirring_ns: what changing inputs, or
+    triggering, takes a pass, taken off the times.
+    """
+
+    @property
+    def stirring(self) -> Stirring | None: ...
+
+    @property
+    def stirring_ns(self) -> float: ...
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Timed passes that were kept: of the last train, or some drawn among all since this was asked."""
+
+
+NEW, SAME = 1, 0  # of `alike`
+
+
+@runtime_checkable
+class Renewable(Protocol):
+    """A session whose passes can be timed over inputs that are wholly new."""
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        """Nanoseconds a pass of about so many in a row, before each of which every value of each input was
+        written, without what starting them takes.
+        alike: NEW: others in each, of which none lay there before; SAME: as timed passes have them, a few of
+        them changed. Nobody who computes the pass can tell a train over SAME from one of `time_runs`."""
+
+    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+        """Inputs and outputs of one of the passes of the last train over inputs that were all new; None where
+        none was, or that would take long."""

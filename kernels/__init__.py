@@ -3,7 +3,7 @@
 The lowest layer: it imports nothing of the project but itself.
 
 - `kernels.errors`: the exception tree; every error a user can meet is one sentence. `kernels.cache`: the
-  cache folder, `atomic_file`. `kernels.kept`: small files in it, found again by what they were found on.
+  cache folder, `atomic_file`. `kernels.cache`: small files in it, found again by what they were found on.
   `kernels.nearest`: `did_you_mean`. Every layer uses these.
 - `kernels.ops`: one file an operator, with its record (`Conv`, `Gemm`, …): what a kernel is told, on all
   devices, and all that the engine and the judge have to know of the operator: shapes, weights, rows,
@@ -35,7 +35,7 @@ The lowest layer: it imports nothing of the project but itself.
 - `kernels.launch`: launch shapes by name: params → (grid, block, shared bytes, arguments). A launch may
   have further stages and scratch memory (`Launch.stages`, `.workspace_nbytes`, `.arguments`); a stage may
   be told of some images of the batch alone, or be a `Product`, which a library does for a yardstick
-  (`engine.cuda.cublas`). `engine.cuda.stages.starts` makes a launch ready on the device.
+  (`engine.cuda.stages`). `engine.cuda.stages.starts` makes a launch ready on the device.
 - `kernels.estimates`: where the work of a launch can be shared out in many ways (tiles and parts of a sum,
   `whole_image.Share`, `cluster.Spread`, `sliced.SlicedTile`), an estimate of the time picks one, its
   constants fitted to timed launches: a line above them says to which; the device they were timed on is

@@ -46,7 +46,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kernels import jit, layouts
+from kernels import layouts, numba_support
 from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, Define, parse, unmet
 from kernels.languages.known import languages
@@ -157,7 +157,7 @@ class Rung:
         for key, value in ({"dtype": ["float32"]} | dict(self.needs)).items():
             if reason := unmet(key, value, params, capability):
                 return f"{self.label} {reason}"
-        if self.compiled and (reason := jit.unavailable()):
+        if self.compiled and (reason := numba_support.unavailable()):
             return f"{self.label} is compiled by Numba: {reason}"
         if self.language and (reason := languages()[self.language].unavailable()):
             return f"{self.label} {reason}"

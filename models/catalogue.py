@@ -203,10 +203,9 @@ def _key(entry: Entry) -> str:
 def _serialized(entry: Entry, progress: Progress | None) -> bytes:
     """The ONNX file's bytes, its weights checked against the entry's SHA-256."""
     from models import (
-        builders,
-        builders_alexnet,
+        builders,  # onnx is imported only where a file is built
         builders_transformers,
-    )  # onnx is imported only where a file is built
+    )
 
     say = progress or (lambda text, fraction: None)
     words = f"building {entry.name}"
@@ -214,12 +213,10 @@ def _serialized(entry: Entry, progress: Progress | None) -> bytes:
     if entry.net == "alexnet":
         trained = entry.name in training_records()
         head = _shipped(entry.name) if trained else {}
-        net = builders_alexnet.alexnet(len(entry.classes) if trained else 1000)
+        net = builders.alexnet(len(entry.classes) if trained else 1000)
         drawn = {key: shape for key, shape in net.parameters.items() if key not in head}
         # Drawing is about half of the work; checking and writing 244 MB are the rest.
-        weights = builders_alexnet.he_uniform(
-            drawn, builders_alexnet.SEED, lambda fraction: say(words, 0.5 * fraction)
-        )
+        weights = builders.he_uniform(drawn, builders.SEED, lambda fraction: say(words, 0.5 * fraction))
         weights |= head
     elif entry.net in builders_transformers.NETS:
         of_attention = builders_transformers.NETS[entry.net]()

@@ -34,7 +34,7 @@ from typing import Any, NoReturn
 
 from engine.apart.forked import template
 from engine.apart.forked.starting import LATER, possible
-from kernels import ends
+from kernels import processes
 from tests.standin import SITE as STANDIN
 from tests.standin.settings import VARIABLE
 
@@ -59,7 +59,7 @@ LOADED = (
     "bench.ladder.measure.runner", "bench.ladder.measure.warm", "bench.profile.measure",
     "bench.commands.selfcheck", "bench.comparison.cli", "bench.ladder.cli", "bench.profile.cli",
     "bench.extras.course.judging", "engine.apart.pool", "engine.apart.child", "engine.apart.open_rung",
-    "engine.apart.open_empty", "engine.cpu.ahead", "main",
+    "engine.apart.open_empty", "engine.cpu.precompile", "main",
 )  # fmt: skip
 # Of the environment, what nothing reads while it loads. threadpoolctl sets the last one wherever it is
 # imported: every process would differ from then on, and be started plainly.
@@ -259,7 +259,7 @@ def _server(environment: Mapping[str, str]) -> Server | None:
 
 def _started(environment: Mapping[str, str]) -> Server:
     """One that has loaded all anew."""
-    ends.keep_orphans()  # what it forks is ours
+    processes.keep_orphans()  # what it forks is ours
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         paths = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
@@ -274,7 +274,7 @@ def _started(environment: Mapping[str, str]) -> Server:
 
 def _forked_here() -> None:
     """One that is forked from this process, which has one thread and has loaded all."""
-    ends.keep_orphans()
+    processes.keep_orphans()
     parent = os.getpid()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
@@ -282,7 +282,7 @@ def _forked_here() -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1):
             os.dup2(null, fd)
-        ends.die_with_parent(parent)
+        processes.die_with_parent(parent)
         serve(theirs)
     theirs.close()
     ours.settimeout(WAIT_S)
@@ -396,7 +396,7 @@ def main() -> NoReturn:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.close(null)
-    ends.die_with_parent(int(sys.argv[1]))
+    processes.die_with_parent(int(sys.argv[1]))
     for name in LOADED:
         with contextlib.suppress(Exception):  # told where it is needed
             importlib.import_module(name)

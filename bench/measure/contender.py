@@ -35,7 +35,7 @@ from bench.results.records import (
 from engine import backends
 from engine.backend import Backend, Rival, Session, Variant, Witnessed, is_ort
 from engine.graph.graph import Graph
-from engine.witness import Renewable
+from engine.stirring import Renewable
 from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError, system_words
 
 LAYERS_S = 0.2

@@ -40,7 +40,7 @@ from bench.run.supervisor import LOAD
 from engine import backends
 from engine.apart import pool
 from engine.backend import Options, Rival
-from engine.cpu import ahead
+from engine.cpu import precompile
 from engine.graph import importer
 from engine.machine import host
 from kernels.errors import KernelscopeError, OutOfMemoryError
@@ -114,7 +114,7 @@ class Runner:
         kinds = {each.apart for each in compared if each.unavailable() is None} - {""}
         pool.ahead(*kinds, *(["empty"] if kinds else []), alive=self._instances_at_once())
         if "engine" in kinds:
-            ahead.start()  # what its process would compile when the first case is prepared
+            precompile.start()  # what its process would compile when the first case is prepared
         self._say(Hello(environment=environment.collect(), cases=planned))
         reason = ""
         try:

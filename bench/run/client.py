@@ -160,9 +160,9 @@ def start_worker(
 
 def end_worker(pid: int, group: bool = True) -> None:
     """Kill a worker and all that it started, kernels' processes among them. group: it leads its own."""
-    from kernels import ends  # needed at the end alone
+    from kernels import processes  # needed at the end alone
 
-    ends.kill(pid, group)
+    processes.kill(pid, group)
 
 
 class _Driver:

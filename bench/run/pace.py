@@ -5,8 +5,8 @@ Cases that are timed in turns end together, so what is looked at is a turn: from
 until all that began have ended. Its three parts are counted apart, as each tells of another thing: what comes
 before its timing (reading a model, judging it, tuning) is long for a model's first turn and short for the
 others; the samples go by the budget; the answers and layers that are looked at then go by the model. Each
-grows with the model and the batch size: bench.run.told learns by how much from the turns that are over, of
-this run and of earlier ones on this machine.
+grows with the model and the batch size: bench.run.turn_times learns by how much from the turns that are
+over, of this run and of earlier ones on this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from bench.results.records import LOST, Environment
 from bench.run import bounds
 from bench.run.past import Past, Took, Where
-from bench.run.told import Told
+from bench.run.turn_times import ExpectedTimes
 from models import names
 
 TELLING = 5  # of the cases, one in so many has to be done before there is an estimate
@@ -98,7 +98,7 @@ class Pace:
         self._budget: float | None = getattr(job, "budget_s", None)
         self._earlier: tuple[Took, ...] = ()
         self._slowed = 1.0
-        self._told = Told((), self._budget, nbytes)
+        self._expected = ExpectedTimes((), self._budget, nbytes)
         self._turns: list[Took] = []  # that are over and were timed
         self._whole: list[Took] = []  # of them
         self._now: _Turn | None = None
@@ -129,9 +129,9 @@ class Pace:
         self._tell_anew()
 
     def _tell_anew(self) -> None:
-        self._told = Told(self._earlier, self._budget, self._nbytes, self._slowed)
+        self._expected = ExpectedTimes(self._earlier, self._budget, self._nbytes, self._slowed)
         for turn in self._turns:
-            self._told.learn(turn)
+            self._expected.learn(turn)
 
     def keep(self) -> None:
         """What the turns of this run took that nothing cut short, for later ones."""
@@ -179,7 +179,7 @@ class Pace:
             self._now = None
             if turn.timed is not None:
                 self._turns.append(turn.took(self._nbytes(turn.where.model), self._budget, self._slowed))
-                self._told.learn(self._turns[-1])
+                self._expected.learn(self._turns[-1])
                 self._whole += self._turns[-1:] if turn.whole else []
             ahead, self._ahead = self._ahead, []
             for told in ahead:
@@ -218,7 +218,7 @@ class Pace:
         return max(LEAST * least, least - now), max(least, most - now)
 
     def _guess(self, cases: Sequence[Any], now: float) -> float | None:
-        if not self._told.tells:
+        if not self._expected.tells:
             return None
         current = self._now
         under_way = current.began if current is not None else set()
@@ -230,7 +230,7 @@ class Pace:
             turns.setdefault(_where(case), []).append(_backend(case))
         seconds = 0.0
         for where, members in turns.items():
-            seconds += self._told.part("before" if where.model in known else "first", where)
+            seconds += self._expected.part("before" if where.model in known else "first", where)
             seconds += self._cases(members, where)
             known.add(where.model)
         if current is not None:
@@ -241,22 +241,22 @@ class Pace:
         """cases: those of it that have not ended."""
         members = [_backend(case) for case in cases if turn.timed is None or case.key in turn.sampled]
         if turn.timed is None:
-            before = self._told.part("first" if turn.first else "before", turn.where)
+            before = self._expected.part("first" if turn.first else "before", turn.where)
             return _rest(before, now - turn.start) + self._cases(members, turn.where)
         after = self._after(members, turn.where)
         if turn.looked is None:
-            samples = len(turn.sampled) * self._told.part("samples", turn.where)
+            samples = len(turn.sampled) * self._expected.part("samples", turn.where)
             return _rest(samples, now - turn.timed) + after
         return _rest(after, now - max(turn.last, turn.looked))
 
     def _cases(self, members: Sequence[str], where: Where) -> float:
         """What cases of a turn take on these backends, once it is timed."""
-        samples = self._told.part("samples", where)
+        samples = self._expected.part("samples", where)
         return sum(self._share(each) * (samples + self._after([each], where)) for each in members)
 
     def _after(self, members: Sequence[str], where: Where) -> float:
         """What comes after their samples."""
-        return sum(self._told.part("after", where, backend) for backend in members)
+        return sum(self._expected.part("after", where, backend) for backend in members)
 
     def _share(self, backend: str) -> float:
         """The share of a backend's cases that are measured by themselves, as far as they have ended."""

@@ -16,8 +16,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from bench.results.records import Environment, Record
+from kernels.cache import Key, Store
 from kernels.errors import KernelError
-from kernels.kept import Key, Store
 
 MOST_TURNS = 64  # of an entry
 MOST_ENTRIES = 64
@@ -65,7 +65,7 @@ class Took(Record, frozen=True):
     after: dict[str, Seconds] = msgspec.field(default_factory=dict)
 
     def of(self, part: str) -> list[tuple[str, float]]:
-        """Seconds of a part of it (of bench.run.expected.WEIGHTS), and on which backend, where that is told
+        """Seconds of a part of it (of bench.run.turn_times.WEIGHTS), and on which backend, where that is told
         apart."""
         if part == "after":
             return [*self.after.items()]

@@ -27,7 +27,7 @@ from engine.apart.memory import Spec, attach
 from engine.apart.messages import TOOK, TRAIN, Call, Error, Opened, OutputReply
 from engine.apart.slots import Copies, views
 from kernels import confine
-from kernels.ends import die_with_parent, stop_here, unlimited
+from kernels.processes import die_with_parent, stop_here, unlimited
 
 
 def opener(name: str) -> Any:

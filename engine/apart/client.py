@@ -26,7 +26,7 @@ from engine.apart.messages import TOOK, TRAIN, Call, Error
 from engine.apart.watched import stops
 from engine.apart.watched.others import Beside, end, reap
 from engine.apart.watched.settings import Watched, on_one_core
-from kernels import confine, ends
+from kernels import confine, processes
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
 # What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
@@ -72,8 +72,8 @@ class Child:
         self._lock = threading.RLock()
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         self._beside = Beside(_known)
-        self._job = ends.job_object()
-        ends.keep_orphans()
+        self._job = processes.job_object()
+        processes.keep_orphans()
         confine.unseen()  # the inputs of passes to come lie in this process
         told = starting.environment(folders)
         # One that is forked has as many.
@@ -197,14 +197,14 @@ class Child:
             self._wake()
             try:
                 self._end.send(
-                    channel.TRAIN, TRAIN.pack(number, untimed, count, count, False, ends.STOPS_ITSELF)
+                    channel.TRAIN, TRAIN.pack(number, untimed, count, count, False, processes.STOPS_ITSELF)
                 )
-                if ends.STOPS_ITSELF:
+                if processes.STOPS_ITSELF:
                     taken = self._stopping(count, before, after, one_core, cores)
-                    over, worked = time.perf_counter_ns(), ends.worked_ns(self.pid)
-                    ends.resume(self.pid)
+                    over, worked = time.perf_counter_ns(), processes.worked_ns(self.pid)
+                    processes.resume(self.pid)
                     kind, body, _ = self._received()
-                    worked = ends.worked_ns(self.pid) - worked
+                    worked = processes.worked_ns(self.pid) - worked
                     self._after_ns += min(worked, time.perf_counter_ns() - over)
                 else:
                     taken = self._asking(count, before, after)
@@ -219,7 +219,7 @@ class Child:
             self._done()
             if kind != channel.TRAIN or body:
                 raise self._error(kind, body)
-            self._alone(ends.children(self.pid))
+            self._alone(processes.children(self.pid))
             self._trains += 1
             if self._after_ns > AFTER_NS * (self._trains + AFTER_FEW):
                 self.spoilt = f"{self.what} worked for {self._after_ns / 1e6:.0f} ms after its timed passes"
@@ -266,9 +266,9 @@ class Child:
 
     def _received(self) -> tuple[int, bytes, list[int]]:
         """Its answer. A process that stops instead, whatever made it, never gives one."""
-        if not self.stays and ends.STOPS_ITSELF:
+        if not self.stays and processes.STOPS_ITSELF:
             while not self._end.waits(LOOK_S):
-                if ends.has_stopped(self.pid):
+                if processes.has_stopped(self.pid):
                     raise channel.ChannelClosed("nothing, and stopped")
         return self._end.receive()
 
@@ -284,14 +284,14 @@ class Child:
         if self._answered:
             self.ended_meanwhile(None, dying=False)
         self._alive()
-        ends.resume(self.pid)
+        processes.resume(self.pid)
 
     def _done(self) -> None:
         if self.stays:
             if self not in _awake:
                 _awake.append(self)
             return
-        ends.halt(self.pid)
+        processes.halt(self.pid)
         if _watched and _watched[0] is self and _watched[1].put_back():
             self.spoilt = f"{self.what} changed the limits of its judge: a kernel leaves others alone"
         self._alone(self._beside.strangers())
@@ -319,9 +319,9 @@ class Child:
         it was, where that one is not ours alone; dying: wait for one that is about to end."""
         if self.lost is not None or not starting.settled(self._process):
             return False
-        if not ends.ending(self.pid, "T" if self._answered else "S", dying):
+        if not processes.ending(self.pid, "T" if self._answered else "S", dying):
             return False
-        self.lost = f"the process of {self.what} {ends.words(self._process.wait())} while it was stopped"
+        self.lost = f"the process of {self.what} {processes.words(self._process.wait())} while it was stopped"
         self.ended, self.ended_by = True, turn
         self._end.close()
         return True
@@ -332,7 +332,7 @@ class Child:
         if self.lost is None and not self.stays:
             if _watched is not None and _watched[0] is self:
                 _looked(*_watched)
-            self._alone(ends.children(self.pid))
+            self._alone(processes.children(self.pid))
         self._unspoilt()
 
     def _unspoilt(self) -> None:
@@ -347,7 +347,7 @@ class Child:
             started: set[int] = set()
             if self.lost is None:
                 self.lost = f"the process of {self.what} is closed"
-                started = ends.kill(self.pid)
+                started = processes.kill(self.pid)
             self._process.wait()
             reap(started)
             self._end.close()
@@ -360,13 +360,13 @@ class Child:
         """It is there no more, or no longer to be understood: why, in words."""
         try:
             code = self._process.wait(0.5)
-            words = ends.words(code)
+            words = processes.words(code)
         except subprocess.TimeoutExpired:
             words = f"said {error}" if str(error) != "the end" else "closed the way to it"
             if isinstance(error, ChildProcessError):
                 words = "is no child of ours any more"
         self.lost = f"the process of {self.what} {words}"
-        started = ends.kill(self.pid)
+        started = processes.kill(self.pid)
         self._process.wait()
         reap(started)
         if not self.stays:
@@ -403,7 +403,7 @@ def rest() -> None:
 
 def _halt_awake() -> None:
     while _awake:
-        ends.halt(_awake.pop().pid)
+        processes.halt(_awake.pop().pid)
 
 
 def unwatch() -> None:

@@ -12,8 +12,7 @@ from typing import TypeVar
 from engine.apart import pool
 from engine.apart.client import Child, unwatch
 from engine.apart.trains import ApartTrains
-from engine.stirring import Stirring
-from engine.witness import Witness
+from engine.stirring import Stirring, Witness
 from kernels.errors import CrashedError
 
 T = TypeVar("T")
@@ -21,7 +20,7 @@ AGAIN = 4  # times that a session is opened again
 
 
 class Held:
-    """A session of a child that `find` gives, and an engine.witness.Witnessed. Whoever derives from it sets
+    """A session of a child that `find` gives, and an engine.stirring.Witnessed. Whoever derives from it sets
     `_number`, once the child has given one, and `_trains`; and `_opened_again` is theirs."""
 
     _number: int

@@ -153,7 +153,7 @@ class ApartSession(Held):
             return self._going_on(timed)
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.witness.Renewable."""
+        """See engine.stirring.Renewable."""
 
         def timed() -> float:
             self._stirred = True

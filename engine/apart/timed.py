@@ -19,7 +19,7 @@ from engine.apart.client import Child
 from engine.apart.memory import Spec
 from engine.apart.slots import Slots, between
 from engine.machine import host
-from kernels import ends
+from kernels import processes
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -130,7 +130,7 @@ class Given:
         """How many threads are woken and stopped for each pass. No more are taken off than a kernel of ours
         has, its own and those of NumPy's library."""
         try:
-            return ends.threads(self._child.pid) if ends.STOPS_ITSELF else 1
+            return processes.threads(self._child.pid) if processes.STOPS_ITSELF else 1
         except OSError:  # it has ended, which the next pass tells
             return 1
 

@@ -16,9 +16,8 @@ from engine.apart.memory import Spec
 from engine.apart.slots import Kept, Slots, most
 from engine.apart.timed import Arena, Given, Shared
 from engine.machine import host
-from engine.stirring import LEAST, Cells, Stirring
-from engine.witness import NEW, Witness
-from kernels import ends
+from engine.stirring import LEAST, NEW, Cells, Stirring, Witness
+from kernels import processes
 from kernels.errors import TooShortError
 
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
@@ -69,10 +68,10 @@ class ApartTrains:
         if self._arena is None:
             passes = "a pass" if self.at_once == 1 else f"{self.at_once} passes"
             return {"trigger": f"{self.trigger_ns:.0f} ns a pass taken off, {passes} a trigger"}
-        how = "stopped before and after each" if ends.STOPS_ITSELF else "a message before and after each"
+        how = "stopped before and after each" if processes.STOPS_ITSELF else "a message before and after each"
         about = f"{self.trigger_ns:.0f} ± {max(1.0, self._trigger_half_ns):.0f}"
         told = {"trigger": f"{about} ns a pass taken off, {how}"}
-        if not ends.STOPS_ITSELF:
+        if not processes.STOPS_ITSELF:
             told["not enforced"] = "on this system a kernel's process runs on between its passes"
         elif unkept := self._child.unkept:
             told["not enforced"] = f"a kernel's process could {unkept}, of which some may not be seen"
@@ -150,8 +149,8 @@ class ApartTrains:
         return [LEAST * ns for ns in parts]
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.witness.Renewable. A kernel could see how many passes a train has: it has as many as one
-        of those that were timed last, drawn among these."""
+        """See engine.stirring.Renewable. A kernel could see how many passes a train has: it has as many as
+        one of those that were timed last, drawn among these."""
         if self._renewed is None:
             self._renewed = Renewed(self._ready().slots)
         way, slots, self._stale = self._ready_way(), self._renewed.slots, True
@@ -229,8 +228,8 @@ class Renewed:
         self._cells = {name: slots.stirring.cells(name) for name in slots.given}
 
     def fill(self, first: int, count: int, alike: int, train: int) -> None:
-        """The first `count` slots, as passes from this number on. alike: see engine.witness.Renewable; train:
-        a secret of the train's own."""
+        """The first `count` slots, as passes from this number on. alike: see engine.stirring.Renewable;
+        train: a secret of the train's own."""
         for name, array in self.slots.given.items():
             flat = array.reshape(self.slots.rows, -1)[:count]
             if not flat.size:

@@ -17,9 +17,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.backend import Backend, Options, Session
-from engine.backends._broken import Broken
 from engine.graph.graph import Graph
-from kernels.errors import InputError
+from kernels.errors import InputError, UnavailableError
 from kernels.nearest import did_you_mean
 
 ENTRY_POINTS = "kernelscope.backends"
@@ -100,3 +99,30 @@ def prepared_within(backend: Backend, graph: Graph, batch: int, precision: str, 
     within = getattr(backend, "prepare_here", backend.prepare)
     made: Session = (backend.prepare if of_users else within)(graph, batch, precision, options)
     return made
+
+
+class Broken:
+    """See engine.backend.Backend."""
+
+    device = "cpu"
+    reference = "ort-cpu"
+    precisions: tuple[str, ...] = ("fp32",)
+    apart = ""
+    asked_only = True
+    get = ""
+    untried = ""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = self.title = name
+        self._reason = reason
+
+    def unavailable(self) -> str | None:
+        return self._reason
+
+    def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
+        return self._reason
+
+    def prepare(
+        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+    ) -> Session:
+        raise UnavailableError(f"{self.name} cannot run here: {self._reason}")

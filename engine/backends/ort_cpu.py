@@ -18,7 +18,7 @@ from engine.apart.slots import Copies
 from engine.backend import OpTime, Options, check_inputs
 from engine.graph.graph import Graph
 from engine.machine import host
-from engine.machine.memory import free_nbytes
+from engine.machine.host import free_nbytes
 from engine.options import Configuration
 from engine.ort import binding as ort_binding
 from engine.ort import profile as ort_profile

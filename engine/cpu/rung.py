@@ -30,7 +30,7 @@ MOST_WORKSPACE_NBYTES = 1 << 40
 
 
 class CpuRungSession(Held):
-    """See engine.rung_session.RungSession; it is an engine.witness.Witnessed, too."""
+    """See engine.rung_session.RungSession; it is an engine.stirring.Witnessed, too."""
 
     def __init__(
         self, rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None

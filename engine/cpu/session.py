@@ -17,11 +17,11 @@ import numpy as np
 
 from engine.apart import slots
 from engine.apart.slots import Copies
-from engine.cpu.joined import Program
+from engine.cpu.program import Program
 from engine.cpu.steps import Blas, CpuStep, aligned, divided, in_order
 from engine.graph.plan import Plan, Step
 from engine.machine import host
-from engine.machine.memory import free_nbytes
+from engine.machine.host import free_nbytes
 from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from engine.cuda.runtime import load_module
 from engine.cuda.stages import CublasLibrary, starts
-from engine.cuda.weights import Constant
 from engine.graph.plan import Plan
 from engine.planning import image_turns
 from kernels import nvrtc
 from kernels.languages.compiling import settled
-from kernels.launch import Launch
+from kernels.launch import Launch, Pack
 from kernels.overlaps import CAPABILITY as OVERLAP_CAPABILITY
 from kernels.registry import Rung
 
@@ -37,7 +38,7 @@ class Call:
             stage()
 
 
-def start(calls: Sequence[Call]) -> None:
+def start_all(calls: Sequence[Call]) -> None:
     for call in calls:
         call.start()
 
@@ -45,12 +46,12 @@ def start(calls: Sequence[Call]) -> None:
 def in_turns(plan: Plan, calls: Sequence[Call]) -> list[Call]:
     """The calls of a plan's steps in the order of a pass: those that take turns are in the place of their
     first, turn by turn."""
-    turns, made = plan.turns, list(calls)
+    turns, ordered = plan.turns, list(calls)
     if turns is not None:
-        own = made[turns.start : turns.end]
+        own = ordered[turns.start : turns.end]
         order = [stage for number in range(turns.count) for call in own for stage in call.turn(number)]
-        made[turns.start : turns.end] = [Call(tuple(order)), *[Call(())] * (len(own) - 1)]
-    return made
+        ordered[turns.start : turns.end] = [Call(tuple(order)), *[Call(())] * (len(own) - 1)]
+    return ordered
 
 
 def compiled(
@@ -94,3 +95,30 @@ def compiled(
         overlaps |= can
         early.append(Call(starts(*known, overlap=True)) if can else calls[-1])
     return calls, early if overlaps else []
+
+
+Constant = str | tuple[str, tuple[int, ...], Pack]
+"""A weight on the device: its name, and where it is packed its shape and how."""
+
+
+def laid_out(
+    plan: Plan, launches: Sequence[Launch]
+) -> tuple[dict[Constant, np.ndarray], list[dict[int, Constant]]]:
+    """What lies on the device of the constants, and for each step which of its inputs are packed ones. A
+    weight that every step reads packed is not uploaded as it was."""
+    constants: dict[Constant, np.ndarray] = {}
+    packed: list[dict[int, Constant]] = []
+    for step, shape in zip(plan.steps, launches, strict=True):
+        packed.append({})
+        for i, name in enumerate(step.inputs):
+            held = plan.holder(name)
+            if held not in plan.weights:
+                continue
+            pack = shape.packed.get(i)
+            key: Constant = held if pack is None else (held, plan.tensors[name].shape, pack)
+            if pack is not None:
+                packed[-1][i] = key
+            if key not in constants:
+                array = np.ascontiguousarray(plan.weights[held])
+                constants[key] = array if pack is None else pack(array.reshape(plan.tensors[name].shape))
+    return constants, packed

@@ -1,6 +1,6 @@
 """Passes on the device over inputs that are all new: before each pass one launch (renewing.cu) writes every
 value of every input. Also passes over inputs as timed passes have them, which are all written as well
-(engine.witness.Renewable).
+(engine.stirring.Renewable).
 
 The launch comes after that of engine.cuda.stirring, which changes a few values and poisons outputs.
 """
@@ -18,8 +18,7 @@ import numpy as np
 
 from engine.cuda.runtime import Staging, capability_of, load_module
 from engine.cuda.stirring import ALIGNMENT, BLOCK, WORDS, CudaStirring
-from engine.stirring import CELL_BITS, VALUE, Cells, Stirring, hashed
-from engine.witness import NEW, SAME
+from engine.stirring import CELL_BITS, NEW, SAME, VALUE, Cells, Stirring, hashed
 from kernels import nvrtc, registry
 
 BLOCKS = 1056  # a tensor at most: eight a multiprocessor of the largest devices
@@ -102,7 +101,7 @@ class Renewed(Protocol):
 
 
 class OverNew:
-    """Of a session: passes over other inputs than were written (engine.witness.Renewable). put: writes these
+    """Of a session: passes over other inputs than were written (engine.stirring.Renewable). put: writes these
     where they lie; outputs: fetches those of a pass, None where that would take long."""
 
     def __init__(

@@ -19,8 +19,7 @@ from engine.cuda.trains import CudaTrains
 from engine.planning import traffic
 from engine.rung_rows import Given
 from engine.rung_session import Picked, Stray
-from engine.stirring import Stirring
-from engine.witness import Witness
+from engine.stirring import Stirring, Witness
 from kernels import launch, nvrtc, occupancy
 from kernels.errors import UnavailableError
 from kernels.languages.compiling import settled

@@ -8,6 +8,7 @@ stream of its own, and CUDA events on that stream are its clock.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,23 +18,22 @@ import numpy as np
 
 from engine.backend import OpTime, Options, Part
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda import step_times
-from engine.cuda.calls import Call, compiled, in_turns, start
+from engine.cuda.calls import Call, Constant, compiled, in_turns, laid_out, start_all
 from engine.cuda.renewing import OverNew
 from engine.cuda.replays import overlap as cuda_overlap
 from engine.cuda.replays.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda.stages import Launches, orders
 from engine.cuda.stirring import CudaTensor
-from engine.cuda.stream import Stream
+from engine.cuda.stream import Stream, Work
 from engine.cuda.trains import CudaTrains, DeviceSession
-from engine.cuda.weights import Constant, laid_out
 from engine.graph.graph import Graph
 from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
 from engine.planning import early as planned_early
 from engine.planning import planner, traffic
 from kernels.errors import InputError, KernelError
+from kernels.net.text import FILE
 
 
 class EngineCudaSession(DeviceSession):
@@ -119,7 +119,7 @@ class EngineCudaSession(DeviceSession):
         # Each pass is one CUDA graph, the stirring in front of it, where the session uses graphs. Launching
         # one takes the host less than the device needs for it: what is taken off is the device's.
         trains = CudaTrains(
-            cupy, self._pool, self._stream, self._staging, lambda: start(self._calls), *self._stirred(),
+            cupy, self._pool, self._stream, self._staging, lambda: start_all(self._calls), *self._stirred(),
             self._lying, longest=1, capturing=self._graph is not None,
         )  # fmt: skip
         self._timed_by(trains)
@@ -184,11 +184,11 @@ class EngineCudaSession(DeviceSession):
         return CudaTensor(int(self._pointer(name)), spec.shape, np.dtype(spec.dtype))
 
     def _launch_all(self) -> None:
-        self._stream.put(lambda: start(self._calls))
+        self._stream.put(lambda: start_all(self._calls))
 
     def _capture(self, calls: Sequence[Call]) -> tuple[Any, str]:
         """These launches as one CUDA graph, or None and why it did not work."""
-        graph, reason = self._stream.capture(lambda: start(calls))
+        graph, reason = self._stream.capture(lambda: start_all(calls))
         if graph is None:
             self._staging.move_to(self._stream.on)
             return None, f"the capture failed ({reason})"
@@ -279,7 +279,7 @@ class EngineCudaSession(DeviceSession):
             self.bind(self._lying())
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.witness.Renewable."""
+        """See engine.stirring.Renewable."""
         self._check_open()
         with translated(self._what):
             return self._over_new.time(count, alike)
@@ -291,11 +291,11 @@ class EngineCudaSession(DeviceSession):
         """See engine.cuda.step_times. A whole pass at the end restores the outputs."""
         self._check_open()
         with translated(self._what):
-            self._stream.put(lambda: start(self._of_steps))
+            self._stream.put(lambda: start_all(self._of_steps))
             self._stream.synchronize()
             capture = None if self._graph is None else self._captured
             calls = [call.start for call in self._of_steps]
-            times = step_times.measured(self._stream, self._plan.steps, calls, self._one, capture, seconds)
+            times = step_times(self._stream, self._plan.steps, calls, self._one, capture, seconds)
             self._start()
             self._stream.synchronize()
         return tuple(replace(time, op_type=self._op_types.get(time.nodes[0], time.op_type)) for time in times)
@@ -322,3 +322,63 @@ class EngineCudaSession(DeviceSession):
         if self._pool is not None:
             self._pool.free_all_blocks()
             self._pool = None
+
+
+_TRAIN_NS = 500_000  # a train lasts about so long, far above the clock's resolution
+_LONGEST_TRAIN = 100
+
+Capture = Callable[[Work], Any]
+
+
+def step_times(
+    stream: Stream,
+    steps: Sequence[Step],
+    starts: Sequence[Work],
+    one: Taken | None,
+    capture: Capture | None,
+    seconds: float,
+) -> list[OpTime]:
+    """The time of each step of a plan, measured in about `seconds` in all. A step is timed in trains of its
+    own launches, as a CUDA graph if the session uses one. Steps that are one kernel in a pass (`one`) get
+    their share of its time. starts: what launches each step alone; capture: see train_ns."""
+    shares = one.shares() if one is not None else None
+    within: dict[int, float] = {}
+    if one is not None and shares is not None:
+        whole = train_ns(stream, one.start, capture, seconds / 2)
+        within = {one.run.start + i: share * whole for i, share in enumerate(shares)}
+    times = []
+    for i, (step, start) in enumerate(zip(steps, starts, strict=True)):
+        if one is not None and i in within:
+            nbytes = one.moved[i - one.run.start]
+            times.append(OpTime(step.nodes, step.op, within[i], "stamps", FILE.stem, "timed", nbytes))
+        else:
+            time_ns = train_ns(stream, start, capture, seconds / len(steps))
+            times.append(OpTime(step.nodes, step.op, time_ns, "events", step.rung, step.chosen, step.nbytes))
+    return times
+
+
+def train_ns(stream: Stream, start: Work, capture: Capture | None, seconds: float) -> float:
+    """Median nanoseconds of one launch, out of trains that take about `seconds` together. capture: makes a
+    graph of launches, None where it does not work; without it steps below about 4 µs are bound by the
+    host."""
+
+    def once() -> None:
+        stream.put(start)
+
+    shortest = min(stream.elapsed_ns(once) for _ in range(3))
+    length = min(_LONGEST_TRAIN, max(1, math.ceil(_TRAIN_NS / max(shortest, 1))))
+
+    def several() -> None:
+        for _ in range(length):
+            start()
+
+    graph = capture(several) if capture is not None else None
+
+    def train() -> None:
+        if graph is not None:
+            graph.launch(stream.on)
+        else:
+            for _ in range(length):
+                once()
+
+    return stream.median_ns(train, seconds) / length

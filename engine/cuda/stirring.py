@@ -17,8 +17,7 @@ import numpy as np
 
 from engine.cuda.runtime import Staging, capability_of, load_module
 from engine.rung_rows import Given
-from engine.stirring import LEAST, LOOKED_AT, POISONED, VALUES, Stirring, places_of
-from engine.witness import Witness
+from engine.stirring import LEAST, LOOKED_AT, POISONED, VALUES, Stirring, Witness, places_of
 from kernels import nvrtc, registry
 
 RING = 64  # passes whose answers are kept where they are looked at

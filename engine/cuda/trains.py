@@ -15,14 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from engine.backend import check_inputs
-from engine.cuda.lane import OnDevice
+from engine.cuda.batch_slot import OnDevice
 from engine.cuda.renewing import CudaRenewing
 from engine.cuda.runtime import Staging, translated
 from engine.cuda.stirring import ROUNDS, TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 from engine.cuda.stream import Stream, Work
 from engine.rung_rows import Given
-from engine.stirring import LEAST, Stirring
-from engine.witness import NEW, SAME, Witness
+from engine.stirring import LEAST, NEW, SAME, Stirring, Witness
 from kernels.errors import Translated
 
 RENEWING = "renewing"  # and stirring, a launch after the other, without passes
@@ -92,8 +91,8 @@ class CudaTrains(Stirs):
         return stirring.own_ns(elapsed, count, 0.0 if cold else None)
 
     def time_renewed(self, count: int, alike: int) -> float:
-        """See engine.witness.Renewable. What is bound has to be put where it lies, and this to forget, before
-        other passes."""
+        """See engine.stirring.Renewable. What is bound has to be put where it lies, and this to forget,
+        before other passes."""
         if self.refusal is not None:  # whatever is asked for, inputs are the same
             return self._stream.elapsed_ns(self._train(count, "pass")) / count
         renewing, new = self._renewed(alike == NEW), alike == NEW
@@ -252,7 +251,7 @@ class Timed(Protocol):
 class DeviceSession:
     """What every session on a GPU does in the same way, so that none of those that are compared is treated
     otherwise: inputs go there and answers come back, passes are timed, stirred and looked at. See
-    engine.backend.Session and engine.witness.Witnessed.
+    engine.backend.Session and engine.stirring.Witnessed.
 
     A session says where inputs and outputs lie, on which stream it runs and what its trains are once it knows
     (`_what`: the model, for errors), and how a pass is started (`_start`). `_translated`: in whose words its
@@ -352,7 +351,7 @@ class DeviceSession:
 
     @property
     def on_device(self) -> OnDevice:
-        """See engine.cuda.lane."""
+        """See engine.cuda.batch_slot."""
         return self._trains.on_device
 
     @property

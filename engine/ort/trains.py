@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.lane import OnDevice
+from engine.cuda.batch_slot import OnDevice
 from engine.cuda.stirring import TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 from engine.cuda.trains import DeviceSession
 from kernels.errors import UnsupportedError

@@ -34,8 +34,8 @@ from engine.graph.plan import Plan
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from kernels import launch, registry
+from kernels.cache import Key, Store
 from kernels.errors import KernelError, UnsupportedError
-from kernels.kept import Key, Store
 from kernels.ops import Params
 from kernels.registry import ROOT, Rung
 

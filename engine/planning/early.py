@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from engine.graph.plan import Plan
 from engine.planning import choices
-from kernels.kept import Key
+from kernels.cache import Key
 from kernels.registry import Rung
 
 EARLY = choices.Part[frozenset[int]]("early", frozenset[int])

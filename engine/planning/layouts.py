@@ -26,7 +26,7 @@ from engine.options import Options
 from engine.planning import choices, runs
 from engine.planning.choices import Choice
 from kernels import registry
-from kernels.kept import Key
+from kernels.cache import Key
 from kernels.layouts import PLAIN, as_images
 from kernels.precision import FP32
 from kernels.registry import Rung

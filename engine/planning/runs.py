@@ -12,13 +12,12 @@ import numpy as np
 from engine.graph.plan import Plan, Step
 from engine.planning import choices
 from kernels import registry
-from kernels.kept import Key
+from kernels.cache import Key
 from kernels.layouts import PLAIN
 from kernels.net.layers import Layer, layers
-from kernels.net.packed import Weights
 from kernels.net.plan import MOST_WEIGHTS_NBYTES, weights_nbytes
 from kernels.net.records import Way
-from kernels.net.text import FILE
+from kernels.net.text import FILE, Weights
 
 
 @dataclass(frozen=True)

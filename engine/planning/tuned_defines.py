@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from engine.planning import choices
 from engine.planning.choices import Choice
-from kernels.kept import Key
+from kernels.cache import Key
 from kernels.ops import Params
 from kernels.registry import Rung
 

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from types import MappingProxyType
 from typing import Any
 
-from kernels import ends, registry
+from kernels import processes, registry
 from kernels.environment import for_children
 from kernels.errors import KernelscopeError
 
@@ -86,7 +86,7 @@ class _Processes:
                 stderr=subprocess.DEVNULL,
                 env=for_children(),
             )
-            ends.OURS.add(process.pid)
+            processes.OURS.add(process.pid)
             self._all.append(process)
         self._own.process = process
         return process
@@ -99,7 +99,7 @@ class _Processes:
                 process.kill()
             for process in self._all:
                 process.wait()
-                ends.OURS.discard(process.pid)  # another may have the number from now on
+                processes.OURS.discard(process.pid)  # another may have the number from now on
                 for pipe in (process.stdin, process.stdout):
                     assert pipe is not None
                     with contextlib.suppress(BrokenPipeError):  # what it was never asked

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import jit
+from kernels import numba_support
 from kernels.cache import atomic_file
 from kernels.errors import KernelError
 
@@ -154,7 +154,7 @@ def _loaded(function: Callable[..., Any], compiler: Callable[[Callable[..., Any]
 def _kept(name: str, make: Callable[[], bytes]) -> int:
     """The address of what is kept by that name, made where nothing is. A file begins with the digest of the
     rest: what was cut off would end the process that loads it."""
-    path = jit.folder() / f"{name}.o"
+    path = numba_support.folder() / f"{name}.o"
     try:
         said = path.read_bytes()
     except OSError:
@@ -172,7 +172,7 @@ def _kept(name: str, make: Callable[[], bytes]) -> int:
 
 
 def _compiled(function: Callable[..., Any]) -> bytes:
-    if reason := jit.unavailable():
+    if reason := numba_support.unavailable():
         raise KernelError(f"{function.__code__.co_filename} cannot be compiled: {reason}")
     found: bytes = importlib.import_module("kernels.cpu.compiling").compiled(function)
     return found

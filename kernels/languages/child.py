@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kernels import confine, ends
+from kernels import confine, processes
 
 CUBIN, PTX, LOG, FACTS, FAILED = "rung.cubin", "rung.ptx", "rung.log", "facts.json", "failed.json"
 
@@ -58,7 +58,7 @@ class Compiled:
 
 def main() -> int:
     told = json.loads(sys.stdin.read())
-    ends.die_with_parent(told.pop("parent"))
+    processes.die_with_parent(told.pop("parent"))
     folder = Path(told["folder"])
     asked = Asked(**{
         **told, "folder": folder, "file": folder / told["file"], "capability": tuple(told["capability"]),

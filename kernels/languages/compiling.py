@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernels import ends
+from kernels import processes
 from kernels.cache import atomic_file, cache_dir
 from kernels.environment import for_children
 from kernels.errors import KernelError, UnavailableError, system_words
@@ -203,7 +203,7 @@ def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
         cwd=folder,
         start_new_session=True,
     ) as process:
-        ends.OURS.add(process.pid)
+        processes.OURS.add(process.pid)
         try:
             _, said = process.communicate(asked, timeout=WAIT_S)
         except subprocess.TimeoutExpired:
@@ -212,10 +212,10 @@ def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
             ) from None
         finally:
             if process.poll() is None:
-                ends.kill(process.pid)
+                processes.kill(process.pid)
             elif os.name == "posix":  # what it left behind in its group
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
-    ends.OURS.discard(process.pid)  # another may have the number from now on
+    processes.OURS.discard(process.pid)  # another may have the number from now on
     lines = said.strip().splitlines()
     return lines[-1][:300] if lines else ""

@@ -64,8 +64,8 @@ def test_what_is_shut_in_reads_what_it_needs_and_nothing_else(tmp_path: Path) ->
 
 def test_memory_is_limited_for_what_is_started_too() -> None:
     code = (
-        "import subprocess, sys; from kernels import confine, ends; confine.limit(300)\n"
-        "child = 'from kernels import ends; ends.unlimited(); bytearray(1 << 30)'\n"
+        "import subprocess, sys; from kernels import confine; confine.limit(300)\n"
+        "child = 'from kernels import processes; processes.unlimited(); bytearray(1 << 30)'\n"
         "sys.exit(subprocess.run([sys.executable, '-c', child], stderr=subprocess.DEVNULL).returncode)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 1

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from engine.apart.forked import starting
-from kernels import confine, ends
+from kernels import confine, processes
 
 
 def main() -> int:
@@ -79,7 +79,7 @@ def _judge(start: Any, say: Any, stopped: Any, walls: dict[str, str]) -> int:
 
 
 if __name__ == "__main__":
-    ends.keep_orphans()
+    processes.keep_orphans()
     status = main()
     from bench.measure import worker_process
 

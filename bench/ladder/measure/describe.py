@@ -32,7 +32,7 @@ from bench.run import options
 from engine import backends
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
-from kernels import includes, jit, registry
+from kernels import includes, numba_support, registry
 from kernels.errors import InputError, KernelError, KernelscopeError
 from kernels.precision import NAMES
 
@@ -200,7 +200,7 @@ def _ladder(
 
 def _rung(rung: registry.Rung, step: Step | Whole, device: str) -> RungInfo:
     if isinstance(step, Whole):  # what a net cannot have shows when it is prepared
-        refused = jit.unavailable() if rung.compiled else None
+        refused = numba_support.unavailable() if rung.compiled else None
     else:
         refused = rung.refusal(step.params, capability(device) if device in _usable() else None)
     return RungInfo(

@@ -30,7 +30,7 @@ from engine.cuda.runtime import import_cupy
 from engine.machine import driver as cuda_driver
 from engine.machine import host
 from engine.planning import tuned_defines
-from kernels import jit, launch, nvrtc, registry
+from kernels import launch, numba_support, nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params
 from kernels.registry import Rung
@@ -287,7 +287,7 @@ def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
     backend = engine.reference if case.rung == REFERENCE else engine.name
     of_node = case.rung != REFERENCE and job.op != net.OP
     rung = None if case.rung == REFERENCE or of_node else net_rungs.find(job.device, case.rung)
-    if rung is not None and rung.compiled and (reason := jit.unavailable()):
+    if rung is not None and rung.compiled and (reason := numba_support.unavailable()):
         raise UnsupportedError(f"is compiled by Numba: {reason}")
     asked = Job(
         models=(job.model,),

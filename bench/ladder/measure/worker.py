@@ -12,7 +12,7 @@ from bench.measure import worker_process
 from bench.measure.parent_channel import read_line
 from bench.results.messages import Hello
 from engine.apart.forked import starting
-from kernels import ends
+from kernels import processes
 
 
 def _warm_up(say: worker_process.Say) -> None:
@@ -40,7 +40,7 @@ def _describe() -> int:
 
 
 if __name__ == "__main__":
-    ends.keep_orphans()
+    processes.keep_orphans()
     if DESCRIBE in sys.argv[1:]:
         worker_process.leave(_describe())
     starting.fork_here()

@@ -26,8 +26,8 @@ from engine.planning import submodel
 from engine.planning.choices import Part
 from engine.planning.groups import Group
 from engine.planning.submodel import Apart
+from kernels.cache import Key
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
-from kernels.kept import Key
 
 ORACLE = Part[bool]("oracle", bool)
 # Of the tensors that groups of one session read and give out in float64; and groups of one session.

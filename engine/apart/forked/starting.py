@@ -24,7 +24,7 @@ from typing import Protocol
 
 from engine.apart.forked import template
 from engine.apart.forked.asked import MESSAGE_NBYTES, Fork
-from kernels import ends
+from kernels import processes
 from kernels.environment import for_children
 
 TEMPLATE = "engine.apart.forked.template"
@@ -85,7 +85,7 @@ class _Template:
 
     def __init__(self, start: Callable[[socket.socket], _Started]) -> None:
         """start: has it serve on this socket."""
-        ends.keep_orphans()  # what it forks is ours
+        processes.keep_orphans()  # what it forks is ours
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = start(theirs)
@@ -105,7 +105,7 @@ class _Template:
             self._alive()
             if len(data) > MESSAGE_NBYTES:
                 raise _Gone("too long a question")
-            ends.resume(self.pid)  # whoever has stopped it
+            processes.resume(self.pid)  # whoever has stopped it
             try:
                 socket.send_fds(self._end, [data], list(fds))
             except ConnectionError as error:
@@ -136,8 +136,8 @@ class _Template:
         answered, until = select.poll(), time.monotonic() + WAIT_S
         answered.register(self._end, select.POLLIN)
         while not answered.poll(LOOK_MS):
-            if ends.stopped(self.pid):
-                ends.resume(self.pid)
+            if processes.stopped(self.pid):
+                processes.resume(self.pid)
                 _lost.append(self.pid)
             if time.monotonic() > until:
                 raise TimeoutError(f"no answer in {WAIT_S:.0f} s")
@@ -347,10 +347,10 @@ def harmed() -> list[str]:
     for held in _templates.values():
         if held.owner != os.getpid() or held.gone:
             continue
-        if ends.stopped(held.pid):
-            ends.resume(held.pid)
+        if processes.stopped(held.pid):
+            processes.resume(held.pid)
             _lost.append(held.pid)
-        elif ends.ending(held.pid, "S"):
+        elif processes.ending(held.pid, "S"):
             held.close()
             _lost.append(held.pid)
     found = ["the process that others are forked from"] if _lost else []

@@ -20,7 +20,7 @@ import traceback
 from typing import NoReturn
 
 from engine.apart.forked.asked import MESSAGE_NBYTES, Fork
-from kernels import confine, ends
+from kernels import confine, processes
 
 READY = ("engine.apart.child", "engine.apart.open_rung", "engine.apart.open_empty", "threadpoolctl")
 LATER = ("llvmlite.binding",)  # which a worker has no use for
@@ -45,8 +45,8 @@ def serve(control: socket.socket, parent: int) -> int:
     for fd in (0, 1):
         os.dup2(null, fd)
     os.close(null)
-    ends.die_with_parent(parent)
-    ends.unlimited()
+    processes.die_with_parent(parent)
+    processes.unlimited()
     confine.unseen()
     load()
     for name in LATER:
@@ -142,7 +142,7 @@ def _become(asked: Fork, fds: list[int], between: int, parent: int) -> NoReturn:
             os.close(fd)
         while os.getppid() == between:
             time.sleep(0.0001)
-        ends.die_with_parent(parent)
+        processes.die_with_parent(parent)
         os.umask(asked.umask)
         os.chdir(asked.folder)
         if os.sched_getaffinity(0) != asked.cores:

@@ -1,7 +1,7 @@
 """Processes that a kernel has started: it could have its work done there while it is stopped itself.
 
-Whoever descends from a child of ours and loses its parent becomes ours (kernels.ends.keep_orphans), and a
-process that is made beside its maker (CLONE_PARENT) is ours as well. So what a kernel starts is below its
+Whoever descends from a child of ours and loses its parent becomes ours (kernels.processes.keep_orphans), and
+a process that is made beside its maker (CLONE_PARENT) is ours as well. So what a kernel starts is below its
 own process, or directly below this one, whatever it does. Those directly below this one are listed before
 the kernel's process is woken and after it was stopped: what is new, and was not started by this program
 itself, the kernel has started.
@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from kernels import ends
+from kernels import processes
 
 AGAIN_S = 0.02  # after so long a process that somebody here has just started is known
 
@@ -46,16 +46,16 @@ class Beside:
         return found
 
     def _unknown(self) -> set[int]:
-        return self._now() - self._before - ends.OURS - self._known()
+        return self._now() - self._before - processes.OURS - self._known()
 
     def _now(self) -> set[int]:
-        return ends.children(os.getpid(), self._threads)
+        return processes.children(os.getpid(), self._threads)
 
 
 def end(strangers: set[int]) -> None:
     """End these, and all that they have started."""
     for pid in strangers:
-        started = ends.kill(pid, group=False)
+        started = processes.kill(pid, group=False)
         reap({pid} | started)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from engine.machine.cores import QUIET
-from kernels.ends import LINUX
+from kernels.processes import LINUX
 
 
 class Settings(NamedTuple):

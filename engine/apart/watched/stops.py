@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from engine.apart.watched.settings import on_one_core
-from kernels import ends
+from kernels import processes
 
 STRAY_NS = 20_000  # of a processor's time a stop: a thread that was seen to stop is about to
 # What a kernel keeps busy in its passes at most, of the cores that it was given, and beyond that. One that
@@ -37,7 +37,7 @@ def timed(
     before, after, one_core: see engine.apart.client.Child.passes. Raises ChildProcessError where it has
     ended."""
     clock, kill, wait, worked, go = (
-        time.perf_counter_ns, os.kill, ends.until_stopped, ends.worked_ns, signal.SIGCONT,
+        time.perf_counter_ns, os.kill, processes.until_stopped, processes.worked_ns, signal.SIGCONT,
     )  # fmt: skip
     taken: list[int] = []
     stray = busy = 0
@@ -50,7 +50,7 @@ def timed(
             before(k)
             begun = worked(pid)
             stray += begun
-            went_on = went_on or ends.went_on(pid)
+            went_on = went_on or processes.went_on(pid)
             started = clock()
             kill(pid, go)
             wait(pid)

@@ -19,7 +19,7 @@ from bench.ladder.records import LadderStart, RungMeasured, RungMeasurement
 from bench.measure.answers.renewed import Mixing, Renewal
 from engine import stirring
 from engine.cpu.rung import CpuRungSession
-from engine.witness import NEW, SAME, Renewable
+from engine.stirring import NEW, SAME, Renewable
 from kernels import registry
 from kernels.ops.unary import Unary
 from tests import sampling

@@ -20,7 +20,7 @@ from bench.ladder.measure.entrants import Reference
 from engine.apart import client, pool
 from engine.apart.forked import starting
 from engine.cpu.rung import CpuRungSession
-from kernels import ends, registry
+from kernels import processes, registry
 from kernels.errors import CrashedError, KernelError
 from kernels.ops.unary import Unary
 from tests.engine.apart import planted
@@ -267,8 +267,8 @@ def test_one_that_was_made_to_go_on_is_stopped_again(tmp_path: Path) -> None:
     goes = _session(tmp_path, "goes", f"os.kill({pid}, signal.SIGCONT); work(x, y)")
     goes.time_runs(2)
     client.rest()
-    assert not ends.ending(pid, "T")
-    assert ends._state(pid) == "T"
+    assert not processes.ending(pid, "T")
+    assert processes._state(pid) == "T"
     victim.run()
     os.kill(pid, signal.SIGCONT)
     for session in (victim, goes):

@@ -20,7 +20,7 @@ from engine.apart import client
 from engine.apart.memory import Block
 from engine.apart.watched import stops
 from engine.rung_devices import prepare
-from kernels import confine, ends, registry
+from kernels import confine, processes, registry
 from kernels.errors import KernelError, KernelscopeError
 from kernels.ops.unary import Unary
 from tests.engine.apart import both_ways, planted
@@ -68,13 +68,13 @@ def test_an_honest_one_is_right_at_its_time(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("unkept")
 @pytest.mark.parametrize("name", WRONG)
 def test_who_gains_is_found(name: str, tmp_path: Path) -> None:
-    before = ends.children(os.getpid())
+    before = processes.children(os.getpid())
     found, why, _ = judged(tmp_path, name, WRONG[name])
     assert found in ("incorrect", "failed", "crashed"), found
     if "helper" in name:
         assert found in ("incorrect", "crashed") or "started a process of its own" in why
-        known = before | ends.OURS | client._known()
-        assert not ends.children(os.getpid()) - known, "it is ended"
+        known = before | processes.OURS | client._known()
+        assert not processes.children(os.getpid()) - known, "it is ended"
     if "timer" in name and found == "failed":
         assert "had itself go on" in why
     if "judge" in name or "rivals" in name:
@@ -92,7 +92,7 @@ def test_what_would_go_on_is_not_to_be_started(name: str, tmp_path: Path) -> Non
         pytest.skip("this system has no seccomp")
     with contextlib.suppress(KernelError):  # some try again and again
         session.time_runs(20)
-    assert not ends.children(pid)
+    assert not processes.children(pid)
     assert "not enforced" not in session.facts
     session.close()
 
@@ -195,7 +195,7 @@ def test_nothing_is_taken_off_for_threads_that_are_only_there_to_be_counted(tmp_
     for _ in range(6):
         session.time_runs(8)
         taken.append(session._trains._way._waiting[0])  # type: ignore[attr-defined]
-    assert min(taken) == 1 < ends.threads(session._child.pid)  # type: ignore[attr-defined]
+    assert min(taken) == 1 < processes.threads(session._child.pid)  # type: ignore[attr-defined]
     session.close()
 
 
@@ -230,7 +230,7 @@ def test_without_stops_a_pass_begins_and_ends_with_a_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a system where nobody sees a process stop."""
-    monkeypatch.setattr(ends, "STOPS_ITSELF", False)
+    monkeypatch.setattr(processes, "STOPS_ITSELF", False)
     planted.write(tmp_path, "honest", planted.HONEST)
     rung = registry.find("cpu", "unary", "honest", [tmp_path])
     session = prepare(rung, PARAMS, [np.zeros(4096, np.float32)], 1)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.cuda.calls import laid_out
 from engine.cuda.stages import Launches
-from engine.cuda.weights import laid_out
 from engine.graph.plan import Plan, Step
 from engine.options import Options
 from engine.planning import traffic

@@ -1,5 +1,7 @@
-"""Pipelines of a backend, both sides at their best: as many sessions as lanes, each with a stream of its own
-on a GPU; what our kernels make of pixels, ONNX Runtime's rewritten model makes itself."""
+"""Opens the pipeline of a backend for an end-to-end measurement (engine.end_to_end).
+
+Each batch in flight has a slot: a session of its own and, on a GPU, a stream of its own. Pixels become
+numbers in a kernel of ours in front of our engine, and inside the rewritten model in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from engine.backend import Backend, Options
-from engine.cuda.lane import CudaLane, LiesOnDevice, page_locked
+from engine.cuda.batch_slot import CudaSlot, LiesOnDevice, page_locked
 from engine.cuda.runtime import import_cupy, translated
-from engine.end_to_end import LANES, Affine, Asked, HostLane, Lane, Offers, Pipeline, Pool
+from engine.end_to_end import MOST_IN_FLIGHT, Affine, Asked, BatchSlot, HostSlot, Offers, Pipeline, Pool
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.ort.uint8 import rewritten
@@ -45,30 +47,31 @@ def refusal(backend: Backend) -> str | None:
 def opened(
     backend: Backend, graph: Graph, precision: str, options: Options, pool: Pool, asked: Asked
 ) -> Pipeline:
-    """Ready, nothing in flight. As many lanes as memory holds, LANES at most and one on a CPU, whose cores
-    are all in one batch. Raises what `prepare` raises, and UnsupportedError where the backend cannot."""
+    """A pipeline that is ready, with nothing in flight. On a GPU it has as many slots as memory holds, at
+    most MOST_IN_FLIGHT; on a CPU it has one, because one batch takes all cores. Raises what `prepare` raises,
+    and UnsupportedError where the backend cannot be measured so."""
     if (reason := refusal(backend)) is not None:
         raise UnsupportedError(reason)
     by_model = backend.end_to_end == MODEL  # type: ignore[attr-defined]
     model = rewritten(graph, asked) if by_model and (asked.affine or asked.top_k) else graph
     affine = None if by_model else asked.affine
     what = f"{graph.name} on {backend.name} at batch {pool.batch}, end to end"
-    lanes: list[Lane] = []
+    slots: list[BatchSlot] = []
     with contextlib.ExitStack() as stack:
-        for number in range(LANES if backend.device == "cuda" else 1):
+        for number in range(MOST_IN_FLIGHT if backend.device == "cuda" else 1):
             try:
-                lane = _lane(backend, model, precision, options, pool, asked, affine, what)
+                slot = _slot(backend, model, precision, options, pool, asked, affine, what)
             except OutOfMemoryError:
                 if not number:
                     raise
                 break
-            lanes.append(lane)
-            stack.callback(lane.close)
+            slots.append(slot)
+            stack.callback(slot.close)
         stack.pop_all()
-    return Pipeline(lanes, pool, partial(ort.translated if by_model else translated, what))
+    return Pipeline(slots, pool, partial(ort.translated if by_model else translated, what))
 
 
-def _lane(
+def _slot(
     backend: Backend,
     graph: Graph,
     precision: str,
@@ -77,14 +80,14 @@ def _lane(
     asked: Asked,
     affine: Affine | None,
     what: str,
-) -> Lane:
+) -> BatchSlot:
     """what: is told of where memory does not suffice, or the device fails."""
     # In this process, so that nothing but the work is timed; the user's own kernels stay apart from answers.
     here = None if options.kernel_dirs else getattr(backend, "prepare_here", None)
     session: Any = (here or backend.prepare)(graph, pool.batch, precision, options)
     try:
         if backend.device != "cuda":
-            return HostLane(session, pool, asked, affine)
+            return HostSlot(session, pool, asked, affine)
         device = session.on_device if isinstance(session, LiesOnDevice) else None
         if device is None:
             raise UnsupportedError(f"{backend.name} does not say where its inputs lie on the device")
@@ -96,7 +99,7 @@ def _lane(
                 plain[asked.image] = affine.apply(plain[asked.image])
             session.bind({**asked.constants, **plain})
         with translated(what):
-            return CudaLane(session, pool, asked, affine)
+            return CudaSlot(session, pool, asked, affine)
     except BaseException:
         session.close()
         raise

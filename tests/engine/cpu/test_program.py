@@ -12,14 +12,14 @@ from onnx import helper
 
 from engine.backend import Options
 from engine.backends.engine_cpu import BACKEND, EngineCpuHere
-from engine.cpu import joined
-from engine.cpu.joined import Program
+from engine.cpu import program as compiled_pass
+from engine.cpu.program import Program
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
-from kernels import jit
+from kernels import numba_support
 from tests.engine.harness import make_model, random
 
-pytestmark = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
+pytestmark = pytest.mark.skipif(numba_support.unavailable() is not None, reason="Numba is not here")
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +105,9 @@ def test_scratch_of_two_steps_planted_to_overlap_is_found(
     expected.run()
     session = prepared(graph, 64, 2)
     (program,) = programs(session)
-    rows = program._words[joined.HEAD + program._words[0] * joined.PHASE :].reshape(-1, joined.STEP)
-    rows[:, joined.STRIDE] = 0
+    first = compiled_pass.HEAD + program._words[0] * compiled_pass.PHASE
+    rows = program._words[first:].reshape(-1, compiled_pass.STEP)
+    rows[:, compiled_pass.STRIDE] = 0
     for _ in range(2000):
         session.run()
         if any(not np.array_equal(a, expected.fetch()[name]) for name, a in session.fetch().items()):
@@ -131,11 +132,18 @@ def test_a_pass_wakes_as_many_threads_as_it_is_worth(graph: Graph) -> None:
     small, large = prepared(graph, 2, many), prepared(graph, 300, many)
     (few,), (all_of_them,) = programs(small), programs(large)
     assert few.threads < all_of_them.threads == many
-    team, bed = few._team, slice(joined.BEDS + joined.BED, joined.BEDS + joined.BED * many, joined.BED)
+    team, bed = (
+        few._team,
+        slice(
+            compiled_pass.BEDS + compiled_pass.BED,
+            compiled_pass.BEDS + compiled_pass.BED * many,
+            compiled_pass.BED,
+        ),
+    )
     assert team is all_of_them._team
 
     def asleep() -> list[int]:
-        return [i + 1 for i, word in enumerate(team.state[bed]) if word == joined.ASLEEP]
+        return [i + 1 for i, word in enumerate(team.state[bed]) if word == compiled_pass.ASLEEP]
 
     def until(found: Callable[[], bool]) -> bool:
         end = time.monotonic() + 20
@@ -171,8 +179,8 @@ def test_where_the_system_knows_no_such_sleep_threads_look_now_and_then(
         """As compiled code that found nothing to do, and no way to sleep."""
         came.set()
 
-    monkeypatch.setattr(joined, "serve", serve)
-    team = joined.SpinningTeam(3)
+    monkeypatch.setattr(compiled_pass, "serve", serve)
+    team = compiled_pass.SpinningTeam(3)
     assert came.wait(20)
     came.clear()
     assert came.wait(20), "it looks again"
@@ -190,7 +198,7 @@ def _run(session: EngineCpuHere) -> EngineCpuHere:
     return session
 
 
-def _steps(session: EngineCpuHere) -> Sequence[joined.Joint]:
+def _steps(session: EngineCpuHere) -> Sequence[compiled_pass.Joint]:
     return programs(session)[0].steps
 
 
@@ -198,8 +206,10 @@ def test_what_overlaps_in_the_arena_is_not_written_where_another_block_still_rea
     steps = _steps(prepared(graph, 8, 2))
     first, last = steps[0], steps[-1]
     over = last.written._replace(address=first.reads[0].address)
-    clashing = [*steps[:-1], joined.Joint(last.call, last.stride, 1, 1, last.reads, over)]
+    clashing = [*steps[:-1], compiled_pass.Joint(last.call, last.stride, 1, 1, last.reads, over)]
     kept = {over.name, *(step.written.name for step in steps if step.written.name == "middle")}
-    phases = joined._phases(clashing, 2, kept)
+    phases = compiled_pass._phases(clashing, 2, kept)
     assert [len(phase.steps) for phase in phases] == [len(steps) - 1, 1]
-    assert [len(phase.steps) for phase in joined._phases(steps, 2, {last.written.name})] == [len(steps)]
+    assert [len(phase.steps) for phase in compiled_pass._phases(steps, 2, {last.written.name})] == [
+        len(steps)
+    ]

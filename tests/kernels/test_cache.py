@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kernels.cache import Store
 from kernels.errors import KernelError
-from kernels.kept import Store
 
 STORE = Store("things", 2, "what was found", most=3)
 KEY = {"machine": "one", "model": "net"}

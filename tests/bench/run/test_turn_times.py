@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bench.run.past import Took, Where
-from bench.run.told import Told
+from bench.run.turn_times import ExpectedTimes
 
 
 def took(model: str, batch: int, times: float = 1.0, samples: float = 2.0) -> Took:
@@ -23,8 +23,8 @@ def took(model: str, batch: int, times: float = 1.0, samples: float = 2.0) -> To
 EARLIER = [took(model, batch) for model in ("one", "other") for batch in (1, 8, 64)]
 
 
-def told(budget: float = 1.0) -> Told:
-    return Told(EARLIER, budget, lambda model: 1_000_000)
+def told(budget: float = 1.0) -> ExpectedTimes:
+    return ExpectedTimes(EARLIER, budget, lambda model: 1_000_000)
 
 
 def test_a_busy_machine_is_slow_with_every_model_and_samples_keep_to_their_budget() -> None:
@@ -55,16 +55,19 @@ def test_samples_go_by_the_budget_of_this_run() -> None:
 def test_another_file_of_the_same_name_is_another_model() -> None:
     where = Where("one", 8, "fp32")
     early = [msgspec.structs.replace(one, samples=0.1) for one in EARLIER[:3]]
-    known, changed = (Told(early, 1.0, lambda model, n=n: n) for n in (1_000_000, 1_000_001))  # type: ignore[misc]
+    known, changed = (ExpectedTimes(early, 1.0, lambda model, n=n: n) for n in (1_000_000, 1_000_001))  # type: ignore[misc]
     assert known.part("samples", where) < changed.part("samples", where)
 
 
 def test_beside_other_programs_what_no_budget_holds_takes_longer() -> None:
     where = Where("one", 8, "fp32")
-    alone, beside = (Told(EARLIER, 1.0, lambda model: 1_000_000, times) for times in (1.0, 3.0))
+    alone, beside = (ExpectedTimes(EARLIER, 1.0, lambda model: 1_000_000, times) for times in (1.0, 3.0))
     assert beside.part("before", where) == pytest.approx(3 * alone.part("before", where))
     assert beside.part("samples", where) == alone.part("samples", where)
     busy = [msgspec.structs.replace(took("one", 8, times=3.0), slowed=3.0)]
     quiet = [took("one", 8)]
-    times = [Told(turns, 1.0, lambda model: 1_000_000).part("after", where, "a") for turns in (busy, quiet)]
+    times = [
+        ExpectedTimes(turns, 1.0, lambda model: 1_000_000).part("after", where, "a")
+        for turns in (busy, quiet)
+    ]
     assert times[0] == pytest.approx(times[1]), "what was kept beside others is known as it is alone"

@@ -59,9 +59,9 @@ def page_locked(cupy: Any, nbytes: int) -> np.ndarray:
     return np.frombuffer(cupy.cuda.PinnedMemoryPointer(memory, 0), np.uint8, nbytes)
 
 
-class CudaLane:
-    """See engine.end_to_end.Lane. session: closed with the lane. affine: None where the pass itself takes
-    what travels."""
+class CudaSlot:
+    """See engine.end_to_end.BatchSlot. session: closed with the slot. affine: None where the
+    pass itself takes what travels."""
 
     def __init__(self, session: Any, pool: Pool, asked: Asked, affine: Affine | None) -> None:
         device: OnDevice = session.on_device

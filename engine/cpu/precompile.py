@@ -1,5 +1,5 @@
-"""`python -m engine.cpu.ahead PART PARTS`: compiles what the CPU's compiled kernels need into the cache, for
-the processes that will want it. Does nothing if it is there already, or cannot be compiled."""
+"""`python -m engine.cpu.precompile PART PARTS`: compiles the CPU's kernels into the cache, so that later
+processes find them there. It does nothing if they are there already, or if Numba cannot be used."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import contextlib
 import subprocess
 import sys
 
-from engine.cpu import joined
+from engine.cpu import program
 from engine.machine import host
-from kernels import cpu, jit, registry
+from kernels import cpu, numba_support, registry
 from kernels.cpu import compiled
 from kernels.environment import for_children
 from kernels.errors import KernelscopeError
@@ -25,13 +25,13 @@ _started: list[subprocess.Popen[bytes]] = []
 def start() -> None:
     """In processes of their own, which nobody waits for. Not twice, nor where Numba was tried before, since
     what it compiles is kept then, nor where these processes would take the cores of what is measured."""
-    if _started or jit.known() or host.physical_cores() < CORES:
+    if _started or numba_support.known() or host.physical_cores() < CORES:
         return
     with contextlib.suppress(OSError):
         parts = min(PARTS, host.physical_cores() // 2)
         for part in range(parts):
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "engine.cpu.ahead", str(part), str(parts)],
+                [sys.executable, "-P", "-m", "engine.cpu.precompile", str(part), str(parts)],
                 env=for_children(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -42,14 +42,14 @@ def start() -> None:
 
 def functions() -> list[compiled.Compiled]:
     """Of our own rungs, and of what joins them."""
-    modules: list[dict[str, object]] = [vars(joined)]
+    modules: list[dict[str, object]] = [vars(program)]
     for op in OPS:
         modules += [cpu.load(rung).bind.__globals__ for rung in registry.rungs("cpu", op) if rung.compiled]
     return [it for module in modules for it in module.values() if isinstance(it, compiled.Compiled)]
 
 
 def main(part: int, parts: int) -> None:
-    if part == 0 and jit.unavailable() is not None:
+    if part == 0 and numba_support.unavailable() is not None:
         return
     from kernels.cpu import compiling  # not asked whether it can be: the first part tries that meanwhile
 
