@@ -20,9 +20,8 @@ from functools import lru_cache
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.includes import headers
 from kernels.ops import OPS, Params, Scalar
-from kernels.registry import Rung
+from kernels.registry import Rung, headers
 
 FILE = "params.cuh"  # what the compiler calls the struct's text
 NAME = "p"  # of the argument, in our rungs

@@ -22,9 +22,9 @@ from kernels import arguments, compilers, confine, overlaps, registry
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
 from kernels.header import Define
-from kernels.includes import HEADERS, headers
 from kernels.languages import compiling
 from kernels.ops import OPS, codes
+from kernels.registry import HEADERS, headers
 from kernels.spans import span
 
 APART, A_PROCESS = 4, 3  # from so many processes with so many kernels each they are taken (kernels.compilers)

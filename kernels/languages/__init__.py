@@ -7,6 +7,6 @@ kernel is near the launch, the clock or an answer.
 
 - `known`: the languages, found in `compilers/`, one module each. `signature`: what a rung's function
   takes, read from its text. `compiling`: cubin, PTX and what the assembler said, from the cache or made now.
-- `linking`: PTX under our name, and as a cubin, where a language's compiler stops at PTX.
-- `child`: the process apart that runs the rung's file and the compiler, within walls (kernels.confine).
+- `child`: the isolated process that runs the rung's file and the compiler (kernels.confine); where a
+  compiler stops at PTX, it also gives the PTX our name and links it to a cubin.
 """

@@ -15,9 +15,12 @@ import sys
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernels import confine, processes
+
+if TYPE_CHECKING:
+    pass
 
 CUBIN, PTX, LOG, FACTS, FAILED = "rung.cubin", "rung.ptx", "rung.log", "facts.json", "failed.json"
 
@@ -140,3 +143,36 @@ def line_of(error: BaseException, file: Path) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def named(asked: Asked, ptx: str, title: str) -> str:
+    """The PTX with its one kernel called as the rung's function is. Raises ValueError where it has none."""
+    entry = re.search(r"\.entry\s+([\w$]+)\s*\(", ptx)
+    if entry is None:
+        raise ValueError(f"{title} made no kernel of it")
+    ptx = re.sub(rf"(?<![\w$]){re.escape(entry[1])}(?=\W)", asked.function, ptx)
+    return ptx.replace(f"{entry[1]}_param_", f"{asked.function}_param_")
+
+
+def linked(asked: Asked, ptx: str, arch: str) -> tuple[bytes, str]:
+    """The cubin, and what the assembler said. Raises ValueError."""
+    from cuda.bindings import nvjitlink as link
+
+    handle = link.create(3, [f"-arch={arch}", "-Xptxas=-v", "-verbose"])
+    text = ptx.encode()
+
+    def said(size: Any, get: Any) -> str:
+        log = bytearray(size(handle))
+        get(handle, log)
+        return bytes(log).decode(errors="replace").rstrip("\0")
+
+    try:
+        link.add_data(handle, link.InputType.PTX, text, len(text), asked.function)
+        link.complete(handle)
+    except link.nvJitLinkError as error:
+        raise ValueError(said(link.get_error_log_size, link.get_error_log) or str(error)) from None
+    cubin = bytearray(link.get_linked_cubin_size(handle))
+    link.get_linked_cubin(handle, cubin)
+    log = said(link.get_info_log_size, link.get_info_log)
+    link.destroy(handle)
+    return bytes(cubin), log

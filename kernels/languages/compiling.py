@@ -39,7 +39,7 @@ _START = "import sys; from kernels.languages import child; sys.exit(child.main()
 _MOST = {"shared_nbytes": 1 << 20, "threads": 1024, "hidden": 64}
 # What is kept beside the cubin, under these endings.
 _KEPT = {child.LOG: ".log", child.PTX: ".ptx", child.FACTS: ".json", child.CUBIN: ".cubin"}
-_MADE_BY = ("compiling.py", "child.py", "linking.py", "compilers")
+_MADE_BY = ("compiling.py", "child.py", "compilers")
 
 
 def compile_rung(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from kernels import launch, registry
-from kernels.includes import HEADERS
 from kernels.layouts import PLAIN
 from kernels.ops.conv import Conv
-from kernels.registry import Rung
+from kernels.registry import HEADERS, Rung
 from tests.bench.judge import on_the_host
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_cases import Case

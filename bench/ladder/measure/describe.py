@@ -32,7 +32,7 @@ from bench.run import options
 from engine import backends
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
-from kernels import includes, numba_support, registry
+from kernels import numba_support, registry
 from kernels.errors import InputError, KernelError, KernelscopeError
 from kernels.precision import NAMES
 
@@ -207,7 +207,7 @@ def _rung(rung: registry.Rung, step: Step | Whole, device: str) -> RungInfo:
         case=ladder_plan.case_of(rung),
         path=str(rung.path),
         source=rung.source,
-        headers=tuple(str(header.path) for header in includes.headers(rung)),
+        headers=tuple(str(header.path) for header in registry.headers(rung)),
         refused=(refused or "").removeprefix(f"{rung.label} "),
         template=ladder_template.of(rung) if rung.user else "",
         whole=isinstance(step, Whole),

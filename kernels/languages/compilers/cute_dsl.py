@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from kernels.languages.child import linked, named
 from kernels.languages.known import Language
-from kernels.languages.linking import linked, named
 
 if TYPE_CHECKING:
     from kernels.languages.child import Asked, Compiled

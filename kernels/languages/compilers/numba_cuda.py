@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kernels.languages.child import linked, named
 from kernels.languages.known import Language
-from kernels.languages.linking import linked, named
 
 if TYPE_CHECKING:
     from kernels.languages.child import Asked, Compiled
