@@ -171,8 +171,8 @@ class Warmed(Protocol):
 
 def warm_runs(session: Any, count: int) -> int:
     """Nanoseconds of passes in a warm-up, of whatever has time_runs."""
-    taken: int = getattr(session, "warm_runs", session.time_runs)(count)
-    return taken
+    elapsed_ns: int = getattr(session, "warm_runs", session.time_runs)(count)
+    return elapsed_ns
 
 
 @runtime_checkable

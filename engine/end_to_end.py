@@ -118,8 +118,8 @@ class Pool:
             if allocate is None:
                 self.arrays[name] = array.copy()
             else:
-                held = allocate(max(array.nbytes, 1))[: array.nbytes].view(array.dtype)
-                self.arrays[name] = held.reshape(array.shape)
+                memory = allocate(max(array.nbytes, 1))[: array.nbytes].view(array.dtype)
+                self.arrays[name] = memory.reshape(array.shape)
                 self.arrays[name][...] = array
         self._seed = secrets.randbits(62)
         self._number = -1
@@ -141,35 +141,35 @@ class Pool:
 
     def changed(self, number: int, offset: int) -> dict[str, np.ndarray]:
         """The batch at `offset` as it was after that change."""
-        found = {}
+        changes = {}
         for name, (places, values) in self._changes(number).items():
             whole = self.plain[name].copy()
             whole.reshape(-1)[places] = values
-            found[name] = whole[offset : offset + self.batch]
-        return found
+            changes[name] = whole[offset : offset + self.batch]
+        return changes
 
     def _changes(self, number: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        found = {}
+        changes = {}
         random = np.random.default_rng([self._seed, number])
         for name, array in self.plain.items():
             size = math.prod(array.shape[1:])
             rows = np.arange(len(array))[:, None] * size
             places = (rows + random.integers(0, size, (len(array), min(CHANGED, size)))).reshape(-1)
             places = np.unique(places)
-            found[name] = places, array.reshape(-1)[random.integers(0, array.size, places.size)]
-        return found
+            changes[name] = places, array.reshape(-1)[random.integers(0, array.size, places.size)]
+        return changes
 
     def drawn(self, count: int, apart: int) -> list[int]:
         """Where so many batches begin; of `apart` + 1 in a row no two begin alike, where there is room."""
         apart = min(apart, self.offsets - 1)
         random = np.random.default_rng(secrets.randbits(62))
-        found: list[int] = []
+        offsets: list[int] = []
         for at in random.integers(0, self.offsets, count).tolist():
-            before = found[-apart:] if apart else []
+            before = offsets[-apart:] if apart else []
             while at in before:
                 at = (at + 1) % self.offsets
-            found.append(at)
-        return found
+            offsets.append(at)
+        return offsets
 
 
 @dataclass(frozen=True)
@@ -237,11 +237,11 @@ class Pipeline:
         self._samples += 1
         if place >= KEPT:
             return
-        found = [
+        samples = [
             Kept(number, offset, {name: np.array(array) for name, array in slot.answers.items()})
             for number, offset, slot in last
         ]
-        self.kept[place : place + 1] = [found]
+        self.kept[place : place + 1] = [samples]
 
     def keep(self, count: int) -> None:
         """Close all slots but so many; nothing is in flight."""
@@ -296,11 +296,11 @@ class HostSlot:
 
     def finish(self) -> None:
         self._session.synchronize()
-        found = self._session.fetch()
-        asked = self._asked
-        if asked.top_k and VALUES not in found:
-            found = top(found[asked.scores], asked.top_k)
-        self.answers = found
+        outputs = self._session.fetch()
+        request = self._asked
+        if request.top_k and VALUES not in outputs:
+            outputs = top(outputs[request.scores], request.top_k)
+        self.answers = outputs
 
     def close(self) -> None:
         if self._threads is not None:

@@ -103,26 +103,26 @@ def rungs(device: str, precision: str = FP32) -> tuple[Rung, ...]:
 
 def find(device: str, name_or_number: str, precision: str = FP32) -> Rung:
     """As kernels.registry.find."""
-    found = rungs(device, precision)
-    for rung in found:
+    ladder = rungs(device, precision)
+    for rung in ladder:
         if name_or_number in (rung.name, str(rung.number)):
             return rung
-    hint = did_you_mean(name_or_number, [rung.name for rung in found])
-    known = ", ".join(f"{rung.number} {rung.name}" for rung in found)
+    hint = did_you_mean(name_or_number, [rung.name for rung in ladder])
+    known = ", ".join(f"{rung.number} {rung.name}" for rung in ladder)
     raise InputError(f"no rung {name_or_number!r} of {OP} on {device}{hint}; there are: {known}")
 
 
 def options(rung: Rung, given: Options) -> Options:
     """What a session is prepared with that is this rung."""
-    asked: dict[str, Any] = dict(_way(rung).asked)
-    return replace(given, **asked)
+    requested: dict[str, Any] = dict(_way(rung).asked)
+    return replace(given, **requested)
 
 
 def refusal(rung: Rung, facts: Mapping[str, str]) -> str | None:
     """Why a session with these facts is not this rung, though it was asked for; None where it is."""
     way = _way(rung)
-    said = facts.get(way.fact, "no: it takes a CUDA graph, which could not be made") if way.fact else ""
-    return said.removeprefix("no: ") if said.startswith("no") else None
+    outcome = facts.get(way.fact, "no: it takes a CUDA graph, which could not be made") if way.fact else ""
+    return outcome.removeprefix("no: ") if outcome.startswith("no") else None
 
 
 def _way(rung: Rung) -> _Way:

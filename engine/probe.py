@@ -74,8 +74,8 @@ def cpu(threads: int | None = None) -> Reached:
     calls = [partial(np.copyto, into, of) for into, of in parts]
     copying = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
     # What only reads is faster than a copy, which fetches what it overwrites as well.
-    asked = [partial(np.dot, part, part) for part in np.array_split(source, threads)]
-    reading = _best(partial(team(threads).run, asked) if threads > 1 else asked[0])
+    products = [partial(np.dot, part, part) for part in np.array_split(source, threads)]
+    reading = _best(partial(team(threads).run, products) if threads > 1 else products[0])
     moved = [(2 * source.nbytes / copying, "copying"), (source.nbytes / reading, "reading")]
     bytes_per_s, doing = max(moved)
     nearest, second = host.level_nbytes(1)[0], host.level_nbytes(2)[1]
@@ -85,11 +85,11 @@ def cpu(threads: int | None = None) -> Reached:
     product = np.empty_like(a)
     multiplying = _best(lambda: np.matmul(a, a, out=product))
     words = f"{threads} thread{'s' if threads > 1 else ''}"
-    found = [(2 * MATRIX**3 / multiplying, f"{blas.words}, {MATRIX}×{MATRIX} matrices, {words}")]
+    measured_rates = [(2 * MATRIX**3 / multiplying, f"{blas.words}, {MATRIX}×{MATRIX} matrices, {words}")]
     if numba_support.unavailable() is None:
         with contextlib.suppress(KernelError):  # what is then known is the BLAS's
-            found.append((_chained(threads), f"compiled multiply-adds in vector registers, {words}"))
-    flops_per_s, multiplied_by = max(found)
+            measured_rates.append((_chained(threads), f"compiled multiply-adds in vector registers, {words}"))
+    flops_per_s, multiplied_by = max(measured_rates)
     return Reached(
         bytes_per_s=bytes_per_s,
         flops_per_s=flops_per_s,
@@ -115,12 +115,12 @@ def _cached(threads: int, cache_nbytes: int) -> float:
         (lambda pair: np.add(pair[0], pair[0], out=pair[1]), 2),
         (lambda pair: np.dot(pair[0], pair[0]), 1),
     )
-    found = []
+    bandwidths = []
     for call, moved in ways:
         calls = [partial(again, call, pair) for pair in pairs]
         seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0], 1 / len(ways))
-        found.append(COPIES * moved * sum(pair[0].nbytes for pair in pairs) / seconds)
-    return max(found)
+        bandwidths.append(COPIES * moved * sum(pair[0].nbytes for pair in pairs) / seconds)
+    return max(bandwidths)
 
 
 def _chained(threads: int) -> float:
@@ -133,8 +133,8 @@ def _chained(threads: int) -> float:
     rows, vectors = shape = min(rates.SHAPES, key=seconds)
     rounds = max(1, round(TILES_S / (seconds(shape) * rates.operations(*shape, 1))))
     calls = [rates.chains(rows, vectors, rounds) for _ in range(threads)]
-    taken = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
-    return threads * rates.operations(rows, vectors, rounds) / taken
+    best_seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
+    return threads * rates.operations(rows, vectors, rounds) / best_seconds
 
 
 def cuda() -> Reached:

@@ -39,8 +39,8 @@ class Rows:
         return len(self.index) * self.row_nbytes
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        made = self.distinct[self.index].reshape(self.shape)
-        return made if dtype is None else made.astype(dtype)
+        whole = self.distinct[self.index].reshape(self.shape)
+        return whole if dtype is None else whole.astype(dtype)
 
     def at(self, places: np.ndarray) -> np.ndarray:
         """The elements at these flat places of the whole, which is not made for it."""
@@ -85,13 +85,13 @@ def _stretches(given: Given, start: int, stop: int) -> list[tuple[int, np.ndarra
     """The bytes from start to stop as (place, bytes), one after another, nothing of them copied."""
     if isinstance(given, np.ndarray):
         return [(start, raw(given)[start:stop])]
-    each, found = given.row_nbytes, []
+    each, stretches = given.row_nbytes, []
     while start < stop:
         row, inside = divmod(start, each)
         end = min(stop, (row + 1) * each)
-        found.append((start, raw(given.distinct[given.index[row]])[inside : inside + end - start]))
+        stretches.append((start, raw(given.distinct[given.index[row]])[inside : inside + end - start]))
         start = end
-    return found
+    return stretches
 
 
 def blocks(nbytes: int, whole: bool, random: np.random.Generator, each: int, count: int) -> list[slice]:

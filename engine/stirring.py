@@ -168,12 +168,12 @@ class Stirring:
 
     def inputs_of(self, number: int) -> dict[str, np.ndarray]:
         """All inputs as this pass is given them."""
-        found = {}
+        inputs = {}
         for name, bound in self._bound.items():
-            found[name] = np.asarray(bound) if isinstance(bound, Rows) else bound.copy()
+            inputs[name] = np.asarray(bound) if isinstance(bound, Rows) else bound.copy()
             at, values = self.changes(name, number)
-            found[name].reshape(-1)[at] = values
-        return found
+            inputs[name].reshape(-1)[at] = values
+        return inputs
 
     def cells(self, name: str) -> Cells:
         """What all new values of this input are drawn from."""
@@ -193,16 +193,16 @@ class Stirring:
         if array.dtype == np.bool_:
             return np.array([False, True])
         drawn = hashed(self.seed, 0, index, LOOKED_AT, min(4 * VALUES, size)) % np.uint64(size)
-        found = np.unique(_elements(array, drawn.astype(np.int64)))
-        if found.dtype.kind == "f":
-            found = found[np.isfinite(found)]
-        if len(found) == 0:
-            found = np.array([0, 1], array.dtype)
-        if len(found) == 1:
-            found = np.unique([found[0], _other(found[0])])
-        if len(found) > VALUES:
-            found = found[np.linspace(0, len(found) - 1, VALUES).astype(np.int64)]
-        return found.astype(array.dtype)
+        distinct = np.unique(_elements(array, drawn.astype(np.int64)))
+        if distinct.dtype.kind == "f":
+            distinct = distinct[np.isfinite(distinct)]
+        if len(distinct) == 0:
+            distinct = np.array([0, 1], array.dtype)
+        if len(distinct) == 1:
+            distinct = np.unique([distinct[0], _other(distinct[0])])
+        if len(distinct) > VALUES:
+            distinct = distinct[np.linspace(0, len(distinct) - 1, VALUES).astype(np.int64)]
+        return distinct.astype(array.dtype)
 
 
 def _elements(array: Given, places: np.ndarray) -> np.ndarray:

@@ -53,7 +53,7 @@ def struct_name(record: type[Params]) -> str:
 @lru_cache
 def members(record: type[Params]) -> tuple[Member, ...]:
     """What the record declares. Raises TypeError for what is no declaration of int, index_t or float."""
-    found = []
+    declared_members = []
     for line in filter(None, map(str.strip, record.struct.split(";"))):
         kind, _, names = line.partition(" ")
         for declared in names.split(","):
@@ -62,8 +62,8 @@ def members(record: type[Params]) -> tuple[Member, ...]:
                 raise TypeError(
                     f"{record.__name__}.struct has {line!r}; members are int, index_t or float, as C has them"
                 )
-            found.append(Member(kind, match[1], int(match[2] or 0)))
-    return tuple(found)
+            declared_members.append(Member(kind, match[1], int(match[2] or 0)))
+    return tuple(declared_members)
 
 
 @lru_cache
@@ -124,8 +124,13 @@ def preamble(rung: Rung) -> str:
     name = struct_name(record)
     texts = [_COMMENTS.sub("", text) for text in (rung.source, *(header.text for header in headers(rung)))]
     kernel = re.compile(rf"__global__[^;{{}}]*?\b{rung.op}\w*\s*\(([^()]*)\)")
-    for taken in (part for text in texts for found in kernel.findall(text) for part in found.split(",")):
-        if "*" not in taken and _BUILT_IN.search(taken):
+    for argument in (
+        part
+        for text in texts
+        for arguments_text in kernel.findall(text)
+        for part in arguments_text.split(",")
+    ):
+        if "*" not in argument and _BUILT_IN.search(argument):
             first = members(record)[0].name
             raise KernelError(
                 f"{rung.path}: {rung.label} takes the sizes one by one; write {parameter(record)} behind the "

@@ -38,7 +38,7 @@ _LEFT = re.compile(r"\..+\.[a-z0-9_]{8}\.part")
 def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
     """Remove what kills have left of files in the making, in a folder and those below it; how many there
     were. Those that somebody may be writing just now stay, and so do links."""
-    found = 0
+    removed = 0
     before = time.time() - old_s
     for here, _, names in os.walk(folder):
         for name in filter(_LEFT.fullmatch, names):
@@ -46,8 +46,8 @@ def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
             with contextlib.suppress(OSError):
                 if path.lstat().st_mtime < before:
                     path.unlink()
-                    found += 1
-    return found
+                    removed += 1
+    return removed
 
 
 @contextmanager
@@ -101,10 +101,10 @@ class Store:
         try:
             if path.stat().st_size > MOST_NBYTES:
                 return None
-            held = msgspec.json.decode(path.read_bytes())
-            if held["key"] != dict(key) or held["version"] != self.version:
+            entry = msgspec.json.decode(path.read_bytes())
+            if entry["key"] != dict(key) or entry["version"] != self.version:
                 return None
-            return msgspec.convert(held["value"], of)
+            return msgspec.convert(entry["value"], of)
         except (OSError, msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError, ValueError):
             return None
         except RecursionError:  # lists within lists, as no entry of ours has them

@@ -75,12 +75,12 @@ def _without(*capabilities: int) -> None:
     for capability in capabilities:
         libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    held = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: of the first 32, then of the others
-    if libc.capget(header, held) == 0:
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: of the first 32, then of the others
+    if libc.capget(header, sets) == 0:
         for capability in capabilities:
             for place in range(3):
-                held[3 * (capability // 32) + place] &= ~(1 << capability % 32)
-        libc.capset(header, held)
+                sets[3 * (capability // 32) + place] &= ~(1 << capability % 32)
+        libc.capset(header, sets)
 
 
 def keep() -> None:
@@ -104,10 +104,10 @@ def unkept(pid: int) -> str:
     """In words, what a process of a user's kernels could do that `keep` keeps it from; "" if that holds."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-            told = dict(line.split(":\t", 1) for line in file if ":\t" in line)
+            status = dict(line.split(":\t", 1) for line in file if ":\t" in line)
     except OSError:  # it has ended
         return ""
-    return "" if told.get("Seccomp", "0").strip() == "2" else "start processes and timers"
+    return "" if status.get("Seccomp", "0").strip() == "2" else "start processes and timers"
 
 
 def limit(mib: int) -> str:
@@ -154,8 +154,8 @@ def _restricted(allowed: Mapping[str, int], handled: int, network: bool = True) 
     tcp = 3 if version >= 4 and network else 0  # bind, connect
     scoped = 3 if version >= 6 else 0  # abstract sockets, signals
     size = 8 if version < 4 else 16 if version < 6 else 24
-    made = struct.pack("<QQQ", handled, tcp, scoped)[:size]
-    rules = libc.syscall(_CREATE_RULESET, made, size, 0)
+    attributes = struct.pack("<QQQ", handled, tcp, scoped)[:size]
+    rules = libc.syscall(_CREATE_RULESET, attributes, size, 0)
     if rules < 0:
         raise OSError(ctypes.get_errno(), f"Landlock refuses ({os.strerror(ctypes.get_errno())})")
     try:
@@ -183,9 +183,9 @@ def _allowed(readable: Sequence[str]) -> dict[str, int]:
     ours = [str(_ROOT / name) for name in ("engine", "kernels")]
     python = [path for path in sys.path if path and Path(path).resolve() != _ROOT]
     system = ["/usr", "/lib", "/lib64", "/bin", "/etc", "/sys", "/proc"]
-    kept = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.pycache_prefix or ""]
-    found = {path: _READ for path in (*ours, *python, *system, *kept, *readable) if path}
-    return found | {
+    python_homes = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.pycache_prefix or ""]
+    allowed = {path: _READ for path in (*ours, *python, *system, *python_homes, *readable) if path}
+    return allowed | {
         "/dev/null": _READ_FILE | _WRITE_FILE,
         "/dev/urandom": _READ_FILE,
         "/dev/zero": _READ_FILE,
@@ -258,9 +258,13 @@ def install() -> bool:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     code = program(machine)
-    held = ctypes.create_string_buffer(code, len(code))
-    told = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(held))  # struct sock_fprog
+    instructions = ctypes.create_string_buffer(code, len(code))
+    filter_program = struct.pack(
+        "HxxxxxxP", len(code) // 8, ctypes.addressof(instructions)
+    )  # struct sock_fprog
     if libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
     # As fast as before: else older systems hold such a process back against leaks that are none here.
-    return bool(libc.syscall(_SECCOMP[machine], _MODE_FILTER, _ALL_THREADS | _AS_FAST_AS_BEFORE, told) == 0)
+    return bool(
+        libc.syscall(_SECCOMP[machine], _MODE_FILTER, _ALL_THREADS | _AS_FAST_AS_BEFORE, filter_program) == 0
+    )

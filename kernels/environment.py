@@ -68,8 +68,8 @@ class Environment:
     def version(self) -> str:
         """What of the module is installed there, by the folder that says so: "triton-3.9.0"; "" unknown."""
         place = None if self.missing() else self.place(self.module)
-        told = place.parent.glob(f"{self.module}-*.dist-info") if place is not None else ()
-        return next((path.stem for path in told), "")
+        infos = place.parent.glob(f"{self.module}-*.dist-info") if place is not None else ()
+        return next((path.stem for path in infos), "")
 
     def _missing(self, python: str) -> str:
         if python != sys.executable and not Path(python).is_file():
@@ -79,8 +79,8 @@ class Environment:
             return f"which has no {', '.join(lacking)}"
         package, pattern = self.holds
         place = _place(python, package) if package else None
-        held = place is None or any(place.glob(pattern))
-        return "" if held else f"whose {package} is built without it"
+        fits = place is None or any(place.glob(pattern))
+        return "" if fits else f"whose {package} is built without it"
 
 
 def made(name: str) -> str:
@@ -95,8 +95,8 @@ def made(name: str) -> str:
 def _place(python: str, module: str) -> Path | None:
     """Where an interpreter has a package, told by its folders alone: asking it takes seconds."""
     if python == sys.executable:
-        found = importlib.util.find_spec(module)
-        where = list(found.submodule_search_locations or ()) if found is not None else []
+        spec = importlib.util.find_spec(module)
+        where = list(spec.submodule_search_locations or ()) if spec is not None else []
         return Path(where[0]) if where else None
     home = Path(python).absolute().parent.parent
     for pattern in ("lib/python3*/site-packages", "Lib/site-packages", "lib/python3*/dist-packages"):

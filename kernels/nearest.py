@@ -25,9 +25,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
         begun = whole[: len(sought)] if len(sought) >= BEGINNING else whole
         for text, unfinished in ((whole, False), (begun, True)):
             if _at_least(sought, text) <= fewest[0]:
-                taken = (_edits(sought, text), unfinished)
-                if taken < fewest or (not best and taken == fewest):
-                    best, fewest = name, taken
+                cost = (_edits(sought, text), unfinished)
+                if cost < fewest or (not best and cost == fewest):
+                    best, fewest = name, cost
     return best
 
 

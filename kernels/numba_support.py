@@ -45,14 +45,14 @@ def unavailable() -> str | None:
         if importlib.util.find_spec(name) is None:
             return f"the package {name} is not installed"
     try:
-        kept = _kept()
-        if kept.is_file():
-            return kept.read_text(encoding="utf-8") or None
+        cached = _kept()
+        if cached.is_file():
+            return cached.read_text(encoding="utf-8") or None
     except OSError:
         return _tried()
     reason = _tried()
     try:
-        with atomic_file(kept) as file:
+        with atomic_file(cached) as file:
             file.write_text(reason, encoding="utf-8")
     except OSError:
         pass  # it is tried anew the next time
@@ -61,16 +61,16 @@ def unavailable() -> str | None:
 
 def _packages() -> str:
     """A digest of what they are, and of the Python that imports them."""
-    told = [sys.version, sys.executable]
+    facts = [sys.version, sys.executable]
     for name in PACKAGES:
-        found = importlib.util.find_spec(name)
-        told.append(f"{name} {importlib.metadata.version(name)} {found.origin if found else ''}")
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+        spec = importlib.util.find_spec(name)
+        facts.append(f"{name} {importlib.metadata.version(name)} {spec.origin if spec else ''}")
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
 def _tried() -> str:
     try:
-        done = subprocess.run(
+        trial = subprocess.run(
             [sys.executable, "-P", "-c", TRIED],
             env=for_children(),
             capture_output=True,
@@ -80,7 +80,7 @@ def _tried() -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         return f"Numba could not be tried: {error}"
-    if done.returncode == 0:
+    if trial.returncode == 0:
         return ""
-    last = (done.stderr.strip().splitlines() or [f"it ended with exit code {done.returncode}"])[-1]
+    last = (trial.stderr.strip().splitlines() or [f"it ended with exit code {trial.returncode}"])[-1]
     return f"Numba cannot be used: {last[:300]}"

@@ -60,10 +60,10 @@ class Resources:
 def unavailable() -> str | None:
     """Why NVRTC cannot be used here and what would help, or None."""
     try:
-        found = importlib.util.find_spec("cuda.bindings.nvrtc")
+        spec = importlib.util.find_spec("cuda.bindings.nvrtc")
     except ModuleNotFoundError:
-        found = None
-    if found is None:
+        spec = None
+    if spec is None:
         return "the package cuda-bindings is not installed; the extras cuda, cuda12 and nvrtc bring it"
     try:
         _version()
@@ -79,9 +79,9 @@ def architectures() -> tuple[str, ...]:
         raise UnavailableError(f"nothing can be compiled: {reason}")
     from cuda.bindings import nvrtc
 
-    result, found = nvrtc.nvrtcGetSupportedArchs()
+    result, numbers = nvrtc.nvrtcGetSupportedArchs()
     _check(nvrtc, result, "asking NVRTC what it compiles for")
-    return tuple(f"sm_{number}" for number in sorted(found))
+    return tuple(f"sm_{number}" for number in sorted(numbers))
 
 
 @span(COMPILE)
@@ -131,10 +131,10 @@ def compile_ahead(
     """The cubins of all these rungs in the cache, those that are missing compiled side by side. told: hears
     how many are done, of how many; it may raise to end it. What does not compile is the business of whoever
     asks for it next."""
-    found: dict[str, tuple[registry.Rung, Mapping[str, Define]]] = {}
+    distinct: dict[str, tuple[registry.Rung, Mapping[str, Define]]] = {}
     for rung, defines in wanted:
-        found.setdefault(repr((rung.path, sorted(defines.items()))), (rung, defines))
-    missing = [item for item in found.values() if not _cubin(item[0], arch, item[1])[0].exists()]
+        distinct.setdefault(repr((rung.path, sorted(defines.items()))), (rung, defines))
+    missing = [item for item in distinct.values() if not _cubin(item[0], arch, item[1])[0].exists()]
     if not missing or unavailable():
         return
     # To start a process takes as long as one or two kernels. Whoever is shut in starts none.
@@ -153,10 +153,10 @@ def resources(cubin: Path, function: str = "") -> Resources | None:
     parts = {part.split("'", 1)[0]: part for part in log.split(_ENTRY)[1:]}
     if function:
         parts = {name: part for name, part in parts.items() if name == function}
-    found = [used for part in parts.values() if (used := _resources(part))]
-    if not found:
+    per_kernel = [used for part in parts.values() if (used := _resources(part))]
+    if not per_kernel:
         return None
-    return Resources(*(max(values) for values in zip(*map(astuple, found), strict=True)))
+    return Resources(*(max(values) for values in zip(*map(astuple, per_kernel), strict=True)))
 
 
 def _resources(log: str) -> Resources | None:
@@ -183,8 +183,8 @@ def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tup
     options = [f"-arch={arch}", *OPTIONS]
     options += [_define(k, v) for k, v in sorted((codes() | dict(rung.defines) | dict(defines)).items())]
     key = hashlib.sha256()
-    held = "overlaps" * rung.overlaps  # to what is asked of those
-    for part in (repr(_version()), *options, held, rung.path.name, *_sources(rung)):
+    rule = "overlaps" * rung.overlaps  # to what is asked of those
+    for part in (repr(_version()), *options, rule, rung.path.name, *_sources(rung)):
         key.update(part.encode() + b"\0")
     name = f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key.hexdigest()[:24]}.cubin"
     return cache_dir() / "cubin" / name, options
@@ -247,10 +247,10 @@ def _compiled(rung: registry.Rung, arch: str, options: list[str]) -> Iterator[tu
 
     flags = [o.encode() for o in options] + [f"-I{d}".encode() for d in _include_dirs(rung)]
     # Read before the rung's text and not put in front of it, so that lines keep their numbers.
-    given = {arguments.FILE.encode(): arguments.preamble(rung).encode()}
+    included = {arguments.FILE.encode(): arguments.preamble(rung).encode()}
     flags.append(f"--pre-include={arguments.FILE}".encode())
     result, program = nvrtc.nvrtcCreateProgram(
-        rung.source.encode(), rung.path.name.encode(), len(given), list(given.values()), list(given)
+        rung.source.encode(), rung.path.name.encode(), len(included), list(included.values()), list(included)
     )
     _check(nvrtc, result, f"starting to compile {rung.label}")
     try:

@@ -38,12 +38,12 @@ def fault(ptx: str, weights: Collection[int]) -> str | None:
         of = _parameters(body)
         for touch in _TOUCHED.finditer(body):
             how, register = (touch["how"], touch["at"]) if touch["how"] else (touch["copy"], touch["source"])
-            found = of.get(register, frozenset())
-            parameters = " or ".join(f"parameter {place + 1}" for place in sorted(found)) or "global memory"
+            sources = of.get(register, frozenset())
+            parameters = " or ".join(f"parameter {place + 1}" for place in sorted(sources)) or "global memory"
             if not how.startswith(("ld", "cp")):
                 if touch.start() < wait:
                     return f"its kernel {name} writes {parameters} before wait_for_previous()"
-            elif found and found.issubset(weights):
+            elif sources and sources.issubset(weights):
                 continue
             elif touch.start() < wait:
                 return f"its kernel {name} reads {parameters} before wait_for_previous()"
@@ -58,17 +58,17 @@ def fault(ptx: str, weights: Collection[int]) -> str | None:
 def _parameters(body: str) -> dict[str, frozenset[int]]:
     """By register, the places of the parameters that what it holds may come from."""
     of = {register: frozenset({int(place)}) for register, place in _PARAMETER.findall(body)}
-    made = [
-        (to, _REGISTER.findall(given))
-        for operation, to, given in _MADE.findall(body)
+    assignments = [
+        (to, _REGISTER.findall(operands))
+        for operation, to, operands in _MADE.findall(body)
         if not operation.startswith("ld.")
     ]
     grown = True
     while grown:
         grown = False
-        for to, given in made:
+        for to, operands in assignments:
             before = of.get(to, frozenset())
-            found = before.union(*(of.get(register, frozenset()) for register in given))
-            if found != before:
-                of[to], grown = found, True
+            sources = before.union(*(of.get(register, frozenset()) for register in operands))
+            if sources != before:
+                of[to], grown = sources, True
     return of

@@ -101,9 +101,9 @@ def row_quartets(weight: np.ndarray, deep: int, values: int) -> np.ndarray:
     words[..., : kw * deep] = rows.reshape(m, kh, -1)
     words = words.reshape(m, kh, run, values)
     whole, tall = run // FOURS * FOURS, -(-kh // FOURS) * FOURS
-    left = np.zeros((m, run - whole, tall, values), np.float32)
-    left[:, :, :kh] = words[:, :, whole:].swapaxes(1, 2)
-    return np.concatenate([words[:, :, :whole].reshape(m, -1), left.reshape(m, -1)], axis=1)
+    remainder = np.zeros((m, run - whole, tall, values), np.float32)
+    remainder[:, :, :kh] = words[:, :, whole:].swapaxes(1, 2)
+    return np.concatenate([words[:, :, :whole].reshape(m, -1), remainder.reshape(m, -1)], axis=1)
 
 
 def strips(weight: np.ndarray, group: int, precision: str, tile: int) -> np.ndarray:

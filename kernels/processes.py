@@ -169,7 +169,7 @@ def threads(pid: int) -> int:
 def children(pid: int, of: Collection[int] = ()) -> set[int]:
     """The processes whose parent this one is. of: by these of its threads alone, where the system tells that;
     the others are left out."""
-    found: set[int] = set()
+    pids: set[int] = set()
     if os.path.exists(f"/proc/{pid}/task/{pid}/children"):  # which not every Linux has
         with contextlib.suppress(OSError):
             for thread in of or os.listdir(f"/proc/{pid}/task"):
@@ -177,13 +177,13 @@ def children(pid: int, of: Collection[int] = ()) -> set[int]:
                     contextlib.suppress(FileNotFoundError, ProcessLookupError),
                     open(f"/proc/{pid}/task/{thread}/children") as file,
                 ):
-                    found.update(map(int, file.read().split()))
-        return found
+                    pids.update(map(int, file.read().split()))
+        return pids
     import psutil
 
     with contextlib.suppress(psutil.Error):
-        found = {process.pid for process in psutil.Process(pid).children()}
-    return found
+        pids = {process.pid for process in psutil.Process(pid).children()}
+    return pids
 
 
 OURS: set[int] = set()
@@ -204,14 +204,14 @@ def worked_s(pid: int) -> dict[int, float]:
     """Seconds of a processor that a process has had, and each that it started, by number."""
     import psutil
 
-    found = {}
+    seconds = {}
     with contextlib.suppress(psutil.Error):
         this = psutil.Process(pid)
         for process in (this, *this.children(recursive=True)):
             with contextlib.suppress(psutil.Error):
                 times = process.cpu_times()
-                found[process.pid] = times.user + times.system
-    return found
+                seconds[process.pid] = times.user + times.system
+    return seconds
 
 
 def kill(pid: int, group: bool = True) -> set[int]:
@@ -221,9 +221,9 @@ def kill(pid: int, group: bool = True) -> set[int]:
 
     others: dict[int, psutil.Process] = {}
     # What is killed cannot start another: once nothing new is found, all are.
-    while found := {p.pid: p for p in started_by(pid) if p.pid not in others}:
-        others |= found
-        for process in found.values():
+    while started := {p.pid: p for p in started_by(pid) if p.pid not in others}:
+        others |= started
+        for process in started.values():
             with contextlib.suppress(psutil.Error):
                 process.suspend() if os.name == "posix" else process.kill()
     if group and os.name == "posix":

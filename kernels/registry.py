@@ -179,18 +179,18 @@ def rungs(
     """
     if op not in OPS:
         raise InputError(f"no operator {op!r} in the ladder{did_you_mean(op, OPS)}")
-    found = _folder(device, op, ROOT / device / op, user=False, mixed=False)
+    ladder = _folder(device, op, ROOT / device / op, user=False, mixed=False)
     for extra in extra_dirs:
         folder = Path(extra)
         if not folder.is_dir():
             raise InputError(f"the folder of your own kernels {folder} does not exist")
-        found += _folder(device, op, folder, user=True, mixed=True, broken=broken)
-        found += _folder(device, op, folder / op, user=True, mixed=False, broken=broken)
-        found += _folder(device, op, folder / device / op, user=True, mixed=False, broken=broken)
+        ladder += _folder(device, op, folder, user=True, mixed=True, broken=broken)
+        ladder += _folder(device, op, folder / op, user=True, mixed=False, broken=broken)
+        ladder += _folder(device, op, folder / device / op, user=True, mixed=False, broken=broken)
     if extra_dirs:
-        found = list({rung.path: rung for rung in found}.values())
-    found = _without_twins(found, broken)
-    return tuple(sorted(found, key=lambda rung: (rung.number, rung.user)))
+        ladder = list({rung.path: rung for rung in ladder}.values())
+    ladder = _without_twins(ladder, broken)
+    return tuple(sorted(ladder, key=lambda rung: (rung.number, rung.user)))
 
 
 def find(
@@ -289,7 +289,7 @@ def _folder(
 ) -> list[Rung]:
     """The rungs of one folder; a `mixed` one holds several ops, perhaps Python files that are no rungs. It is
     listed anew each time, so that what was edited, added or removed since is seen; that is all that costs."""
-    found = []
+    rungs_here = []
     for name, entry in _listed(folder, SUFFIXES[device]):
         python = name.endswith(_PYTHON)
         if name.startswith("_") or (mixed and python and not name[0].isdigit()):
@@ -311,8 +311,8 @@ def _folder(
             broken.append(error)
             continue
         if rung.op == op:
-            found.append(rung)
-    return found
+            rungs_here.append(rung)
+    return rungs_here
 
 
 def meant_for(device: str, name: str, text: str) -> bool:
@@ -354,7 +354,7 @@ def _without_twins(found: Sequence[Rung], broken: list[KernelError] | None) -> l
     numbers: dict[int, Rung] = {}
     names: dict[str, Rung] = {}
     free = max((rung.number for rung in found), default=0) + 1
-    kept = []
+    unique = []
     for rung in sorted(found, key=lambda rung: (rung.user, rung.number)):
         reason = ""
         if twin := numbers.get(rung.number):
@@ -363,12 +363,12 @@ def _without_twins(found: Sequence[Rung], broken: list[KernelError] | None) -> l
             reason = f"the name {rung.name!r} is already taken by {twin.path}"
         if not reason:
             numbers[rung.number] = names[rung.name] = rung
-            kept.append(rung)
+            unique.append(rung)
         elif broken is None or not rung.user:
             raise KernelError(f"{rung.path}: {reason}")
         else:
             broken.append(KernelError(f"{rung.path}: {reason}"))
-    return kept
+    return unique
 
 
 @lru_cache(maxsize=1024)
@@ -435,14 +435,14 @@ class Header:
 def headers(rung: Rung) -> tuple[Header, ...]:
     """Each of them once, in a fixed order: looked for beside the file that includes it, then among ours. One
     that is not there is the compiler's to report."""
-    found: dict[Path, Header] = {}
+    included: dict[Path, Header] = {}
     queue = [(rung.source, rung.path.parent)]
     while queue:
         text, folder = queue.pop()
         for name in _INCLUDE.findall(text):
             path = next((p for d in (folder, HEADERS) if (p := d / name).is_file()), None)
-            if path is None or path in found:
+            if path is None or path in included:
                 continue
-            found[path] = Header(name, path, path.read_text(encoding="utf-8"))
-            queue.append((found[path].text, path.parent))
-    return tuple(found.values())
+            included[path] = Header(name, path, path.read_text(encoding="utf-8"))
+            queue.append((included[path].text, path.parent))
+    return tuple(included.values())

@@ -118,7 +118,7 @@ class Net:
                 raise ValueError(f"the weights of {name} lack {key} of shape {shape}")
         source = helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, ["N", *self.input_shape])
         result = helper.make_tensor_value_info(self.tensor, TensorProto.FLOAT, ["N", *self.shape])
-        made = helper.make_model(
+        model = helper.make_model(
             helper.make_graph(self.nodes, name, [source], [result], doc_string=about),
             producer_name="kernelscope",
             ir_version=IR_VERSION,
@@ -126,8 +126,8 @@ class Net:
         )
         for key, shape in self.parameters.items():  # put where they stay: graph and model are made by copying
             data = np.ascontiguousarray(weights[key], dtype="<f4").tobytes()
-            made.graph.initializer.add(name=key, data_type=TensorProto.FLOAT, dims=shape, raw_data=data)
-        return made
+            model.graph.initializer.add(name=key, data_type=TensorProto.FLOAT, dims=shape, raw_data=data)
+        return model
 
 
 def tensor_sha256(weights: Mapping[str, np.ndarray]) -> str:
@@ -200,7 +200,7 @@ def he_uniform(
     """
     random = np.random.RandomState(seed)
     total = sum(math.prod(shape) for shape in parameters.values())
-    done = 0
+    drawn = 0
     weights = {}
     for key, shape in parameters.items():
         tensor = np.zeros(math.prod(shape), np.float32)
@@ -210,8 +210,8 @@ def he_uniform(
                 part = tensor[start : start + CHUNK]
                 part[:] = (2.0 * random.random_sample(part.size) - 1.0) * bound
                 if progress:
-                    progress((done + start + part.size) / total)
-        done += tensor.size
+                    progress((drawn + start + part.size) / total)
+        drawn += tensor.size
         weights[key] = tensor.reshape(shape)
     return weights
 

@@ -34,8 +34,8 @@ class Transformer(Net):
 
     def constant(self, name: str, values: object, dtype: str = "float32") -> str:
         """A node of its own, as exporters write it."""
-        held = numpy_helper.from_array(np.array(values, dtype), f"{name}.value")
-        self.nodes.append(helper.make_node("Constant", [], [name], name=name, value=held))
+        tensor = numpy_helper.from_array(np.array(values, dtype), f"{name}.value")
+        self.nodes.append(helper.make_node("Constant", [], [name], name=name, value=tensor))
         return name
 
     def parameter(self, name: str, shape: tuple[int, ...], fan: int = 0) -> str:
@@ -114,13 +114,13 @@ class Transformer(Net):
     def drawn(self) -> dict[str, np.ndarray]:
         """float32 weights with which activations keep their scale, drawn in the order of the parameters."""
         random = np.random.RandomState(SEED)
-        found = {}
+        weights = {}
         for key, shape in self.parameters.items():
             even = 2.0 * random.random_sample(math.prod(shape)).astype(np.float64) - 1.0
             bound = math.sqrt(3.0 / self.fans[key]) if key in self.fans else 0.1
             values = bound * even + (1.0 if key.endswith(".scale") else 0.0)
-            found[key] = values.astype(np.float32).reshape(shape)
-        return found
+            weights[key] = values.astype(np.float32).reshape(shape)
+        return weights
 
 
 def _before(net: Transformer, name: str, x: str, tokens: int, width: int, heads: int, causal: bool,

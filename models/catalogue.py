@@ -129,10 +129,10 @@ def path(name: str, progress: Progress | None = None) -> Path:
     root = cache_dir() / "models"
     target = root / _key(entry) / f"{name}.onnx"
     try:
-        said = _noted(target)
-        if said and target.is_file():
+        recorded = _noted(target)
+        if recorded and target.is_file():
             stat = target.stat()
-            if _sha256(target, stat.st_mtime_ns, stat.st_size, stat.st_ino) == said:
+            if _sha256(target, stat.st_mtime_ns, stat.st_size, stat.st_ino) == recorded:
                 return target
             log.warning(
                 "the model %s in %s is not what was built there (its SHA-256 differs): it is built again",
@@ -160,10 +160,10 @@ def _as_imported(entry: Entry) -> Path:
     file = imported.file_of(entry.name)
     try:
         stat = file.stat()
-        found = _sha256(file, stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        digest = _sha256(file, stat.st_mtime_ns, stat.st_size, stat.st_ino)
     except OSError as error:
         raise ModelError(f"model {entry.name} cannot be read from {file} ({error.strerror})") from error
-    if found != entry.sha256:
+    if digest != entry.sha256:
         raise ModelError(
             f"the model {entry.name} in {file.parent} is not what was imported (its SHA-256 differs): "
             f"{imported.again(entry.name)}"

@@ -179,13 +179,13 @@ class Dataset:
     ) -> Sequence[np.ndarray]:
         """The first `count` images that can be read, fewer where there are fewer. Raises DataError where
         there is none."""
-        found, _ = self.read(0, count, each)
-        while isinstance(self.images, Pictures) and len(found) < count < len(self):
+        pictures, _ = self.read(0, count, each)
+        while isinstance(self.images, Pictures) and len(pictures) < count < len(self):
             count, wanted = min(2 * count, len(self)), count
-            found = self.read(0, count, each)[0][:wanted]
-        if isinstance(self.images, Pictures) and not found:
+            pictures = self.read(0, count, each)[0][:wanted]
+        if isinstance(self.images, Pictures) and not pictures:
             raise self.unreadable()
-        return found
+        return pictures
 
     def unreadable(self) -> DataError:
         """The error for a set of which no image can be read."""
@@ -234,12 +234,12 @@ class Dataset:
                 f"the labels name {len(order):,} classes and model {model} scores {outputs:,}: {orders.GIVE}",
             )
         if order:
-            found = orders.matched(present, order, model)
-            if found.numbers is not None:
-                places = dict(zip(present, found.numbers, strict=True))
+            match = orders.matched(present, order, model)
+            if match.numbers is not None:
+                places = dict(zip(present, match.numbers, strict=True))
                 return Matched(np.array([places.get(name, -1) for name in self.classes], np.int64))
             if self.numbers != "model's":
-                return found
+                return match
         if self.numbers == "model's":
             if count <= outputs:
                 return Matched(np.arange(count))
@@ -272,13 +272,13 @@ _PART = re.compile(r"(.+)@(\d+)of(\d+)")
 
 def parted(spec: str) -> tuple[str, tuple[int, int] | None]:
     """A spec without its part, and which it asks for of how many. Raises InputError for one there is not."""
-    found = _PART.fullmatch(spec)
-    if found is None:
+    match = _PART.fullmatch(spec)
+    if match is None:
         return spec, None
-    number, of = int(found[2]), int(found[3])
+    number, of = int(match[2]), int(match[3])
     if not 1 <= number <= of:
         raise InputError(f"data set {spec!r}: of {of} parts there are those from 1 to {of}")
-    return found[1], (number, of)
+    return match[1], (number, of)
 
 
 def load(
@@ -304,9 +304,9 @@ def load(
         return whole.part(*part).start_of(images)
     size = tuple(shape)[-3:] if shape and len(tuple(shape)) in (3, 4) else None
     if spec.startswith("folder:"):
-        found = load_folder(Path(spec.removeprefix("folder:")).expanduser(), images)
-        numbers = "model's" if found.numbered else ""
-        return Dataset(spec, found.images, found.labels, found.classes, numbers)
+        labelled = load_folder(Path(spec.removeprefix("folder:")).expanduser(), images)
+        numbers = "model's" if labelled.numbered else ""
+        return Dataset(spec, labelled.images, labelled.labels, labelled.classes, numbers)
     if spec == "random":
         return _random(images or RANDOM_IMAGES, size, seed)
     entry = names.datasets().get(spec)
@@ -368,10 +368,10 @@ def _shipped(name: str, shipped: str, held_out: int, split: str) -> tuple[np.nda
         raise _split_error(name, split)
     part = slice(-held_out, None) if split == "test" else slice(0, -held_out)
     bytes_0_255 = np.round(small[part] * (255.0 / 16.0)).astype(np.uint8)
-    found = resize(bytes_0_255, 28, 28), labels[part]
-    for array in found:
+    part_of_set = resize(bytes_0_255, 28, 28), labels[part]
+    for array in part_of_set:
         array.flags.writeable = False
-    return found
+    return part_of_set
 
 
 def _idx_pair(

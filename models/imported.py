@@ -43,7 +43,7 @@ def folder() -> Path:
 
 def tables() -> dict[str, dict[str, Any]]:
     """The tables of imported models by name; as those of catalogue.toml, but for `classes`, the names."""
-    found = {}
+    by_name = {}
     for file in sorted(folder().glob("*.json")):
         try:
             stat = file.stat()
@@ -52,8 +52,8 @@ def tables() -> dict[str, dict[str, Any]]:
         if _NAME.fullmatch(file.stem):
             table = _table(file, stat.st_size, stat.st_mtime_ns, stat.st_ino)
             if table is not None:
-                found[file.stem] = table
-    return found
+                by_name[file.stem] = table
+    return by_name
 
 
 @lru_cache(maxsize=256)
@@ -84,8 +84,8 @@ def checked_name(name: str, taken: Collection[str]) -> str:
             "and underscores can"
         )
     if name in taken:
-        kept = "" if name not in tables() else f", or remove it first: models remove {name}"
-        raise InputError(f"a model {name} is in the catalogue already: choose another name{kept}")
+        hint = "" if name not in tables() else f", or remove it first: models remove {name}"
+        raise InputError(f"a model {name} is in the catalogue already: choose another name{hint}")
     return name
 
 

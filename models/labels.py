@@ -113,13 +113,13 @@ def plain(word: str) -> str:
 def called(name: str) -> list[str]:
     """All that a class of one line may be called: the line, its WordNet number, what stands behind that, and
     each of several names between commas."""
-    found = [name]
+    names = [name]
     rest = name
     if number := WORDNET.match(name):
         rest = name[number.end() :]
-        found.append(number[1])
-    found += [rest, *rest.split(",")]
-    return list(dict.fromkeys(filter(None, map(plain, found))))
+        names.append(number[1])
+    names += [rest, *rest.split(",")]
+    return list(dict.fromkeys(filter(None, map(plain, names))))
 
 
 def matched(classes: Sequence[str], order: Sequence[str], model: str) -> Matched:
@@ -135,12 +135,12 @@ def matched(classes: Sequence[str], order: Sequence[str], model: str) -> Matched
     missing: list[str] = []
     for name in classes:
         places = (parts.get(word) for word in called(name))
-        found = {place for place in places if place is not None}
+        matches = {place for place in places if place is not None}
         exact = whole.get(plain(name))
         if exact is not None:
             numbers.append(exact)
-        elif len(found) == 1:
-            numbers.append(found.pop())
+        elif len(matches) == 1:
+            numbers.append(matches.pop())
         else:
             missing.append(name)
     if not missing and len(set(numbers)) == len(classes):
@@ -159,8 +159,8 @@ def matched(classes: Sequence[str], order: Sequence[str], model: str) -> Matched
 
 def named(names: Sequence[str]) -> str:
     """A few of many names."""
-    shown = ", ".join(name[:40] for name in names[:SOME])
-    return shown if len(names) <= SOME else f"{shown}, … ({len(names):,})"
+    text = ", ".join(name[:40] for name in names[:SOME])
+    return text if len(names) <= SOME else f"{text}, … ({len(names):,})"
 
 
 @dataclass(frozen=True)
@@ -179,17 +179,17 @@ def explained(truth: np.ndarray, predicted: np.ndarray, shown: float | None) -> 
     if len(truth) < LEAST:
         return None
     pairs, counts = np.unique(np.stack([truth, predicted]), axis=1, return_counts=True)
-    taken: dict[int, int] = {}
-    given: set[int] = set()
+    by_position: dict[int, int] = {}
+    answered: set[int] = set()
     right = 0
     for place in np.argsort(-counts, kind="stable"):
         mine, answer = (int(number) for number in pairs[:, place])
-        if mine not in given and answer not in taken:
-            taken[answer] = mine
-            given.add(mine)
+        if mine not in answered and answer not in by_position:
+            by_position[answer] = mine
+            answered.add(mine)
             right += int(counts[place])
     fraction = right / len(truth)
     chance = 1 / max(2, len(np.unique(truth)))
     # Few images a class can be explained by any order: what counts is beyond that.
     worth = fraction - max(shown or 0.0, chance) >= FAR_BETTER and len(truth) >= 3 * len(np.unique(truth))
-    return Hint(fraction, taken) if worth else None
+    return Hint(fraction, by_position) if worth else None

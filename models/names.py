@@ -47,14 +47,14 @@ def model_titles() -> dict[str, str]:
 
 def dataset_titles() -> dict[str, str]:
     """Title of every data set by name, the ones made on the spot included."""
-    made = {"random": "Random images (agreement only)", "folder:DIR": "A folder of your own images"}
-    return {name: table["title"] for name, table in datasets().items()} | made
+    titles = {"random": "Random images (agreement only)", "folder:DIR": "A folder of your own images"}
+    return {name: table["title"] for name, table in datasets().items()} | titles
 
 
 def nbytes(model: str) -> int:
     """How large a model's file is, of a name or a path; 0 where there is none yet."""
     if model in models():
-        found = [imported.folder() / f"{model}.onnx", *cache_dir().glob(f"models/*/{model}.onnx")]
+        files = [imported.folder() / f"{model}.onnx", *cache_dir().glob(f"models/*/{model}.onnx")]
     else:
-        found = [Path(model)]
-    return max((path.stat().st_size for path in found if path.is_file()), default=0)
+        files = [Path(model)]
+    return max((path.stat().st_size for path in files if path.is_file()), default=0)

@@ -47,23 +47,23 @@ class Pictures:
             image = self._decoded(place)
             return image if image is None or each is None else each(image)
 
-        found, places = [], []
+        images, places = [], []
         stop = min(stop, len(self._files))
         for first in range(start, stop, AHEAD):
             part = range(first, min(first + AHEAD, stop))
             for place, image in zip(part, _pool().map(one, part), strict=True):
                 if image is not None:
-                    found.append(image)
+                    images.append(image)
                     places.append(place)
-        return found, places
+        return images, places
 
     def notes(self) -> tuple[str, ...]:
         """What was met among the files read so far, in sentences."""
-        told = []
+        notes = []
         if self._broken:
             some = "; ".join(self._broken[place] for place in sorted(self._broken)[:NAMED])
             more = "; …" if len(self._broken) > NAMED else ""
-            told.append(
+            notes.append(
                 f"{len(self._broken):,} of {len(self):,} image files cannot be read and are left out: "
                 f"{some}{more}"
             )
@@ -75,8 +75,8 @@ class Pictures:
         kinds = [f"{len(self._kinds[kind]):,} {text}" for kind, text in words.items() if self._kinds[kind]]
         # A data set that is all grey, as digits are, is nothing to wonder at.
         if kinds and not (len(kinds) == 1 and len(self._kinds["grey"]) == len(self) - len(self._broken)):
-            told.append(f"of {len(self):,} images {', '.join(kinds)}")
-        return tuple(told)
+            notes.append(f"of {len(self):,} images {', '.join(kinds)}")
+        return tuple(notes)
 
     def _decoded(self, place: int) -> np.ndarray | None:
         if place in self._broken:
@@ -91,7 +91,7 @@ class Pictures:
                 if image.getexif().get(ORIENTATION, 1) in range(2, 9):
                     self._kinds["turned"].add(place)
                 upright = ImageOps.exif_transpose(image)
-                found = _pixels(upright)
+                pixels = _pixels(upright)
         except FileNotFoundError:
             self._broken[place] = f"{file.name} does not exist"
             return None
@@ -101,11 +101,11 @@ class Pictures:
         except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
             self._broken[place] = f"{file.name} ({error})"
             return None
-        if found.ndim == 2:
+        if pixels.ndim == 2:
             self._kinds["grey"].add(place)
         elif upright.mode == "CMYK":
             self._kinds["CMYK"].add(place)
-        return found
+        return pixels
 
 
 def _pixels(image: Image.Image) -> np.ndarray:

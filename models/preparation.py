@@ -134,8 +134,8 @@ def of_toml(text: str, where: str) -> Preparation:
     if base not in NAMED:
         raise InputError(f"{where}: base is {base!r}; known are {', '.join(NAMED)}")
     try:
-        said: dict[str, Any] = {key: _READERS[key](value) for key, value in table.items()}
-        return replace(NAMED[base], **said)
+        values: dict[str, Any] = {key: _READERS[key](value) for key, value in table.items()}
+        return replace(NAMED[base], **values)
     except _Wrong as wrong:
         raise InputError(f"{where}: {wrong}") from None
 
@@ -159,10 +159,10 @@ def _numbers(key: str, value: Any, positive: bool) -> tuple[float, ...]:
 
 
 def _divide(value: Any) -> float:
-    found = _numbers("divide", value, True)
-    if len(found) != 1:
+    divisors = _numbers("divide", value, True)
+    if len(divisors) != 1:
         raise _Wrong(f"divide is {value!r}; one positive number works")
-    return found[0]
+    return divisors[0]
 
 
 def _sides(value: Any) -> tuple[int, ...]:

@@ -59,14 +59,14 @@ def confined(limit_s: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _memory(more: int) -> Iterator[None]:
-    held = _data_nbytes()
-    if held is None:
+    used = _data_nbytes()
+    if used is None:
         yield
         return
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = held + more
+    wanted = used + more
     for bound in (soft, hard):
         wanted = wanted if bound == resource.RLIM_INFINITY else min(wanted, bound)
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))

@@ -45,10 +45,10 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
             lines.append(("top-1", units.percent(entry.accuracy)))
         lines.append(("provenance", entry.provenance))
     if asked.device:
-        made = _counted(plan(graph, asked.batch, asked.device, asked.precision))
-        known = _timed_layouts(graph, made)
-        rows = _steps(made, _layout_rungs(known, made))
-        below = "\n".join(filter(None, (_total(made), _tried(known, made))))
+        planned = _counted(plan(graph, asked.batch, asked.device, asked.precision))
+        known = _timed_layouts(graph, planned)
+        rows = _steps(planned, _layout_rungs(known, planned))
+        below = "\n".join(filter(None, (_total(planned), _tried(known, planned))))
         return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=rows, below=below)
     return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
 
@@ -94,9 +94,9 @@ def _tried(known: Timed | None, made: Plan) -> str:
     by_place: dict[int, list[str]] = {}
     for tried in known.tried if known is not None else ():
         if tried.place < len(made.steps):
-            told = units.duration(tried.time_ns) if tried.time_ns else f"none ({tried.refused})"
-            by_place.setdefault(tried.place, []).append(f"{tried.rung} {told}")
-    steps = "; ".join(f"{made.steps[place].name} {', '.join(told)}" for place, told in by_place.items())
+            result = units.duration(tried.time_ns) if tried.time_ns else f"none ({tried.refused})"
+            by_place.setdefault(tried.place, []).append(f"{tried.rung} {result}")
+    steps = "; ".join(f"{made.steps[place].name} {', '.join(result)}" for place, result in by_place.items())
     return f"timed in the layouts: {steps}" if steps else ""
 
 
@@ -154,12 +154,12 @@ def _chosen(plan: Plan, step: Step, better: LayoutRung | None) -> str:
         return words.get(step.chosen, step.chosen)
     known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
     rungs = choices.candidates(plan.device, step.params, plan.precision, known)
-    kept = choices.read(plan.device, step.params, plan.precision, rungs)
-    own = kept.of(kept.best) if kept else None
-    if kept is None or own is None or own.ns is None:
+    choice = choices.read(plan.device, step.params, plan.precision, rungs)
+    own = choice.of(choice.best) if choice else None
+    if choice is None or own is None or own.ns is None:
         return "timed"
-    text = f"timed {kept.chosen_at[:10]}: {units.duration(own.ns)}"
-    ladder = kept.of(kept.default)
-    if kept.default != kept.best and ladder is not None and ladder.ns:
-        text += f" ({kept.default} {units.duration(ladder.ns)})"
+    text = f"timed {choice.chosen_at[:10]}: {units.duration(own.ns)}"
+    ladder = choice.of(choice.default)
+    if choice.default != choice.best and ladder is not None and ladder.ns:
+        text += f" ({choice.default} {units.duration(ladder.ns)})"
     return text

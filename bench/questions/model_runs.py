@@ -33,12 +33,12 @@ def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, s
         precision = FP32
     choose = _told(ladder_choice(Options(), precision=precision))
     try:
-        made = plan(graph, batch, device, precision, choose=choose)
+        planned = plan(graph, batch, device, precision, choose=choose)
     except InputError as error:
         return {}, f"does not run it: {error}"
     except UnsupportedError:
         return _one_by_one(graph, batch, device, choose)
-    return _planned(graph, made)
+    return _planned(graph, planned)
 
 
 def _told(usual: Choose) -> Choose:
@@ -67,23 +67,23 @@ def _run(op: str, chosen: Chosen, nodes: tuple[str, ...], before: Run | None) ->
 
 
 def _planned(graph: Graph, made: Plan) -> tuple[Runs, str]:
-    found: Runs = {}
+    by_node: Runs = {}
     for step in made.steps:
         for name in step.nodes:
-            found[name] = _run(step.op, Chosen(step.rung, step.chosen), step.nodes, found.get(name))
+            by_node[name] = _run(step.op, Chosen(step.rung, step.chosen), step.nodes, by_node.get(name))
     constants = known(graph, made.batch).constants
     for node in graph.nodes:
-        if node.name not in found:
+        if node.name not in by_node:
             folded = all(name in constants for name in node.outputs if name)
             view = any(name in made.aliases for name in node.outputs)
-            found[node.name] = Run(note=FOLDED if folded else VIEW if view else DEAD)
-    if any(run.refused for run in found.values()):
-        return found, _refused(graph, found)
+            by_node[node.name] = Run(note=FOLDED if folded else VIEW if view else DEAD)
+    if any(run.refused for run in by_node.values()):
+        return by_node, _refused(graph, by_node)
     words = (
         f"{len(made.steps)} step{'s' * (len(made.steps) != 1)}; weights {units.nbytes(made.weights_nbytes)}, "
         f"activations {units.nbytes(made.arena_nbytes)}"
     )
-    return found, words
+    return by_node, words
 
 
 def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[Runs, str]:
@@ -92,27 +92,27 @@ def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[
         scope = start(graph, batch)
     except UnsupportedError as error:
         return {}, f"does not run it: {error}"
-    found: Runs = {}
+    by_node: Runs = {}
     for node in graph.nodes:
         try:
             lowered = advance(node, scope, graph)
         except UnsupportedError as error:
-            found[node.name] = Run(refused=_reason(str(error), node))
+            by_node[node.name] = Run(refused=_reason(str(error), node))
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
             continue
         if lowered is None:
-            found[node.name] = Run(note=FOLDED)
+            by_node[node.name] = Run(note=FOLDED)
             continue
         for item in lowered.items:
             if isinstance(item, View):
-                found.setdefault(node.name, Run(note=VIEW))
+                by_node.setdefault(node.name, Run(note=VIEW))
             elif isinstance(item, Kernel):
                 known_weights = all(name in scope.constants for name in item.inputs[1:])
                 chosen = choose(device, item.params, node.name, known_weights)
-                before = found.get(node.name)
+                before = by_node.get(node.name)
                 before = None if before is not None and before.note else before
-                found[node.name] = _run(item.params.op, chosen, (node.name,), before)
-    return found, _refused(graph, found)
+                by_node[node.name] = _run(item.params.op, chosen, (node.name,), before)
+    return by_node, _refused(graph, by_node)
 
 
 def _reason(text: str, node: Node) -> str:

@@ -28,42 +28,42 @@ def fed(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Graph, ImageFee
         graph, notes = model_file.fitted(graph, dims, job.inputs, spec.dataset, job.seed)
         feed = ImageFeed(graph, job, spec.preprocess, spec.classes, spec.dataset)
     except InputError as error:
-        found = Takes(
+        answer = Takes(
             model=spec.name, lines=tuple(ends(graph)), fixed_batch=graph.fixed_batch, refused=str(error)
         )
-        return found, graph, None
+        return answer, graph, None
     refused = "" if feed.image or spec.dataset == "random" else feed.takes_none(spec.dataset)
-    told = (*lines(feed), *(("note", note) for note in notes))
-    found = Takes(model=spec.name, lines=told, fixed_batch=graph.fixed_batch, refused=refused)
-    return found, graph, feed
+    facts = (*lines(feed), *(("note", note) for note in notes))
+    answer = Takes(model=spec.name, lines=facts, fixed_batch=graph.fixed_batch, refused=refused)
+    return answer, graph, feed
 
 
 def ends(graph: Graph) -> list[tuple[str, str]]:
     """The inputs and outputs, and the batch."""
-    found = [
+    facts = [
         (kind, f"{info.name}: {info.dtype}, {shape_words(info)}")
         for kind, infos in (("input", graph.inputs), ("output", graph.outputs))
         for info in infos
     ]
     return [
-        *found,
+        *facts,
         ("batch", f"{graph.fixed_batch} alone: the file fixes it" if graph.fixed_batch else "any"),
     ]
 
 
 def lines(feed: ImageFeed) -> list[tuple[str, str]]:
     """The same, what is done to an image, and where the order of the classes is from."""
-    found = ends(feed.graph)
+    facts = ends(feed.graph)
     if words := feed.words():
-        found.append(
+        facts.append(
             ("an image is", words + (f" (as {feed.preprocess_from} says)" if feed.preprocess_from else ""))
         )
     else:
-        found.append(("an image is", "not taken: random numbers are fed"))
+        facts.append(("an image is", "not taken: random numbers are fed"))
     scores = feed.scores({info.name: _known(info.shape) for info in feed.graph.outputs}, None)
-    found.append(("scores", scores.output or "none: no accuracy"))
-    found.append(("classes", _order(feed)))
-    return found
+    facts.append(("scores", scores.output or "none: no accuracy"))
+    facts.append(("classes", _order(feed)))
+    return facts
 
 
 def _known(shape: tuple[int | str | None, ...]) -> tuple[int, ...]:

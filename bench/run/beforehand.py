@@ -116,7 +116,7 @@ def other_instances() -> str:
     """A sentence where other processes of this program measure now, "" where none does."""
     import psutil
 
-    found = []
+    names = []
     with contextlib.suppress(OSError):
         for path in sorted(_entries().glob("*.json")):
             with contextlib.suppress(OSError, msgspec.DecodeError, psutil.Error):
@@ -124,12 +124,12 @@ def other_instances() -> str:
                 if entry.pid == os.getpid():
                     continue
                 if _alive(entry):
-                    found.append(entry)
+                    names.append(entry)
                 else:
                     path.unlink(missing_ok=True)
-    if not found:
+    if not names:
         return ""
-    who = ", ".join(f"{entry.what} in process {entry.pid}" for entry in found)
+    who = ", ".join(f"{entry.what} in process {entry.pid}" for entry in names)
     return (
         f"Kernelscope is measuring elsewhere on this machine ({who}): each disturbs the times of the other. "
         "This run goes on."
@@ -199,13 +199,16 @@ def _spent() -> dict[tuple[int, float], tuple[str, float]]:
     """Seconds that each process has had of a core, with its name, by its number and when it began."""
     import psutil
 
-    found = {}
+    by_process = {}
     for process in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
         info = process.info
         if info["cpu_times"] is not None and info["create_time"] is not None:
             times = info["cpu_times"]
-            found[info["pid"], info["create_time"]] = (info["name"] or "a process", times.user + times.system)
-    return found
+            by_process[info["pid"], info["create_time"]] = (
+                info["name"] or "a process",
+                times.user + times.system,
+            )
+    return by_process
 
 
 def _own() -> set[int]:

@@ -39,9 +39,9 @@ def of_model(
     """Node → rung, of those meant for this model and device. A node that `nodes` lacks is left out where it
     can be another model's, and kept where it can be no other's, so that a wrong name is told."""
     alone = len(set(models)) == 1
-    found = {}
+    by_node = {}
     for text, chosen in rungs.items():
         owner, node, where, rung = parts(text, chosen, models)
         if where in ("", device) and owner in ("", stem(model)) and (owner or alone or node in nodes):
-            found[node] = rung
-    return found
+            by_node[node] = rung
+    return by_node

@@ -204,11 +204,11 @@ class Pace:
 
     def _steady(self, guess: float, now: float) -> float:
         """What is said goes down with the clock, until something else is thought by much."""
-        said = self._said[1] - (now - self._said[0]) if self._said is not None else guess
-        if abs(said - guess) > STEADY * guess:
-            said = guess
-        self._said = now, said
-        return said
+        expected = self._said[1] - (now - self._said[0]) if self._said is not None else guess
+        if abs(expected - guess) > STEADY * guess:
+            expected = guess
+        self._said = now, expected
+        return expected
 
     def _asked_for(self, count: int, now: float) -> tuple[float, float] | None:
         """What the job says before a case is done."""

@@ -106,8 +106,8 @@ class RunProgress:
         elif isinstance(event, Hello):
             self._pace.greeted(event.environment)
         elif isinstance(event, Progress):
-            done = f" ({event.fraction:.0%})" if event.fraction is not None else ""
-            self._show(f"{self._words}: {event.text}{done}" if self._words else f"{event.text}{done}")
+            share = f" ({event.fraction:.0%})" if event.fraction is not None else ""
+            self._show(f"{self._words}: {event.text}{share}" if self._words else f"{event.text}{share}")
         elif isinstance(event, Log) and event.level in ("warning", "error"):
             self.say(f"{event.level}: {event.text}")
         if self._bar is not None:
@@ -154,8 +154,10 @@ def _left_column(column: Any) -> Any:
 
     class Left(ProgressColumn):
         def render(self, task: Task) -> Text:
-            told = task.fields["left"]
-            return Text(left_words(told[0], time.monotonic() - told[1]) if told is not None else "")
+            remaining = task.fields["left"]
+            return Text(
+                left_words(remaining[0], time.monotonic() - remaining[1]) if remaining is not None else ""
+            )
 
     return Left(column)
 

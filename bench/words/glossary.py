@@ -25,14 +25,14 @@ def terms() -> Mapping[str, str]:
 
 def read(text: str) -> dict[str, str]:
     """The words in the items of a Markdown list."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for item in re.split(r"^- ", text, flags=re.MULTILINE):
-        told = " ".join(item.split())
-        marks = list(_TERM.finditer(told))
-        ends = [mark.start() for mark in marks[1:]] + [len(told)]
+        explanation = " ".join(item.split())
+        marks = list(_TERM.finditer(explanation))
+        ends = [mark.start() for mark in marks[1:]] + [len(explanation)]
         for mark, end in zip(marks, ends[: len(marks)], strict=True):
-            found[mark[1]] = told[mark.end() : end].strip()
-    return found
+            entries[mark[1]] = explanation[mark.end() : end].strip()
+    return entries
 
 
 def find(words: str) -> str:
@@ -45,10 +45,10 @@ def find(words: str) -> str:
 def parts(text: str) -> list[tuple[str, str]]:
     """Text and the word that it is a mark of ("": of none), in order. Raises KeyError for a marked word that
     the list has not: it would lead nowhere."""
-    found, end = [], 0
+    pieces, end = [], 0
     for mark in _MARKED.finditer(text):
         if not (word := find(mark[1])):
             raise KeyError(mark[1])
-        found += [(text[end : mark.start()], ""), (mark[1] + mark[2], word)]
+        pieces += [(text[end : mark.start()], ""), (mark[1] + mark[2], word)]
         end = mark.end()
-    return [part for part in [*found, (text[end:], "")] if part[0]]
+    return [part for part in [*pieces, (text[end:], "")] if part[0]]

@@ -33,8 +33,8 @@ def standing(share: float, limit: str, known: Sequence[str] = ()) -> str:
         return f"beyond the limit of {name} by the plain count ({percent(share)} of it)"
     if share >= BOUND:
         return f"bound by {name} ({percent(share)} of that limit)"
-    said = f"far from every limit ({percent(share)} of {name})"
-    return "; ".join((said, *known))
+    text = f"far from every limit ({percent(share)} of {name})"
+    return "; ".join((text, *known))
 
 
 def percent(share: float) -> str:

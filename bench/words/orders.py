@@ -52,8 +52,8 @@ class Ratio(Protocol):
 
 def role(verdict: str, doubts: Collection[str] = ()) -> Role:
     """What the colour of a comparison may say. doubts: what speaks against it."""
-    found = _ROLES.get(verdict, "")
-    return "doubtful" if doubts and found in ("faster", "slower", "same") else found
+    known_role = _ROLES.get(verdict, "")
+    return "doubtful" if doubts and known_role in ("faster", "slower", "same") else known_role
 
 
 def decided(verdict: str) -> bool:
@@ -68,8 +68,8 @@ def above_one(speedup: float) -> float:
 
 def speed(speedup: float) -> str:
     """ "2.20×", or of one below 1 "43.0× slower"; of two times as they are, decided or not."""
-    shown = units.times(above_one(speedup))
-    return shown if speedup >= 1 or shown == units.times(1.0) else f"{shown} slower"
+    factor = units.times(above_one(speedup))
+    return factor if speedup >= 1 or factor == units.times(1.0) else f"{factor} slower"
 
 
 def span(low: float, high: float) -> str:
@@ -115,10 +115,10 @@ def order(verdict: str, ratio: Ratio, own: str, other: str, bound: float, ends: 
         return between((own, other))
     if verdict == "SAME":
         return f"as fast as {other} (within {units.percent(bound, 0)})"
-    told = f"{units.times(above_one(ratio.value))} {WORDS[verdict]} than {other}"
+    text = f"{units.times(above_one(ratio.value))} {WORDS[verdict]} than {other}"
     if not ends or not ratio.known:
-        return told
-    return f"{told} ({span(ratio.low, ratio.high).removesuffix(' slower')})"
+        return text
+    return f"{text} ({span(ratio.low, ratio.high).removesuffix(' slower')})"
 
 
 def amounts(verdict: str, speedups: Iterable[float | None]) -> str:
@@ -154,6 +154,6 @@ def listed(names: Sequence[str]) -> str:
 def reason(undecided: str) -> str:
     """Why something is not decided, for a headline: without the words that it stands behind, and without a
     ratio that nobody may quote ("" where nothing is left)."""
-    told = undecided.removeprefix(NOT_DECIDED).lstrip(": ").rstrip(".")
-    told = re.sub(r"the interval .*? reaches", "the interval reaches", told)
-    return "" if "×" in told else told
+    cause = undecided.removeprefix(NOT_DECIDED).lstrip(": ").rstrip(".")
+    cause = re.sub(r"the interval .*? reaches", "the interval reaches", cause)
+    return "" if "×" in cause else cause

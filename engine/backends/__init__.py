@@ -32,11 +32,11 @@ _DEVICES = ("cpu", "cuda")
 def _found() -> dict[str, Backend]:
     modules = sorted(module.name for module in pkgutil.iter_modules(__path__))
     ours = [importlib.import_module(f"{__name__}.{name}") for name in modules if name[0] != "_"]
-    found = {backend.name: backend for module in ours for backend in _of(module)}
+    by_name = {backend.name: backend for module in ours for backend in _of(module)}
     for point in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda it: it.name):
-        for backend in _plugged(point, found):
-            found[backend.name] = backend
-    return found
+        for backend in _plugged(point, by_name):
+            by_name[backend.name] = backend
+    return by_name
 
 
 def _of(module: Any) -> tuple[Any, ...]:
@@ -48,10 +48,10 @@ def _plugged(point: importlib.metadata.EntryPoint, known: dict[str, Backend]) ->
     """The backends of a package that somebody installed; where they cannot be had, one that says why: what is
     wrong with a plugin is told by `doctor`, and costs nothing else."""
     try:
-        made = _of(point.load())
-        for number, backend in enumerate(made):
-            taken = known.keys() | {other.name for other in made[:number]}
-            if wrong := _wrong(backend, taken):
+        plugged = _of(point.load())
+        for number, backend in enumerate(plugged):
+            names_taken = known.keys() | {other.name for other in plugged[:number]}
+            if wrong := _wrong(backend, names_taken):
                 raise InputError(wrong)
     except Exception as error:
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -59,7 +59,7 @@ def _plugged(point: importlib.metadata.EntryPoint, known: dict[str, Backend]) ->
         while name in known:
             name += "-x"
         return [Broken(name, f"the plugin {point.name} ({point.value}) gives no backend: {text}")]
-    return made
+    return plugged
 
 
 def _wrong(backend: Any, taken: Iterable[str]) -> str:
@@ -97,8 +97,8 @@ def prepared_within(backend: Backend, graph: Graph, batch: int, precision: str, 
     apart, unless the user's own kernels may take part in it. Raises as `Backend.prepare`."""
     of_users = bool(options.kernel_dirs) and backend.name != backend.reference
     within = getattr(backend, "prepare_here", backend.prepare)
-    made: Session = (backend.prepare if of_users else within)(graph, batch, precision, options)
-    return made
+    session: Session = (backend.prepare if of_users else within)(graph, batch, precision, options)
+    return session
 
 
 class Broken:

@@ -39,9 +39,9 @@ def on_cuda(provider: Provider, graph: Graph, batch: int, precision: str, option
     for module in provider.loads:
         with contextlib.suppress(ImportError):  # then the provider does not load, which is told
             importlib.import_module(module)
-    told = tuple(name for name in provider.of(precision))
+    setting_names = tuple(name for name in provider.of(precision))
     behind = (*provider.behind, "CPUExecutionProvider")
-    kind = _made(provider, OrtCudaSession, _settings=settings, _told=told, _behind=behind)
+    kind = _made(provider, OrtCudaSession, _settings=settings, _told=setting_names, _behind=behind)
     return kind(graph, batch, precision, options)
 
 

@@ -31,8 +31,8 @@ class _Planned:
         started = time.perf_counter_ns()
         self.made: Plan = plan(graph, batch, "cpu", precision, options)
         self.load_ns = time.perf_counter_ns() - started
-        found = [registry.find("cpu", s.op, s.rung, options.kernel_dirs) for s in self.made.steps]
-        self.rungs: tuple[Rung, ...] = tuple(found)
+        rungs = [registry.find("cpu", s.op, s.rung, options.kernel_dirs) for s in self.made.steps]
+        self.rungs: tuple[Rung, ...] = tuple(rungs)
         self.what = f"{graph.name} on {NAME} at batch {batch}"
         self.threads = options.threads or host.physical_cores()
         self.joined = options.one_kernel
@@ -69,16 +69,16 @@ class EngineCpuApart(ApartSession):
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self._planned = planned = _Planned(graph, batch, precision, options)
-        made = planned.made
-        refuse_too_large(planned.what, made.arena_nbytes)
+        step_plan = planned.made
+        refuse_too_large(planned.what, step_plan.arena_nbytes)
         users = frozenset((rung.path, rung.source) for rung in planned.rungs if rung.user)
         super().__init__(
             APART,
             planned.what,
             batch,
-            (made, planned.rungs, planned.what, planned.threads, planned.joined),
+            (step_plan, planned.rungs, planned.what, planned.threads, planned.joined),
             users or None,
-            {name: _spec(made, name) for name in made.outputs},
+            {name: _spec(step_plan, name) for name in step_plan.outputs},
             planned.threads,
         )
         self.phases = planned.phases(self.phases)
@@ -116,9 +116,9 @@ class EngineCpuHere(CpuSession):
         return self._planned.made
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        given = self.given
-        check_inputs(inputs, {name: (view.shape, view.dtype) for name, view in given.items()})
-        for name, view in given.items():
+        input_arrays = self.given
+        check_inputs(inputs, {name: (view.shape, view.dtype) for name, view in input_arrays.items()})
+        for name, view in input_arrays.items():
             np.copyto(view, inputs[name], casting="same_kind")
 
     def synchronize(self) -> None:

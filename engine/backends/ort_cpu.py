@@ -238,9 +238,9 @@ class OrtCpuSession:
             started = time.perf_counter_ns()
             for _ in range(count):
                 run()
-            taken = time.perf_counter_ns() - started
+            elapsed_ns = time.perf_counter_ns() - started
             self._collect()
-            return taken
+            return elapsed_ns
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """From ONNX Runtime's own profiler, in a second session, so that the timed one never pays for it."""
@@ -263,15 +263,15 @@ class OrtCpuApart(ApartSession):
         super().__init__(APART, what, batch, (graph, batch, options), threads=options.threads or 0)
 
     def fetch(self) -> dict[str, np.ndarray]:
-        found = super().fetch()
+        outputs = super().fetch()
         if not self._noted:
             self._noted = True
             self._facts = {**self._facts, **self._asked("ask", "notes", answers=dict[str, str])}
-        return found
+        return outputs
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        found = self._asked("ask", "op_times", seconds, answers=tuple[OpTime, ...])
-        return tuple(found)
+        times = self._asked("ask", "op_times", seconds, answers=tuple[OpTime, ...])
+        return tuple(times)
 
 
 class OrtCpu:

@@ -83,20 +83,20 @@ def facts(sweep: Choice[Configuration], configuration: Configuration | None) -> 
     """For the record: when, out of how many, which were right only at first, and how far off the
     configuration was found."""
     refused = sum(bool(tried.refused) for tried in sweep.tried)
-    found = {
+    words = {
         "tuned_at": sweep.chosen_at,
         "tuned_among": f"{len(sweep.tried)} configurations"
         + (f", {refused} of them refused" if refused else ""),
     }
     if doubted := [f"{tried.variant.words}: {tried.doubt}" for tried in sweep.tried if tried.doubt]:
-        found["tuned_doubted"] = "; ".join(doubted)
+        words["tuned_doubted"] = "; ".join(doubted)
     tried = sweep.of(configuration)
     if tried is not None and tried.layer_error is not None:
-        found["tuned_worst_layer"] = f"{tried.layer}, relative L2 error {tried.layer_error:.2e}"
+        words["tuned_worst_layer"] = f"{tried.layer}, relative L2 error {tried.layer_error:.2e}"
     default = sweep.of(sweep.default)
     if tried is not None and tried.time_ns and default is not None and default.time_ns:
-        found["tuned_gain"] = f"{default.time_ns / tried.time_ns:.2f} × the default, when it was tuned"
-    return found
+        words["tuned_gain"] = f"{default.time_ns / tried.time_ns:.2f} × the default, when it was tuned"
+    return words
 
 
 def _why(sweep: Choice[Configuration], lenient: bool) -> str:

@@ -53,8 +53,8 @@ def main(part: int, parts: int) -> None:
         return
     from kernels.cpu import compiling  # not asked whether it can be: the first part tries that meanwhile
 
-    made = [compiled.Compiled(function.function, compiling.compiled) for function in functions()]
-    for function in made[part::parts]:
+    to_compile = [compiled.Compiled(function.function, compiling.compiled) for function in functions()]
+    for function in to_compile[part::parts]:
         with contextlib.suppress(KernelscopeError):  # who needs it is told
             function.address  # noqa: B018 - this compiles it
 

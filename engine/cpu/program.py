@@ -244,10 +244,10 @@ class _Phase:
     def places(self) -> tuple[dict[str, ArenaSlot], int]:
         """Of the local tensors, for one block."""
         share = {step.written.name: step.written.nbytes // self.units * self.each for step in self.steps}
-        held = {name: share[name] for name in self.local}
+        sizes = {name: share[name] for name in self.local}
         read = [([of.name for of in step.reads], step.written.name) for step in self.steps]
         living = lives(read, share, (), [])
-        return place({name: living[name] for name in held})
+        return place({name: living[name] for name in sizes})
 
 
 class Program:
@@ -311,32 +311,32 @@ def _phases(steps: Sequence[Joint], threads: int, kept: Collection[str]) -> list
         end = at
         while end < len(steps) and images > 1 and _by_images(steps[end], images):
             end += 1
-        found = None
-        while end > at and found is None:
+        phase = None
+        while end > at and phase is None:
             others = {of.name for step in (*steps[:at], *steps[end:]) for of in step.reads}
             run = steps[at:end]
             local = {step.written.name for step in run} - others - set(kept)
             if _clash(run, local):
                 end -= 1
                 continue
-            found = _of_images(run, images, threads, frozenset(local))
-            if found is None:
+            phase = _of_images(run, images, threads, frozenset(local))
+            if phase is None:
                 break
-        if found is None:
-            found = _of_parts(steps[at], threads)
+        if phase is None:
+            phase = _of_parts(steps[at], threads)
             end = at + 1
-        phases.append(found)
+        phases.append(phase)
         at = end
     return phases
 
 
 def _by_images(step: Joint, images: int) -> bool:
-    held = [*step.reads, step.written]
+    tensors = [*step.reads, step.written]
     return (
         step.call.images == images
         and step.call.weights_nbytes <= CACHE_NBYTES
         and len(step.reads) == 1
-        and all(of.nbytes % images == 0 for of in held)
+        and all(of.nbytes % images == 0 for of in tensors)
     )
 
 

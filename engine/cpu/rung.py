@@ -38,11 +38,13 @@ class CpuRungSession(Held):
         self._rung = rung
         threads = threads or host.physical_cores()
         own = (rung.path, rung.source) if rung.user else None
-        taken = worth(rung, params, threads)
-        self.one_thread = taken == 1
+        used_threads = worth(rung, params, threads)
+        self.one_thread = used_threads == 1
         # Threads that a rung has once had would be woken and stopped with each pass of another.
-        super().__init__(partial(pool.child, "rung" if taken == 1 else "rung threads", rung.label, own))
-        self._params, self._threads, self._taken = params, threads, taken
+        super().__init__(
+            partial(pool.child, "rung" if used_threads == 1 else "rung threads", rung.label, own)
+        )
+        self._params, self._threads, self._taken = params, threads, used_threads
         try:
             self._prepare(inputs)
         except BaseException:
@@ -52,24 +54,24 @@ class CpuRungSession(Held):
         self.moved = params.nbytes
 
     def _opened_again(self) -> None:
-        left = self._output.copy()
+        last_output = self._output.copy()
         self._prepare(self._expected)
-        self._output[...] = left
+        self._output[...] = last_output
 
     def _prepare(self, inputs: Sequence[Given]) -> None:
-        params, threads, taken = self._params, self._threads, self._taken
-        given = [np.asarray(array) if i in params.weight_inputs else None for i, array in enumerate(inputs)]
+        params, threads, used_threads = self._params, self._threads, self._taken
+        weights = [np.asarray(array) if i in params.weight_inputs else None for i, array in enumerate(inputs)]
         self._number = self._child.number()
         opens = pool.KINDS["rung"].opens
         opened = self._child.call(
-            "open", self._number, opens, self._rung, params, given, taken, answers=Opened
+            "open", self._number, opens, self._rung, params, weights, used_threads, answers=Opened
         )
         workspace = opened.memory.get("workspace", 0)
         if not 0 <= workspace < MOST_WORKSPACE_NBYTES:
             raise KernelError(f"{self._rung.label} asks for {workspace:,} bytes of workspace")
         # No others: the kernel may have it tell what it likes.
-        told = {name: opened.facts[name] for name in ("blas", "parts") if name in opened.facts}
-        self._facts: dict[str, str] = told | {"threads": str(threads)}
+        child_facts = {name: opened.facts[name] for name in ("blas", "parts") if name in opened.facts}
+        self._facts: dict[str, str] = child_facts | {"threads": str(threads)}
         self._layout = layout(params, inputs, workspace)
         block = Block(self._layout.nbytes)
         self._arena = block.bytes
@@ -93,9 +95,12 @@ class CpuRungSession(Held):
             {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.name) for i in self._data},
             {"output": Spec(shape, dtype.name)},
             Arena(
-                {f"input {i}": self._inputs[i] for i in self._data}, {"output": self._output}, taken, threads
+                {f"input {i}": self._inputs[i] for i in self._data},
+                {"output": self._output},
+                used_threads,
+                threads,
             ),
-            taken,
+            used_threads,
         )
         self._bound = False  # whether what is stirred is what was written last
         self._stirred = False  # whether the inputs are those of a timed pass
@@ -127,22 +132,22 @@ class CpuRungSession(Held):
         return self._rows[rows if isinstance(rows, slice) else np.asarray(rows, np.int64)].copy()
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
-        found: list[Stray] = []
+        strays: list[Stray] = []
         for start, end in self._layout.guards:
             wrong = np.flatnonzero(self._arena[start:end] != GUARD)
             if wrong.size:
-                found.append(self._layout.stray(start + int(wrong[0]), wrong.size))
+                strays.append(self._layout.stray(start + int(wrong[0]), wrong.size))
         if self._stirred:
-            found += self._settle()
+            strays += self._settle()
         for i, (view, expected) in enumerate(zip(self._inputs, self._expected, strict=True)):
-            held, first, count = raw(view), -1, 0
+            contents, first, count = raw(view), -1, 0
             each = max(1, view.nbytes) if whole else BLOCK_NBYTES
             for part in blocks(view.nbytes, whole, self._random, each, LOOKED_AT):
-                if (there := changed(held[part], expected, part.start)) is not None:
+                if (there := changed(contents[part], expected, part.start)) is not None:
                     first, count = there[0] if first < 0 else first, count + there[1]
             if count:
-                found.append(Stray(f"input {i}", first, count, view.nbytes))
-        return tuple(found)
+                strays.append(Stray(f"input {i}", first, count, view.nbytes))
+        return tuple(strays)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         return self._timed(lambda: self._trains.time(count, cold))
@@ -190,14 +195,14 @@ class CpuRungSession(Held):
         if not self._stirred:
             return []
         self._stirred = False
-        found = []
+        strays = []
         last = self._trains.last_inputs()
         for i in self._data:
             view = self._inputs[i]
             if there := changed(raw(view), last[f"input {i}"]):
-                found.append(Stray(f"input {i}", there[0], there[1], view.nbytes))
+                strays.append(Stray(f"input {i}", there[0], there[1], view.nbytes))
             np.copyto(view, np.asarray(self._expected[i]))
-        return found
+        return strays
 
     def _bytes(self, name: str) -> np.ndarray:
         offset, size = self._layout.places[name]

@@ -68,9 +68,9 @@ class CpuSession:
             "alloc": allocating,
             "upload": packing,
         }
-        held = {id(array): array.nbytes for arrays in packed for array in arrays if array is not None}
+        sizes = {id(array): array.nbytes for arrays in packed for array in arrays if array is not None}
         self.memory: Mapping[str, int] = {
-            "weights": sum(held.values()),
+            "weights": sum(sizes.values()),
             "arena": made.arena_nbytes,
             "workspace": scratch
             + sum(call.local_nbytes for call in self._calls if isinstance(call, Program)),
@@ -84,29 +84,31 @@ class CpuSession:
         }
 
     def _bind_steps(self) -> None:
-        made, steps = self._plan, self._steps
+        plan, steps = self._plan, self._steps
         self._by_step = tuple(self._bound(*pair) for pair in zip(steps, self._packed_steps, strict=True))
-        read = {made.holder(name) for name in made.outputs}
+        read = {plan.holder(name) for name in plan.outputs}
         self._calls = in_order(steps, self._by_step, self._blas.limit, self._threads, read, self._joined)
-        self._views = {name: self._tensor(name) for name in (*made.inputs, *made.outputs)}
+        self._views = {name: self._tensor(name) for name in (*plan.inputs, *plan.outputs)}
 
     def hold(self, given: Mapping[str, np.ndarray], left: Mapping[str, np.ndarray]) -> None:
         """From now on a pass reads its inputs from these arrays, and leaves its outputs in those."""
-        made = self._plan
+        plan = self._plan
         self._lent = {name: array.reshape(-1).view(np.uint8) for name, array in given.items()}
         copied = []
         for name, array in left.items():
-            held = made.holder(name)
-            if held in made.weights or held in self._lent:  # a weight, an input, or another output's bytes
+            holder = plan.holder(name)
+            if (
+                holder in plan.weights or holder in self._lent
+            ):  # a weight, an input, or another output's bytes
                 copied.append(name)
             else:
-                self._lent[held] = array.reshape(-1).view(np.uint8)
+                self._lent[holder] = array.reshape(-1).view(np.uint8)
         self._bind_steps()
         self._calls += tuple(partial(np.copyto, left[name], self._views[name]) for name in copied)
 
     def _compiled(self) -> dict[str, str]:
         """How many steps are compiled, and by what."""
-        count = sum(made.rung.compiled for made in self._steps)
+        count = sum(step.rung.compiled for step in self._steps)
         if not count:
             return {}
         return {
@@ -157,26 +159,26 @@ class CpuSession:
         until = clock() + int(seconds * 1e9)
         with self._in_words("running"), np.errstate(all="ignore"):
             while True:
-                for step, call, taken in timed:
+                for step, call, times in timed:
                     self._blas.limit(step.blas_threads)
                     started = clock()
                     call()
-                    taken.append(clock() - started)
+                    times.append(clock() - started)
                 if clock() >= until:
                     break
-        return tuple(float(statistics.median(taken)) for taken in samples)
+        return tuple(float(statistics.median(times)) for times in samples)
 
     def run_stepwise(self) -> tuple[tuple[int, int], ...]:
         """As `run`, with perf_counter_ns before and after each step."""
         clock = time.perf_counter_ns
-        taken = []
+        spans = []
         with self._in_words("running"), np.errstate(all="ignore"):
-            for made, call in zip(self._steps, self._by_step, strict=True):
-                self._blas.limit(made.blas_threads)
+            for step, call in zip(self._steps, self._by_step, strict=True):
+                self._blas.limit(step.blas_threads)
                 started = clock()
                 call()
-                taken.append((started, clock()))
-        return tuple(taken)
+                spans.append((started, clock()))
+        return tuple(spans)
 
     def close(self) -> None:
         def closed() -> None:
@@ -190,17 +192,17 @@ class CpuSession:
     def _tensor(self, name: str) -> np.ndarray:
         """A tensor's bytes in the arena, or the weight it is, in its own shape."""
         spec = self._plan.tensors[name]
-        held = self._plan.aliases.get(name, name)
-        if held in self._plan.weights:
-            return self._plan.weights[held].reshape(spec.shape)
-        if held in self._lent:
-            return self._lent[held].view(spec.dtype).reshape(spec.shape)
-        start = self._plan.placements[held].offset
+        holder = self._plan.aliases.get(name, name)
+        if holder in self._plan.weights:
+            return self._plan.weights[holder].reshape(spec.shape)
+        if holder in self._lent:
+            return self._lent[holder].view(spec.dtype).reshape(spec.shape)
+        start = self._plan.placements[holder].offset
         return self._arena[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
 
     def _packed(self, kernel: CpuKernel, step: Step) -> list[np.ndarray | None]:
-        held = [self._plan.aliases.get(name, name) for name in step.inputs]
-        inputs = zip(step.inputs, held, strict=True)
+        holders = [self._plan.aliases.get(name, name) for name in step.inputs]
+        inputs = zip(step.inputs, holders, strict=True)
         weights = [self._tensor(name) if of in self._plan.weights else None for name, of in inputs]
         return kernel.pack(step.params, weights)
 
@@ -228,7 +230,7 @@ class CpuSession:
 
     def _place(self, error: Exception, rung: Rung | None) -> str:
         """Which line of which rung raised it, as far as its trace tells."""
-        for tried in [rung] if rung else dict.fromkeys(made.rung for made in self._steps):
+        for tried in [rung] if rung else dict.fromkeys(step.rung for step in self._steps):
             line = line_in(tried, error)
             if line is not None or rung:
                 where = f":{line}" if line is not None else ""

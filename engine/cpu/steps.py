@@ -127,16 +127,16 @@ def divided(
     if rung.compiled:
         return CpuStep(step, rung, kernel, (whole(p),), (kernel.workspace(p),) * threads, 1, holders or {})
     sharing = worth(rung, p, threads)
-    found = parts(p, sharing) if sharing > 1 else (whole(p),)
-    if kernel.packs and ranged(packed, found[0]):
-        found = (whole(p),)
+    step_parts = parts(p, sharing) if sharing > 1 else (whole(p),)
+    if kernel.packs and ranged(packed, step_parts[0]):
+        step_parts = (whole(p),)
     return CpuStep(
         step=step,
         rung=rung,
         kernel=kernel,
-        parts=found,
-        scratch=tuple(kernel.workspace(part.params) + _product_nbytes(part) for part in found),
-        blas_threads=sharing if len(found) == 1 else 1,
+        parts=step_parts,
+        scratch=tuple(kernel.workspace(part.params) + _product_nbytes(part) for part in step_parts),
+        blas_threads=sharing if len(step_parts) == 1 else 1,
         holders=holders or {},
     )
 
@@ -159,29 +159,29 @@ def in_order(
     """All calls of one pass: compiled steps that follow each other joined (False: each is a call of its own),
     and BLAS told before a step that wants another number of threads. outputs: tensors that are read after the
     pass; None: all of them."""
-    made: list[Bound] = []
-    told = 0
-    found: list[tuple[CpuStep | None, Bound]] = []
+    ordered: list[Bound] = []
+    blas_threads = 0
+    groups: list[tuple[CpuStep | None, Bound]] = []
     pairs = enumerate(zip(steps, calls, strict=True))
     for together, run in itertools.groupby(pairs, lambda pair: joined and isinstance(pair[1][1], Program)):
         places, several = zip(*run, strict=True)
         if together:
             others = [step for i, step in enumerate(steps) if i not in places]
-            kept = {step.holders.get(name, name) for step in others for name in step.step.inputs}
+            read_by_others = {step.holders.get(name, name) for step in others for name in step.step.inputs}
             joints = [joint for _, call in several if isinstance(call, Program) for joint in call.steps]
-            read = None if outputs is None else kept.union(outputs)
-            found.append((None, Program(joints, threads, read)))
+            read = None if outputs is None else read_by_others.union(outputs)
+            groups.append((None, Program(joints, threads, read)))
         else:
-            found += several
-    for step, call in found:
+            groups += several
+    for step, call in groups:
         if step is None:
-            made.append(call)
+            ordered.append(call)
             continue
-        if step.blas_threads != told:
-            told = step.blas_threads
-            made.append(partial(limit, told))
-        made.append(call)
-    return tuple(made)
+        if step.blas_threads != blas_threads:
+            blas_threads = step.blas_threads
+            ordered.append(partial(limit, blas_threads))
+        ordered.append(call)
+    return tuple(ordered)
 
 
 class Blas:

@@ -139,9 +139,9 @@ class CudaSlot:
         self.answers: dict[str, np.ndarray] = {}
         for name, tensor in outputs.items():
             nbytes = tensor.size * tensor.dtype.itemsize
-            held = page_locked(self._cupy, max(nbytes, 1))
-            self.answers[name] = held[:nbytes].view(tensor.dtype).reshape(tensor.shape)
-            works.append(partial(self._back, int(held.ctypes.data), tensor.pointer, nbytes))
+            host_memory = page_locked(self._cupy, max(nbytes, 1))
+            self.answers[name] = host_memory[:nbytes].view(tensor.dtype).reshape(tensor.shape)
+            works.append(partial(self._back, int(host_memory.ctypes.data), tensor.pointer, nbytes))
         return works
 
     def _back(self, to: int, pointer: int, nbytes: int) -> None:

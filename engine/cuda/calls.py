@@ -75,12 +75,15 @@ def compiled(
     early: list[Call] = []
     overlaps = False
     for index, (rung, shape) in enumerate(shapes):
-        step, given = plan.steps[index], packed[index]
+        step, packed_inputs = plan.steps[index], packed[index]
         cubin = nvrtc.compile_rung(rung, arch, shape.defines)
         how = settled(shape, rung, cubin)
         if cubin not in modules:
             modules[cubin] = load_module(cupy, cubin)
-        inputs = [constants[given[i]] if i in given else pointer(name) for i, name in enumerate(step.inputs)]
+        inputs = [
+            constants[packed_inputs[i]] if i in packed_inputs else pointer(name)
+            for i, name in enumerate(step.inputs)
+        ]
         stages: list[Callable[[], None]] = []
         moves = image_turns.moves(plan, index)
         for read, written in moves:
@@ -111,14 +114,14 @@ def laid_out(
     for step, shape in zip(plan.steps, launches, strict=True):
         packed.append({})
         for i, name in enumerate(step.inputs):
-            held = plan.holder(name)
-            if held not in plan.weights:
+            holder = plan.holder(name)
+            if holder not in plan.weights:
                 continue
             pack = shape.packed.get(i)
-            key: Constant = held if pack is None else (held, plan.tensors[name].shape, pack)
+            key: Constant = holder if pack is None else (holder, plan.tensors[name].shape, pack)
             if pack is not None:
                 packed[-1][i] = key
             if key not in constants:
-                array = np.ascontiguousarray(plan.weights[held])
+                array = np.ascontiguousarray(plan.weights[holder])
                 constants[key] = array if pack is None else pack(array.reshape(plan.tensors[name].shape))
     return constants, packed

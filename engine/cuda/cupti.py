@@ -161,10 +161,10 @@ class Recorder:
         there until this returns. Nothing may be raised into CUPTI."""
         try:
             for record in records:
-                found = self._readers.get(int(record.kind))
-                if found is None:
+                reader = self._readers.get(int(record.kind))
+                if reader is None:
                     continue
-                read, into = found
+                read, into = reader
                 if into is self._details:
                     with contextlib.suppress(Exception):  # what only adds to a call costs no profile
                         into.append(read(record))
@@ -352,12 +352,12 @@ def _thread_of(record: Any) -> int:
 def device() -> dict[str, Any]:
     """Fields of bench.profile.records.DeviceFacts for the current device."""
     cupy = import_cupy()
-    found = cupy.cuda.Device()
-    name = cupy.cuda.runtime.getDeviceProperties(found.id)["name"]
+    gpu = cupy.cuda.Device()
+    name = cupy.cuda.runtime.getDeviceProperties(gpu.id)["name"]
     return {
         "name": name.decode() if isinstance(name, bytes) else str(name),
-        "multiprocessors": int(found.attributes["MultiProcessorCount"]),
-        "warp": int(found.attributes["WarpSize"]),
+        "multiprocessors": int(gpu.attributes["MultiProcessorCount"]),
+        "warp": int(gpu.attributes["WarpSize"]),
     }
 
 
@@ -403,16 +403,16 @@ def wait(kind: str, stream: int, correlation: int) -> dict[str, Any]:
 def add_details(calls: Sequence[dict[str, Any]], details: Sequence[Mapping[str, Any]]) -> None:
     """Give calls what further records tell of them: those that have the same correlation, and the call of
     the same thread inside which they were made."""
-    found: dict[int, dict[str, Any]] = {}
+    by_correlation: dict[int, dict[str, Any]] = {}
     for detail in details:
-        found.setdefault(detail["correlation"], {}).update(detail)
+        by_correlation.setdefault(detail["correlation"], {}).update(detail)
     within: dict[int, dict[str, Any]] = {}
     for call in sorted(calls, key=lambda call: (call["start_ns"], -call["end_ns"])):
-        told = found.get(call["correlation"], {})
+        call_details = by_correlation.get(call["correlation"], {})
         outer = within.get(call["thread"])
         if outer is None or outer["end_ns"] < call["end_ns"]:
             outer = within[call["thread"]] = call
         for each in (call, outer):
-            for name, value in told.items():
+            for name, value in call_details.items():
                 if value and name != "correlation":
                     each.setdefault(name, value)

@@ -37,12 +37,12 @@ class RebuiltInputs:
 
     def inputs_of(self, number: int) -> dict[str, np.ndarray]:
         """All inputs of this pass."""
-        found = {}
+        inputs = {}
         for name, tensor in self.stirring.inputs.items():
             bits = self.cells[name].drawn(hashed(self.seed, number, tensor.index, VALUE, tensor.size))
             word = bits.astype(_UNSIGNED[tensor.dtype.itemsize])
-            found[name] = word.view(tensor.dtype).reshape(tensor.shape)
-        return found
+            inputs[name] = word.view(tensor.dtype).reshape(tensor.shape)
+        return inputs
 
 
 class CudaRenewing:
@@ -116,11 +116,11 @@ class OverNew:
             self._trains.settle()
             self._put()
         self._elsewhere, self._new = True, alike == NEW
-        taken = self._trains.time_renewed(count, alike)
+        elapsed_ns = self._trains.time_renewed(count, alike)
         inputs = self._trains.last_of_new if alike == NEW else None
         if inputs is not None and (outputs := self._outputs()) is not None:
             self._last = inputs, outputs
-        return taken
+        return elapsed_ns
 
     def settled(self) -> bool:
         """Whether what was written lies there; where not, it has to be written again, and `written` told."""

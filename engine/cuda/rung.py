@@ -78,13 +78,13 @@ class CudaRungSession:
         self._pool = cupy.cuda.MemoryPool()
         self._stream = Stream(cupy, self._pool)
         # A weight that the launch packs lies there packed, once: it never changes while the session lives.
-        held = [
+        arrays = [
             packed(shape.packed[i], np.asarray(array)) if i in shape.packed else array
             for i, array in enumerate(inputs)
         ]
-        self.moved = traffic.moved(params, {i: held[i].nbytes for i in shape.packed})
+        self.moved = traffic.moved(params, {i: arrays[i].nbytes for i in shape.packed})
         scratch = shape.workspace_nbytes or 0
-        self._memory = RungMemory(cupy, self._pool, self._stream, params, held, scratch)
+        self._memory = RungMemory(cupy, self._pool, self._stream, params, arrays, scratch)
         return [self._memory.pointer(f"input {i}") for i in range(len(inputs))]
 
     def write(self, data: Sequence[Given]) -> None:
@@ -182,7 +182,9 @@ def packed(pack: launch.Pack, array: np.ndarray) -> np.ndarray:
     if key not in _packed:
         _packed[key] = (array, pack(array))
     _packed.move_to_end(key)
-    while len(_packed) > 1 and sum(made.nbytes for _, made in _packed.values()) > PACKED_NBYTES:
+    while (
+        len(_packed) > 1 and sum(array_packed.nbytes for _, array_packed in _packed.values()) > PACKED_NBYTES
+    ):
         _packed.popitem(last=False)
     return _packed[key][1]
 
@@ -195,7 +197,7 @@ def compiled_facts(
     kernels = shape.kernels(op)
     if len(kernels) == 0 or any(isinstance(stage, launch.Product) for stage in shape.stages(op)):
         return None, {}
-    found = []
+    per_stage = []
     for stage in kernels:
         used = nvrtc.resources(cubin, stage.function)
         if used is None:
@@ -212,8 +214,8 @@ def compiled_facts(
         full = occupancy.theoretical((int(digits[:-1]), int(digits[-1])), threads, used.registers, shared)
         if full is not None:
             facts["occupancy"] = full
-        found.append((stage, facts))
-    return min(found, key=lambda item: item[1].get("occupancy", 0.0))
+        per_stage.append((stage, facts))
+    return min(per_stage, key=lambda item: item[1].get("occupancy", 0.0))
 
 
 def shown(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> dict[str, str]:

@@ -166,8 +166,8 @@ _SPARE = 3
 
 def _pinned(cupy: Any, nbytes: int) -> Any:
     """Page-locked memory of so many bytes: such as was left behind, or new."""
-    for index, (module, memory, held) in enumerate(_spare):
-        if module is cupy and held == nbytes:
+    for index, (module, memory, memory_in_use) in enumerate(_spare):
+        if module is cupy and memory_in_use == nbytes:
             del _spare[index]
             return memory
     return cupy.cuda.PinnedMemory(nbytes)

@@ -170,12 +170,12 @@ class EngineCudaSession(DeviceSession):
 
     def _stirred(self) -> tuple[dict[str, CudaTensor], dict[str, CudaTensor]]:
         """The inputs, and those outputs that a pass writes, each buffer once."""
-        taken = {tensor.pointer for tensor in self._inputs.values()}
-        taken |= {self._pointers[name] for name in self._plan.weights if name in self._pointers}
+        input_pointers = {tensor.pointer for tensor in self._inputs.values()}
+        input_pointers |= {self._pointers[name] for name in self._plan.weights if name in self._pointers}
         outputs = {}
         for name, placed in self._outputs.items():
-            if placed.pointer not in taken:
-                taken.add(placed.pointer)
+            if placed.pointer not in input_pointers:
+                input_pointers.add(placed.pointer)
                 outputs[name] = placed
         return self._inputs, outputs
 
@@ -217,12 +217,12 @@ class EngineCudaSession(DeviceSession):
             self.fetch, self._captured,
             options.early, options.anyway,
         )  # fmt: skip
-        taken = trial.taken(self._graph, [call.start for call in self._calls])
+        outcome = trial.taken(self._graph, [call.start for call in self._calls])
         self._arena.memset_async(0, max(self._plan.arena_nbytes, ALIGNMENT), self._stream.on)
-        if isinstance(taken, str):
-            self._facts["one_kernel"] = f"no: {taken}"
+        if isinstance(outcome, str):
+            self._facts["one_kernel"] = f"no: {outcome}"
             return
-        self._one, self._graph = taken
+        self._one, self._graph = outcome
         self._calls = [Call((start,)) for start in self._one.starts([c.start for c in self._calls])]
         self._facts["kernels"] += f"; {self._one.words}"
         self._facts["one_kernel"] = f"{len(self._one.run.steps)} of {len(self._plan.steps)} steps"
@@ -257,8 +257,8 @@ class EngineCudaSession(DeviceSession):
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What a pass puts on the device, in order; see engine.backend.Launching."""
-        made = orders(self._plan, self._shapes)
-        return tuple(item for its in (self._one.order(made) if self._one else made) for item in its)
+        launches = orders(self._plan, self._shapes)
+        return tuple(item for its in (self._one.order(launches) if self._one else launches) for item in its)
 
     def launch_parts(self) -> tuple[Part, ...]:
         """See engine.backend.Parted."""

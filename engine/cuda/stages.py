@@ -61,11 +61,11 @@ def starts(
         name, index, nbytes = how.constant
         to = _found(rung, f'extern "C" __constant__ … {name}[]', module.get_global, name)
         calls.append(_copy(cupy, int(to.ptr), int(pointers[index]), nbytes))
-    given = list(pointers)
+    all_pointers = list(pointers)
     if how.texture is not None:
         index, nbytes = how.texture
         bound = linear(cupy, int(pointers[index]), nbytes)
-        given[index] = int(bound.ptr)
+        all_pointers[index] = int(bound.ptr)
         calls.append(partial(_held, bound))
     kernels = {stage.function: kernel_of(module, rung, stage) for stage in how.kernels(rung.op)}
     addresses = {f"input {i}": int(pointer) for i, pointer in enumerate(pointers)}
@@ -74,7 +74,7 @@ def starts(
         if isinstance(stage, Product):
             calls.append(partial(library.cublas().product, stage, addresses))
         else:
-            arguments = how.arguments(given, output, workspace, rung, stage)
+            arguments = how.arguments(all_pointers, output, workspace, rung, stage)
             kernel = kernels[stage.function]
             if overlap and rung.overlaps:
                 calls.append(overlapping(cupy, kernel, stage, arguments))
@@ -137,12 +137,12 @@ def put_by(step: Step, ready: tuple[Rung, Launch]) -> Order:
 
 def orders(plan: Plan, shapes: Sequence[tuple[Rung, Launch]]) -> list[Order]:
     """The same of every step; of those that take turns all in the place of the first, turn by turn."""
-    made = [put_by(*one) for one in zip(plan.steps, shapes, strict=True)]
+    launch_orders = [put_by(*one) for one in zip(plan.steps, shapes, strict=True)]
     if (turns := plan.turns) is not None:
-        own = made[turns.start : turns.end]
+        own = launch_orders[turns.start : turns.end]
         one_turn = [item for order in own for item in order]
-        made[turns.start : turns.end] = [one_turn * turns.count, *[[]] * (len(own) - 1)]
-    return made
+        launch_orders[turns.start : turns.end] = [one_turn * turns.count, *[[]] * (len(own) - 1)]
+    return launch_orders
 
 
 class Launches:

@@ -95,26 +95,26 @@ class CudaStirring:
     def begin(self, bound: Mapping[str, Given], staging: Staging) -> None:
         """Anew, over these inputs, which lie on the device; the stream has what was put there once it is
         waited for."""
-        made = Stirring(
+        stirring = Stirring(
             {name: bound[name] for name in self.inputs},
             {name: (tensor.shape, tensor.dtype) for name, tensor in self._outputs.items()},
         )
         rows = []
         for name, tensor in self.inputs.items():
-            stirred = made.inputs[name]
+            stirred = stirring.inputs[name]
             staging.upload(np.ascontiguousarray(stirred.values), self._at(f"values of {name}"))
             values = (self._at(f"values of {name}"), len(stirred.values), self._at(f"held of {name}"))
             rows.append((tensor.pointer, tensor.dtype.itemsize, *_places(stirred), *values))
         for name, tensor in self._outputs.items():
-            stirred = made.outputs[name]
-            kept = (0, 0, self._at(f"kept of {name}"))
-            rows.append((tensor.pointer, tensor.dtype.itemsize, *_places(stirred), *kept))
+            stirred = stirring.outputs[name]
+            kept_at = (0, 0, self._at(f"kept of {name}"))
+            rows.append((tensor.pointer, tensor.dtype.itemsize, *_places(stirred), *kept_at))
         if rows:
             staging.upload(np.array(rows, np.uint64), self._at("table"))
         else:
             staging.upload(np.zeros(8, np.uint64), self._at("table"))
-        staging.upload(np.array([made.seed ^ self._mask, 0, 0, 0], np.uint64), self._at("state"))
-        self.stirring, self._number, self._train, self._first = made, 0, range(0), False
+        staging.upload(np.array([stirring.seed ^ self._mask, 0, 0, 0], np.uint64), self._at("state"))
+        self.stirring, self._number, self._train, self._first = stirring, 0, range(0), False
 
     def forget(self) -> None:
         """Something else is bound."""

@@ -120,13 +120,13 @@ class Context:
     def __init__(self, cuda: Any = None) -> None:
         self.undone: list[str] = []
         self._cuda = cuda if cuda is not None else driver.library()
-        self._limits = {limit: held for limit in _LIMITS if (held := self._limit(limit)) is not None}
+        self._limits = {limit: value for limit in _LIMITS if (value := self._limit(limit)) is not None}
 
     def look(self, stream: int) -> None:
         """Put back what is otherwise than it was; a stream of ours has no lines that stay."""
-        for limit, held in self._limits.items():
-            if self._limit(limit) != held:
-                self._call("cuCtxSetLimit", limit, ctypes.c_size_t(held))
+        for limit, value in self._limits.items():
+            if self._limit(limit) != value:
+                self._call("cuCtxSetLimit", limit, ctypes.c_size_t(value))
                 self._told(_LIMITS[limit])
         window = _Window()
         known = self._call("cuStreamGetAttribute", ctypes.c_void_p(stream), _WINDOW, ctypes.byref(window))
@@ -144,8 +144,8 @@ class Context:
             self.undone.append(words)
 
     def _limit(self, limit: int) -> int | None:
-        held = ctypes.c_size_t(0)
-        return held.value if self._call("cuCtxGetLimit", ctypes.byref(held), limit) else None
+        value = ctypes.c_size_t(0)
+        return value.value if self._call("cuCtxGetLimit", ctypes.byref(value), limit) else None
 
     def _call(self, name: str, *arguments: Any) -> bool:
         """Whether it was done."""

@@ -197,13 +197,13 @@ class CudaTrains(Stirs):
         """CUDA graphs of powers of two that make up `count`; None where capturing does not work."""
         longest = TRAIN if of == "stirring" or of.startswith(RENEWING) else self._longest
         graphs = []
-        left = count
-        while left and self._capturing:
-            size = min(longest, 1 << (left.bit_length() - 1))
+        remaining = count
+        while remaining and self._capturing:
+            size = min(longest, 1 << (remaining.bit_length() - 1))
             if (of, size) not in self._graphs:
                 self._graphs[of, size] = self._captured(size, of)
             graphs.append(self._graphs[of, size])
-            left -= size
+            remaining -= size
         return graphs if self._capturing else None
 
     def _captured(self, size: int, of: str) -> Any:
@@ -311,11 +311,11 @@ class DeviceSession:
 
     def _copied_out(self) -> dict[str, np.ndarray]:
         """Copies of what the last pass left, as it lies there."""
-        found = {}
+        outputs = {}
         for name, placed in self._outputs.items():
-            found[name] = np.empty(placed.shape, placed.dtype)
-            self._staging.download(placed.pointer, found[name])
-        return found
+            outputs[name] = np.empty(placed.shape, placed.dtype)
+            self._staging.download(placed.pointer, outputs[name])
+        return outputs
 
     @cached_property
     def _in_words(self) -> Translated:
@@ -339,8 +339,8 @@ class DeviceSession:
     def fetch(self) -> dict[str, np.ndarray]:
         self._check_open()
         with self._translated(f"the outputs of {self._what}"):
-            left = self._copied_out()
-        return {name: array.astype(np.float32, copy=False) for name, array in left.items()}
+            outputs = self._copied_out()
+        return {name: array.astype(np.float32, copy=False) for name, array in outputs.items()}
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """What stirring takes of the device is taken off; see the session's trains."""

@@ -60,6 +60,6 @@ def _work_ns() -> int:
     for _ in range(TRIES):
         began = time.perf_counter_ns()
         sum(range(WORK))
-        taken = time.perf_counter_ns() - began
-        least = min(least or taken, taken)
+        elapsed_ns = time.perf_counter_ns() - began
+        least = min(least or elapsed_ns, elapsed_ns)
     return least

@@ -62,14 +62,14 @@ def all_caches_nbytes() -> int:
 def level_nbytes(level: int) -> tuple[int, int]:
     """What the data caches of this level hold, of all cores together, and the largest alone; 0 where it is
     not known."""
-    held = [size for (at, kind, _), size in _caches().items() if at == str(level) and kind != "Instruction"]
-    return sum(held), max(held, default=0)
+    sizes = [size for (at, kind, _), size in _caches().items() if at == str(level) and kind != "Instruction"]
+    return sum(sizes), max(sizes, default=0)
 
 
 @functools.cache
 def _caches() -> dict[tuple[str, str, str], int]:
     """Sizes by level, kind and the cores that share it."""
-    found: dict[tuple[str, str, str], int] = {}
+    sizes: dict[tuple[str, str, str], int] = {}
     for folder in _CACHE_FOLDER.parent.parent.glob("cpu[0-9]*/cache/index*"):
         try:
             level, kind, cores, size = (
@@ -79,8 +79,8 @@ def _caches() -> dict[tuple[str, str, str], int]:
             return {}
         digits = size.rstrip("KMG")
         if digits.isdigit():
-            found[level, kind, cores] = int(digits) * _UNITS.get(size[len(digits) :], 1)
-    return found
+            sizes[level, kind, cores] = int(digits) * _UNITS.get(size[len(digits) :], 1)
+    return sizes
 
 
 @functools.cache
@@ -106,9 +106,9 @@ def free_nbytes() -> int:
     free = int(psutil.virtual_memory().available)
     for limit, usage in _LIMITS:
         with contextlib.suppress(OSError, ValueError):
-            left = int(Path(limit).read_text()) - int(Path(usage).read_text())
+            below_limit = int(Path(limit).read_text()) - int(Path(usage).read_text())
             # What is used there counts files that are cached, which go when memory is wanted.
-            free = min(free, max(left, 0) + _cached_nbytes(Path(limit).parent))
+            free = min(free, max(below_limit, 0) + _cached_nbytes(Path(limit).parent))
     return free
 
 

@@ -74,19 +74,19 @@ def reading(pids: Iterable[int], cores: Collection[int]) -> Reading | None:
 
 def _threads(pid: int) -> dict[int, tuple[int, int]]:
     """Of a process that may end meanwhile."""
-    found: dict[int, tuple[int, int]] = {}
+    by_thread: dict[int, tuple[int, int]] = {}
     try:
         numbers = os.listdir(f"/proc/{pid}/task")
     except OSError:
-        return found
+        return by_thread
     for number in numbers:
         try:
             with open(f"/proc/{pid}/task/{number}/schedstat", "rb") as file:
                 ran, waited = file.read().split()[:2]
-            found[int(number)] = int(ran), int(waited)
+            by_thread[int(number)] = int(ran), int(waited)
         except (OSError, ValueError):
             continue
-    return found
+    return by_thread
 
 
 def between(before: Reading, after: Reading) -> Spent:

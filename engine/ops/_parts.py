@@ -62,10 +62,10 @@ def along(x: str, shape: tuple[int, ...], places: dict[int, np.ndarray], output:
     constants: dict[str, np.ndarray] = {}
     order = sorted(places, key=lambda axis: places[axis].size / shape[axis])
     for axis in order:
-        made = output if axis == order[-1] else f"{output}:along{axis}"
-        step = taken(x, shape, axis, places[axis], made, dtype)
+        target = output if axis == order[-1] else f"{output}:along{axis}"
+        step = taken(x, shape, axis, places[axis], target, dtype)
         items += step.items
         specs |= step.specs
         constants |= step.constants
-        x, shape = made, step.specs[made].shape
+        x, shape = target, step.specs[target].shape
     return Lowered(tuple(items), specs, constants)

@@ -107,21 +107,21 @@ def together(op_types: Sequence[str]) -> str:
 
 def outside(nodes: Sequence[Node], constants: Container[str]) -> tuple[str, ...]:
     """The tensors that these nodes read, neither constant nor made by one of them, in order of first use."""
-    made = {name for node in nodes for name in node.outputs}
+    inner = {name for node in nodes for name in node.outputs}
     read = dict.fromkeys(name for node in nodes for name in node.reads)
-    return tuple(name for name in read if name not in made and name not in constants)
+    return tuple(name for name in read if name not in inner and name not in constants)
 
 
 def _single(graph: Graph, walked: Walk) -> tuple[Group, ...]:
     """One group for each live node that is not folded; what the engine cannot run has no cost."""
-    found: list[tuple[Node, int, tuple[Params, ...]]] = []
+    groups_found: list[tuple[Node, int, tuple[Params, ...]]] = []
     scope = walked.scope
     for node, lowered in walked.nodes:
         if lowered is None:
-            found.append((node, 0, ()))
+            groups_found.append((node, 0, ()))
             continue
         kernels = [item for item in lowered.items if isinstance(item, Kernel)]
-        found.append(
+        groups_found.append(
             (
                 node,
                 sum(scope.elements(item.inputs) for item in kernels),
@@ -130,7 +130,7 @@ def _single(graph: Graph, walked: Walk) -> tuple[Group, ...]:
         )
     needed = {info.name for info in graph.outputs}
     result: list[Group] = []
-    for node, parameters, params in reversed(found):
+    for node, parameters, params in reversed(groups_found):
         if needed.isdisjoint(node.outputs):
             continue
         output = next(name for name in node.outputs if name in needed)

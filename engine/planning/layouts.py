@@ -56,8 +56,8 @@ class LayoutRung(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_of(self, steps: Sequence[Step]) -> bool:
         """Whether these have it with the faster rung, for its layout's sake."""
-        taken = self._found(steps) == (self.reads, self.writes, self.rung)
-        return taken and steps[self.place].chosen == CHOSEN
+        unchanged = self._found(steps) == (self.reads, self.writes, self.rung)
+        return unchanged and steps[self.place].chosen == CHOSEN
 
     def _found(self, steps: Sequence[Step]) -> tuple[str, str, str] | None:
         if not 0 <= self.place < len(steps):
@@ -109,12 +109,14 @@ def assigned(plan: Plan, options: Options) -> tuple[Step, ...]:
 def with_rungs(plan: Plan, steps: Sequence[Step], wanted: Mapping[int, str]) -> tuple[Step, ...]:
     """The steps of this plan in their layouts, some of them with other rungs; one that a step cannot have
     there is passed over. wanted: names of rungs by the steps' places."""
-    found = list(steps)
+    changed_steps = list(steps)
     for place, name in wanted.items():
-        able = able_rungs(plan, found[place]) if 0 <= place < len(found) else ()
+        able = able_rungs(plan, changed_steps[place]) if 0 <= place < len(changed_steps) else ()
         if (rung := next((rung for rung in able if rung.name == name), None)) is not None:
-            found[place] = replace(found[place], rung=name, precision=rung.precision, chosen=CHOSEN)
-    return tuple(found)
+            changed_steps[place] = replace(
+                changed_steps[place], rung=name, precision=rung.precision, chosen=CHOSEN
+            )
+    return tuple(changed_steps)
 
 
 def able_rungs(plan: Plan, step: Step) -> tuple[Rung, ...]:
@@ -135,12 +137,14 @@ def in_way(plan: Plan, way: str, options: Options) -> tuple[Step, ...]:
     """The steps of a plan without layouts in one of WAYS."""
     if way == "none":
         return plan.steps
-    made = _Assignment.of(plan, options, every=way == "all")
+    assignment = _Assignment.of(plan, options, every=way == "all")
     for place in range(len(plan.steps)):
-        made.settle(place)
+        assignment.settle(place)
     # What took a rung for a layout that did not come of it keeps its own.
-    idle = (step.chosen == CHOSEN and step.reads == step.writes == PLAIN for step in made.steps)
-    return tuple(own if no else step for own, step, no in zip(plan.steps, made.steps, idle, strict=True))
+    idle = (step.chosen == CHOSEN and step.reads == step.writes == PLAIN for step in assignment.steps)
+    return tuple(
+        own if no else step for own, step, no in zip(plan.steps, assignment.steps, idle, strict=True)
+    )
 
 
 def read(plan: Plan) -> Timed | None:
@@ -199,8 +203,8 @@ class _Assignment:
                 steps[place] = replace(step, rung=other.name, precision=other.precision, chosen=CHOSEN)
                 rungs[place] = other
         run = runs.kept(plan) if options.one_kernel else None
-        kept = range(run.start, run.end) if run is not None else ()
-        return cls(plan, steps, rungs, _readers(plan), frozenset(kept))
+        in_one_kernel = range(run.start, run.end) if run is not None else ()
+        return cls(plan, steps, rungs, _readers(plan), frozenset(in_one_kernel))
 
     def settle(self, place: int) -> None:
         """What this step writes, and those who read it."""
@@ -209,11 +213,11 @@ class _Assignment:
         if not readers or self.kept & {place, *readers}:
             return
         for layout in rung.writes[1:]:
-            taken = [self._reading(reader, layout) for reader in readers]
-            found = [rung for rung in taken if rung is not None]
-            if len(found) == len(readers) and _able(step, rung, step.reads, layout):
+            reading_rungs = [self._reading(reader, layout) for reader in readers]
+            rungs_able = [rung for rung in reading_rungs if rung is not None]
+            if len(rungs_able) == len(readers) and _able(step, rung, step.reads, layout):
                 self.steps[place] = replace(step, writes=layout)
-                for reader, its in zip(readers, found, strict=True):
+                for reader, its in zip(readers, rungs_able, strict=True):
                     self._take(reader, its, layout)
                 return
 
@@ -236,18 +240,18 @@ class _Assignment:
 
 def _readers(plan: Plan) -> dict[str, list[int]]:
     """By tensor the steps that read it, of those tensors that are some step's images and nothing else."""
-    found: dict[str, list[int]] = defaultdict(list)
+    by_tensor: dict[str, list[int]] = defaultdict(list)
     apart = {plan.holder(name) for name in plan.outputs} | set(plan.aliases.values()) | set(plan.inputs)
-    made = {step.output: step.params.output_shape for step in plan.steps}
+    output_shapes = {step.output: step.params.output_shape for step in plan.steps}
     for place, step in enumerate(plan.steps):
         for i, name in enumerate(filter(None, step.inputs)):
-            shape = made.get(name)
-            given = step.params.input_shapes[0]
-            alike = shape is not None and _images(shape) and _pixels(given) == _pixels(shape)
+            shape = output_shapes.get(name)
+            input_shape = step.params.input_shapes[0]
+            alike = shape is not None and _images(shape) and _pixels(input_shape) == _pixels(shape)
             if not alike or i != 0 or plan.tensors[name].dtype != "float32":
                 apart.add(name)
-            found[name].append(place)
-    return {name: places for name, places in found.items() if name not in apart}
+            by_tensor[name].append(place)
+    return {name: places for name, places in by_tensor.items() if name not in apart}
 
 
 def _images(shape: Sequence[int]) -> bool:

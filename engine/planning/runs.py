@@ -38,8 +38,8 @@ class Run:
         """Of each step, as they are in the model."""
 
         def of(step: Step) -> Weights | None:
-            given = [np.asarray(plan.weights[plan.holder(name)]) for name in step.inputs[1:] if name]
-            return (given[0], given[1] if len(given) > 1 else None) if given else None
+            arrays = [np.asarray(plan.weights[plan.holder(name)]) for name in step.inputs[1:] if name]
+            return (arrays[0], arrays[1] if len(arrays) > 1 else None) if arrays else None
 
         return [of(step) for step in self.steps]
 
@@ -69,7 +69,7 @@ def longest(plan: Plan) -> Run | None:
         if best is not None and start < best.end:
             continue
         end = start
-        found: tuple[Layer, ...] = ()
+        longest_layers: tuple[Layer, ...] = ()
         while end < len(plan.steps) and (end == start or alone(plan, end)):
             try:
                 more = layers([step.params for step in plan.steps[start : end + 1]], plan.batch)
@@ -77,9 +77,9 @@ def longest(plan: Plan) -> Run | None:
                 break
             if not _fit(plan, plan.steps[end]):
                 break
-            found, end = more, end + 1
+            longest_layers, end = more, end + 1
         if end - start > max(1, best.end - best.start if best else 1):
-            best = Run(start, end, plan.steps[start:end], found)
+            best = Run(start, end, plan.steps[start:end], longest_layers)
     return best
 
 
@@ -99,10 +99,14 @@ def _fit(plan: Plan, step: Step) -> bool:
 
 def alone(plan: Plan, place: int) -> bool:
     """Whether this step reads what the one before it gives, and nothing else does."""
-    given = plan.steps[place - 1].output
+    handed_on = plan.steps[place - 1].output
     uses = Counter(plan.holder(name) for step in plan.steps for name in step.inputs)
-    held = {plan.holder(name) for name in plan.outputs}
-    return plan.holder(plan.steps[place].inputs[0]) == given and uses[given] == 1 and given not in held
+    output_holders = {plan.holder(name) for name in plan.outputs}
+    return (
+        plan.holder(plan.steps[place].inputs[0]) == handed_on
+        and uses[handed_on] == 1
+        and handed_on not in output_holders
+    )
 
 
 def read(plan: Plan, run: Run) -> Timed | None:

@@ -109,8 +109,8 @@ def _coarser_apart(device: str, p: LrnPool | ConvPool, precision: str, weights_k
     """Whether one of the two alone has rungs of this precision, and both together have none."""
 
     def has(op: str) -> bool:
-        found = registry.candidates(device, op, precision, weights_known)
-        return any(rung.precision == precision for rung in found)
+        rungs = registry.candidates(device, op, precision, weights_known)
+        return any(rung.precision == precision for rung in rungs)
 
     return not has(p.op) and any(map(has, (Conv.op if isinstance(p, ConvPool) else Lrn.op, Pool.op)))
 

@@ -28,12 +28,12 @@ def moved(p: Params, packed: Packed, reads: str = PLAIN, writes: str = PLAIN) ->
         return math.prod(shapes[place]) * ITEMSIZE[dtypes[place]]
 
     # The operator's own count knows what of its inputs is not read, or read once for several.
-    found = p.nbytes + sum(held - plain(place) for place, held in packed.items())
+    nbytes_moved = p.nbytes + sum(packed_nbytes - plain(place) for place, packed_nbytes in packed.items())
     if reads != PLAIN:
-        found += nbytes(reads, shapes[0]) - plain(0)
+        nbytes_moved += nbytes(reads, shapes[0]) - plain(0)
     if writes != PLAIN:
-        found += nbytes(writes, p.output_shape) - p.outputs * ITEMSIZE[p.out_dtype]
-    return found
+        nbytes_moved += nbytes(writes, p.output_shape) - p.outputs * ITEMSIZE[p.out_dtype]
+    return nbytes_moved
 
 
 def counted(steps: Sequence[Step], packed: Sequence[Packed]) -> tuple[Step, ...]:

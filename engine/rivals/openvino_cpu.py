@@ -60,9 +60,9 @@ class OpenVinoSession:
             for name, array in self.given.items():
                 self._request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
             for port, info in zip(self._compiled.outputs, graph.outputs, strict=True):
-                held = np.zeros(tuple(port.get_shape()), port.get_element_type().to_dtype())
-                self._outputs[info.name] = held
-                self._request.set_tensor(port, openvino.Tensor(held, shared_memory=True))
+                port_memory = np.zeros(tuple(port.get_shape()), port.get_element_type().to_dtype())
+                self._outputs[info.name] = port_memory
+                self._request.set_tensor(port, openvino.Tensor(port_memory, shared_memory=True))
             self._infer = partial(self._request.infer, share_outputs=True)  # nothing is copied
             self._infer()
         self.phases: Mapping[str, int] = {

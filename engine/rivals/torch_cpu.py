@@ -35,10 +35,10 @@ class TorchCpuSession:
             self._tensors = [torch.from_numpy(array) for array in self.given.values()]
             loaded = time.perf_counter_ns()
             self._torch, self._call = torch, torch_here.compiled(torch, net, how)
-            made = self._pass()
+            outputs = self._pass()
             self._outputs = {
                 info.name: np.zeros(tuple(tensor.shape), tensor.numpy().dtype)
-                for info, tensor in zip(graph.outputs, made, strict=True)
+                for info, tensor in zip(graph.outputs, outputs, strict=True)
             }
         self._left = [torch.from_numpy(array) for array in self._outputs.values()]
         self.phases: Mapping[str, int] = {
@@ -58,8 +58,8 @@ class TorchCpuSession:
 
     def _pass(self) -> Sequence[Any]:
         with self._torch.inference_mode():
-            made: Sequence[Any] = self._call(*self._tensors)
-            return made
+            outputs: Sequence[Any] = self._call(*self._tensors)
+            return outputs
 
     def answers(self) -> dict[str, np.ndarray]:
         return self._outputs
@@ -69,13 +69,13 @@ class TorchCpuSession:
 
     def each(self, copies: Sequence[Copies]) -> None:
         """One pass over each of these inputs, its answer copied to where it belongs."""
-        call, tensors, left = self._call, self._tensors, self._left
+        call, tensors, output_arrays = self._call, self._tensors, self._left
         with torch_here.translated_errors(self._what), self._torch.inference_mode():
             for inputs, outputs in copies:
                 for to, of in inputs:
                     np.copyto(to, of)
-                for tensor, made in zip(left, call(*tensors), strict=True):
-                    tensor.copy_(made)
+                for tensor, value in zip(output_arrays, call(*tensors), strict=True):
+                    tensor.copy_(value)
                 for to, of in outputs:
                     np.copyto(to, of)
 

@@ -54,8 +54,10 @@ def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:
         algorithms.PRINT_AUTOTUNE = False
     logging.getLogger("torch._inductor.select_algorithm").setLevel(logging.CRITICAL)
     torch._dynamo.reset()  # a net of the same code at another batch size would be compiled for any size
-    made: Callable[..., Any] = torch.compile(module, mode=_MODES[how], fullgraph=True, dynamic=False)
-    return made
+    module_compiled: Callable[..., Any] = torch.compile(
+        module, mode=_MODES[how], fullgraph=True, dynamic=False
+    )
+    return module_compiled
 
 
 class translated_errors(Translated):
@@ -75,8 +77,8 @@ class translated_errors(Translated):
         super().__exit__(kind, error, trace)
 
     def ours(self, error: Exception) -> KernelscopeError | None:
-        said = str(error).lower()
-        if isinstance(error, MemoryError) or "out of memory" in said or "can't allocate memory" in said:
+        text = str(error).lower()
+        if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
             return self.ran_out(_line(error))
         return KernelError(f"PyTorch failed on {self._what}: {_line(error)}")
 

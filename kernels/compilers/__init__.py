@@ -109,8 +109,8 @@ class _Processes:
 
 def _dumped(value: Any) -> bytes:
     """A rung's mappings cannot be changed, which pickle knows no word for."""
-    held = io.BytesIO()
-    pickler = pickle.Pickler(held)
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer)
     pickler.dispatch_table = {**copyreg.dispatch_table, MappingProxyType: lambda of: (dict, (dict(of),))}
     pickler.dump(value)
-    return held.getvalue()
+    return buffer.getvalue()

@@ -84,8 +84,8 @@ def tiles() -> int:
 
 
 def _made_tiles() -> bytes:
-    made: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, _machine())
-    return made
+    machine_code: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, _machine())
+    return machine_code
 
 
 def compiled(function: Callable[..., Any]) -> Compiled:
@@ -156,11 +156,11 @@ def _kept(name: str, make: Callable[[], bytes]) -> int:
     rest: what was cut off would end the process that loads it."""
     path = numba_support.folder() / f"{name}.o"
     try:
-        said = path.read_bytes()
+        content = path.read_bytes()
     except OSError:
-        said = b""
-    data = said[DIGEST:]
-    if not data or hashlib.sha256(data).digest() != said[:DIGEST]:
+        content = b""
+    data = content[DIGEST:]
+    if not data or hashlib.sha256(data).digest() != content[:DIGEST]:
         data = make()
         try:
             with atomic_file(path) as file:
@@ -174,8 +174,8 @@ def _kept(name: str, make: Callable[[], bytes]) -> int:
 def _compiled(function: Callable[..., Any]) -> bytes:
     if reason := numba_support.unavailable():
         raise KernelError(f"{function.__code__.co_filename} cannot be compiled: {reason}")
-    found: bytes = importlib.import_module("kernels.cpu.compiling").compiled(function)
-    return found
+    machine_code: bytes = importlib.import_module("kernels.cpu.compiling").compiled(function)
+    return machine_code
 
 
 _engines: list[Any] = []  # what was loaded lives as long as the process
@@ -221,6 +221,6 @@ def _digest(name: str, source: str) -> str:
 
 def _trim(folder: Path) -> None:
     """Remove the oldest files beyond MOST_FILES."""
-    found = sorted(folder.glob("*.o"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in found[MOST_FILES:]:
+    files = sorted(folder.glob("*.o"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in files[MOST_FILES:]:
         os.unlink(path)

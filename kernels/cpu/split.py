@@ -36,13 +36,13 @@ def parts(p: Params, threads: int) -> tuple[Part, ...]:
     count = max(1, min(wanted, axis.length))
     if count == 1:
         return (whole(p),)
-    found = []
+    divided = []
     bounds = [axis.length * i // count for i in range(count + 1)]
     for low, high in itertools.pairwise(bounds):
         ranges = tuple((low * unit, high * unit) if unit else None for unit in axis.inputs)
         output = (low * axis.output, high * axis.output)
-        found.append(Part(axis.cut(high - low), ranges, output, axis.columns))
-    return tuple(found)
+        divided.append(Part(axis.cut(high - low), ranges, output, axis.columns))
+    return tuple(divided)
 
 
 def whole(p: Params) -> Part:

@@ -60,28 +60,33 @@ class Compiled:
 
 
 def main() -> int:
-    told = json.loads(sys.stdin.read())
-    processes.die_with_parent(told.pop("parent"))
-    folder = Path(told["folder"])
-    asked = Asked(**{
-        **told, "folder": folder, "file": folder / told["file"], "capability": tuple(told["capability"]),
-        "scalars": tuple(map(tuple, told["scalars"])), "constants": tuple(told["constants"]),
+    question = json.loads(sys.stdin.read())
+    processes.die_with_parent(question.pop("parent"))
+    folder = Path(question["folder"])
+    request = Asked(**{
+        **question, "folder": folder, "file": folder / question["file"],
+        "capability": tuple(question["capability"]), "constants": tuple(question["constants"]),
+        "scalars": tuple(map(tuple, question["scalars"])),
     })  # fmt: skip
-    compiler = importlib.import_module(f"kernels.languages.compilers.{asked.language}")
+    compiler = importlib.import_module(f"kernels.languages.compilers.{request.language}")
     for name in ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "NUMBA_CACHE_DIR", "CUDA_CACHE_PATH"):
         os.environ[name] = str(folder)
     confine.alone()
     confine.shut(writable=[str(folder)])
     try:
-        made: Compiled = compiler.compiled(asked)
+        result: Compiled = compiler.compiled(request)
     except BaseException as error:  # of the rung's own file, too
-        told = {"text": words(error), "line": line_of(error, asked.file), "language": _trial(compiler, asked)}
-        _write(folder / FAILED, json.dumps(told))
+        question = {
+            "text": words(error),
+            "line": line_of(error, request.file),
+            "language": _trial(compiler, request),
+        }
+        _write(folder / FAILED, json.dumps(question))
         return 1
-    (folder / CUBIN).write_bytes(made.cubin)
-    _write(folder / PTX, made.ptx)
-    _write(folder / LOG, made.log)
-    facts = {"shared_nbytes": made.shared_nbytes, "threads": made.threads, "hidden": made.hidden}
+    (folder / CUBIN).write_bytes(result.cubin)
+    _write(folder / PTX, result.ptx)
+    _write(folder / LOG, result.log)
+    facts = {"shared_nbytes": result.shared_nbytes, "threads": result.threads, "hidden": result.hidden}
     _write(folder / FACTS, json.dumps(facts))
     return 0
 
@@ -117,10 +122,12 @@ def loaded(asked: Asked, globals_too: bool = False) -> Any:
 
 def words(error: BaseException) -> str:
     """What a compiler says, as one line without the text that it quotes."""
-    told = getattr(error, "error_message", None) or str(error) or type(error).__name__
-    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", told).splitlines()]
-    kept = [line for line in lines if line and not set(line) <= set("^~ ") and not line.startswith("File ")]
-    return " ".join(kept)[:400]
+    text = getattr(error, "error_message", None) or str(error) or type(error).__name__
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()]
+    shortened = [
+        line for line in lines if line and not set(line) <= set("^~ ") and not line.startswith("File ")
+    ]
+    return " ".join(shortened)[:400]
 
 
 def line_of(error: BaseException, file: Path) -> int:
@@ -133,10 +140,10 @@ def line_of(error: BaseException, file: Path) -> int:
         if node is not None and hasattr(node, "lineno"):
             return int(node.lineno) + (int(begins) if begins else 0)
         chain = chain.__cause__
-    if found := re.findall(rf'{re.escape(file.name)}["\']?[,:] line (\d+)', str(error)):
-        return int(found[-1])
-    if found := re.findall(rf"{re.escape(file.name)}[:(](\d+)", str(error)):
-        return int(found[-1])
+    if numbers := re.findall(rf'{re.escape(file.name)}["\']?[,:] line (\d+)', str(error)):
+        return int(numbers[-1])
+    if numbers := re.findall(rf"{re.escape(file.name)}[:(](\d+)", str(error)):
+        return int(numbers[-1])
     frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == file]
     return int(frames[-1] or 0) if frames else 0
 

@@ -50,11 +50,11 @@ def compile_rung(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
     whole = codes() | dict(rung.defines) | dict(defines)
     path = where(rung, arch, whole)
     if not path.exists() or not path.with_suffix(".json").exists():
-        made = _made(rung, language, arch, whole)
+        files = _made(rung, language, arch, whole)
         for name, ending in _KEPT.items():  # the cubin last: where it is, the others are
             try:
                 with atomic_file(path.with_suffix(ending)) as file:
-                    file.write_bytes(made[name])
+                    file.write_bytes(files[name])
             except OSError as error:
                 raise KernelError(
                     f"the kernel cache {path.parent} cannot be written ({system_words(error)}); "
@@ -72,7 +72,7 @@ def assembly(rung: Rung, arch: str, defines: Mapping[str, Any]) -> tuple[str, by
 def where(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
     """Where its cubin is kept: under all that goes into it."""
     language = _language(rung)
-    told = [
+    parts = [
         rung.path.name,
         rung.source,
         arch,
@@ -82,8 +82,8 @@ def where(rung: Rung, arch: str, defines: Mapping[str, Any]) -> Path:
     here = Path(__file__).parent
     for name in _MADE_BY:
         files = sorted((here / name).glob("*.py")) if (here / name).is_dir() else [here / name]
-        told += [file.read_text(encoding="utf-8") for file in files]
-    key = hashlib.sha256("\0".join(told).encode()).hexdigest()[:24]
+        parts += [file.read_text(encoding="utf-8") for file in files]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     return cache_dir() / "cubin" / f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key}.cubin"
 
 
@@ -97,10 +97,10 @@ def settled(how: Launch, rung: Rung, cubin: Path) -> Launch:
             f"rung in {_language(rung).title} is one kernel"
         )
     pointers = signature(rung.path, rung.op, rung.source).pointers
-    given = OPS[rung.op].most_inputs + (1 if how.workspace_nbytes is None else 2)
-    if len(pointers) != given:
+    pointer_count = OPS[rung.op].most_inputs + (1 if how.workspace_nbytes is None else 2)
+    if len(pointers) != pointer_count:
         raise KernelError(
-            f"{rung.path}: {rung.op} takes {given} pointers with the launch shape {rung.launch}, and "
+            f"{rung.path}: {rung.op} takes {pointer_count} pointers with the launch shape {rung.launch}, and "
             f"{', '.join(pointers)} stand there; what follows them is named as the scalars are"
         )
     facts = json.loads(cubin.with_suffix(".json").read_text(encoding="utf-8"))
@@ -128,7 +128,7 @@ def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any])
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as name:
         folder = Path(name).resolve()
         (folder / rung.path.name).write_text(rung.source, encoding="utf-8")
-        asked = {
+        question = {
             "folder": str(folder),
             "file": rung.path.name,
             "function": rung.op,
@@ -140,25 +140,25 @@ def _made(rung: Rung, language: Language, arch: str, defines: Mapping[str, Any])
             "defines": dict(defines),
             "capability": (int(digits[:-1]), int(digits[-1])),
         }
-        said = _run(rung, language, folder, json.dumps(asked))
+        output = _run(rung, language, folder, json.dumps(question))
         if (failed := folder / child.FAILED).is_file():
-            told = _told(rung, failed, text=str, line=int, language=str)
-            if unusable := told["language"]:
+            failure = _told(rung, failed, text=str, line=int, language=str)
+            if unusable := failure["language"]:
                 raise UnavailableError(
                     f"{rung.label} cannot be compiled here: {language.title} does not compile the least "
                     f"kernel there is ({unusable}); `make languages` brings an environment in which it does"
                 )
-            line = f":{told['line']}" if told["line"] else ""
-            reason = f"{rung.label} does not compile for {arch}: {told['text']}"
+            line = f":{failure['line']}" if failure["line"] else ""
+            reason = f"{rung.label} does not compile for {arch}: {failure['text']}"
             raise KernelError(f"{rung.path}{line}: {reason}")
         try:
-            made = {file: _read(folder / file) for file in _KEPT}
+            files = {file: _read(folder / file) for file in _KEPT}
             _told(rung, folder / child.FACTS, **dict.fromkeys(_MOST, int))
-            return made
+            return files
         except OSError:
             raise KernelError(
                 f"{rung.path}: {rung.label} does not compile for {arch}: {language.title} said nothing"
-                f"{': ' + said if said else ''}"
+                f"{': ' + output if output else ''}"
             ) from None
 
 
@@ -166,18 +166,18 @@ def _told(rung: Rung, path: Path, **kinds: type) -> dict[str, Any]:
     """What a file of the process apart says, which the rung's own may have written: these, of these types,
     numbers within bounds. Raises KernelError."""
     try:
-        told = json.loads(_read(path))
+        facts = json.loads(_read(path))
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict) or any(type(told.get(name)) is not kind for name, kind in kinds.items()):
+        facts = None
+    if not isinstance(facts, dict) or any(type(facts.get(name)) is not kind for name, kind in kinds.items()):
         raise KernelError(
             f"{rung.path}: {rung.label} wrote {path.name} itself: that is for its compiler to do"
         )
     for name in kinds.keys() & _MOST.keys():
-        if not 0 <= told[name] <= _MOST[name]:
-            what = f"{rung.label} is said to have {name} = {told[name]:,}"
+        if not 0 <= facts[name] <= _MOST[name]:
+            what = f"{rung.label} is said to have {name} = {facts[name]:,}"
             raise KernelError(f"{rung.path}: {what}, and {_MOST[name]:,} is the most")
-    return told
+    return facts
 
 
 def _read(path: Path) -> bytes:
@@ -205,7 +205,7 @@ def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
     ) as process:
         processes.OURS.add(process.pid)
         try:
-            _, said = process.communicate(asked, timeout=WAIT_S)
+            _, output = process.communicate(asked, timeout=WAIT_S)
         except subprocess.TimeoutExpired:
             raise KernelError(
                 f"{rung.path}: {rung.label} was not compiled by {language.title} within {WAIT_S:.0f} s"
@@ -217,5 +217,5 @@ def _run(rung: Rung, language: Language, folder: Path, asked: str) -> str:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
     processes.OURS.discard(process.pid)  # another may have the number from now on
-    lines = said.strip().splitlines()
+    lines = output.strip().splitlines()
     return lines[-1][:300] if lines else ""

@@ -45,8 +45,8 @@ class Language:
 @functools.cache
 def languages() -> Mapping[str, Language]:
     """All of them by name."""
-    found = {}
+    by_name = {}
     for module in sorted(info.name for info in pkgutil.iter_modules([str(FOLDER)])):
         language = importlib.import_module(f"kernels.languages.compilers.{module}").LANGUAGE
-        found[language.name] = language
-    return MappingProxyType(found)
+        by_name[language.name] = language
+    return MappingProxyType(by_name)

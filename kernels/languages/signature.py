@@ -58,21 +58,21 @@ def signature(path: Path, op: str, source: str) -> Signature:
         raise KernelError(f"{path}:{error.lineno or 1}: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise KernelError(f"{path}: it cannot be read as Python: {error}") from None
-    found = [it for it in tree.body if isinstance(it, ast.FunctionDef) and it.name == op]
-    if not found:
+    functions = [it for it in tree.body if isinstance(it, ast.FunctionDef) and it.name == op]
+    if not functions:
         raise KernelError(f"{path}: it must define the function {op}(…)")
-    return _read(path, op, found[-1])
+    return _read(path, op, functions[-1])
 
 
 def _read(path: Path, op: str, function: ast.FunctionDef) -> Signature:
-    where, told = f"{path}:{function.lineno}", function.args
-    if told.vararg or told.kwarg or told.kwonlyargs:
+    where, arguments = f"{path}:{function.lineno}", function.args
+    if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
         raise KernelError(f"{where}: {op} takes plain arguments only")
     members = _members(op)
     pointers: list[str] = []
     scalars: list[tuple[str, str]] = []
     constants: list[str] = []
-    for argument in (*told.posonlyargs, *told.args):
+    for argument in (*arguments.posonlyargs, *arguments.args):
         name = argument.arg
         if argument.annotation is not None and ast.unparse(argument.annotation).endswith(_CONSTANT):
             constants.append(name)

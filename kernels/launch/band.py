@@ -50,9 +50,9 @@ def conv_band(params: Conv, rung: Rung) -> Launch:
         )
 
     def cost(tile: TensorTile) -> tuple[float, int]:
-        held = _ALL_SHARED_NBYTES // (_nbytes(p, rung, tile, lead, slabs) + _RESERVED_NBYTES)
+        resident = _ALL_SHARED_NBYTES // (_nbytes(p, rung, tile, lead, slabs) + _RESERVED_NBYTES)
         pixels = p.n * ceil(area, tile.rows) * tile.rows
-        return nhwc_tiles.microseconds(tile, pixels, p.m, slabs, 1, 1, held), tile.rows * tile.columns
+        return nhwc_tiles.microseconds(tile, pixels, p.m, slabs, 1, 1, resident), tile.rows * tile.columns
 
     tile = min(fitting, key=cost)
     grid = (p.n * ceil(area, tile.rows) * ceil(p.m, tile.columns), 1, 1)

@@ -131,11 +131,11 @@ class Launch:
 
     def kernels(self, op: str) -> tuple[Stage, ...]:
         """The stages that are kernels of the rung's file, each of them once."""
-        found: dict[str, Stage] = {}
+        by_function: dict[str, Stage] = {}
         for stage in self.stages(op):
             if isinstance(stage, Stage):
-                found.setdefault(stage.function, stage)
-        return tuple(found.values())
+                by_function.setdefault(stage.function, stage)
+        return tuple(by_function.values())
 
     def arguments(
         self, pointers: Sequence[int], output: int, workspace: int, rung: Rung, stage: Stage | None = None
@@ -147,13 +147,13 @@ class Launch:
             scalars = scalars if stage.scalars is None else stage.scalars
             pointers = [pointers[0] + 4 * stage.input_offset, *pointers[1:]]
             output += 4 * stage.output_offset
-        given = [*pointers, *[0] * (POINTERS[rung.op] - len(pointers)), output]
+        pointers_of_all = [*pointers, *[0] * (POINTERS[rung.op] - len(pointers)), output]
         if self.workspace_nbytes is not None:
-            given.append(workspace if self.workspace_nbytes else 0)
+            pointers_of_all.append(workspace if self.workspace_nbytes else 0)
         if rung.language:
-            own = signature(rung.path, rung.op, rung.source).values(rung.op, scalars, given)
-            return (*map(np.uint64, given), *own, *[np.uint64(0)] * self.hidden)
-        return (*map(np.uint64, given), arguments.packed(rung.op, scalars))
+            own = signature(rung.path, rung.op, rung.source).values(rung.op, scalars, pointers_of_all)
+            return (*map(np.uint64, pointers_of_all), *own, *[np.uint64(0)] * self.hidden)
+        return (*map(np.uint64, pointers_of_all), arguments.packed(rung.op, scalars))
 
 
 Shape = Callable[..., Launch]

@@ -88,10 +88,10 @@ def seen(p: Conv, rung: Rung) -> Seen:
     if fold > 1:
         depth, kh, kw = channels * fold * fold, ceil(p.kh, fold), ceil(p.kw, fold)
         h, w = p.out_h + kh - 1, p.out_w + kw - 1
-    found = Seen(p, plain, fold, kh, kw, h, w, ceil(depth, each))
-    if max(found.pixels, p.n * h * w * found.chunks * p.group, p.c * p.h * p.w, found.taps) > MAX_X - 4096:
+    view = Seen(p, plain, fold, kh, kw, h, w, ceil(depth, each))
+    if max(view.pixels, p.n * h * w * view.chunks * p.group, p.c * p.h * p.w, view.taps) > MAX_X - 4096:
         raise KernelError(f"{rung.label} counts pixels and chunks of channels in 32 bits; {p} has more")
-    return found
+    return view
 
 
 def laid_out_before(
@@ -116,25 +116,25 @@ def laid_out_before(
             return ceil(images * of.h * of.w, _FOLDED_PIXELS), 1, 1
         return ceil(images * of.h * of.w, _PIXELS), ceil(of.chunks * p.group, _THREADS // _PIXELS), 1
 
-    kept = _KEPT_NBYTES * (_KEPT_OF_TWO if operands > 1 else 1)
-    if at_once or p.n * each <= kept:
+    cache_nbytes = _KEPT_NBYTES * (_KEPT_OF_TWO if operands > 1 else 1)
+    if at_once or p.n * each <= cache_nbytes:
         stages = [Stage("conv_lay_out", laying_out(p.n), (_THREADS, 1, 1))]
         if _scaled(rung):
             stages.insert(0, Stage("conv_largest", looking(p.n), (LOOKING, 1, 1)))
         return replace(how, before=tuple(stages), workspace_nbytes=p.n * each + (how.workspace_nbytes or 0))
     turns: list[Stage] = []
-    few = max(1, kept // each)
+    few = max(1, cache_nbytes // each)
     one = p.of_rows(1)
     answer = layouts.nbytes(rung.written_layout, one.output_shape) // 4
-    given = layouts.nbytes(rung.read_layout, one.input_shapes[0]) // 4
+    input_elements = layouts.nbytes(rung.read_layout, one.input_shapes[0]) // 4
     for begin in range(0, p.n, few):
         images = min(few, p.n - begin)
-        told = p.of_rows(images).scalars()
-        at, to = begin * given, begin * answer
+        scalars = p.of_rows(images).scalars()
+        at, to = begin * input_elements, begin * answer
         if _scaled(rung):
-            turns.append(Stage("conv_largest", looking(images), (LOOKING, 1, 1), 0, told, at, to))
-        turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, told, at, to))
-        turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, told, at, to))
+            turns.append(Stage("conv_largest", looking(images), (LOOKING, 1, 1), 0, scalars, at, to))
+        turns.append(Stage("conv_lay_out", laying_out(images), (_THREADS, 1, 1), 0, scalars, at, to))
+        turns.append(Stage("conv", blocks(images), how.block, how.shared_nbytes, scalars, at, to))
     return replace(how, grid=(0, 1, 1), before=tuple(turns), workspace_nbytes=few * each)
 
 
@@ -147,8 +147,8 @@ def conv_nhwc_tensor(params: Conv, rung: Rung) -> Launch:
     of, wide = seen(p, rung), p.m // p.group
     slabs = ceil(of.taps * in_chunk, packing.depth(rung.precision))
     tile, parts = nhwc_tiles.fit(tiles(rung), rung.precision, of.pixels, wide, slabs, p.group)
-    held = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
-    defines: dict[str, Define] = {**tile.defines, **of.defines, "STAGES": min(held, _MOST_STAGES)}
+    fitting_slabs = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
+    defines: dict[str, Define] = {**tile.defines, **of.defines, "STAGES": min(fitting_slabs, _MOST_STAGES)}
     defines |= {name: rung.defines.get(name, 0) for name in ("READS", "WRITES")}
     pack = Pack(packing.nhwc_slabs, (p.group, of.fold, rung.precision, tile.columns))
 

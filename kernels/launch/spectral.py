@@ -223,15 +223,15 @@ def _kept(function: Callable[Concatenate[np.ndarray, P], np.ndarray]) -> Callabl
     def known(weight: np.ndarray, *args: P.args, **kwargs: P.kwargs) -> np.ndarray:
         content = hashlib.blake2b(np.ascontiguousarray(weight).tobytes(), digest_size=16).digest()
         key = (function, weight.shape, weight.dtype.str, content, args, *sorted(kwargs.items()))
-        made = _transforms.get(key)
-        if made is None:
-            made = function(weight, *args, **kwargs)
-            made.flags.writeable = False
-            _transforms[key] = made
+        transform = _transforms.get(key)
+        if transform is None:
+            transform = function(weight, *args, **kwargs)
+            transform.flags.writeable = False
+            _transforms[key] = transform
         _transforms.move_to_end(key)
         while len(_transforms) > 1 and sum(array.nbytes for array in _transforms.values()) > _KEPT_NBYTES:
             _transforms.popitem(last=False)
-        return made
+        return transform
 
     return known
 
@@ -263,10 +263,12 @@ def _transformed(matrix: np.ndarray, weight: np.ndarray) -> np.ndarray:
     over a kernel's taps. One product: a kernel is far smaller than its transform, and comes out in the order
     that is wanted."""
     taps = weight.reshape(-1, matrix.shape[1])
-    found = np.empty((len(matrix), len(taps)), np.float32)
+    transform = np.empty((len(matrix), len(taps)), np.float32)
     for start in range(0, len(taps), _TOGETHER):
-        found[:, start : start + _TOGETHER] = matrix @ taps[start : start + _TOGETHER].T.astype(np.float64)
-    return found
+        transform[:, start : start + _TOGETHER] = matrix @ taps[start : start + _TOGETHER].T.astype(
+            np.float64
+        )
+    return transform
 
 
 # --- helpers ---

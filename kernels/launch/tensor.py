@@ -75,8 +75,8 @@ def gemm_tensor(params: Gemm, rung: Rung) -> Launch:
     defines: dict[str, Define] = {**tile.defines, "VECTOR": 4 if params.k % 4 == 0 else 1}
     defines |= {name: rung.defines[name] for name in ("READS", "WRITES") if name in rung.defines}
     if rung.read_layout != layouts.PLAIN:  # whose slabs lie in shared memory as those of b do
-        held = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
-        defines["STAGES"] = min(held, define(rung, "STAGES"))
+        fitting_slabs = _SHARED_NBYTES // (packing.SLAB_NBYTES * (tile.rows + tile.columns))
+        defines["STAGES"] = min(fitting_slabs, define(rung, "STAGES"))
     return in_parts(params, grid, tile.threads, parts, defines, {_WEIGHT: pack})
 
 

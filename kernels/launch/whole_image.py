@@ -83,7 +83,7 @@ def ways(p: Conv, cell: Cell) -> Iterator[BlockShare]:
     """The shares that are looked at."""
     channels, outputs, out_h, out_w = p.c // p.group, p.m // p.group, p.out_h // cell.h, p.out_w // cell.w
     all_maps = [maps for maps in _MAPS if maps < outputs + FOUR]
-    found = set()
+    shares_found = set()
     for maps, parts, down in itertools.product(all_maps, _BANDS, _DOWN):
         band = ceil(out_h, parts)
         if down > band or (down > 1 and FOUR * down * cell.h * cell.w > MOST_SUMS):
@@ -92,8 +92,8 @@ def ways(p: Conv, cell: Cell) -> Iterator[BlockShare]:
             work = ceil(band, down) * out_w * (maps // FOUR) * shares
             for rounds in _ROUNDS:
                 threads = min(max(ceil(ceil(work, rounds), WARP) * WARP, _THREADS[0]), _THREADS[1])
-                found.add(BlockShare(maps, band, down, shares, threads))
-    return (share for share in sorted(found) if nbytes(p, cell, share) <= SHARED_NBYTES)
+                shares_found.add(BlockShare(maps, band, down, shares, threads))
+    return (share for share in sorted(shares_found) if nbytes(p, cell, share) <= SHARED_NBYTES)
 
 
 def clocks(p: Conv, cell: Cell, share: BlockShare, curves: Curves = _NO_CURVES) -> float:

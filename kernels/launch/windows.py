@@ -102,5 +102,5 @@ def normalising(p: Lrn | LrnPool) -> dict[str, Define]:
 
 def window(p: Pool) -> dict[str, Define]:
     names = "h w out_h out_w kh kw stride_h stride_w pad_top pad_left pad_bottom pad_right"
-    found: dict[str, Define] = {name.upper(): getattr(p, name) for name in names.split()}
-    return found | {"KIND": code("POOL", p.kind), "COUNT_PAD": int(p.count_include_pad)}
+    defines: dict[str, Define] = {name.upper(): getattr(p, name) for name in names.split()}
+    return defines | {"KIND": code("POOL", p.kind), "COUNT_PAD": int(p.count_include_pad)}

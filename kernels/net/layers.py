@@ -41,10 +41,10 @@ def layers(steps: Sequence[Params], batch: int) -> tuple[Layer, ...]:
     """What these steps, each reading what the one before it gives, do to one image. A pool whose windows lie
     side by side is of the convolution before it, whether they are one step or two. Raises ValueError, saying
     why, where they cannot be one kernel."""
-    found: list[Layer] = []
+    chain: list[Layer] = []
     for i, params in enumerate(steps):
         for layer in _of(params, batch):
-            before = found[-1] if found else None
+            before = chain[-1] if chain else None
             if before is not None and math.prod(layer.takes) != before.size:
                 raise ValueError(f"{params.op} reads another number of values than the step before gives")
             windowed = isinstance(layer.params, Conv | Pool)
@@ -52,10 +52,10 @@ def layers(steps: Sequence[Params], batch: int) -> tuple[Layer, ...]:
                 raise ValueError(f"{params.op} reads its images in another shape than they are made in")
             pool = layer.params
             if before is not None and isinstance(pool, Pool) and _ends_in(before, pool):
-                found[-1] = replace(before, gives=layer.gives, pool=pool)
+                chain[-1] = replace(before, gives=layer.gives, pool=pool)
             else:
-                found.append(replace(layer, step=i))
-    return tuple(found)
+                chain.append(replace(layer, step=i))
+    return tuple(chain)
 
 
 def _ends_in(before: Layer, pool: Pool) -> bool:

@@ -48,8 +48,8 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     fitted = {i: tile(layer, way) for i, layer in enumerate(layers) if isinstance(layer.params, Conv)}
     if any(tile is None for tile in fitted.values()):
         return None
-    found = {i: tile for i, tile in fitted.items() if tile is not None}
-    shapes = [_buffer(layers, i, found.get(i), way) for i in range(len(layers))]
+    tiles = {i: tile for i, tile in fitted.items() if tile is not None}
+    shapes = [_buffer(layers, i, tiles.get(i), way) for i in range(len(layers))]
     # The first is filled anew while the others are in use; borders are never written to. The rest take turns.
     end, placed = 0, dict[int, int]()
     for i, shape in enumerate(shapes):
@@ -89,15 +89,15 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
                 break
         else:
             parts[i], beside = end, max(beside, fours(wanted))
-    shared = [tensor.shared_floats(layers[i], tile, way) for i, tile in found.items() if tile.tensor]
-    left, end = end, end + max(beside, *map(fours, shared), 0)
+    shared = [tensor.shared_floats(layers[i], tile, way) for i, tile in tiles.items() if tile.tensor]
+    scratch, end = end, end + max(beside, *map(fours, shared), 0)
     weights = end
     convolutions: dict[int, tuple[Tile, int]] = {}
     biases: dict[int, int] = {}
     for i, layer in enumerate(layers):
         if isinstance(layer.params, Conv):
-            convolutions[i] = found[i], end
-            end += fours(conv_floats(layer.params, found[i]) + layer.params.m + table(layer.params, found[i]))
+            convolutions[i] = tiles[i], end
+            end += fours(conv_floats(layer.params, tiles[i]) + layer.params.m + table(layer.params, tiles[i]))
         elif isinstance(layer.params, Gemm):
             biases[i] = end
             end += fours(layer.params.n)
@@ -112,9 +112,9 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         lead, rows = (fours(p.k), local) if alone else (local, p.k)
         if way.tensor:
             lead, rows = FRAGMENT, local // 16 * ceil(p.k, way.deep)
-        held = 4 * (end + fours(rows * lead)) <= nbytes
+        fits = 4 * (end + fours(rows * lead)) <= nbytes
         products[i] = Shared(
-            end if held else None,
+            end if fits else None,
             biases[i],
             lead,
             rows,
@@ -124,9 +124,9 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
             way.tensor,
             way.half,
         )
-        end += products[i].nfloats if held else 0
+        end += products[i].nfloats if fits else 0
     buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
-    return Room(buffers, bordered, weights, common, convolutions, products, solo, end, staged, left)
+    return Room(buffers, bordered, weights, common, convolutions, products, solo, end, staged, scratch)
 
 
 def ways(
@@ -140,9 +140,9 @@ def ways(
     """The ways worth trying; none where nothing fits. tensor: TF32 is precise enough; half: so is float16."""
     if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
         return ()
-    found = _of_teams(batch, multiprocessors) if capability >= (9, 0) else []
+    choices = _of_teams(batch, multiprocessors) if capability >= (9, 0) else []
     if batch <= 2 * multiprocessors:
-        found += [Way(1, 1, 512, most=6), Way(1, 1, 512)]
+        choices += [Way(1, 1, 512, most=6), Way(1, 1, 512)]
 
     def waits(images: int) -> float:
         """How long a multiprocessor is at it, in images; weights are read once a group, as long as about
@@ -151,55 +151,55 @@ def ways(
 
     if batch > multiprocessors:
         best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
-        found += [Way(1, images, 512, 1, 8, beside=2) for images in best]
+        choices += [Way(1, images, 512, 1, 8, beside=2) for images in best]
         for images in best[:1]:
-            found += [Way(1, images, 512, 1, 8), Way(1, images, 512, 1, 4, beside=4)]
-        found += [Way(1, 8, 256, 2, 6), Way(1, 8, 256, 2, 8, beside=2)]
+            choices += [Way(1, images, 512, 1, 8), Way(1, images, 512, 1, 4, beside=4)]
+        choices += [Way(1, 8, 256, 2, 6), Way(1, 8, 256, 2, 8, beside=2)]
     if tensor:
-        found += _of_one_image(batch, capability, multiprocessors)
+        choices += _of_one_image(batch, capability, multiprocessors)
     if tensor and capability >= (9, 0):
         # So many images are the columns of an instruction; a team reads its products' weights once.
-        found += [
+        choices += [
             Way(ranks, 8, threads, tensor=True, sent=True)
             for ranks in (8, 4)
             for threads in (256, 512)
             if ceil(batch, 8) * ranks <= multiprocessors * 512 // threads
         ]
         if batch > multiprocessors:
-            found += [Way(2, 8, 512, tensor=True), Way(2, 16, 512, tensor=True)]
-            found.append(Way(2, 8, 256, 2, tensor=True))
+            choices += [Way(2, 8, 512, tensor=True), Way(2, 16, 512, tensor=True)]
+            choices.append(Way(2, 8, 256, 2, tensor=True))
     if tensor and capability >= (8, 0) and batch > multiprocessors // 4:
-        found += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
-    found = [replace(way, half=half and way.tensor) for way in found]
-    return tuple(way for way in found if _fits(layers, way, capability))
+        choices += [Way(1, 8, 256, 2, tensor=True), Way(1, 8, 512, tensor=True), Way(1, 16, 512, tensor=True)]
+    choices = [replace(way, half=half and way.tensor) for way in choices]
+    return tuple(way for way in choices if _fits(layers, way, capability))
 
 
 def _of_teams(batch: int, multiprocessors: int) -> list[Way]:
     """Those of few images, without tensor cores."""
     each = [ranks for ranks in (8, 4) if batch * ranks <= multiprocessors]
-    found = [Way(ranks, 1, threads, sent=True) for ranks in each for threads in (128, 256)]
-    found += [Way(ranks, 1, 128) for ranks in each]
+    choices = [Way(ranks, 1, threads, sent=True) for ranks in each for threads in (128, 256)]
+    choices += [Way(ranks, 1, 128) for ranks in each]
     if multiprocessors // 4 < batch <= multiprocessors:
-        found += [Way(2, 2, 512), Way(4, 4, 512)]
-        found += [Way(many, many, threads, sent=True) for many in (4, 8) for threads in (256, 512)]
-    return found
+        choices += [Way(2, 2, 512), Way(4, 4, 512)]
+        choices += [Way(many, many, threads, sent=True) for many in (4, 8) for threads in (256, 512)]
+    return choices
 
 
 def _of_one_image(batch: int, capability: tuple[int, int], multiprocessors: int) -> list[Way]:
     """Those on tensor cores whose columns are places of an image."""
-    found: list[Way] = []
+    choices: list[Way] = []
     if capability >= (9, 0):
-        found += [
+        choices += [
             Way(ranks, 1, threads, tensor=True, sent=True)
             for ranks in (8, 4)
             for threads in (128, 256)
             if batch * ranks <= multiprocessors
         ]
     if capability >= (8, 0) and batch <= multiprocessors:
-        found += [Way(1, 1, 256, tensor=True), Way(1, 1, 512, tensor=True)]
+        choices += [Way(1, 1, 256, tensor=True), Way(1, 1, 512, tensor=True)]
     elif capability >= (8, 0) and batch <= 2 * multiprocessors:
-        found.append(Way(1, 1, 256, 2, tensor=True))
-    return found
+        choices.append(Way(1, 1, 256, 2, tensor=True))
+    return choices
 
 
 def _fits(layers: Sequence[Layer], way: Way, capability: tuple[int, int]) -> bool:
@@ -304,18 +304,18 @@ def tile(layer: Layer, way: Way) -> Tile | None:
     """The one that is likely to take least time."""
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
-    if way.tensor and (found := tensor.tile(layer, way)) is not None:
-        return found
+    if way.tensor and (on_tensor_cores := tensor.tile(layer, way)) is not None:
+        return on_tensor_cores
     down, across = (pool.kh, pool.kw) if pool else (min(2, p.out_h), min(2, p.out_w))
     out_h, out_w = (pool.out_h, pool.out_w) if pool else (ceil(p.out_h, down), ceil(p.out_w, across))
     channels, outputs = p.c // p.group, p.m // p.group
-    taken: tuple[int, ...] = _MANY
+    counts: tuple[int, ...] = _MANY
     if way.most:
         most = MOST_SUMS // (down * across * way.beside)
         allowed = [m for m in _MANY if m <= min(way.most, most)]
-        taken = (min(allowed, key=lambda m: (ceil(outputs, m) * m, -m)),) if allowed else ()
+        counts = (min(allowed, key=lambda m: (ceil(outputs, m) * m, -m)),) if allowed else ()
     best: tuple[float, Tile] | None = None
-    for many in taken:
+    for many in counts:
         sums = way.beside * down * across * many
         if sums > MOST_SUMS or 65536 // (way.threads * way.blocks) < sums + _REGISTERS:
             continue

@@ -43,11 +43,11 @@ def _tiles(layer: Layer, way: Way) -> Iterator[Tile]:
         for joined, many, kind in itertools.product(joins, every, _kinds(p, across, way)):
             if kind == AS_NEIGHBOURS and joined[1] * p.stride_w % 2:
                 continue
-            found = Tile(down, across, many, 1, True, joined, kind)
-            if looks(found) * tiles(found) * 4 <= _MOST_SUMS:
-                yield found
-                if (slices := _slices(layer, found, way)) > 1:
-                    yield replace(found, slices=slices)
+            candidate = Tile(down, across, many, 1, True, joined, kind)
+            if looks(candidate) * tiles(candidate) * 4 <= _MOST_SUMS:
+                yield candidate
+                if (slices := _slices(layer, candidate, way)) > 1:
+                    yield replace(candidate, slices=slices)
 
 
 def _kinds(p: Conv, across: int, way: Way) -> Iterator[int]:
@@ -179,12 +179,12 @@ def fragments(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
     maps = parts(p, tile) * tile.many
     joined = tile.joined[0] * tile.joined[1]
     laid = np.zeros((p.group, joined, maps, deep, len(rows), wide), np.float32)
-    given = weight.reshape(p.group, outputs, channels, p.kh, p.kw)
+    filters = weight.reshape(p.group, outputs, channels, p.kh, p.kw)
     for i, j in np.ndindex(tile.joined):
         down = [rows.index(i * p.stride_h + r * p.dilation_h) for r in range(p.kh)]
         across = [columns.index(j * p.stride_w + s * p.dilation_w) for s in range(p.kw)]
         its = laid[:, i * tile.joined[1] + j, :outputs, :channels]
-        its[:, :, :, np.array(down)[:, None], np.array(across)] = given
+        its[:, :, :, np.array(down)[:, None], np.array(across)] = filters
     if tile.kind == AS_CHANNELS:  # two channels beside each other
         laid = np.moveaxis(laid.reshape(*laid.shape[:3], -1, 2, len(rows), wide), 4, -1)
     by_part = np.moveaxis(laid.reshape(p.group, joined, parts(p, tile), tile.many, -1), 1, 2)
@@ -201,9 +201,9 @@ def table(p: Conv, tile: Tile, buffer: Buffer, images: int) -> np.ndarray:
     channel = np.arange(_channels(p, tile))[:, None, None] * (buffer.plane // each)
     row = np.array(_under(p, tile)[0])[:, None] * (buffer.row // each)
     places = (channel + row + np.array(_words(p, tile))).reshape(-1)
-    found = np.zeros(slabs(p, tile) * WORDS, np.int32)
-    found[: places.size] = places * images * 4
-    return np.ascontiguousarray(found.reshape(-1, 2, 4).swapaxes(1, 2)).reshape(-1)
+    offsets = np.zeros(slabs(p, tile) * WORDS, np.int32)
+    offsets[: places.size] = places * images * 4
+    return np.ascontiguousarray(offsets.reshape(-1, 2, 4).swapaxes(1, 2)).reshape(-1)
 
 
 def as_lanes(rows: np.ndarray, half: bool) -> np.ndarray:

@@ -70,24 +70,24 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
     teams = min(groups, max(1, multiprocessors * way.blocks // way.ranks) if way.ranks <= 2 else groups)
     assert way.ranks > 2 or not way.sent, "a team has one group"
     last = layers[-1]
-    given = "Given<{}, {}, {}>".format(*last.gives)
+    output_type = "Given<{}, {}, {}>".format(*last.gives)
     # Of the buffers, those that the first block alone reads are told to it alone, by others or by itself.
-    told = [
+    readers = [
         "EVERYBODYS" if i < room.solo else "FIRST_S" if i == room.solo else "MINE" for i in range(len(layers))
     ]
-    maps = [_maps(buffer, to, i) for i, (buffer, to) in enumerate(zip(room.buffers, told, strict=True))]
+    maps = [_maps(buffer, to, i) for i, (buffer, to) in enumerate(zip(room.buffers, readers, strict=True))]
     streamed = _streamed(room)
     calls = []
     for i, layer in enumerate(layers):
-        out = maps[i + 1] if i + 1 < len(layers) else given
+        out = maps[i + 1] if i + 1 < len(layers) else output_type
         calls.append(_call(i, layer, maps[i], out, room, way, streamed.get(i)))
-    held = next((i for i in room.products if room.products[i].at is not None), len(layers))
+    first_held = next((i for i in room.products if room.products[i].at is not None), len(layers))
     steps = []
     for i, call in enumerate(calls[1:], 1):
         alone = i >= room.solo
         if i > 1:
             steps.append(f"{_meeting(i, room, way)}; STAMP({i})")
-        if i == held:  # everybody's share of these weights has to have come
+        if i == first_held:  # everybody's share of these weights has to have come
             steps.append("if (fresh) wait_for_held()")
         steps.append(f"if (rank == 0) {call}" if alone else call)
     rows, top = _rows_read(layers[0], room, way)
@@ -105,7 +105,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "EARLY": int(room.staged is not None),
         "COMMON": f"fetch_weights<COMMON_ONES>(memory + {room.weights}, weights, {room.common})",
         "HELD": "; ".join(_held(room, way.ranks)) or "(void)0",
-        "HELD_FIRST": int(held == 0),
+        "HELD_FIRST": int(first_held == 0),
         "FIRST": calls[0],
         "BEHIND_FIRST": _meeting(1, room, way) if len(layers) > 1 else "(void)0",
         "SENT": int(way.sent),
@@ -133,9 +133,11 @@ def _meeting(i: int, room: Room, way: Way) -> str:
 
 def _expected(layers: Sequence[Layer], room: Room, way: Way) -> str:
     """What says how many bytes the layers behind the first are told by other blocks."""
-    told = range(1, min(room.solo + 1, len(layers)))
-    calls = [f"expect_signal({i}, {4 * way.images * layers[i - 1].size})" for i in told]
-    return "; ".join("if (rank == 0) " * (i == room.solo) + call for i, call in zip(told, calls, strict=True))
+    indices = range(1, min(room.solo + 1, len(layers)))
+    calls = [f"expect_signal({i}, {4 * way.images * layers[i - 1].size})" for i in indices]
+    return "; ".join(
+        "if (rank == 0) " * (i == room.solo) + call for i, call in zip(indices, calls, strict=True)
+    )
 
 
 def _come_in(room: Room, first: str) -> str:
@@ -183,14 +185,22 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
         tile, at = room.tiles[i]
         if tile.tensor:
             return _convolve_tensor(layer, tile, into, out, i, room, plain)
-        told = [*_window(layer, at), tile.down, tile.across, tile.many, tile.stride, tile.shares, tile.beside]
-        told += _ends(p, layer.pool)
-        return f"convolve<{into}, {out}, {_list(told)}>({plain})"
+        numbers = [
+            *_window(layer, at),
+            tile.down,
+            tile.across,
+            tile.many,
+            tile.stride,
+            tile.shares,
+            tile.beside,
+        ]
+        numbers += _ends(p, layer.pool)
+        return f"convolve<{into}, {out}, {_list(numbers)}>({plain})"
     if isinstance(p, Pool):
-        told = [p.c, p.h, p.w, p.kh, p.kw, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w]
-        told += [p.pad_top, p.pad_left, p.pad_bottom, p.pad_right, p.out_h, p.out_w]
-        told += [code("POOL", p.kind), int(p.count_include_pad), _activation(p)]
-        return f"pool<{into}, {out}, {_list(told)}>({plain})"
+        numbers = [p.c, p.h, p.w, p.kh, p.kw, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w]
+        numbers += [p.pad_top, p.pad_left, p.pad_bottom, p.pad_right, p.out_h, p.out_w]
+        numbers += [code("POOL", p.kind), int(p.count_include_pad), _activation(p)]
+        return f"pool<{into}, {out}, {_list(numbers)}>({plain})"
     if isinstance(p, Gemm):
         lies = room.products[i]
         where = f"memory + {lies.at}" if lies.at is not None else f"weights + {streamed}"
@@ -199,15 +209,15 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
         if lies.tensor:
             near = _AHEAD_OF_SHARED if way.images > 1 else _AHEAD_FOR_ONE
             ahead = near if lies.at is not None else _AHEAD_OF_GLOBAL
-            told = [p.k, p.n, lies.bias, lies.parts, lies.slices, _activation(p), lies.team, ahead]
-            told.append(int(lies.half))
-            return f"multiply_tensor<{into}, {out}, {_list(told)}>({plain}, {where})"
+            numbers = [p.k, p.n, lies.bias, lies.parts, lies.slices, _activation(p), lies.team, ahead]
+            numbers.append(int(lies.half))
+            return f"multiply_tensor<{into}, {out}, {_list(numbers)}>({plain}, {where})"
         if way.images > 1:
             each = 2 if way.beside > 1 and lies.lead > WARP else 1
-            told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, each, _activation(p)]
-            return f"multiply_images<{into}, {out}, {_list(told)}>({plain}, {where})"
-        told = [p.k, p.n, lies.lead, lies.bias, _activation(p), lies.team]
-        return f"multiply_rows<{into}, {out}, {_list(told)}>({plain}, {where})"
+            numbers = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, each, _activation(p)]
+            return f"multiply_images<{into}, {out}, {_list(numbers)}>({plain}, {where})"
+        numbers = [p.k, p.n, lies.lead, lies.bias, _activation(p), lies.team]
+        return f"multiply_rows<{into}, {out}, {_list(numbers)}>({plain}, {where})"
     if isinstance(p, Softmax):
         return f"softmax<{into}, {out}, {p.axis}, {int(p.log)}, {team}>({plain})"
     assert isinstance(p, Unary)
@@ -218,9 +228,9 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
 def _convolve_tensor(layer: Layer, tile: Tile, into: str, out: str, i: int, room: Room, plain: str) -> str:
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
-    told = [*_window(layer, room.tiles[i][1]), tile.down, tile.across, tile.many, *tile.joined]
-    told += [tensor.slabs(p, tile), tensor.kept(p, tile), tile.slices, room.parts, *_ends(p, pool)]
-    return f"convolve_tensor<{into}, {out}, {_list(told)}>({plain})"
+    numbers = [*_window(layer, room.tiles[i][1]), tile.down, tile.across, tile.many, *tile.joined]
+    numbers += [tensor.slabs(p, tile), tensor.kept(p, tile), tile.slices, room.parts, *_ends(p, pool)]
+    return f"convolve_tensor<{into}, {out}, {_list(numbers)}>({plain})"
 
 
 def _window(layer: Layer, at: int) -> list[int]:
@@ -228,8 +238,8 @@ def _window(layer: Layer, at: int) -> list[int]:
     p, pool = layer.params, layer.pool
     assert isinstance(p, Conv)
     out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
-    told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
-    return [*told, p.dilation_h, p.dilation_w, out_h, out_w]
+    numbers = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
+    return [*numbers, p.dilation_h, p.dilation_w, out_h, out_w]
 
 
 def _ends(p: Conv, pool: Pool | None) -> list[int]:
@@ -279,10 +289,10 @@ def weight_parts(
     common = np.zeros(room.common, np.float32)
     products = []
     for i, layer in enumerate(layers):
-        found, p = given[layer.step], layer.params
-        if found is None:
+        of_step, p = given[layer.step], layer.params
+        if of_step is None:
             continue
-        weight, bias = found
+        weight, bias = of_step
         if isinstance(p, Conv):
             tile, at = room.tiles[i]
             if tile.tensor:

@@ -141,16 +141,16 @@ class Params(ABC):
     @property
     def unread(self) -> int:
         """Of `nbytes`, what a kernel may do without: of inputs the elements that no window reaches, say."""
-        given = sum(
+        inputs_nbytes = sum(
             math.prod(self.input_shapes[i]) * ITEMSIZE[self.input_dtypes[i]] for i in self.data_inputs
         )
-        return max(0, min(given, self.nbytes) - self.least_read() * ITEMSIZE[self.dtype])
+        return max(0, min(inputs_nbytes, self.nbytes) - self.least_read() * ITEMSIZE[self.dtype])
 
     def nbytes_at(self, weight: int, other: int) -> int:
         """`nbytes`, were a number in float32 so many bytes, in weights and elsewhere."""
         shapes = (*self.input_shapes, self.output_shape)
         dtypes = (*self.input_dtypes, self.out_dtype)
-        kept = sum(
+        constant_nbytes = sum(
             math.prod(shape) * ITEMSIZE[dtype]
             for shape, dtype in zip(shapes, dtypes, strict=True)
             if dtype != "float32"
@@ -161,16 +161,19 @@ class Params(ABC):
             if i < len(self.input_shapes) and dtypes[i] == "float32"
         )
         # Of an input that is not read whole `nbytes` has less than its shape.
-        kept = min(kept, self.nbytes)
-        weights = min(weights, self.nbytes - kept)
-        return kept + (weights * weight + (self.nbytes - kept - weights) * other) // ITEMSIZE["float32"]
+        constant_nbytes = min(constant_nbytes, self.nbytes)
+        weights = min(weights, self.nbytes - constant_nbytes)
+        return (
+            constant_nbytes
+            + (weights * weight + (self.nbytes - constant_nbytes - weights) * other) // ITEMSIZE["float32"]
+        )
 
     def least_nbytes(self, precision: str, given: bool = False) -> int:
         """The bytes that no kernel of a precision does without (kernels.precision). given: what is worked out
         in a pass comes and goes in float32."""
         of = PRECISIONS[precision]
-        found = self.nbytes_at(of.weight_nbytes, ITEMSIZE["float32"] if given else of.tensor_nbytes)
-        return max(0, found - self.unread)
+        least = self.nbytes_at(of.weight_nbytes, ITEMSIZE["float32"] if given else of.tensor_nbytes)
+        return max(0, least - self.unread)
 
     def least_flops(self, method: str) -> float:
         """The operations that no kernel of a method (of METHODS) does without, its transforms not counted;
@@ -243,8 +246,10 @@ class Params(ABC):
     @property
     def words(self) -> str:
         """Params as one reads them: "2×3×9×9 → 4×7×7, kernel 3×3, stride 2, pad 1, bias"."""
-        told = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
-        return f"{self.op} " + ", ".join(f"{name} {_word(value)}" for name, value in told)
+        changed = [
+            (f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default
+        ]
+        return f"{self.op} " + ", ".join(f"{name} {_word(value)}" for name, value in changed)
 
     def __str__(self) -> str:
         return self.words  # in sentences; repr has every field

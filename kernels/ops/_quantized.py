@@ -143,13 +143,13 @@ class Quantized(Params):
     def small_shapes(self) -> Iterator[Shape]:
         for shape in self.product.small_shapes():
             if shape.tag not in ("bias", "activation"):  # which are other tensors here, and limits
-                made = self.of(replace(shape.params, **_BARE[type(self.product)]))
-                yield Shape(shape.tag, made)
+                params = self.of(replace(shape.params, **_BARE[type(self.product)]))
+                yield Shape(shape.tag, params)
                 if shape.tag == "size":
-                    several = 1 if self.weight_zeros > 1 else made.channels
-                    yield Shape("zeros", replace(made, weight_zeros=several))
+                    several = 1 if self.weight_zeros > 1 else params.channels
+                    yield Shape("zeros", replace(params, weight_zeros=several))
                     if self.to != "int32":
-                        yield Shape("shift", replace(made, shifted=not self.shifted))
+                        yield Shape("shift", replace(params, shifted=not self.shifted))
 
     @property
     def words(self) -> str:

@@ -60,8 +60,8 @@ def window_words(p: Conv | Pool) -> list[str]:
 def taps(axes: Iterable[tuple[int, int, int, int, int, int]]) -> int:
     """Taps of all windows that lie within the image, the axes multiplied: (windows, size, kernel, stride,
     pad, dilation) each."""
-    found = 1
+    count = 1
     for windows, size, kernel, stride, pad, dilation in axes:
         at = np.arange(windows)[:, None] * stride - pad + np.arange(kernel) * dilation
-        found *= int(((at >= 0) & (at < size)).sum())
-    return found
+        count *= int(((at >= 0) & (at < size)).sum())
+    return count

@@ -86,13 +86,13 @@ class Taken:
         if not (cycle_ns > 0 and (mean >= 0).all() and mean.sum() > 0):
             return ()
         reading, *of_layers = (mean / mean.sum() * longest * cycle_ns).tolist()
-        taken = [0.0] * len(self.run.steps)
+        times_ns = [0.0] * len(self.run.steps)
         for layer, time_ns in zip(self.run.layers, of_layers, strict=True):
-            taken[layer.step] += time_ns
+            times_ns[layer.step] += time_ns
         own = zip(self.run.steps, self.moved, strict=True)
         steps = [replace(step, rung=FILE.stem, moved=moved) for step, moved in own]
-        found = [Part(step.name, step, time_ns) for step, time_ns in zip(steps, taken, strict=True)]
-        return (Part(READING, steps[0], reading), *found)
+        parts = [Part(step.name, step, time_ns) for step, time_ns in zip(steps, times_ns, strict=True)]
+        return (Part(READING, steps[0], reading), *parts)
 
     def shares(self) -> list[float] | None:
         """Of the kernel's time, what each step of the run takes, the reading being the first step's; None
@@ -118,14 +118,14 @@ def _moved(run: Run, kernel: OneKernel, pieces: Sequence[np.ndarray]) -> tuple[i
     """Of each step. What is read before the first of them is the first one's, as its time is: the images, the
     weights of convolutions, and those of products that wait in shared memory."""
     common, *products = pieces
-    found = [0] * len(run.steps)
+    nbytes = [0] * len(run.steps)
     first, last = run.steps[0].params, run.steps[-1].params
-    found[0] = common.nbytes + math.prod(first.input_shapes[0]) * ITEMSIZE[first.dtype]
+    nbytes[0] = common.nbytes + math.prod(first.input_shapes[0]) * ITEMSIZE[first.dtype]
     laid = ((place, layer) for place, layer in enumerate(run.layers) if isinstance(layer.params, Gemm))
     for (place, layer), piece in zip(laid, products, strict=True):
-        found[layer.step if kernel.room.products[place].at is None else 0] += piece.nbytes
-    found[-1] += last.outputs * ITEMSIZE[last.out_dtype]
-    return tuple(found)
+        nbytes[layer.step if kernel.room.products[place].at is None else 0] += piece.nbytes
+    nbytes[-1] += last.outputs * ITEMSIZE[last.out_dtype]
+    return tuple(nbytes)
 
 
 def _kernels(
@@ -136,13 +136,13 @@ def _kernels(
     only: Sequence[Way] | None = None,
 ) -> list[OneKernel]:
     """A run of a plan in every way that is worth trying, or in these alone."""
-    found = []
+    kernels = []
     cores = plan.precision not in EXACT, plan.precision == "fp16"
     for way in only or ways(run.layers, plan.batch, capability, multiprocessors, *cores):
         lies = room(run.layers, way, block_nbytes(capability, way))
         if lies is not None:
-            found.append(one_kernel(run.layers, way, lies, plan.batch, multiprocessors))
-    return found
+            kernels.append(one_kernel(run.layers, way, lies, plan.batch, multiprocessors))
+    return kernels
 
 
 def to_compile(
@@ -157,8 +157,8 @@ def to_compile(
         return []
     only = [known.taken] if known is not None and known.taken is not None else None
     kernels = _kernels(plan, run, capability, multiprocessors, only)
-    found = [(kernel.rung(), kernel.defines) for kernel in kernels]
-    return [*found, *((kernel.rung(), kernel.stamped()) for kernel in kernels if stamped)]
+    items = [(kernel.rung(), kernel.defines) for kernel in kernels]
+    return [*items, *((kernel.rung(), kernel.stamped()) for kernel in kernels if stamped)]
 
 
 @dataclass
@@ -194,20 +194,24 @@ class Trial:
         once = self.stream.elapsed_ns(lambda: graph.launch(self.stream.on))
         if once > _LONG_NS and not self.anyway:
             return "a pass of so many images gains nothing by it"
-        made = self._ready(run, [known.taken] if known is not None and known.taken else None)
-        if not made:
+        ready = self._ready(run, [known.taken] if known is not None and known.taken else None)
+        if not ready:
             return "what its steps hold has no room in the shared memory of this GPU's blocks"
-        graphs = [(one, self._graph(one, calls)) for one in made]
+        graphs = [(one, self._graph(one, calls)) for one in ready]
         self._fill()
         graph.launch(self.stream.on)
         wanted = self._output()
-        right = [(one, held) for one, held in graphs if held is not None and self._alike(run, held, wanted)]
+        right = [
+            (one, captured)
+            for one, captured in graphs
+            if captured is not None and self._alike(run, captured, wanted)
+        ]
         if known is not None and known.taken is not None:
             return right[0] if right else WRONG
         return self._fastest(run, graph, right)
 
     def _fastest(self, run: Run, graph: Any, right: Sequence[tuple[Taken, Any]]) -> tuple[Taken, Any] | str:
-        apart, *times = self._times([graph, *(held for _, held in right)]) if right else [0.0]
+        apart, *times = self._times([graph, *(captured for _, captured in right)]) if right else [0.0]
         best = min(range(len(times)), key=lambda i: times[i], default=None)
         if best is None or times[best] > (1 - GAIN) * apart:
             self._keep(run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
@@ -228,22 +232,22 @@ class Trial:
         nvrtc.compile_ahead(
             [(kernel.rung(), kernel.defines) for kernel in kernels], arch, host.physical_cores()
         )
-        made = []
+        ready = []
         for kernel in kernels:
             try:
-                made.append(self._loaded(run, kernel, arch))
+                ready.append(self._loaded(run, kernel, arch))
             except (KernelscopeError, RuntimeError, MemoryError):  # it is not to be had on this device
                 continue
-        return made
+        return ready
 
     def _loaded(self, run: Run, kernel: OneKernel, arch: str) -> Taken:
         path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
         function = kernel_of(load_module(self.cupy, path), kernel.rung(), kernel.stage)
         pieces = kernel.parts(run.weights(self.plan))
         packed = np.concatenate(pieces)
-        held = self.pool.malloc(packed.nbytes)
-        self.upload(packed, int(held.ptr))
-        ends = self.pointer(run.steps[0].inputs[0]), int(held.ptr), self.pointer(run.steps[-1].output)
+        memory = self.pool.malloc(packed.nbytes)
+        self.upload(packed, int(memory.ptr))
+        ends = self.pointer(run.steps[0].inputs[0]), int(memory.ptr), self.pointer(run.steps[-1].output)
         arguments = (*map(np.uint64, ends), np.int32(self.plan.batch))
         if self.early and self.capability >= OVERLAP_CAPABILITY:
             start = overlap.overlapping(self.cupy, function, kernel.stage, arguments)
@@ -260,11 +264,11 @@ class Trial:
             module, stamped = stamping()
             self.stream.put(stamped)
             self.stream.synchronize()
-            found = np.empty(kernel.stamps_shape, np.int64)
-            self.download(int(module.get_global("stamps").ptr), found)
-            return found
+            clock_stamps = np.empty(kernel.stamps_shape, np.int64)
+            self.download(int(module.get_global("stamps").ptr), clock_stamps)
+            return clock_stamps
 
-        return Taken(run, kernel, start, stamps, _moved(run, kernel, pieces), held)
+        return Taken(run, kernel, start, stamps, _moved(run, kernel, pieces), memory)
 
     def _graph(self, one: Taken, calls: Sequence[Callable[[], None]]) -> Any:
         def work() -> None:

@@ -37,7 +37,7 @@ def overlapping(cupy: Any, kernel: Any, stage: Stage, arguments: Sequence[Any]) 
     RuntimeError with CUDA's name of the error."""
     from cuda.bindings import driver
 
-    held = _Arguments(arguments)
+    argument_block = _Arguments(arguments)
     function = driver.CUfunction(int(kernel.kernel.ptr))
     attribute = driver.CUlaunchAttribute()
     attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
@@ -50,7 +50,7 @@ def overlapping(cupy: Any, kernel: Any, stage: Stage, arguments: Sequence[Any]) 
 
     def start() -> None:
         config.hStream = driver.CUstream(int(cupy.cuda.get_current_stream().ptr))
-        (result,) = driver.cuLaunchKernelEx(config, function, held.address, 0)
+        (result,) = driver.cuLaunchKernelEx(config, function, argument_block.address, 0)
         if result != driver.CUresult.CUDA_SUCCESS:
             raise RuntimeError(f"{driver.CUresult(result).name} when {stage.function} was launched")
 
@@ -96,9 +96,9 @@ def replayed(
     can = [i for i, (one, other) in enumerate(zip(plain, early, strict=True)) if other is not one]
     graphs: dict[Begun, Any] = {frozenset(): graph}
     if known is not None and known <= set(can):
-        made = capture(with_early(plain, early, known)) if known else graph
-        if made is not None:
-            return known, made
+        early_graph = capture(with_early(plain, early, known)) if known else graph
+        if early_graph is not None:
+            return known, early_graph
     if replay_ns(stream, graph) > LONG_NS:
         return frozenset(), graph
 

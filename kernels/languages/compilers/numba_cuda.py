@@ -20,8 +20,8 @@ def compiled(asked: Asked) -> Compiled:
 
     from kernels.languages.child import Compiled, loaded
 
-    found = loaded(asked, globals_too=True)
-    function = getattr(found, "py_func", found)
+    loaded_function = loaded(asked, globals_too=True)
+    function = getattr(loaded_function, "py_func", loaded_function)
     floats = types.CPointer(types.float32)
     kinds = [floats] * asked.pointers + [getattr(types, kind) for _, kind in asked.scalars]
     ptx, _ = cuda.compile(
